@@ -1,0 +1,95 @@
+"""apass: compiler passes that wait. TVM's pass infrastructure on structured concurrency, over any IR."""
+
+from apass import instruments
+from apass.adapter import IRAdapter, adapter_for, register_adapter
+from apass.combinators import If, Race, Repeat
+from apass.config import register_config_option
+from apass.context import PassContext
+from apass.decorators import function_pass, module_pass, prim_func_pass
+from apass.diagnostics import Diagnostic, DiagnosticContext, DiagnosticLevel, Span
+from apass.errors import (
+    AdapterError,
+    ApassError,
+    ConfigTypeError,
+    CyclicRequirementError,
+    DiagnosticError,
+    MissingExtraError,
+    PassCancelledError,
+    PassContextError,
+    PassDefinitionError,
+    PassRegistrationError,
+    PassResultError,
+    PassTimeoutError,
+    PipelineCycleError,
+    PipelineSyntaxError,
+    UnknownConfigError,
+    UnknownPassError,
+    UnmatchedPassNameWarning,
+    VerifyError,
+)
+from apass.info import PassInfo
+from apass.instrument import PassInstrument, pass_instrument
+from apass.optimize import Outcome, optimize_all, optimize_stream, run
+from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
+from apass.pipeline import parse_pipeline
+from apass.print_ir import PrintIR
+from apass.registry import get_pass, list_passes, register_pass, unregister_pass
+from apass.run import Run, current_run
+from apass.sequential import Sequential
+
+__all__ = [
+    "AdapterError",
+    "ApassError",
+    "ConfigTypeError",
+    "CyclicRequirementError",
+    "Diagnostic",
+    "DiagnosticContext",
+    "DiagnosticError",
+    "DiagnosticLevel",
+    "FunctionPass",
+    "IRAdapter",
+    "If",
+    "MissingExtraError",
+    "ModulePass",
+    "Outcome",
+    "Pass",
+    "PassCancelledError",
+    "PassContext",
+    "PassContextError",
+    "PassDefinitionError",
+    "PassInfo",
+    "PassInstrument",
+    "PassRegistrationError",
+    "PassResultError",
+    "PassTimeoutError",
+    "PipelineCycleError",
+    "PipelineSyntaxError",
+    "PrimFuncPass",
+    "PrintIR",
+    "Race",
+    "Repeat",
+    "Run",
+    "Sequential",
+    "Span",
+    "UnknownConfigError",
+    "UnknownPassError",
+    "UnmatchedPassNameWarning",
+    "VerifyError",
+    "adapter_for",
+    "current_run",
+    "function_pass",
+    "get_pass",
+    "instruments",
+    "list_passes",
+    "module_pass",
+    "optimize_all",
+    "optimize_stream",
+    "parse_pipeline",
+    "pass_instrument",
+    "prim_func_pass",
+    "register_adapter",
+    "register_config_option",
+    "register_pass",
+    "run",
+    "unregister_pass",
+]

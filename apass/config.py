@@ -1,0 +1,137 @@
+"""Options for passes: registered once with a type and a default, given by `PassContext(config=...)`."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from apass.errors import ConfigTypeError, PassRegistrationError, UnknownConfigError, did_you_mean
+from apass.typed import convert, type_name
+
+__all__ = ["Config", "ConfigOption", "list_configs", "register_config_option"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOption:
+    """A registered option."""
+
+    key: str
+    """The name, with the pass's name before the last dot: `relay.FuseOps.max_depth`."""
+    type: Any
+    """What its values are: a class, a union, a `Literal`, a list of such, `Any`."""
+    default: Any
+    """The value where a context gives none."""
+    doc: str = ""
+    """A line for `list_configs` and the command line."""
+
+
+_OPTIONS: Final[dict[str, ConfigOption]] = {}
+
+
+def register_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
+    """Make `key` known to every `PassContext(config=...)`; TVM's `TVM_REGISTER_PASS_CONFIG_OPTION`.
+
+    Registering the same again changes nothing, so a module may be reloaded.
+
+    Raises:
+        PassRegistrationError: if the key is registered with another type or default.
+        ConfigTypeError: if `default` is neither None nor of that type.
+
+    >>> register_config_option("demo.Unroll.depth", int, default=8).default
+    8
+
+    """
+    if default is not None:
+        default = _converted(key, default, type)
+    option = ConfigOption(key, type, default, doc)
+    known = _OPTIONS.setdefault(key, option)
+    if (known.type, known.default) != (type, default):
+        raise PassRegistrationError(
+            f"config option {key!r} is already registered as {type_name(known.type)} with default {known.default!r}, "
+            f"not {type_name(type)} with default {default!r}"
+        )
+    return known
+
+
+def list_configs() -> Mapping[str, Mapping[str, Any]]:
+    """Return every registered option: its key to its `type` (as text), `default` and `doc`."""
+    return {
+        key: {"type": type_name(one.type), "default": one.default, "doc": one.doc}
+        for key, one in sorted(_OPTIONS.items())
+    }
+
+
+def find_option(key: str) -> ConfigOption:
+    """Return a registered option.
+
+    Raises:
+        UnknownConfigError: listing the candidates, if there is none of that name.
+
+    """
+    if key not in _OPTIONS:
+        near = did_you_mean(key, _OPTIONS)
+        known = f"; registered are: {', '.join(sorted(_OPTIONS))}" if _OPTIONS else "; none is registered"
+        raise UnknownConfigError(f"unknown config option {key!r}{near}{known}")
+    return _OPTIONS[key]
+
+
+class Config(Mapping[str, Any]):
+    """The options of one context: what was given, and the registered default for every other key.
+
+    `len` and iteration go over what was given; `config[key]` answers for every registered key.
+    """
+
+    __slots__ = ("_given",)
+
+    def __init__(self, given: Mapping[str, object] | None = None) -> None:
+        """Check what is given.
+
+        Raises:
+            UnknownConfigError: if a key is not registered.
+            ConfigTypeError: if a value is not of its option's type.
+
+        """
+        self._given = MappingProxyType(
+            {key: _converted(key, value, find_option(key).type) for key, value in (given or {}).items()}
+        )
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the value given for `key`, else its default; UnknownConfigError if it is not registered."""
+        return self._given[key] if key in self._given else find_option(key).default
+
+    def __iter__(self) -> Iterator[str]:
+        """Go over the keys that were given."""
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        """Return how many options were given."""
+        return len(self._given)
+
+    def __contains__(self, key: object) -> bool:
+        """Tell whether a value was given for `key`."""
+        return key in self._given
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value given for `key`, else its registered default, else `default`."""
+        if key in self._given:
+            return self._given[key]
+        option = _OPTIONS.get(key)
+        return default if option is None or option.default is None else option.default
+
+    def __repr__(self) -> str:
+        return f"Config({dict(self._given)!r})"
+
+
+_EMPTY: Final = Config()
+
+
+def make_config(given: Mapping[str, object] | None) -> Config:
+    """Return `Config(given)`, or the one empty Config if nothing is given."""
+    return given if isinstance(given, Config) else Config(given) if given else _EMPTY
+
+
+def _converted(key: str, value: object, tp: Any) -> Any:
+    try:
+        return convert(value, tp)
+    except TypeError as error:
+        raise ConfigTypeError(f"config option {key!r}: {error}") from None

@@ -1,0 +1,278 @@
+"""`PassContext`: the configuration that passes run under, current in a task and in the tasks started from it."""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, NoReturn, Self, final
+
+import anyio
+from anyio.lowlevel import RunVar
+
+from apass.cleanup import Call, call_to_the_end, combine
+from apass.config import Config, list_configs, make_config
+from apass.diagnostics import DiagnosticContext
+from apass.errors import PassContextError, UnmatchedPassNameWarning, did_you_mean
+from apass.factories import known_names
+from apass.gate import Gate
+from apass.instrument import Hooks, find_hook, instrument_name
+from apass.stepping import is_awaitable
+
+__all__ = ["PassContext", "Scope", "current_scope"]
+
+
+@final
+class PassContext:
+    """What passes run under: optimization level, enabled and disabled passes, instruments, options, limits.
+
+    Use it with `async with`; within, `PassContext.current()` returns it, in this task and in the tasks started from it.
+    One object may be entered by many tasks at once, nested and again. Source: TVM's `PassContext`.
+
+    Parameters and their defaults:
+        opt_level: a Sequential runs the passes of this level and below (2).
+        required_pass: names that a Sequential runs whatever their level, and that `should_run` is not asked about.
+        disabled_pass: names that a Sequential does not run; this one wins over `required_pass`.
+        instruments: objects with hooks, called in this order (see `PassInstrument`).
+        config: options by key, each registered with `register_config_option`.
+        diag_ctx: where passes leave diagnostics (a new `DiagnosticContext`).
+        max_concurrency: bodies of function passes in flight in this context beside the callers themselves (256); None
+            is no limit.
+        exit_grace: seconds that exit and failure hooks have once a cancellation has come (10).
+
+    Raises:
+        TypeError: if a value is of the wrong type, or an instrument has a misspelt hook.
+        UnknownConfigError, ConfigTypeError: if `config` does not fit what is registered.
+
+    >>> async def main():
+    ...     async with PassContext(opt_level=3, max_concurrency=8) as ctx:
+    ...         return PassContext.current() is ctx, ctx.opt_level
+    >>> anyio.run(main)
+    (True, 3)
+
+    """
+
+    __slots__ = (
+        "config",
+        "diag_ctx",
+        "disabled_pass",
+        "exit_grace",
+        "gate",
+        "hooks",
+        "max_concurrency",
+        "opt_level",
+        "required_pass",
+    )
+
+    def __init__(
+        self,
+        opt_level: int = 2,
+        required_pass: Iterable[str] | None = None,
+        disabled_pass: Iterable[str] | None = None,
+        instruments: Iterable[object] | None = None,
+        config: Mapping[str, object] | None = None,
+        *,
+        diag_ctx: DiagnosticContext | None = None,
+        max_concurrency: int | None = 256,
+        exit_grace: float = 10.0,
+    ) -> None:
+        if isinstance(opt_level, bool) or not isinstance(opt_level, int):
+            raise TypeError(f"opt_level must be an int, not {opt_level!r}")
+        if max_concurrency is not None and (not isinstance(max_concurrency, int) or max_concurrency < 1):
+            raise ValueError(
+                f"max_concurrency must be an int of at least 1, or None for no limit; not {max_concurrency!r}"
+            )
+        if not exit_grace >= 0:
+            raise ValueError(f"exit_grace must be a number of seconds, 0 or more; not {exit_grace!r}")
+        self.opt_level: Final = opt_level
+        """A Sequential runs the passes of this level and below."""
+        self.required_pass: Final = _names("required_pass", required_pass)
+        """Names of passes that a Sequential runs whatever their level."""
+        self.disabled_pass: Final = _names("disabled_pass", disabled_pass)
+        """Names of passes that a Sequential leaves out."""
+        self.config: Final[Config] = make_config(config)
+        """The options: `ctx.config[key]` is what was given for `key`, else its registered default."""
+        self.diag_ctx: Final = DiagnosticContext() if diag_ctx is None else diag_ctx
+        """Where passes leave errors, warnings and notes."""
+        self.max_concurrency: Final = max_concurrency
+        """Bodies in flight beside the callers themselves; None is no limit."""
+        self.exit_grace: Final = exit_grace
+        """Seconds that exit and failure hooks have once a cancellation has come."""
+        self.hooks = Hooks.of(_instruments(instruments))
+        """The hooks of the instruments in force; for the runner."""
+        self.gate: Final = Gate(max_concurrency)
+        """The slots that the context's function bodies share; for the runner."""
+
+    @property
+    def instruments(self) -> tuple[object, ...]:
+        """The instruments in force: those given, or set by `override_instruments`; none after one has failed."""
+        return self.hooks.instruments
+
+    @staticmethod
+    def current() -> "PassContext":
+        """Return the context that is current in this task; where none was entered, a default one of the task tree."""
+        return current_scope().ctx
+
+    @staticmethod
+    def list_configs() -> Mapping[str, Mapping[str, Any]]:
+        """Return every registered config option: its key to its `type`, `default` and `doc`."""
+        return list_configs()
+
+    async def override_instruments(self, instruments: Iterable[object] | None) -> None:
+        """Leave the instruments in force (in order), put `instruments` in their place and enter those.
+
+        Passes already running use the new ones for their later hooks. Errors are those of entering and of leaving.
+        """
+        new = Hooks.of(_instruments(instruments))
+        await self._exit_instruments(cancelled=False)
+        self.hooks = new
+        try:
+            await self._enter_instruments()
+        except BaseException:
+            # The context stays current, and leaving it must not leave what was not entered.
+            self.hooks = _NO_HOOKS
+            raise
+
+    async def __aenter__(self) -> Self:
+        await self._enter_instruments()
+        _SCOPE.set(Scope(self, _SCOPE.get(), anyio.get_current_task().id))
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        scope = _SCOPE.get()
+        if scope is None or scope.ctx is not self or scope.task != anyio.get_current_task().id:
+            raise PassContextError(_out_of_order(self, scope))
+        _SCOPE.set(scope.parent)
+        await self._exit_instruments(cancelled=isinstance(exc, anyio.get_cancelled_exc_class()))
+        if exc is None:
+            scope.warn_unmatched()
+
+    def __enter__(self) -> NoReturn:
+        raise PassContextError("a PassContext may wait for its instruments: write `async with PassContext(...)`")
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Never reached: `__enter__` raises. Python looks it up before it calls `__enter__`."""
+
+    def __repr__(self) -> str:
+        shown = [f"opt_level={self.opt_level}"]
+        shown += [
+            f"{name}={sorted(names)}" for name in ("required_pass", "disabled_pass") if (names := getattr(self, name))
+        ]
+        if self.instruments:
+            shown.append(f"instruments=[{', '.join(map(instrument_name, self.instruments))}]")
+        if self.config:
+            shown.append(f"config={dict(self.config)}")
+        return f"PassContext({', '.join(shown)})"
+
+    async def _enter_instruments(self) -> None:
+        entered: list[object] = []
+        try:
+            for instrument in self.instruments:
+                hook = find_hook(instrument, "enter_pass_ctx")
+                outcome: Any = None if hook is None else hook()
+                if is_awaitable(outcome):
+                    await outcome
+                entered.append(instrument)
+        except BaseException as error:
+            await self._undo_entering(entered, error)
+            raise
+
+    async def _undo_entering(self, entered: list[object], error: BaseException) -> None:
+        cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+        if not cancelled:
+            # A cancelled task says nothing against the instruments; the context can be entered again.
+            self.hooks = _NO_HOOKS
+        errors = await call_to_the_end(_exits(reversed(entered)), grace=self.exit_grace, cancelled=cancelled)
+        if errors:
+            every = errors if cancelled else [error, *errors]
+            message = "entering a PassContext failed, and so did leaving the instruments already entered"
+            raise combine(message, every) from (error if cancelled else None)
+
+    async def _exit_instruments(self, *, cancelled: bool) -> None:
+        exits = _exits(self.instruments)
+        errors = await call_to_the_end(exits, grace=self.exit_grace, cancelled=cancelled, stop_at_error=True)
+        if errors:
+            self.hooks = _NO_HOOKS
+            raise errors[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope:
+    """One entry of a context: a link of the chain that the ContextVar holds, so that a task's entries stay its own."""
+
+    ctx: PassContext
+    """The context that is current."""
+    parent: "Scope | None"
+    """What becomes current again when this one is left."""
+    task: int | None = None
+    """The id of the task that entered it; None for a default context, which nobody enters."""
+    met: set[str] = field(default_factory=set[str])
+    """Names of the passes met in it; written only where the context names passes to require or disable."""
+
+    def meet(self, name: str) -> None:
+        """Note that a pass of that name was met, for `warn_unmatched`."""
+        if self.ctx.disabled_pass or self.ctx.required_pass:
+            self.met.add(name)
+
+    def warn_unmatched(self) -> None:
+        """Warn of every name in `disabled_pass` and `required_pass` that matched nothing and is not registered."""
+        named = {"disabled_pass": self.ctx.disabled_pass, "required_pass": self.ctx.required_pass}
+        for parameter, names in named.items():
+            for name in sorted(names - self.met - set(known_names())):
+                near = did_you_mean(name, {*known_names(), *self.met})
+                message = f"{parameter} names {name!r}, but no pass of that name ran or is registered{near}"
+                warnings.warn(message, UnmatchedPassNameWarning, stacklevel=3)
+
+
+_NO_HOOKS: Final = Hooks.of(())
+_SCOPE: ContextVar[Scope | None] = ContextVar("apass_scope", default=None)
+_DEFAULT_SCOPE: RunVar[Scope] = RunVar("apass_default_scope")
+
+
+def current_scope() -> Scope:
+    """Return the scope of this task; where no context was entered, the default one of the event loop's task tree."""
+    scope = _SCOPE.get()
+    if scope is None:
+        scope = _default_scope()
+        # For worker threads that this task starts: they inherit contextvars, and have no event loop to ask.
+        _SCOPE.set(scope)
+    return scope
+
+
+def _default_scope() -> Scope:
+    try:
+        return _DEFAULT_SCOPE.get()
+    except LookupError:
+        _DEFAULT_SCOPE.set(Scope(PassContext(), None))
+        return _DEFAULT_SCOPE.get()
+    except RuntimeError:  # outside of any event loop
+        return Scope(PassContext(), None)
+
+
+def _names(parameter: str, names: Iterable[str] | None) -> frozenset[str]:
+    if isinstance(names, str):
+        raise TypeError(f"{parameter} must be a list or set of names, not the string {names!r}")
+    given = frozenset(names or ())
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"{parameter} must hold names of passes, not {name!r}")
+    return given
+
+
+def _instruments(instruments: Iterable[object] | None) -> Iterable[object]:
+    if instruments is not None and not isinstance(instruments, Iterable):
+        raise TypeError(f"instruments must be a list of instruments, not {instruments!r}")
+    return instruments or ()
+
+
+def _exits(instruments: Iterable[object]) -> list[Call]:
+    found = ((one, find_hook(one, "exit_pass_ctx")) for one in instruments)
+    return [(f"exit_pass_ctx of instrument {instrument_name(one)!r}", hook) for one, hook in found if hook is not None]
+
+
+def _out_of_order(ctx: PassContext, scope: Scope | None) -> str:
+    if scope is None or scope.ctx is ctx:
+        return f"{ctx!r} was left in a task that had not entered it; leave a context in the task that entered it"
+    return f"{ctx!r} was left while {scope.ctx!r} is current; leave contexts in the reverse of the order of entering"

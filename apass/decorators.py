@@ -1,0 +1,292 @@
+"""`module_pass`, `function_pass` and `prim_func_pass`: passes from functions and from classes, in TVM's forms."""
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol, cast, overload
+
+from apass.adapter import FuncT, ModT
+from apass.context import PassContext
+from apass.errors import PassDefinitionError, did_you_mean
+from apass.info import PassInfo
+from apass.passes import FunctionPass, ModulePass, OnError, PrimFuncPass
+
+__all__ = ["function_pass", "module_pass", "prim_func_pass"]
+
+_ModuleBody = Callable[[ModT, PassContext], ModT | Awaitable[ModT]]
+_FunctionBody = Callable[[FuncT, ModT, PassContext], FuncT | Awaitable[FuncT]]
+
+
+class _ModulePassDecorator(Protocol):
+    @overload
+    def __call__(self, pass_func: type[Any], /) -> Any: ...
+    @overload
+    def __call__(self, pass_func: _ModuleBody[ModT], /) -> ModulePass[ModT]: ...
+
+
+class _FunctionPassDecorator(Protocol):
+    @overload
+    def __call__(self, pass_func: type[Any], /) -> Any: ...
+    @overload
+    def __call__(self, pass_func: _FunctionBody[FuncT, ModT], /) -> FunctionPass[ModT, FuncT]: ...
+
+
+class _PrimFuncPassDecorator(Protocol):
+    @overload
+    def __call__(self, pass_func: type[Any], /) -> Any: ...
+    @overload
+    def __call__(self, pass_func: _FunctionBody[FuncT, ModT], /) -> PrimFuncPass[ModT, FuncT]: ...
+
+
+@overload
+def module_pass(
+    pass_func: None = None, opt_level: int | None = None, name: str | None = None, required: Iterable[str] | None = None
+) -> _ModulePassDecorator: ...
+@overload
+def module_pass(
+    pass_func: type[Any],
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+) -> Any: ...
+@overload
+def module_pass(
+    pass_func: _ModuleBody[ModT],
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+) -> ModulePass[ModT]: ...
+def module_pass(
+    pass_func: Any = None, opt_level: int | None = None, name: str | None = None, required: Iterable[str] | None = None
+) -> Any:
+    """Make a module pass of a function `(mod, ctx) -> mod`, or of a class with a method `transform_module(mod, ctx)`.
+
+    Either may be `async def`. As a decorator with arguments, or called with the function first. A class becomes a class
+    of passes, with the constructor of its own; the attributes of its instance are reachable on the pass.
+
+    Parameters:
+        pass_func: the function or class; left out in a decorator.
+        opt_level: the lowest `PassContext.opt_level` at which a Sequential runs the pass; must be given.
+        name: the pass's name; that of the function or class by default.
+        required: names of registered passes that a Sequential runs before it.
+
+    Raises:
+        PassDefinitionError: if `opt_level` is missing, or `pass_func` cannot be the work of a pass.
+
+    >>> @module_pass(opt_level=2)
+    ... async def DropEmpty(mod, ctx):
+    ...     return {name: func for name, func in mod.items() if func}
+    >>> DropEmpty.info
+    PassInfo(opt_level=2, name='DropEmpty', required=())
+
+    """
+    return _decorate("module_pass", ModulePass, pass_func, opt_level, name, required, {})
+
+
+@overload
+def function_pass(
+    pass_func: None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+    *,
+    timeout: float | None = None,
+    on_error: OnError = "raise",
+) -> _FunctionPassDecorator: ...
+@overload
+def function_pass(
+    pass_func: type[Any],
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+    *,
+    timeout: float | None = None,
+    on_error: OnError = "raise",
+) -> Any: ...
+@overload
+def function_pass(
+    pass_func: _FunctionBody[FuncT, ModT],
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+    *,
+    timeout: float | None = None,
+    on_error: OnError = "raise",
+) -> FunctionPass[ModT, FuncT]: ...
+def function_pass(
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+    *,
+    timeout: float | None = None,
+    on_error: OnError = "raise",
+) -> Any:
+    """Make a function pass of a function `(func, mod, ctx) -> func`, or of a class with `transform_function`.
+
+    All forms are those of `module_pass`. See `FunctionPass` for how it runs.
+
+    Parameters:
+        pass_func: the function or class; left out in a decorator.
+        opt_level: the lowest `PassContext.opt_level` at which a Sequential runs the pass; must be given.
+        name: the pass's name; that of the function or class by default.
+        required: names of registered passes that a Sequential runs before it.
+        timeout: seconds that one function may take before it fails with PassTimeoutError; None is no limit.
+        on_error: `"keep"` leaves a function whose body failed as it was, with a warning in `ctx.diag_ctx`.
+
+    Raises:
+        PassDefinitionError: if `opt_level` is missing, or an argument cannot be what it is for.
+
+    """
+    extra = _guards(timeout, on_error)
+    return _decorate("function_pass", FunctionPass, pass_func, opt_level, name, required, extra)
+
+
+@overload
+def prim_func_pass(
+    pass_func: None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+    *,
+    timeout: float | None = None,
+    on_error: OnError = "raise",
+) -> _PrimFuncPassDecorator: ...
+@overload
+def prim_func_pass(
+    pass_func: type[Any],
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+    *,
+    timeout: float | None = None,
+    on_error: OnError = "raise",
+) -> Any: ...
+@overload
+def prim_func_pass(
+    pass_func: _FunctionBody[FuncT, ModT],
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+    *,
+    timeout: float | None = None,
+    on_error: OnError = "raise",
+) -> PrimFuncPass[ModT, FuncT]: ...
+def prim_func_pass(
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Iterable[str] | None = None,
+    *,
+    timeout: float | None = None,
+    on_error: OnError = "raise",
+) -> Any:
+    """Make a pass over the functions of kind `"prim_func"`; in all else as `function_pass`."""
+    extra = _guards(timeout, on_error)
+    return _decorate("prim_func_pass", PrimFuncPass, pass_func, opt_level, name, required, extra)
+
+
+def _guards(timeout: float | None, on_error: OnError) -> dict[str, Any]:
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0):
+        raise PassDefinitionError(f"timeout must be a number of seconds above 0, or None; not {timeout!r}")
+    if on_error not in ("raise", "keep"):
+        raise PassDefinitionError(f"on_error must be 'raise' or 'keep', not {on_error!r}")
+    return {"timeout": timeout, "on_error": on_error}
+
+
+def _decorate(
+    decorator: str,
+    base: Any,
+    pass_func: Any,
+    opt_level: int | None,
+    name: str | None,
+    required: Iterable[str] | None,
+    extra: dict[str, Any],
+) -> Any:
+    if opt_level is None:
+        raise PassDefinitionError(f"please provide opt_level: {decorator}(opt_level=...)")
+    if isinstance(pass_func, int) or (pass_func is not None and not callable(pass_func)):
+        raise PassDefinitionError(f"{decorator} takes a function or a class, not {pass_func!r}; give opt_level by name")
+
+    def make(target: Any) -> Any:
+        if not callable(target):
+            raise PassDefinitionError(f"{decorator} takes a function or a class, not {target!r}")
+        own_name = str(getattr(target, "__name__", type(target).__name__))
+        info = PassInfo(opt_level, name or own_name, required)
+        method = "transform_module" if base is ModulePass else "transform_function"
+        if inspect.isclass(target):
+            return _class_of_passes(decorator, base, target, method, info, extra)
+        return _pass_of(base, target, method, info, extra)
+
+    return make if pass_func is None else make(pass_func)
+
+
+def _pass_of(base: Any, function: Any, method: str, info: PassInfo, extra: dict[str, Any]) -> Any:
+    """Return a pass whose work is `function`."""
+
+    def work(_self: Any, *given: Any) -> Any:
+        return function(*given)
+
+    made: Any = type(base.__name__, (base,), {method: work, "__module__": base.__module__})()
+    functools.update_wrapper(made, function)
+    # The function itself in the method's place: no frame between the runner and the work.
+    _attributes(made).update(extra, info=info, **{_slot(base): function})
+    return made
+
+
+def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: PassInfo, extra: dict[str, Any]) -> Any:
+    """Return a class of passes that hold an instance of `target` and do its work."""
+    if not hasattr(target, method):
+        near = did_you_mean(method, [name for name in dir(target) if not name.startswith("_")])
+        raise PassDefinitionError(f"{decorator} needs a method {method!r} on class {target.__name__}{near}")
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
+        instance = target(*args, **kwargs)
+        own = {"_instance": instance, "spec": _spec_of(info.name, target, args, kwargs)}
+        _attributes(self).update(own, **{_slot(base): getattr(instance, method)})
+
+    def __getattr__(self: Any, name: str) -> Any:  # noqa: N807  becomes the method of that name
+        if name.startswith("__") or "_instance" not in _attributes(self):
+            raise AttributeError(name)
+        return getattr(self._instance, name)
+
+    functools.update_wrapper(__init__, target.__init__)
+
+    def work(self: Any, *given: Any) -> Any:
+        return getattr(self._instance, method)(*given)
+
+    members: dict[str, Any] = {
+        **extra,
+        "info": info,
+        "__init__": __init__,
+        "__getattr__": __getattr__,
+        "__doc__": target.__doc__,
+        "__module__": target.__module__,
+        "__qualname__": target.__qualname__,
+        method: work,
+    }
+    return type(base)(target.__name__, (base,), members)
+
+
+def _attributes(pass_: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", pass_.__dict__)
+
+
+def _slot(base: Any) -> str:
+    return "transform" if base is ModulePass else "transform_function"
+
+
+def _spec_of(name: str, target: type, args: Any, kwargs: Any) -> tuple[str, dict[str, object]] | None:
+    """Return name and options of a pass as it was made, where its class tells the names of the arguments."""
+    try:
+        signature = inspect.signature(target)
+        given = dict(signature.bind(*args, **kwargs).arguments)
+    except (ValueError, TypeError):
+        return None
+    kinds = {key: one.kind for key, one in signature.parameters.items()}
+    if any(kind is inspect.Parameter.VAR_POSITIONAL and given.get(key) for key, kind in kinds.items()):
+        return None
+    more = {key for key, kind in kinds.items() if kind is inspect.Parameter.VAR_KEYWORD}
+    for key in more & given.keys():
+        given.update(given.pop(key))
+    return (name, given)

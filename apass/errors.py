@@ -1,0 +1,141 @@
+"""Every error and warning that apass itself raises, and the wording of suggestions.
+
+A pass's own exception is never wrapped in one of these: notes are added to it and it goes on.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "AdapterError",
+    "ApassError",
+    "ConfigTypeError",
+    "CyclicRequirementError",
+    "DiagnosticError",
+    "MissingExtraError",
+    "PassCancelledError",
+    "PassContextError",
+    "PassDefinitionError",
+    "PassRegistrationError",
+    "PassResultError",
+    "PassTimeoutError",
+    "PipelineCycleError",
+    "PipelineSyntaxError",
+    "UnknownConfigError",
+    "UnknownPassError",
+    "UnmatchedPassNameWarning",
+    "VerifyError",
+    "did_you_mean",
+]
+
+
+class ApassError(Exception):
+    """The base of every error that apass raises; catch it to catch them all."""
+
+
+class UnknownPassError(ApassError, LookupError):
+    """No pass is registered under the name; the message suggests the nearest one."""
+
+
+class PassRegistrationError(ApassError, ValueError):
+    """The name is already registered, or what was registered cannot be used as a pass."""
+
+
+class PassDefinitionError(ApassError, TypeError, ValueError):
+    """A pass was declared in a way that cannot run: no `opt_level`, no `transform_module`, a bad option."""
+
+
+class CyclicRequirementError(ApassError):
+    """The required passes of a pass lead back to it; the message spells the cycle."""
+
+
+class PassResultError(ApassError, TypeError):
+    """A pass returned no module, or a function pass no function."""
+
+
+class PassContextError(ApassError, RuntimeError):
+    """A `PassContext` was used out of order, outside its task, or with `with` in place of `async with`."""
+
+
+class PassCancelledError(ApassError, RuntimeError):
+    """A pass ended cancelled though nobody cancelled it: it awaited something that somebody else had cancelled."""
+
+
+class PassTimeoutError(ApassError, TimeoutError):
+    """A function body, or a hook that ran after a cancellation, took longer than it was given."""
+
+
+class PipelineCycleError(ApassError, RuntimeError):
+    """A `Repeat` came back to a module it had already seen, or did not settle within its limit."""
+
+
+class PipelineSyntaxError(ApassError, ValueError):
+    """The text of a pipeline does not parse.
+
+    Attributes:
+        text: the text as it was given.
+        position: the offset in `text`, counted from 0, of the first character that does not fit.
+
+    """
+
+    def __init__(self, message: str, text: str, position: int) -> None:
+        """Show `message` above the line of `text` with a caret under `position`."""
+        self.text = text
+        self.position = position
+        start = text.rfind("\n", 0, position) + 1
+        end = text.find("\n", position)
+        line = text[start:] if end < 0 else text[start:end]
+        caret = " " * (position - start) + "^"
+        self._message = message
+        super().__init__(f"{message} (at character {position})\n    {line}\n    {caret}")
+
+    def __reduce__(self) -> tuple[type["PipelineSyntaxError"], tuple[str, str, int]]:
+        """Let the error travel between processes."""
+        return type(self), (self._message, self.text, self.position)
+
+
+class UnknownConfigError(ApassError, LookupError):
+    """The key of `PassContext(config=...)` was never registered; the message lists the candidates."""
+
+
+class ConfigTypeError(ApassError, TypeError):
+    """The value of a config option is not of the type that it was registered with."""
+
+
+class VerifyError(ApassError):
+    """A module breaks a rule of its IR."""
+
+
+class DiagnosticError(ApassError):
+    """Diagnostics of level error were rendered; the message is their rendering."""
+
+
+class AdapterError(ApassError, TypeError):
+    """No adapter knows the module's type, or an adapter cannot do what was asked."""
+
+
+class MissingExtraError(ApassError, ImportError):
+    """An optional library is not installed; the message names the extra that brings it."""
+
+
+class UnmatchedPassNameWarning(UserWarning):
+    """A name in `disabled_pass` or `required_pass` matched no pass while the context was in use."""
+
+
+def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "") -> str:
+    """Return `"; did you mean 'X'?"` for the candidate nearest to `name`.
+
+    Without a near one: `listing`, followed by all candidates in order, or nothing if either is empty.
+
+    >>> did_you_mean("FoldConstnat", ["FoldConstant", "Inline"])
+    "; did you mean 'FoldConstant'?"
+    >>> did_you_mean("zzz", ["b", "a"], listing="known: ")
+    '; known: a, b'
+    """
+    by_folded = {candidate.casefold(): candidate for candidate in candidates}
+    near = difflib.get_close_matches(name.casefold(), by_folded, n=1)
+    if near:
+        return f"; did you mean {by_folded[near[0]]!r}?"
+    if not listing or not by_folded:
+        return ""
+    return f"; {listing}{', '.join(sorted(by_folded.values()))}"

@@ -1,0 +1,94 @@
+"""The table of registered pass factories by name; read by `PassContext` for suggestions, written through `registry`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, cast
+
+from apass.errors import MissingExtraError, PassRegistrationError, UnknownPassError, did_you_mean
+
+__all__ = ["Factory", "add_factory", "find_factory", "known_names", "load_providers", "remove_factory"]
+
+Factory = Callable[..., Any]
+"""Makes a pass from its options."""
+
+_FACTORIES: Final[dict[str, Factory]] = {}
+
+_PROVIDED: Final[set[str]] = set()
+"""Names whose factories are apass's own, and give way to a user's."""
+
+PROVIDERS: Final[Mapping[str, str]] = {"onnx.": "apass.adapters.onnx_passes", "": "apass.relay.transform"}
+"""Modules of apass that register passes when they are imported, by the prefix of those passes' names."""
+
+
+def add_factory(name: str, factory: Factory, *, provided: bool = False) -> None:
+    """Register `factory` under `name`.
+
+    One that a module of `PROVIDERS` provides gives way to any other of its name, whichever comes first: what a user
+    may register does not depend on what happens to be imported.
+
+    Raises:
+        PassRegistrationError: if the name is taken, or one of the two is unusable.
+
+    """
+    if not isinstance(name, str) or not name:
+        raise PassRegistrationError(f"a pass is registered under a name, not {name!r}")
+    if not callable(factory):
+        raise PassRegistrationError(f"the factory of pass {name!r} must be callable, not {factory!r}")
+    if provided and (name in _FACTORIES or name in _entry_points()):
+        return
+    if name not in _PROVIDED and (name in _FACTORIES or name in _entry_points()):
+        raise PassRegistrationError(
+            f"a pass named {name!r} is already registered; call unregister_pass({name!r}) first, or choose another name"
+        )
+    _FACTORIES[name] = factory
+    (_PROVIDED.add if provided else _PROVIDED.discard)(name)
+
+
+def remove_factory(name: str) -> None:
+    """Undo `add_factory`; UnknownPassError if nothing is registered under `name`."""
+    if name not in _FACTORIES:
+        raise _unknown(name)
+    del _FACTORIES[name]
+
+
+def find_factory(name: str) -> Factory:
+    """Return the factory registered under `name`, loading the entry point or the module that provides it.
+
+    Raises:
+        UnknownPassError: with a suggestion, if there is none.
+        MissingExtraError: if the module that provides it needs a library that is not installed.
+
+    """
+    if name not in _FACTORIES and name in _entry_points():
+        return cast("Factory", _entry_points()[name].load())
+    for module in (module for prefix, module in PROVIDERS.items() if name.startswith(prefix)):
+        if name not in _FACTORIES:
+            import_module(module)
+    if name not in _FACTORIES:
+        raise _unknown(name)
+    return _FACTORIES[name]
+
+
+def load_providers() -> None:
+    """Register the passes of every module of apass whose library is installed."""
+    for module in PROVIDERS.values():
+        with suppress(MissingExtraError):
+            import_module(module)
+
+
+def known_names() -> Iterator[str]:
+    """Go over the names registered so far, sorted, and those of entry points, which need not be loaded for it."""
+    yield from sorted({*_FACTORIES, *_entry_points()})
+
+
+@cache
+def _entry_points() -> Mapping[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group="apass.passes")}
+
+
+def _unknown(name: str) -> UnknownPassError:
+    near = did_you_mean(name, known_names(), listing="registered are: ")
+    return UnknownPassError(f"no pass is registered under the name {name!r}{near}")

@@ -1,0 +1,178 @@
+"""The funnel that every execution of a pass goes through: hooks around its work, and the checks on its result."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from types import CoroutineType
+from typing import Any, Protocol, TypeVar
+
+import anyio
+
+from apass.adapter import ModT, adapter_of_type
+from apass.cleanup import Call, call_to_the_end
+from apass.context import PassContext
+from apass.errors import PassResultError
+from apass.info import PassInfo
+from apass.instrument import Hooks, instrument_name
+from apass.run import Run, current_run, note_whereabouts
+from apass.stepping import is_awaitable, metered_pass
+
+__all__ = ["Transformer", "execute"]
+
+_COROUTINE: Any = CoroutineType
+
+T = TypeVar("T")
+
+
+class Transformer(Protocol[T]):
+    """What the funnel needs of a pass. A Protocol, because the funnel lies below the passes that call it."""
+
+    info: PassInfo
+    """The metadata of the pass."""
+
+    def transform(self, mod: T, ctx: PassContext) -> T | Awaitable[T]:
+        """Do the work."""
+        ...
+
+
+def execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> Coroutine[Any, Any, ModT]:
+    """Run a pass on `mod`, with the hooks of the instruments in force, and return the module that it gave.
+
+    Raises:
+        PassResultError: if it gave none.
+        Exception: what the pass or a hook raised, with a note that says where.
+
+    """
+    return (_execute_between_hooks if ctx.hooks.instruments else _execute)(pass_, mod, ctx)
+
+
+async def _execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> ModT:
+    try:
+        result: Any = pass_.transform(mod, ctx)
+        if type(result) is _COROUTINE:
+            result = await result
+        # A glance is enough where the module keeps its type.
+        kind: type[Any] = type(mod)
+        if type(result) is not kind:
+            result = await _module(result, mod, pass_.info)
+        # The pass itself may have given its context instruments.
+        if ctx.hooks.after:
+            for _, hook in ctx.hooks.after:
+                outcome = hook(result, pass_.info)
+                if is_awaitable(outcome):
+                    await outcome
+        new: ModT = result
+        return new
+    except BaseException as error:
+        _note(error, pass_.info)
+        raise
+
+
+async def _execute_between_hooks(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> ModT:
+    info = pass_.info
+    hooks = now = ctx.hooks
+    announced = told = 0
+    try:
+        if hooks.should_run and info.name not in ctx.required_pass:
+            may_run = True
+            for place, hook in hooks.should_run:
+                answer = hook(mod, info)
+                # Every instrument is asked, whatever the others say.
+                if answer is not True and not await _answer(answer, hooks, place, info):
+                    may_run = False
+            if not may_run:
+                return mod
+            # Whoever is in force by now: a hook may have overridden the instruments.
+            hooks = ctx.hooks
+        for announced, hook in hooks.before:  # noqa: B007  used below, after an error
+            outcome = hook(mod, info)
+            if outcome is not None and is_awaitable(outcome):
+                await outcome
+        announced = len(hooks.instruments)
+        result: Any = await _timed(pass_, mod, ctx, hooks) if hooks.steps else pass_.transform(mod, ctx)
+        if type(result) is _COROUTINE:
+            result = await result
+        kind: type[Any] = type(mod)
+        if type(result) is not kind:
+            result = await _module(result, mod, info)
+        now = ctx.hooks
+        for place, hook in now.after:
+            told = place + 1
+            outcome = hook(result, info)
+            if outcome is not None and is_awaitable(outcome):
+                await outcome
+        new: ModT = result
+        return new
+    except BaseException as error:
+        _note(error, info)
+        if hooks.failed:
+            told_of_end = [now.instruments[place] for place, _ in now.after if place < told]
+            open_ = _left_open(hooks, announced, told_of_end)
+            await _announce_failure(open_, mod, info, error, ctx.exit_grace)
+        raise
+
+
+async def _answer(answer: Any, hooks: Hooks, place: int, info: PassInfo) -> bool:
+    """Return what a `should_run` answered that was not simply True."""
+    if is_awaitable(answer):
+        answer = await answer
+    if answer is None:
+        what = f"should_run of instrument {instrument_name(hooks.instruments[place])!r}"
+        raise PassResultError(f"{what} returned None for pass {info.name!r}; return True or False")
+    return bool(answer)
+
+
+async def _timed(pass_: Transformer[ModT], mod: ModT, ctx: PassContext, hooks: Hooks) -> Any:
+    """Run the work of a pass, reporting each of its steps to the instruments that asked for them."""
+    run = current_run() or Run(pass_.info, None)
+
+    def report(start: float, end: float) -> None:
+        for hook in hooks.steps:
+            hook(run, start, end)
+
+    return await metered_pass(_work(pass_, mod, ctx), report)
+
+
+async def _work(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> Any:
+    result: Any = pass_.transform(mod, ctx)
+    return await result if is_awaitable(result) else result
+
+
+async def _module(result: Any, mod: object, info: PassInfo) -> Any:
+    """Return the module that a pass returned in an unusual way: awaitable, or of another type than its input."""
+    if is_awaitable(result):
+        result = await result
+    kind = result.__class__
+    if kind is not type(mod) and (result is None or adapter_of_type(kind) is None):
+        given = "None" if result is None else f"{result!r}, which is no module (a {kind.__qualname__})"
+        raise PassResultError(f"pass {info.name!r} returned {given}; return the new module, or `mod` if unchanged")
+    return result
+
+
+def _left_open(hooks: Hooks, announced: int, told: list[object]) -> list[tuple[str, Callable[..., Any]]]:
+    """Return the failure hooks of the instruments that were told of the pass's start and not of its end."""
+    started = [(hooks.instruments[place], hook) for place, hook in hooks.failed if place < announced]
+    return [
+        (f"run_after_pass_failed of instrument {instrument_name(one)!r}", hook)
+        for one, hook in started
+        if not any(one is other for other in told)
+    ]
+
+
+async def _announce_failure(
+    hooks: list[tuple[str, Callable[..., Any]]], mod: object, info: PassInfo, error: BaseException, grace: float
+) -> None:
+    """Call each of `hooks` to its end.
+
+    What they raise is noted on `error`; where that is a cancellation, which nobody will read, it is raised.
+    """
+    calls: list[Call] = [(what, partial(hook, mod, info, error)) for what, hook in hooks]
+    cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+    for failure in await call_to_the_end(calls, grace=grace, cancelled=cancelled):
+        if cancelled:
+            raise failure
+        error.add_note(f"and then a run_after_pass_failed raised {type(failure).__name__}: {failure}")
+
+
+def _note(error: BaseException, info: PassInfo) -> None:
+    if not isinstance(error, GeneratorExit | anyio.get_cancelled_exc_class()):
+        note_whereabouts(error, current_run() or Run(info, None))

@@ -1,0 +1,48 @@
+"""`PassInfo`: the metadata of a pass, which hooks and pipelines go by."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from apass.errors import PassDefinitionError
+
+__all__ = ["PassInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class PassInfo:
+    """What is known of a pass without running it; TVM's `transform::PassInfo`.
+
+    >>> PassInfo(opt_level=2, name="FoldConstant", required=["InferType"])
+    PassInfo(opt_level=2, name='FoldConstant', required=('InferType',))
+    """
+
+    opt_level: int
+    """The lowest `PassContext.opt_level` at which a Sequential runs the pass."""
+
+    name: str
+    """The name that instruments, pipelines and `disabled_pass` go by; CamelCase by custom."""
+
+    required: tuple[str, ...] = ()
+    """Names of registered passes that a Sequential runs before this one, in order."""
+
+    def __init__(self, opt_level: int, name: str, required: Iterable[str] | None = ()) -> None:
+        """Check the fields.
+
+        Raises:
+            PassDefinitionError: if a field is of the wrong type.
+
+        """
+        if isinstance(required, str):
+            raise PassDefinitionError(f"required of pass {name!r} is the string {required!r}; give a list of names")
+        names = tuple(required or ())
+        _check(isinstance(opt_level, int), f"opt_level of pass {name!r}", opt_level, "an int")
+        _check(isinstance(name, str) and bool(name), "the name of a pass", name, "a string that is not empty")
+        _check(all(isinstance(one, str) for one in names), f"required of pass {name!r}", names, "a list of names")
+        object.__setattr__(self, "opt_level", int(opt_level))
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "required", names)
+
+
+def _check(holds: bool, what: str, given: object, wanted: str) -> None:
+    if not holds:
+        raise PassDefinitionError(f"{what} must be {wanted}, not {given!r}")

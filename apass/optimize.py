@@ -1,0 +1,315 @@
+"""Many modules in one event loop, and one module from synchronous code."""
+
+from collections.abc import AsyncIterable, AsyncIterator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Generic, Literal, Self, TypeVar, cast, overload
+
+import anyio
+
+from apass.adapter import ModT
+from apass.cleanup import combine
+from apass.context import PassContext, current_scope
+from apass.errors import MissingExtraError, PassCancelledError, PassContextError
+from apass.passes import Pass
+from apass.run import enter_module
+
+__all__ = ["Modules", "Outcome", "OutcomeStream", "optimize_all", "optimize_stream", "run"]
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+
+Modules = Mapping[KeyT, ModT] | Iterable[ModT] | AsyncIterable[ModT]
+"""Modules by key, or in order; an async iterable may go on for ever."""
+
+DEFAULT_LIMIT = 256
+"""How many modules are in flight at once where the caller does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[ModT]):
+    """What became of one module."""
+
+    name: Any
+    """Its key in the mapping, or its place in the order, from 0."""
+    module: ModT | None
+    """The new module; None if a pass failed."""
+    error: Exception | None
+    """What the pass raised, with notes that say where; None if none did."""
+    seconds: float
+    """Wall time from the first pass's start to the last one's end."""
+
+    def unwrap(self) -> ModT:
+        """Return the module, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        assert self.module is not None
+        return self.module
+
+
+@overload
+async def optimize_all(
+    modules: Mapping[KeyT, ModT], pass_: Pass[ModT], *, limit: int | None = ..., errors: Literal["raise"] = ...
+) -> dict[KeyT, ModT]: ...
+@overload
+async def optimize_all(
+    modules: Mapping[KeyT, ModT], pass_: Pass[ModT], *, limit: int | None = ..., errors: Literal["collect"]
+) -> dict[KeyT, Outcome[ModT]]: ...
+@overload
+async def optimize_all(
+    modules: Sequence[ModT] | Iterator[ModT],
+    pass_: Pass[ModT],
+    *,
+    limit: int | None = ...,
+    errors: Literal["raise"] = ...,
+) -> list[ModT]: ...
+@overload
+async def optimize_all(
+    modules: Sequence[ModT] | Iterator[ModT], pass_: Pass[ModT], *, limit: int | None = ..., errors: Literal["collect"]
+) -> list[Outcome[ModT]]: ...
+async def optimize_all(
+    modules: Any, pass_: Pass[Any], *, limit: int | None = DEFAULT_LIMIT, errors: Literal["raise", "collect"] = "raise"
+) -> Any:
+    """Run `pass_` on every module concurrently; return the results under the same keys, or in the same order.
+
+    Parameters:
+        modules: a mapping, or an iterable.
+        pass_: what runs on each of them, in the current `PassContext`.
+        limit: at most so many modules in flight; None for all at once.
+        errors: `"raise"` cancels the others when one fails, and raises its error; `"collect"` lets them all go on and
+            returns an `Outcome` for each.
+
+    >>> from apass.decorators import module_pass
+    >>> double = module_pass(lambda mod, ctx: {name: 2 * n for name, n in mod.items()}, opt_level=0, name="Double")
+    >>> anyio.run(optimize_all, {"a": {"f": 1}, "b": {"f": 2}}, double)
+    {'a': {'f': 2}, 'b': {'f': 4}}
+
+    """
+    if errors not in ("raise", "collect"):
+        raise ValueError(f"errors must be 'raise' or 'collect', not {errors!r}")
+    if isinstance(modules, AsyncIterable):
+        raise TypeError("optimize_all takes modules that are all there; use optimize_stream for an async iterable")
+    found: dict[Any, Outcome[Any]] = {}
+    async with OutcomeStream(modules, pass_, limit) as outcomes:
+        async for outcome in outcomes:
+            found[outcome.name] = outcome
+            if outcome.error is not None and errors == "raise":
+                break
+    if errors == "raise":
+        raised = [one.error for one in found.values() if one.error is not None]
+        if raised:
+            raise combine("several modules failed", [*raised, *outcomes.late_errors])
+    keyed = isinstance(modules, Mapping)
+    keys = list(cast("Mapping[Any, Any]", modules)) if keyed else range(len(found))
+    results = {key: found[key] if errors == "collect" else found[key].module for key in keys}
+    return results if keyed else list(results.values())
+
+
+@overload
+def optimize_stream(
+    modules: Mapping[KeyT, ModT], pass_: Pass[ModT], *, limit: int | None = ...
+) -> "OutcomeStream[ModT]": ...
+@overload
+def optimize_stream(
+    modules: Iterable[ModT] | AsyncIterable[ModT], pass_: Pass[ModT], *, limit: int | None = ...
+) -> "OutcomeStream[ModT]": ...
+def optimize_stream(modules: Any, pass_: Pass[Any], *, limit: int | None = DEFAULT_LIMIT) -> "OutcomeStream[Any]":
+    """Run `pass_` on modules as they come, and give outcomes as they are done.
+
+    `modules` may be an async iterable without an end: a module is only asked for when fewer than `limit` are in
+    flight, counting those whose outcome nobody has taken yet. Leaving the block early cancels what is in flight.
+
+    >>> from apass.decorators import module_pass
+    >>> async def main():
+    ...     negate = module_pass(lambda mod, ctx: {"f": -mod["f"]}, opt_level=0, name="Negate")
+    ...     async with optimize_stream([{"f": 1}, {"f": 2}], negate) as outcomes:
+    ...         return sorted([[one.name, one.module] async for one in outcomes])
+    >>> anyio.run(main)
+    [[0, {'f': -1}], [1, {'f': -2}]]
+
+    """
+    return OutcomeStream(modules, pass_, limit)
+
+
+class OutcomeStream(Generic[ModT]):
+    """The outcomes of `optimize_stream`: an async context manager, and within it an async iterator."""
+
+    def __init__(self, modules: Any, pass_: Pass[ModT], limit: int | None) -> None:
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise ValueError(f"limit must be an int of at least 1, or None for no limit; not {limit!r}")
+        if not isinstance(pass_, Pass):
+            raise TypeError(
+                f"a pass is needed, not {pass_!r}; make it one with module_pass, function_pass or Sequential"
+            )
+        self.late_errors: list[Exception] = []
+        """What passes raised after the block was left."""
+        self._source = _Source(modules)
+        self._pass = pass_
+        self._limit = limit
+        self._source_error: Exception | None = None
+        self._leaving = False
+        self._fatal: BaseException | None = None
+
+    async def __aenter__(self) -> Self:
+        # All modules share the default context where there is no other.
+        current_scope()
+        self._send, self._outcomes = anyio.create_memory_object_stream[Outcome[ModT]](0)
+        self._slots = None if self._limit is None else anyio.Semaphore(self._limit, fast_acquire=True)
+        self._at_work = 1
+        self._group = await anyio.create_task_group().__aenter__()
+        self._group.start_soon(self._feed)
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._leaving = True
+        self._group.cancel_scope.cancel()
+        try:
+            # The tasks keep their errors to themselves, so the group has none to wrap the body's in.
+            await self._group.__aexit__(None, None, None)
+        finally:
+            self._outcomes.close()
+            self._send.close()
+            if self._fatal is not None:
+                raise self._fatal
+
+    def __aiter__(self) -> AsyncIterator[Outcome[ModT]]:
+        return self
+
+    async def __anext__(self) -> Outcome[ModT]:
+        """Return the next outcome, in the order in which modules are done.
+
+        Raises:
+            Exception: what the iteration of `modules` raised, once the modules that came before are done.
+
+        """
+        try:
+            return await self._outcomes.receive()
+        except anyio.EndOfStream:
+            if self._source_error is not None:
+                raise self._source_error from None
+            raise StopAsyncIteration from None
+
+    async def _feed(self) -> None:
+        try:
+            while True:
+                await self._take_slot()
+                name, mod = await self._source.next()
+                self._at_work += 1
+                self._group.start_soon(self._optimize, name, mod)
+        except StopAsyncIteration:
+            pass
+        except Exception as error:
+            self._source_error = error
+        finally:
+            await self._source.close(PassContext.current().exit_grace)
+        self._end_one()
+
+    async def _take_slot(self) -> None:
+        if self._slots is not None:
+            await self._slots.acquire()
+
+    async def _optimize(self, name: Any, mod: ModT) -> None:
+        enter_module(str(name))
+        start = perf_counter()
+        result: ModT | None = None
+        failure: Exception | None = None
+        try:
+            result = await self._pass(mod)
+        except Exception as error:
+            failure = error
+            if self._leaving:
+                self.late_errors.append(error)
+        except anyio.get_cancelled_exc_class() as stray:
+            if anyio.current_effective_deadline() == float("-inf"):
+                raise
+            failure = PassCancelledError("the pass awaited something that somebody else had cancelled")
+            failure.__cause__ = stray
+        except BaseException as fatal:
+            self._fatal = fatal
+            self._group.cancel_scope.cancel()
+            return
+        await self._send.send(Outcome(name, result, failure, perf_counter() - start))
+        if self._slots is not None:
+            self._slots.release()
+        self._end_one()
+
+    def _end_one(self) -> None:
+        """Count one task as done; after the last, there are no more outcomes."""
+        self._at_work -= 1
+        if self._at_work == 0:
+            self._send.close()
+
+
+class _Source:
+    """Gives modules with their keys, or with their places; those of an async iterable in their own time."""
+
+    def __init__(self, modules: Any) -> None:
+        self._async = aiter(modules) if hasattr(modules, "__aiter__") else None
+        self._items: Any = iter(()) if self._async else iter(modules.items() if hasattr(modules, "items") else modules)
+        self._keyed = hasattr(modules, "items") and self._async is None
+        self._place = -1
+
+    async def next(self) -> tuple[Any, Any]:
+        """Return the next key and module; StopAsyncIteration after the last."""
+        if self._async is not None:
+            item: Any = await anext(self._async)
+        else:
+            item = next(self._items, _END)
+        if item is _END:
+            raise StopAsyncIteration
+        self._place += 1
+        key, mod = item if self._keyed else (self._place, item)
+        return key, mod
+
+    async def close(self, grace: float) -> None:
+        """End an async generator that has more to give: nobody else will ask it."""
+        close: Any = getattr(self._async, "aclose", None)
+        if close is not None:
+            with anyio.move_on_after(grace, shield=True):
+                await close()
+
+
+_END: Any = object()
+
+
+def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: PassContext | None = None) -> ModT:
+    """Run a pass from synchronous code, in an event loop of its own, and return the new module.
+
+    Parameters:
+        pass_: the pass.
+        mod: the module.
+        backend: `"asyncio"` or `"trio"`.
+        context: what it runs under; a default `PassContext` if left out.
+
+    Raises:
+        PassContextError: inside a running event loop; write `await pass_(mod)` there.
+        MissingExtraError: if trio is asked for and not installed.
+
+    """
+    if _in_event_loop():
+        raise PassContextError(
+            "apass.run starts an event loop, and one is running here; write `await pass_(mod)` instead"
+        )
+
+    async def main() -> ModT:
+        if context is None:
+            return await pass_(mod)
+        async with context:
+            return await pass_(mod)
+
+    if backend not in anyio.get_available_backends():
+        known = ", ".join(anyio.get_all_backends())
+        raise MissingExtraError(
+            f"no event loop {backend!r} here; known are {known}, and trio needs: pip install apass[trio]"
+        )
+    return anyio.run(main, backend=backend)
+
+
+def _in_event_loop() -> bool:
+    try:
+        anyio.get_current_task()
+    except RuntimeError:
+        return False
+    return True

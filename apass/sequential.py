@@ -1,0 +1,110 @@
+"""`Sequential`: passes one after the other, which alone decides by level and resolves requirements."""
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from time import perf_counter
+from typing import Any
+
+from apass.adapter import ModT
+from apass.context import PassContext, Scope, current_scope
+from apass.errors import CyclicRequirementError
+from apass.funnel import execute
+from apass.info import PassInfo
+from apass.passes import Pass, check_passes
+from apass.registry import get_pass
+from apass.run import RUN, Steps, current_run
+
+__all__ = ["Sequential"]
+
+_RESOLVING: ContextVar[tuple[str, ...]] = ContextVar("apass_resolving", default=())
+
+
+class Sequential(Pass[ModT]):
+    """Passes that run one after the other, each on the module that the one before it returned; TVM's `Sequential`.
+
+    A pass runs if its name is not in the context's `disabled_pass`, and it is in `required_pass` or its level is not
+    above the context's. Before it, each pass that it requires runs, by name through the registry and whatever its
+    level; and before that, what that one requires.
+
+    Parameters:
+        passes: the passes, in order.
+        opt_level: the level of the sequence itself, where it stands in another one.
+        name: its name.
+        required: what it requires, where it stands in another one.
+
+    """
+
+    def __init__(
+        self,
+        passes: Sequence[Pass[ModT]] | None = None,
+        opt_level: int = 0,
+        name: str = "sequential",
+        required: Sequence[str] | None = None,
+    ) -> None:
+        self.passes: tuple[Pass[ModT], ...] = check_passes("Sequential", passes or ())
+        """The passes, in order."""
+        self.info = PassInfo(opt_level, name, required)
+        given = {"name": name, "opt_level": opt_level, "required": list(self.info.required)}
+        usual: dict[str, object] = {"name": "sequential", "opt_level": 0, "required": []}
+        self.spec = ("Sequential", {key: value for key, value in given.items() if value != usual[key]})
+
+    def children(self) -> tuple[Pass[ModT], ...]:
+        """Return the passes."""
+        return self.passes
+
+    async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
+        """Run the enabled passes in order, each after what it requires."""
+        scope = current_scope()
+        named = ctx.disabled_pass or ctx.required_pass
+        gate = ctx.gate
+        before = RUN.get()
+        steps = Steps(current_run())
+        RUN.set(steps)
+        try:
+            for pass_ in self.passes:
+                info = pass_.info
+                if named:
+                    scope.meet(info.name)
+                    if info.name in ctx.disabled_pass:
+                        continue
+                if info.opt_level > ctx.opt_level and info.name not in ctx.required_pass:
+                    continue
+                if perf_counter() > gate.turn_ends:
+                    await gate.next_turn()
+                if info.required:
+                    mod = await _run_required(info, mod, scope, steps)
+                steps.at = info
+                mod = await execute(pass_, mod, ctx)
+        finally:
+            RUN.set(before)
+        return mod
+
+    def __str__(self) -> str:
+        """Return the text of the pipeline: the passes with commas, in `Sequential(...)` only where that is needed."""
+        if self.spec == ("Sequential", {}) and not (len(self.passes) == 1 and isinstance(self.passes[0], Sequential)):
+            return ",".join(pass_.text() for pass_ in self.passes)
+        return self.text()
+
+
+async def _run_required(info: PassInfo, mod: Any, scope: Scope, steps: Steps) -> Any:
+    """Run what a pass requires, depth first."""
+    trail = (*_RESOLVING.get(), info.name)
+    token = _RESOLVING.set(trail)
+    try:
+        for name in info.required:
+            if name in trail:
+                cycle = " > ".join((*trail[trail.index(name) :], name))
+                raise CyclicRequirementError(
+                    f"the required passes form a cycle: {cycle}; take one `required` out of it"
+                )
+            pass_ = get_pass(name)
+            mod = await _run_required(pass_.info, mod, scope, steps) if pass_.info.required else mod
+            scope.meet(name)
+            # Its own passes, if it has any, must not require their way back to it.
+            _RESOLVING.set((*trail, name))
+            steps.at = pass_.info
+            mod = await execute(pass_, mod, scope.ctx)
+            _RESOLVING.set(trail)
+    finally:
+        _RESOLVING.reset(token)
+    return mod
