@@ -1,0 +1,276 @@
+"""`PassTimingInstrument`: where the time of passes goes, told apart into work and waiting; for whoever runs passes."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from threading import Lock
+from time import perf_counter
+
+from apass.info import PassInfo
+from apass.instrument import pass_instrument
+from apass.run import Run, current_run
+
+__all__ = ["PassTiming", "PassTimingInstrument", "render_timings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassTiming:
+    """The time that one pass took, at one place of a pipeline, over all its calls there. Times are in seconds."""
+
+    name: str
+    """The name of the pass."""
+    module: str | None
+    """The name of the module, as `optimize_all` and its like know it; None without a name, or summed over modules."""
+    calls: int
+    """How many calls have ended, failed ones included; the times are those of these calls."""
+    failed: int
+    """How many of them raised or were cancelled."""
+    unfinished: int
+    """How many calls have begun and not been seen to end: they still run, or the instrument was taken out of force."""
+    wall: float
+    """From the instrument's `run_before_pass` to its `run_after_pass` or `run_after_pass_failed`."""
+    busy: float
+    """How long it held the loop, the passes that it called and its fan-out included; not the tasks that it started."""
+    children: tuple["PassTiming", ...]
+    """The passes that it called, in the order in which they first began."""
+
+    @property
+    def waiting(self) -> float:
+        """How long it waited, for its turn too; the steps in `busy` are disjoint parts of `wall`, so this is exact."""
+        return self.wall - self.busy
+
+
+def render_timings(timings: Iterable[PassTiming]) -> str:
+    """Return timings as a table in which the passes form a tree, in one section for each module name.
+
+    The percentage is that of the parent's wall time, for an outermost pass that of the section's. It can be above 100
+    for passes that a parent runs at the same time.
+
+    >>> inner = PassTiming(name="Fold", module="a", calls=2, failed=0, unfinished=0, wall=0.03, busy=0.01, children=())
+    >>> outer = PassTiming(
+    ...     name="Main", module="a", calls=1, failed=1, unfinished=0, wall=0.04, busy=0.01, children=(inner,)
+    ... )
+    >>> print(render_timings([outer]))
+    wall ms  busy ms  waiting ms  of parent  pass
+                                             module 'a'
+     40.000   10.000      30.000     100.0%    Main (1 failed)
+     30.000   10.000      20.000      75.0%      Fold (2 calls)
+
+    """
+    sections: dict[str | None, list[PassTiming]] = {}
+    for timing in timings:
+        sections.setdefault(timing.module, []).append(timing)
+    if not sections:
+        return "no pass was timed"
+    rows = [_HEAD]
+    for module, roots in sections.items():
+        named = len(sections) > 1 or module is not None
+        if named:
+            rows.append(("", "", "", "", "no module name" if module is None else f"module {module!r}"))
+        rows += _rows(roots, module, sum(one.wall for one in roots), "  " * named)
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
+    return "\n".join("  ".join((*map(str.rjust, row, widths), row[-1])) for row in rows)
+
+
+@pass_instrument
+class PassTimingInstrument:
+    """Times passes, right for any number of modules and tasks at once; may be used in several contexts at once, too.
+
+    Calls are summed that stand at the same place: outermost calls of the same pass for the same module name, and the
+    n-th call of the same pass by each call of another. What was measured stays, also when contexts have been left,
+    until `reset`; so memory grows with the modules' names and the places in their pipelines, not with the calls.
+
+    A pass that `should_run` kept from running does not appear. A pass that already ran when the instrument came into
+    force does not appear either, while the passes that it calls from then on do.
+
+    >>> import anyio, apass
+    >>> timing = PassTimingInstrument()
+    >>> Halve = apass.module_pass(lambda mod, ctx: {"f": mod["f"] // 2}, opt_level=0, name="Halve")
+    >>> context = apass.PassContext(instruments=[timing])
+    >>> apass.run(apass.Sequential([Halve, Halve]), {"f": 8}, context=context)
+    {'f': 2}
+    >>> [(one.name, [child.name for child in one.children]) for one in timing.profile()]
+    [('sequential', ['Halve', 'Halve'])]
+
+    """
+
+    def __init__(self) -> None:
+        # The calls open in this task and in those that it was started from, so a call that never ends leaves no trace.
+        self._at: ContextVar[_Call | None] = ContextVar("apass_timing", default=None)
+        self._totals: dict[_Place, _Total] = {}
+        self._lock = Lock()
+
+    def run_before_pass(self, mod: object, info: PassInfo) -> None:
+        """Begin a call."""
+        run = current_run()
+        if run is not None and self._find(run) is not None:
+            return  # the instrument is in force twice
+        caller = self._caller(run)
+        module = None if run is None else run.module
+        place = (info.name, module, 0 if caller is None else caller.count(run, info.name))
+        with self._lock:
+            beside = self._totals if caller is None else caller.total.children
+            total = beside.setdefault(place, _Total())
+            total.begun += 1
+        call = _Call(run, caller, total)
+        if self._at.get() is not caller:
+            self._at.set(caller)  # let go of calls whose end was never told
+        call.token = self._at.set(call)
+        call.begin = call.until = perf_counter()
+
+    def run_after_step(self, run: Run, start: float, end: float) -> None:
+        """Add a step to the call."""
+        call = self._find(run)
+        # Steps in a loop are disjoint, so one that begins before the last one's end is the same one told again.
+        if call is not None and start >= call.until:
+            call.busy += end - start
+            call.until = end
+
+    def run_after_pass(self, mod: object, info: PassInfo) -> None:
+        """End a call."""
+        self._end(perf_counter(), failed=False)
+
+    def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
+        """End a call that raised or was cancelled."""
+        self._end(perf_counter(), failed=True)
+
+    def profile(self, *, merge: bool = False) -> tuple[PassTiming, ...]:
+        """Return the timings of the outermost passes; those of the passes they called are their `children`.
+
+        With `merge`, the modules are summed: each timing is one place of the pipeline over all modules.
+        """
+        with self._lock:
+            return _profile([self._totals], merge)
+
+    def render(self, *, merge: bool = False) -> str:
+        """Return `profile(merge=merge)` as a table (see `render_timings`); unlike TVM's, also after the context."""
+        return render_timings(self.profile(merge=merge))
+
+    def reset(self) -> None:
+        """Forget what was measured, and what the calls measure that have begun."""
+        with self._lock:
+            self._totals = {}
+
+    def _end(self, now: float, *, failed: bool) -> None:
+        call = self._find(current_run())
+        if call is None:
+            return  # the instrument came into force when the pass was already running
+        self._at.reset(call.token)
+        with self._lock:
+            call.total.add(now - call.begin, call.busy, failed=failed)
+
+    def _find(self, run: Run | None) -> "_Call | None":
+        """Return the open call that is `run`, or one of whose function bodies is `run`."""
+        call = self._at.get()
+        while call is not None and not _is_part(run, call.run):
+            call = call.caller
+        return call
+
+    def _caller(self, run: Run | None) -> "_Call | None":
+        """Return the nearest open call that `run` works for; not one whose end was never told to this instrument."""
+        above = None if run is None else run.parent
+        while above is not None:
+            call = self._find(above)
+            if call is not None:
+                return call
+            above = above.parent
+        return None
+
+
+_Place = tuple[str, str | None, int]
+"""The name of a pass, the name of the module, and the how manieth call it is of that pass by one call of another."""
+
+
+@dataclass(slots=True)
+class _Total:
+    """The sum over the calls at one place."""
+
+    begun: int = 0
+    calls: int = 0
+    failed: int = 0
+    wall: float = 0.0
+    busy: float = 0.0
+    children: "dict[_Place, _Total]" = field(default_factory=dict["_Place", "_Total"])
+
+    def add(self, wall: float, busy: float, *, failed: bool) -> None:
+        """Add a call that has ended."""
+        self.calls += 1
+        self.failed += failed
+        self.wall += wall
+        self.busy += busy
+
+
+class _Call:
+    """One call that has begun: a link of the chain of those open in a task."""
+
+    __slots__ = ("begin", "busy", "caller", "counts", "run", "token", "total", "until")
+
+    token: Token["_Call | None"]
+
+    def __init__(self, run: Run | None, caller: "_Call | None", total: _Total) -> None:
+        self.run = run
+        self.caller = caller
+        self.total = total
+        self.counts: dict[tuple[Run | None, str, str | None], int] = {}
+        self.begin = self.until = self.busy = 0.0
+
+    def count(self, run: Run | None, name: str) -> int:
+        """Return how many calls of `name` came before `run` from the same function body, or from none."""
+        key = (None, name, None) if run is None else (run.parent, name, run.module)
+        before = self.counts.get(key, 0)
+        self.counts[key] = before + 1
+        return before
+
+
+def _is_part(run: Run | None, whole: Run | None) -> bool:
+    """Tell whether `run` is `whole`, or the run of one of its function bodies, which is an object of its own."""
+    if run is whole:
+        return True
+    if run is None or whole is None or run.function is None:
+        return False
+    return run.info is whole.info and run.parent is whole.parent
+
+
+def _profile(totals: Iterable[Mapping[_Place, _Total]], merge: bool) -> tuple[PassTiming, ...]:
+    places: dict[_Place, list[_Total]] = {}
+    for one in totals:
+        for (name, module, count), total in one.items():
+            places.setdefault((name, None if merge else module, count), []).append(total)
+    return tuple(_timing(name, module, group, merge) for (name, module, _), group in places.items())
+
+
+def _timing(name: str, module: str | None, totals: Sequence[_Total], merge: bool) -> PassTiming:
+    calls = sum(one.calls for one in totals)
+    return PassTiming(
+        name=name,
+        module=module,
+        calls=calls,
+        failed=sum(one.failed for one in totals),
+        unfinished=sum(one.begun for one in totals) - calls,
+        wall=sum(one.wall for one in totals),
+        busy=sum(one.busy for one in totals),
+        children=_profile([one.children for one in totals], merge),
+    )
+
+
+_Row = tuple[str, str, str, str, str]
+
+_HEAD: _Row = ("wall ms", "busy ms", "waiting ms", "of parent", "pass")
+
+
+def _rows(timings: Iterable[PassTiming], module: str | None, whole: float, indent: str) -> Iterator[_Row]:
+    for one in timings:
+        share = f"{one.wall / whole:.1%}" if whole else ""
+        yield _ms(one.wall), _ms(one.busy), _ms(one.waiting), share, indent + _label(one, module)
+        yield from _rows(one.children, one.module, one.wall, indent + "  ")
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.3f}"
+
+
+def _label(timing: PassTiming, module: str | None) -> str:
+    counts = (timing.calls if timing.calls > 1 else 0, timing.failed, timing.unfinished)
+    said = [f"{n} {what}" for n, what in zip(counts, ("calls", "failed", "unfinished"), strict=True) if n]
+    elsewhere = "" if timing.module == module else f" [module {timing.module!r}]"
+    return timing.name + elsewhere + (f" ({', '.join(said)})" if said else "")
