@@ -1,0 +1,97 @@
+"""The variables of an expression: free, bound and all, of values and of types."""
+
+from collections.abc import Iterable, Iterator
+
+from apass.relay.adt import Constructor, Match
+from apass.relay.expr import Call, Expr, Let, Var
+from apass.relay.function import Function
+from apass.relay.ty import FuncType, RefType, TupleType, Type, TypeCall, TypeRelation, TypeVar
+from apass.relay.walks import post_order
+
+__all__ = ["all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "free_type_vars", "free_vars"]
+
+
+def all_vars(expr: Expr) -> list[Var]:
+    """Return every variable, in the order in which the walk meets it."""
+    return [node for node in post_order(expr) if isinstance(node, Var)]
+
+
+def bound_vars(expr: Expr) -> list[Var]:
+    """Return the variables that a function, a Let or a pattern within binds."""
+    return list(dict.fromkeys(var for node in post_order(expr) for var in _binders(node)))
+
+
+def free_vars(expr: Expr) -> list[Var]:
+    """Return the variables that nothing within binds, in the order of their first use.
+
+    >>> x, y = Var("x"), Var("y")
+    >>> free_vars(Function([x], Call(x, [y])))
+    [<relay.Var %y>]
+    """
+    bound = set(bound_vars(expr))
+    return [var for var in all_vars(expr) if var not in bound]
+
+
+def _binders(node: Expr) -> tuple[Var, ...]:
+    if isinstance(node, Function):
+        return node.params
+    if isinstance(node, Let):
+        return (node.var,)
+    if isinstance(node, Match):
+        return tuple(var for clause in node.clauses for var in clause.lhs.bound)
+    return ()
+
+
+def all_type_vars(expr: Expr | Type) -> list[TypeVar]:
+    """Return every type variable, in the order in which the walk meets it."""
+    types = [expr] if isinstance(expr, Type) else (ty for node in post_order(expr) for ty in _types_of(node))
+    return list(dict.fromkeys(one for ty in types for one in _type_nodes(ty) if isinstance(one, TypeVar)))
+
+
+def bound_type_vars(expr: Expr | Type) -> list[TypeVar]:
+    """Return the type parameters of the functions and function types within."""
+    nodes: Iterable[Expr] = () if isinstance(expr, Type) else post_order(expr)
+    own: list[TypeVar] = []
+    types = [expr] if isinstance(expr, Type) else []
+    for node in nodes:
+        own += node.type_params if isinstance(node, Function) else ()
+        types += _types_of(node)
+    own += [var for ty in types for one in _type_nodes(ty) if isinstance(one, FuncType) for var in one.type_params]
+    return list(dict.fromkeys(own))
+
+
+def free_type_vars(expr: Expr | Type) -> list[TypeVar]:
+    """Return the type variables that nothing within binds."""
+    bound = set(bound_type_vars(expr))
+    return [var for var in all_type_vars(expr) if var not in bound]
+
+
+def _types_of(node: Expr) -> list[Type]:
+    """Return the types that are written in a node, not those that were inferred."""
+    if isinstance(node, Var):
+        return [] if node.type_annotation is None else [node.type_annotation]
+    if isinstance(node, Function):
+        return [*node.type_params, *([] if node.ret_type is None else [node.ret_type])]
+    if isinstance(node, Call):
+        return list(node.type_args)
+    return list(node.inputs) if isinstance(node, Constructor) else []
+
+
+def _type_nodes(ty: Type) -> Iterator[Type]:
+    yield ty
+    for one in _types_below(ty):
+        yield from _type_nodes(one)
+
+
+def _types_below(ty: Type) -> tuple[Type, ...]:
+    if isinstance(ty, TupleType):
+        return ty.fields
+    if isinstance(ty, RefType):
+        return (ty.value,)
+    if isinstance(ty, TypeCall):
+        return (ty.func, *ty.args)
+    if isinstance(ty, TypeRelation):
+        return ty.args
+    if isinstance(ty, FuncType):
+        return (*ty.type_params, *ty.arg_types, ty.ret_type, *ty.type_constraints)
+    return ()

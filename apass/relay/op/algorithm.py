@@ -1,0 +1,10 @@
+"""The operators that TVM has in `relay.op.algorithm`."""
+
+from apass.relay.op.sort import argsort, searchsorted, sort, topk
+
+__all__ = [
+    "argsort",
+    "searchsorted",
+    "sort",
+    "topk",
+]

@@ -1,0 +1,209 @@
+"""Operators on images: image.resize1d, image.resize2d, image.resize3d."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from apass.errors import did_you_mean
+from apass.relay.attrs import Attrs
+from apass.relay.errors import TypeInferenceError
+from apass.relay.expr import Call, Constant, Expr, Op
+from apass.relay.ndarray import Array
+from apass.relay.op.layout import convert_array, parse_layout
+from apass.relay.op.nn.relate import layout_like, out_type, relaid, tensors
+from apass.relay.op.nn.windows import DATA_LAYOUTS, ints
+from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.resize import COORDINATES, METHODS, ROUNDINGS, Resizing, resized
+from apass.relay.ty import TensorType, Type
+
+__all__ = ["Resize1DAttrs", "Resize2DAttrs", "Resize3DAttrs", "ResizeAttrs", "resize1d", "resize2d", "resize3d"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeAttrs(Attrs):
+    """What resizing of one, two and three spatial dimensions has in common."""
+
+    size: tuple[int, ...]
+    """The spatial dimensions of the result."""
+    layout: str
+    """The layout of the data and of the result."""
+    method: str = "linear"
+    """How an element is made of those near: nearest_neighbor, linear or cubic."""
+    coordinate_transformation_mode: str = "half_pixel"
+    """Where an element of the result lies in the data: half_pixel, align_corners, asymmetric, ..."""
+    rounding_method: str = "round"
+    """Which element is nearest; empty to go by the coordinate transformation."""
+    cubic_alpha: float = -0.5
+    """The coefficient of the cubic kernel."""
+    cubic_exclude: int = 0
+    """Whether the cubic kernel leaves out what is beyond the edge."""
+    out_dtype: str = ""
+    """The element type of the result; empty for that of the data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize1DAttrs(ResizeAttrs):
+    """The attributes of image.resize1d."""
+
+    layout: str = "NCW"
+    """The layout of the data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize2DAttrs(ResizeAttrs):
+    """The attributes of image.resize2d."""
+
+    layout: str = "NCHW"
+    """The layout of the data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize3DAttrs(ResizeAttrs):
+    """The attributes of image.resize3d."""
+
+    layout: str = "NCDHW"
+    """The layout of the data."""
+
+
+def _define(name: str, attrs_type: type[ResizeAttrs], rank: int) -> Op:
+    def relation(types: Sequence[Type], attrs: ResizeAttrs) -> Sequence[Type | None] | None:
+        data, _ = tensors(name, types)
+        return None if data is None else [None, _resized_type(name, rank, data, attrs)]
+
+    return define_op(
+        name,
+        arguments=("data",),
+        attrs_type=attrs_type,
+        relation=relation,
+        compute=_compute,
+        pattern=OpPattern.INJECTIVE,
+        level=5,
+        description=f"The data resized over {rank} spatial dimension{'s' if rank > 1 else ''}.",
+    )
+
+
+def _resized_type(op: str, rank: int, data: TensorType, attrs: ResizeAttrs) -> TensorType:
+    plain = DATA_LAYOUTS[rank]
+    layout = layout_like(op, "layout", attrs.layout, plain)
+    if len(attrs.size) != rank or any(size < 1 for size in attrs.size):
+        raise TypeInferenceError(f"{op}: size must be {rank} positive numbers, not {attrs.size}")
+    for what, given, known in (
+        ("method", attrs.method, METHODS),
+        ("coordinate_transformation_mode", attrs.coordinate_transformation_mode, COORDINATES),
+        ("rounding_method", attrs.rounding_method, ("", *ROUNDINGS)),
+    ):
+        if given not in known:
+            hint = did_you_mean(given, known, listing="known: ")
+            raise TypeInferenceError(f"{op}: there is no {what} {given!r}{hint}")
+    batch, channels, *_ = relaid(op, "the data", data.shape, layout, plain)
+    shape = relaid(op, "the result", (batch, channels, *attrs.size), plain, layout)
+    return out_type(shape, attrs.out_dtype, data)
+
+
+def _compute(attrs: ResizeAttrs, data: Array) -> Array:
+    plain, layout = DATA_LAYOUTS[len(attrs.size)], parse_layout(attrs.layout)
+    how = Resizing(
+        method=attrs.method,
+        coordinates=attrs.coordinate_transformation_mode,
+        rounding=attrs.rounding_method,
+        cubic_alpha=attrs.cubic_alpha,
+        cubic_exclude=bool(attrs.cubic_exclude),
+    )
+    out = resized(convert_array(data, layout, plain), attrs.size, how)
+    return convert_array(out.astype(attrs.out_dtype or data.dtype, copy=False), plain, layout)
+
+
+_RESIZE1D = _define("image.resize1d", Resize1DAttrs, 1)
+_RESIZE2D = _define("image.resize2d", Resize2DAttrs, 2)
+_RESIZE3D = _define("image.resize3d", Resize3DAttrs, 3)
+
+
+def _sizes(size: int | Iterable[int] | Constant, rank: int) -> tuple[int, ...]:
+    if isinstance(size, Constant):
+        return tuple(int(one) for one in size.data.numpy().ravel().tolist())
+    if isinstance(size, Expr):
+        raise TypeError(f"size must be numbers or a constant, not {size!r}; fold it to a constant first")
+    return ints(size, rank)
+
+
+def resize1d(
+    data: Expr,
+    size: int | Iterable[int] | Constant,
+    layout: str = "NCW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    cubic_alpha: float = -0.5,
+    cubic_exclude: int = 0,
+    out_dtype: str | None = None,
+) -> Call:
+    """Return sequences resized; the parameters are those of `resize2d`."""
+    attrs = Resize1DAttrs(
+        size=_sizes(size, 1),
+        layout=layout,
+        method=method,
+        coordinate_transformation_mode=coordinate_transformation_mode,
+        rounding_method=rounding_method,
+        cubic_alpha=float(cubic_alpha),
+        cubic_exclude=int(cubic_exclude),
+        out_dtype=out_dtype or "",
+    )
+    return Call(_RESIZE1D, (data,), attrs)
+
+
+def resize2d(
+    data: Expr,
+    size: int | Iterable[int] | Constant,
+    layout: str = "NCHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    cubic_alpha: float = -0.5,
+    cubic_exclude: int = 0,
+    out_dtype: str | None = None,
+) -> Call:
+    """Return images resized to `size`, a height and a width.
+
+    `method` is nearest_neighbor, linear or cubic; `coordinate_transformation_mode` is half_pixel, align_corners,
+    asymmetric, pytorch_half_pixel or tf_half_pixel_for_nn; `rounding_method` is round, round_prefer_floor,
+    round_prefer_ceil, floor or ceil, or empty to go by the coordinates. All mean what they do in ONNX's Resize.
+
+    Raises:
+        TypeError: if `size` is an expression that is not a constant: it must be known now.
+
+    """
+    attrs = Resize2DAttrs(
+        size=_sizes(size, 2),
+        layout=layout,
+        method=method,
+        coordinate_transformation_mode=coordinate_transformation_mode,
+        rounding_method=rounding_method,
+        cubic_alpha=float(cubic_alpha),
+        cubic_exclude=int(cubic_exclude),
+        out_dtype=out_dtype or "",
+    )
+    return Call(_RESIZE2D, (data,), attrs)
+
+
+def resize3d(
+    data: Expr,
+    size: int | Iterable[int] | Constant,
+    layout: str = "NCDHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "",
+    cubic_alpha: float = -0.5,
+    cubic_exclude: int = 0,
+    out_dtype: str | None = None,
+) -> Call:
+    """Return volumes resized; the parameters are those of `resize2d`."""
+    attrs = Resize3DAttrs(
+        size=_sizes(size, 3),
+        layout=layout,
+        method=method,
+        coordinate_transformation_mode=coordinate_transformation_mode,
+        rounding_method=rounding_method,
+        cubic_alpha=float(cubic_alpha),
+        cubic_exclude=int(cubic_exclude),
+        out_dtype=out_dtype or "",
+    )
+    return Call(_RESIZE3D, (data,), attrs)

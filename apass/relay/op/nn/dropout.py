@@ -1,0 +1,55 @@
+"""nn.dropout: at inference the data itself, and a mask of ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from apass.relay.attrs import Attrs
+from apass.relay.expr import Call, Expr, TupleGetItem
+from apass.relay.ndarray import Array
+from apass.relay.op.nn.relate import tensors
+from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.tuple_wrapper import TupleWrapper
+from apass.relay.ty import TupleType, Type
+
+__all__ = ["DropoutAttrs", "dropout", "dropout_raw"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropoutAttrs(Attrs):
+    """The attributes of nn.dropout."""
+
+    rate: float = 0.5
+    """The fraction of the elements that training drops."""
+
+
+def _relation(types: Sequence[Type], attrs: DropoutAttrs) -> Sequence[Type | None] | None:
+    data, _ = tensors("nn.dropout", types)
+    return None if data is None else [None, TupleType([data, data])]
+
+
+def _compute(attrs: DropoutAttrs, data: Array) -> tuple[Array, ...]:
+    return data, np.ones_like(data)
+
+
+_DROPOUT = define_op(
+    "nn.dropout",
+    arguments=("data",),
+    attrs_type=DropoutAttrs,
+    relation=_relation,
+    compute=_compute,
+    pattern=OpPattern.OPAQUE,
+    level=1,
+    description="The data and the mask of what is kept; everything is, at inference.",
+)
+
+
+def dropout(data: Expr, rate: float = 0.5) -> TupleGetItem:
+    """Return the data after dropout, the first field of `dropout_raw`."""
+    return TupleWrapper(dropout_raw(data, rate), 2)[0]
+
+
+def dropout_raw(data: Expr, rate: float = 0.5) -> Call:
+    """Return the tuple of the data after dropout and the mask."""
+    return Call(_DROPOUT, (data,), DropoutAttrs(rate=float(rate)))

@@ -1,0 +1,44 @@
+"""nn.batch_flatten: a row for each element of a batch."""
+
+from collections.abc import Sequence
+from math import prod
+
+from apass.relay.attrs import Attrs
+from apass.relay.errors import TypeInferenceError
+from apass.relay.expr import Call, Expr
+from apass.relay.ndarray import Array
+from apass.relay.op.dims import product
+from apass.relay.op.nn.relate import tensors
+from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.ty import TensorType, Type
+
+__all__ = ["batch_flatten"]
+
+
+def _relation(types: Sequence[Type], attrs: Attrs | None) -> Sequence[Type | None] | None:
+    data, _ = tensors("nn.batch_flatten", types)
+    if data is None:
+        return None
+    if not data.shape:
+        raise TypeInferenceError(f"nn.batch_flatten: the data must have a batch dimension, but it is a scalar {data}")
+    return [None, TensorType((data.shape[0], product(data.shape[1:])), data.dtype)]
+
+
+def _compute(data: Array) -> Array:
+    return data.reshape(data.shape[0], prod(data.shape[1:]))
+
+
+_BATCH_FLATTEN = define_op(
+    "nn.batch_flatten",
+    arguments=("data",),
+    relation=_relation,
+    compute=_compute,
+    pattern=OpPattern.INJECTIVE,
+    level=2,
+    description="The data with all dimensions but the first made one.",
+)
+
+
+def batch_flatten(data: Expr) -> Call:
+    """Return the data as a matrix: the first dimension is kept, the others become one."""
+    return Call(_BATCH_FLATTEN, (data,))

@@ -1,0 +1,136 @@
+"""Padding: nn.pad and nn.mirror_pad."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apass.relay.attrs import Attrs
+from apass.relay.errors import TypeInferenceError
+from apass.relay.expr import Call, Constant, Expr
+from apass.relay.make import const
+from apass.relay.ndarray import Array
+from apass.relay.op.nn.relate import plus, tensors
+from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.ty import TensorType, Type
+
+__all__ = ["MirrorPadAttrs", "PadAttrs", "mirror_pad", "pad", "pairs"]
+
+_PAD_MODES: Final = ("constant", "edge", "reflect")
+_MIRROR_MODES: Final = ("SYMMETRIC", "REFLECT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PadAttrs(Attrs):
+    """The attributes of nn.pad."""
+
+    pad_width: tuple[tuple[int, ...], ...]
+    """How many elements to add before and behind each dimension."""
+    pad_mode: str = "constant"
+    """What is added: a constant, copies of the edge, or the reflection that does not repeat the edge."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorPadAttrs(Attrs):
+    """The attributes of nn.mirror_pad."""
+
+    mode: str = "SYMMETRIC"
+    """SYMMETRIC to repeat the edge, REFLECT not to."""
+    pad_width: tuple[tuple[int, ...], ...]
+    """How many elements to add before and behind each dimension."""
+
+
+def _pad_relation(types: Sequence[Type], attrs: PadAttrs) -> Sequence[Type | None] | None:
+    data, value, _ = tensors("nn.pad", types)
+    if data is None:
+        return None
+    if value is not None and value.shape:
+        raise TypeInferenceError(f"nn.pad: pad_value must be a scalar, but it is a {value}")
+    return [None, None, _padded("nn.pad", data, attrs.pad_width, attrs.pad_mode, _PAD_MODES)]
+
+
+def _mirror_relation(types: Sequence[Type], attrs: MirrorPadAttrs) -> Sequence[Type | None] | None:
+    data, _ = tensors("nn.mirror_pad", types)
+    return None if data is None else [None, _padded("nn.mirror_pad", data, attrs.pad_width, attrs.mode, _MIRROR_MODES)]
+
+
+def _padded(op: str, data: TensorType, width: Sequence[Sequence[int]], mode: str, modes: Sequence[str]) -> TensorType:
+    if mode not in modes:
+        raise TypeInferenceError(f"{op}: there is no mode {mode!r}; use one of {list(modes)}")
+    if len(width) != len(data.shape) or any(len(pair) != 2 for pair in width):
+        raise TypeInferenceError(f"{op}: pad_width must be a pair for each dimension of the {data}, not {width}")
+    if any(min(pair) < 0 for pair in width):
+        raise TypeInferenceError(f"{op}: pad_width must not be negative: {width}; cut off with strided_slice")
+    shape = [plus(dim, sum(pair)) for dim, pair in zip(data.shape, width, strict=True)]
+    return TensorType(shape, data.dtype)
+
+
+def pairs(widths: Iterable[tuple[int, ...]]) -> NDArray[np.int64]:
+    """Return what is added before and behind each axis, in the form that numpy takes: int64 of shape (axes, 2)."""
+    return np.array([*widths], dtype=np.int64).reshape(-1, 2)
+
+
+def _pad(attrs: PadAttrs, data: Array, value: Array) -> Array:
+    if attrs.pad_mode == "constant":
+        return np.pad(data, pairs(attrs.pad_width), constant_values=value.astype(data.dtype).item())
+    return np.pad(data, pairs(attrs.pad_width), mode="edge" if attrs.pad_mode == "edge" else "reflect")
+
+
+def _mirror_pad(attrs: MirrorPadAttrs, data: Array) -> Array:
+    return np.pad(data, pairs(attrs.pad_width), mode="symmetric" if attrs.mode == "SYMMETRIC" else "reflect")
+
+
+_PAD = define_op(
+    "nn.pad",
+    arguments=("data", "pad_value"),
+    attrs_type=PadAttrs,
+    relation=_pad_relation,
+    compute=_pad,
+    pattern=OpPattern.INJECTIVE,
+    level=2,
+    description="The data with elements added before and behind each dimension.",
+)
+
+_MIRROR_PAD = define_op(
+    "nn.mirror_pad",
+    arguments=("data",),
+    attrs_type=MirrorPadAttrs,
+    relation=_mirror_relation,
+    compute=_mirror_pad,
+    pattern=OpPattern.INJECTIVE,
+    level=2,
+    description="The data with its mirror image added before and behind each dimension.",
+)
+
+
+def pad(
+    data: Expr,
+    pad_width: Iterable[Iterable[int]] | Constant,
+    pad_value: Expr | float = 0,
+    pad_mode: str = "constant",
+) -> Call:
+    """Return the data with elements added: `pad_width` has a pair (before, behind) for each dimension.
+
+    `pad_value` counts in mode constant only, and is cast to the element type of the data.
+
+    Raises:
+        TypeError: if `pad_width` is an expression that is not a constant: its sizes must be known now.
+
+    """
+    value = pad_value if isinstance(pad_value, Expr) else const(pad_value)
+    return Call(_PAD, (data, value), PadAttrs(pad_width=_pairs(pad_width), pad_mode=pad_mode))
+
+
+def _pairs(width: Iterable[Iterable[int]] | Constant) -> tuple[tuple[int, ...], ...]:
+    if isinstance(width, Constant):
+        return tuple(tuple(int(one) for one in pair) for pair in width.data.numpy().tolist())
+    if isinstance(width, Expr):
+        raise TypeError(f"pad_width must be numbers or a constant, not {width!r}; fold it to a constant first")
+    return tuple(tuple(int(one) for one in pair) for pair in width)
+
+
+def mirror_pad(data: Expr, pad_width: Iterable[Iterable[int]], mode: str = "SYMMETRIC") -> Call:
+    """Return the data with its mirror image added: the edge is repeated in mode SYMMETRIC, and not in mode REFLECT."""
+    return Call(_MIRROR_PAD, (data,), MirrorPadAttrs(mode=mode, pad_width=_pairs(pad_width)))

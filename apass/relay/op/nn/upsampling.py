@@ -1,0 +1,187 @@
+"""Resizing by factors: nn.upsampling and nn.upsampling3d."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apass.errors import did_you_mean
+from apass.relay.attrs import Attrs
+from apass.relay.errors import TypeInferenceError
+from apass.relay.expr import Call, Constant, Expr
+from apass.relay.ndarray import Array
+from apass.relay.op.layout import convert_array, parse_layout
+from apass.relay.op.nn.relate import layout_like, relaid, tensors
+from apass.relay.op.nn.windows import DATA_LAYOUTS
+from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.resize import COORDINATES, Resizing, resized
+from apass.relay.ty import Any, Dim, TensorType, Type
+
+__all__ = ["UpSampling3DAttrs", "UpSamplingAttrs", "upsampling", "upsampling3d"]
+
+_METHODS = {
+    "nearest_neighbor": "nearest_neighbor",
+    "bilinear": "linear",
+    "bicubic": "cubic",
+    "trilinear": "linear",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpSamplingAttrs(Attrs):
+    """The attributes of nn.upsampling."""
+
+    scale_h: float
+    """The factor of the height."""
+    scale_w: float
+    """The factor of the width."""
+    layout: str = "NCHW"
+    """The layout of the data and of the result."""
+    method: str = "nearest_neighbor"
+    """nearest_neighbor, bilinear or bicubic."""
+    align_corners: bool = False
+    """Whether the corners of the result are those of the data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpSampling3DAttrs(Attrs):
+    """The attributes of nn.upsampling3d."""
+
+    scale_d: float
+    """The factor of the depth."""
+    scale_h: float
+    """The factor of the height."""
+    scale_w: float
+    """The factor of the width."""
+    layout: str = "NCDHW"
+    """The layout of the data and of the result."""
+    method: str = "nearest_neighbor"
+    """nearest_neighbor or trilinear."""
+    coordinate_transformation_mode: str = "half_pixel"
+    """Where an element of the result lies in the data: half_pixel, align_corners or asymmetric."""
+
+
+def _relation(types: Sequence[Type], attrs: UpSamplingAttrs) -> Sequence[Type | None] | None:
+    data, _ = tensors("nn.upsampling", types)
+    if data is None:
+        return None
+    scales = (attrs.scale_h, attrs.scale_w)
+    return [None, _scaled_type("nn.upsampling", data, attrs.layout, attrs.method, scales)]
+
+
+def _relation3d(types: Sequence[Type], attrs: UpSampling3DAttrs) -> Sequence[Type | None] | None:
+    data, _ = tensors("nn.upsampling3d", types)
+    if data is None:
+        return None
+    mode = attrs.coordinate_transformation_mode
+    if mode not in COORDINATES:
+        hint = did_you_mean(mode, COORDINATES, listing="known: ")
+        raise TypeInferenceError(f"nn.upsampling3d: there is no coordinate_transformation_mode {mode!r}{hint}")
+    scales = (attrs.scale_d, attrs.scale_h, attrs.scale_w)
+    return [None, _scaled_type("nn.upsampling3d", data, attrs.layout, attrs.method, scales)]
+
+
+def _scaled_type(op: str, data: TensorType, text: str, method: str, scales: Sequence[float]) -> TensorType:
+    if method not in _METHODS:
+        raise TypeInferenceError(f"{op}: there is no method {method!r}{did_you_mean(method, _METHODS)}")
+    plain = DATA_LAYOUTS[len(scales)]
+    layout = layout_like(op, "layout", text, plain)
+    batch, channels, *lengths = relaid(op, "the data", data.shape, layout, plain)
+    sizes = [_scaled(length, scale) for length, scale in zip(lengths, scales, strict=True)]
+    return TensorType(relaid(op, "the result", (batch, channels, *sizes), plain, layout), data.dtype)
+
+
+def _scaled(length: Dim, scale: float) -> Dim:
+    return round(length * scale) if isinstance(length, int) else Any()
+
+
+def _compute(attrs: UpSamplingAttrs, data: Array) -> Array:
+    how = Resizing(method=_METHODS[attrs.method], coordinates="align_corners" if attrs.align_corners else "asymmetric")
+    return _resize(data, attrs.layout, (attrs.scale_h, attrs.scale_w), how)
+
+
+def _compute3d(attrs: UpSampling3DAttrs, data: Array) -> Array:
+    how = Resizing(method=_METHODS[attrs.method], coordinates=attrs.coordinate_transformation_mode)
+    return _resize(data, attrs.layout, (attrs.scale_d, attrs.scale_h, attrs.scale_w), how)
+
+
+def _resize(data: Array, text: str, scales: Sequence[float], how: Resizing) -> Array:
+    plain, layout = DATA_LAYOUTS[len(scales)], parse_layout(text)
+    images = convert_array(data, layout, plain)
+    sizes = [round(length * scale) for length, scale in zip(images.shape[2:], scales, strict=True)]
+    return convert_array(resized(images, sizes, how).astype(data.dtype, copy=False), plain, layout)
+
+
+_UPSAMPLING = define_op(
+    "nn.upsampling",
+    arguments=("data",),
+    attrs_type=UpSamplingAttrs,
+    relation=_relation,
+    compute=_compute,
+    pattern=OpPattern.INJECTIVE,
+    level=2,
+    description="Images resized by factors.",
+)
+
+_UPSAMPLING3D = define_op(
+    "nn.upsampling3d",
+    arguments=("data",),
+    attrs_type=UpSampling3DAttrs,
+    relation=_relation3d,
+    compute=_compute3d,
+    pattern=OpPattern.INJECTIVE,
+    level=2,
+    description="Volumes resized by factors.",
+)
+
+
+def _scale(given: float | Constant) -> float:
+    if isinstance(given, Constant):
+        return float(given.data.numpy().item())
+    if isinstance(given, Expr):
+        raise TypeError(f"a scale must be a number or a constant, not {given!r}; fold it to a constant first")
+    return float(given)
+
+
+def upsampling(
+    data: Expr,
+    scale_h: float | Constant = 1,
+    scale_w: float | Constant = 1,
+    layout: str = "NCHW",
+    method: str = "nearest_neighbor",
+    align_corners: bool = False,
+) -> Call:
+    """Return images with height and width multiplied, by nearest_neighbor, bilinear or bicubic interpolation.
+
+    Raises:
+        TypeError: if a scale is an expression that is not a constant: it must be known now.
+
+    """
+    attrs = UpSamplingAttrs(
+        scale_h=_scale(scale_h), scale_w=_scale(scale_w), layout=layout, method=method, align_corners=align_corners
+    )
+    return Call(_UPSAMPLING, (data,), attrs)
+
+
+def upsampling3d(
+    data: Expr,
+    scale_d: float | Constant = 1,
+    scale_h: float | Constant = 1,
+    scale_w: float | Constant = 1,
+    layout: str = "NCDHW",
+    method: str = "nearest_neighbor",
+    coordinate_transformation_mode: str = "half_pixel",
+) -> Call:
+    """Return volumes with depth, height and width multiplied, by nearest_neighbor or trilinear interpolation.
+
+    Raises:
+        TypeError: if a scale is an expression that is not a constant: it must be known now.
+
+    """
+    attrs = UpSampling3DAttrs(
+        scale_d=_scale(scale_d),
+        scale_h=_scale(scale_h),
+        scale_w=_scale(scale_w),
+        layout=layout,
+        method=method,
+        coordinate_transformation_mode=coordinate_transformation_mode,
+    )
+    return Call(_UPSAMPLING3D, (data,), attrs)

@@ -1,0 +1,100 @@
+"""How operators are defined: one call of `define_op` each; for the files beside this one, and for yours."""
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+from apass.errors import PassRegistrationError
+from apass.relay.attrs import Attrs
+from apass.relay.expr import OPS, Compute, Op, Relation
+
+__all__ = ["OpPattern", "define_op", "get", "register_op_attr"]
+
+
+class OpPattern(IntEnum):
+    """How an operator may be fused with others: TVM's `TOpPattern`, with its numbers."""
+
+    ELEMWISE = 0
+    """One element in, one out, at the same place."""
+    BROADCAST = 1
+    """As above, after the inputs are broadcast."""
+    INJECTIVE = 2
+    """Each output element is one input element."""
+    COMM_REDUCE = 3
+    """A reduction whose order does not matter."""
+    OUT_ELEMWISE_FUSABLE = 4
+    """Complex, as conv2d; elementwise operators can follow it in one kernel."""
+    TUPLE = 7
+    """A tuple, which stands for several."""
+    OPAQUE = 8
+    """Cannot be fused."""
+
+
+def define_op(
+    name: str,
+    *,
+    arguments: Iterable[str],
+    relation: Relation,
+    compute: Compute,
+    attrs_type: type[Attrs] | None = None,
+    pattern: OpPattern = OpPattern.OPAQUE,
+    level: int = 10,
+    description: str = "",
+    stateful: bool = False,
+) -> Op:
+    """Register an operator and return it; it takes as many inputs as `arguments` has names.
+
+    Its `TOpPattern` and `TOpIsStateful` are set from `pattern` and `stateful`. An operator of your own is defined like
+    those of this package: a relation for its types, a kernel for its values, and a function that builds its calls.
+
+    Raises:
+        PassRegistrationError: if there is an operator of that name.
+
+    >>> from apass.relay.evaluator import evaluate
+    >>> from apass.relay.expr import Call
+    >>> from apass.relay.make import const
+    >>> from apass.relay.op.relations import identity_relation
+    >>> cube = define_op(
+    ...     "example.cube",
+    ...     arguments=("data",),
+    ...     relation=identity_relation,
+    ...     compute=lambda data: data**3,
+    ...     pattern=OpPattern.ELEMWISE,
+    ...     description="The third power of each element.",
+    ... )
+    >>> evaluate(Call(cube, [const([1, 2, -3])]))
+    array([  1,   8, -27], dtype=int32)
+    >>> get("example.cube").get_attr("TOpPattern")
+    <OpPattern.ELEMWISE: 0>
+    """
+    if name in OPS:
+        raise PassRegistrationError(f"there is an operator named {name!r} already")
+    names = tuple(arguments)
+    op = Op(
+        name=name,
+        description=description,
+        arguments=names,
+        num_inputs=len(names),
+        attrs_type=attrs_type,
+        relation=relation,
+        compute=compute,
+        support_level=level,
+    )
+    OPS[name] = op
+    op.set_attr("TOpPattern", pattern)
+    op.set_attr("TOpIsStateful", stateful)
+    return op
+
+
+def get(op_name: str) -> Op:
+    """Return the operator of the name; UnknownOpError, with a suggestion, if there is none."""
+    return Op.get(op_name)
+
+
+def register_op_attr(op_name: str, attr_key: str, value: object) -> None:
+    """Set an attribute of an operator that passes go by.
+
+    Raises:
+        UnknownOpError: if there is no operator of the name.
+
+    """
+    Op.get(op_name).set_attr(attr_key, value)

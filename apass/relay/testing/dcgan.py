@@ -1,0 +1,109 @@
+"""The generator of DCGAN: a code spread to an image by transposed convolutions. Radford et al., arXiv 1511.06434."""
+
+from apass.relay.analysis.variables import free_vars
+from apass.relay.expr import Call, Expr
+from apass.relay.function import Function
+from apass.relay.make import var
+from apass.relay.module import IRModule
+from apass.relay.ndarray import NDArray
+from apass.relay.op import nn
+from apass.relay.op.reshape import reshape
+from apass.relay.op.trigonometry import tanh
+from apass.relay.testing import layers
+from apass.relay.testing.init import create_workload
+
+__all__ = ["deconv2d", "deconv2d_bn_relu", "get_net", "get_workload"]
+
+
+def deconv2d(
+    data: Expr,
+    ishape: tuple[int, ...],
+    oshape: tuple[int, ...],
+    kshape: tuple[int, int],
+    layout: str,
+    name: str,
+    stride: tuple[int, int] = (2, 2),
+) -> Call:
+    """Return a transposed convolution that makes images of `oshape`, channels first; `ishape` is what comes in.
+
+    Raises:
+        ValueError: if the layout is neither NCHW nor NHWC.
+
+    """
+    padding = [(size - 1) // 2 for size in kshape]
+    each = zip(oshape[-2:], padding, kshape, stride, strict=True)
+    extra = [(length + 2 * side - size) % step for length, side, size, step in each]
+    return layers.conv2d_transpose(
+        data,
+        kernel_size=kshape,
+        strides=stride,
+        channels=oshape[0],
+        padding=padding,
+        output_padding=extra,
+        data_layout=layout,
+        kernel_layout=layers.conv_kernel_layout(layout),
+        name=name,
+    )
+
+
+def deconv2d_bn_relu(
+    data: Expr,
+    prefix: str,
+    *,
+    ishape: tuple[int, ...],
+    oshape: tuple[int, ...],
+    kshape: tuple[int, int],
+    layout: str = "NCHW",
+    stride: tuple[int, int] = (2, 2),
+) -> Call:
+    """Return `deconv2d`, normalized and activated."""
+    spread = deconv2d(data, ishape, oshape, kshape, layout, f"{prefix}_deconv", stride)
+    normalized = layers.batch_norm_infer(
+        spread, epsilon=1e-5 + 1e-12, scale=False, axis=layout.index("C"), name=f"{prefix}_batch_norm"
+    )
+    return nn.relu(normalized)
+
+
+def get_net(
+    batch_size: int,
+    random_len: int = 100,
+    oshape: tuple[int, ...] = (3, 64, 64),
+    ngf: int = 128,
+    code: Expr | None = None,
+    layout: str = "NCHW",
+    dtype: str = "float32",
+) -> Function:
+    """Return the generator of images of 64 by 64; `code` is what it starts with, by default the variable `data`.
+
+    Raises:
+        ValueError: if the images are of another size, or the layout is neither NCHW nor NHWC.
+
+    """
+    if oshape[-2:] != (64, 64):
+        raise ValueError(f"the generator makes images of 64 by 64, not of {oshape[-2]} by {oshape[-1]}")
+    start = var("data", shape=(batch_size, random_len), dtype=dtype) if code is None else code
+    wide = nn.relu(nn.dense(start, var("dense_weight"), units=4 * 4 * ngf * 8))
+    net = reshape(wide, (-1, ngf * 8, 4, 4) if layout == "NCHW" else (-1, 4, 4, ngf * 8))
+    for place, factor in enumerate((4, 2, 1)):
+        side = 8 << place
+        before, after = (ngf * factor * 2, side // 2, side // 2), (ngf * factor, side, side)
+        net = deconv2d_bn_relu(net, f"g{place + 2}", ishape=before, oshape=after, kshape=(4, 4), layout=layout)
+    net = tanh(deconv2d(net, (ngf, 32, 32), oshape[-3:], (4, 4), layout, "g5_deconv"))
+    return Function(free_vars(net), net)
+
+
+def get_workload(
+    batch_size: int,
+    oshape: tuple[int, ...] = (3, 64, 64),
+    ngf: int = 128,
+    random_len: int = 100,
+    layout: str = "NCHW",
+    dtype: str = "float32",
+) -> tuple[IRModule, dict[str, NDArray]]:
+    """Return the generator as a typed module, and its parameters.
+
+    Raises:
+        ValueError: as `get_net`.
+
+    """
+    return create_workload(get_net(batch_size, random_len, oshape, ngf, layout=layout, dtype=dtype))

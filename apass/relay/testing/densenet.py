@@ -1,0 +1,90 @@
+"""DenseNet of 121 to 201 layers, put together as TVM 0.8 does it. Huang et al., arXiv 1608.06993."""
+
+from collections.abc import Sequence
+
+from apass.relay.analysis.variables import free_vars
+from apass.relay.expr import Call, Expr
+from apass.relay.function import Function
+from apass.relay.make import var
+from apass.relay.module import IRModule
+from apass.relay.ndarray import NDArray
+from apass.relay.op import nn
+from apass.relay.op.join import concatenate
+from apass.relay.testing import layers
+from apass.relay.testing.init import create_workload
+
+__all__ = ["get_workload"]
+
+_SPECS = {
+    121: (64, 32, (6, 12, 24, 16)),
+    161: (96, 48, (6, 12, 36, 24)),
+    169: (69, 32, (6, 12, 32, 32)),
+    201: (64, 32, (6, 12, 48, 32)),
+}
+"""The channels of the first convolution, those that a layer adds, and the layers of each block."""
+_BN_SIZE = 4
+
+
+def _net(
+    init_features: int, growth_rate: int, blocks: Sequence[int], data_shape: tuple[int, ...], dtype: str, classes: int
+) -> Function:
+    data = var("data", shape=data_shape, dtype=dtype)
+    conv = layers.conv2d(data, channels=init_features, kernel_size=(7, 7), strides=(2, 2), padding=(3, 3), name="conv1")
+    net = nn.max_pool2d(_activated(conv, "batch1"), pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
+    features = init_features
+    for place, count in enumerate(blocks):
+        net = _block(net, count, growth_rate, place)
+        features += count * growth_rate
+        if place < len(blocks) - 1:
+            features //= 2
+            net = _transition(net, features, place)
+    pooled = nn.avg_pool2d(_activated(net, "batch2"), pool_size=(7, 7))
+    out = layers.dense_add_bias(nn.batch_flatten(pooled), units=classes, name="dense")
+    return Function(free_vars(out), out)
+
+
+def _activated(data: Expr, name: str) -> Call:
+    return nn.relu(layers.batch_norm_infer(data, name=name))
+
+
+def _block(data: Expr, count: int, growth_rate: int, block: int) -> Call:
+    """Return the results of the layers of a block side by side; each layer gets that of the layer before."""
+    made: list[Expr] = [data]
+    for place in range(count):
+        made.append(_layer(made[-1], growth_rate, f"{block}_{place}"))
+    return concatenate(made[1:], 1)
+
+
+def _layer(data: Expr, growth_rate: int, index: str) -> Call:
+    wide = layers.conv2d(
+        _activated(data, f"batch_1_{index}"),
+        channels=_BN_SIZE * growth_rate,
+        kernel_size=(1, 1),
+        name=f"conv2d_1_{index}",
+    )
+    active, name = _activated(wide, f"batch_2_{index}"), f"conv2d_2_{index}"
+    return layers.conv2d(active, channels=growth_rate, kernel_size=(3, 3), padding=(1, 1), name=name)
+
+
+def _transition(data: Expr, features: int, index: int) -> Call:
+    active, name = _activated(data, f"batch_t_{index}"), f"conv_t_{index}"
+    conv = layers.conv2d(active, channels=features, kernel_size=(1, 1), name=name)
+    return nn.avg_pool2d(conv, pool_size=(2, 2), strides=(2, 2))
+
+
+def get_workload(
+    densenet_size: int = 121,
+    classes: int = 1000,
+    batch_size: int = 4,
+    image_shape: tuple[int, ...] = (3, 224, 224),
+    dtype: str = "float32",
+) -> tuple[IRModule, dict[str, NDArray]]:
+    """Return the network of 121, 161, 169 or 201 layers as a typed module, and its parameters.
+
+    Raises:
+        ValueError: if there is none of so many layers.
+
+    """
+    if densenet_size not in _SPECS:
+        raise ValueError(f"there is no DenseNet of {densenet_size} layers; take {', '.join(map(str, _SPECS))}")
+    return create_workload(_net(*_SPECS[densenet_size], (batch_size, *image_shape), dtype, classes))

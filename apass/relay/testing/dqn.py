@@ -1,0 +1,37 @@
+"""The deep Q network: three convolutions, then two dense layers. Mnih et al., Nature 518, 2015."""
+
+from apass.relay.analysis.variables import free_vars
+from apass.relay.expr import Expr
+from apass.relay.function import Function
+from apass.relay.make import var
+from apass.relay.module import IRModule
+from apass.relay.ndarray import NDArray
+from apass.relay.op import nn
+from apass.relay.testing import layers
+from apass.relay.testing.init import create_workload
+
+__all__ = ["get_net", "get_workload"]
+
+_CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+"""Channels, window and stride of each."""
+
+
+def get_net(
+    batch_size: int, num_actions: int = 18, image_shape: tuple[int, ...] = (4, 84, 84), dtype: str = "float32"
+) -> Function:
+    """Return the network as a function of `data` and of weights and biases: conv1 to conv3, dense1, dense2."""
+    net: Expr = var("data", shape=(batch_size, *image_shape), dtype=dtype)
+    for layer, (channels, window, stride) in enumerate(_CONVOLUTIONS, 1):
+        name, size = f"conv{layer}", (window, window)
+        net = layers.conv2d(net, channels=channels, kernel_size=size, strides=(stride, stride), name=name)
+        net = nn.relu(nn.bias_add(net, var(f"{name}_bias")))
+    net = nn.relu(layers.dense_add_bias(nn.batch_flatten(net), units=512, name="dense1"))
+    net = layers.dense_add_bias(net, units=num_actions, name="dense2")
+    return Function(free_vars(net), net)
+
+
+def get_workload(
+    batch_size: int, num_actions: int = 18, image_shape: tuple[int, ...] = (4, 84, 84), dtype: str = "float32"
+) -> tuple[IRModule, dict[str, NDArray]]:
+    """Return the network as a typed module, and its parameters."""
+    return create_workload(get_net(batch_size, num_actions, image_shape, dtype))

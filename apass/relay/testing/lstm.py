@@ -1,0 +1,116 @@
+"""Long short-term memory: cells as functions, unrolled over a number of steps. Hochreiter and Schmidhuber, 1997."""
+
+from apass.relay.analysis.variables import free_vars
+from apass.relay.expr import Call, Expr, Let, Tuple, TupleGetItem, Var
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.ndarray import NDArray
+from apass.relay.op.arithmetic import add, multiply
+from apass.relay.op.create import zeros
+from apass.relay.op.elementwise import sigmoid
+from apass.relay.op.join import split
+from apass.relay.op.trigonometry import tanh
+from apass.relay.testing import layers
+from apass.relay.testing.init import create_workload
+from apass.relay.ty import TensorType, TupleType, Type
+
+__all__ = ["get_net", "get_workload", "lstm_cell"]
+
+
+class _Lets:
+    """A chain of Lets in the making."""
+
+    def __init__(self) -> None:
+        self.bindings: list[tuple[Var, Expr]] = []
+
+    def let(self, name: str, ty: Type, value: Expr) -> Var:
+        """Bind a value to a new variable, and return that."""
+        var = Var(name, ty)
+        self.bindings.append((var, value))
+        return var
+
+    def around(self, body: Expr) -> Expr:
+        """Return all the Lets with `body` within."""
+        for var, value in reversed(self.bindings):
+            body = Let(var, value, body)
+        return body
+
+
+def lstm_cell(num_hidden: int, batch_size: int = 1, dtype: str = "float32", name: str = "") -> Function:
+    """Return a cell: a function of the input, the two states, and weight and bias for the input and for the state.
+
+    Its value is the output, and the tuple of the new states.
+    """
+    state = TensorType((batch_size, num_hidden), dtype)
+    gates = TensorType((batch_size, 4 * num_hidden), dtype)
+    weight, bias = TensorType((4 * num_hidden, num_hidden), dtype), TensorType((4 * num_hidden,), dtype)
+    inputs, states = Var("inputs", state), Var("states", TupleType([state, state]))
+    i2h_weight, i2h_bias = Var("i2h_weight", weight), Var("i2h_bias", bias)
+    h2h_weight, h2h_bias = Var("h2h_weight", weight), Var("h2h_bias", bias)
+    lets, width = _Lets(), 4 * num_hidden
+    from_input = layers.dense_add_bias(inputs, i2h_weight, i2h_bias, width, name=f"{name}i2h")
+    i2h = lets.let("i2h", gates, from_input)
+    from_state = layers.dense_add_bias(TupleGetItem(states, 0), h2h_weight, h2h_bias, width, name=f"{name}h2h")
+    h2h = lets.let("h2h", gates, from_state)
+    both = lets.let("gates", gates, add(i2h, h2h))
+    result = _output(lets, both, TupleGetItem(states, 1), state)
+    params = [inputs, states, i2h_weight, i2h_bias, h2h_weight, h2h_bias]
+    return Function(params, lets.around(result), _cell_type(state))
+
+
+def _cell_type(state: TensorType) -> TupleType:
+    return TupleType([state, TupleType([state, state])])
+
+
+def _output(lets: _Lets, gates: Expr, memory: Expr, state: TensorType) -> Var:
+    """Return the output and the new states that follow from the gates and the old memory."""
+    sliced = lets.let("slice_gates", TupleType([state] * 4), split(gates, 4, axis=1).astuple())
+    in_gate = lets.let("in_gate", state, sigmoid(TupleGetItem(sliced, 0)))
+    forget_gate = lets.let("forget_gate", state, sigmoid(TupleGetItem(sliced, 1)))
+    in_transform = lets.let("in_transform", state, tanh(TupleGetItem(sliced, 2)))
+    out_gate = lets.let("out_gate", state, sigmoid(TupleGetItem(sliced, 3)))
+    kept = add(multiply(forget_gate, memory), multiply(in_gate, in_transform))
+    next_c = lets.let("next_c", state, kept)
+    next_h = lets.let("next_h", state, multiply(out_gate, tanh(next_c)))
+    return lets.let("ret", _cell_type(state), Tuple([next_h, Tuple([next_h, next_c])]))
+
+
+def get_net(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32") -> Function:
+    """Return a network that runs a cell for each of a number of inputs; the value is the last output.
+
+    Each input is a parameter named `data`; step 3 has the weights and biases `i2h_3_weight`, `h2h_3_bias`, ...
+
+    Raises:
+        ValueError: if there is no step at all.
+
+    """
+    if iterations < 1:
+        raise ValueError(f"an LSTM needs a step or more, not {iterations}")
+    state = TensorType((batch_size, num_hidden), dtype)
+    kinds = {
+        "weight": TensorType((4 * num_hidden, num_hidden), dtype),
+        "bias": TensorType((4 * num_hidden,), dtype),
+    }
+    lets, pair = _Lets(), TupleType([state, state])
+    nothing = lets.let("zeros", state, zeros((batch_size, num_hidden), dtype))
+    out, states = nothing, lets.let("init_states", pair, Tuple([nothing, nothing]))
+    for step in range(iterations):
+        weights = [Var(f"{way}_{step}_{what}", ty) for way in ("i2h", "h2h") for what, ty in kinds.items()]
+        cell = lstm_cell(num_hidden, batch_size, dtype, f"lstm_{step}")
+        call = lets.let(f"call_{step}", _cell_type(state), Call(cell, [Var("data", state), states, *weights]))
+        out = lets.let(f"out_{step}", state, TupleGetItem(call, 0))
+        states = lets.let(f"states_{step}", pair, TupleGetItem(call, 1))
+    body = lets.around(out)
+    return Function(free_vars(body), body, state)
+
+
+def get_workload(
+    iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32"
+) -> tuple[IRModule, dict[str, NDArray]]:
+    """Return the network as a typed module, and its parameters.
+
+    Raises:
+        ValueError: if there is no step at all.
+
+    """
+    return create_workload(get_net(iterations, num_hidden, batch_size, dtype))

@@ -1,0 +1,51 @@
+"""`TempOpAttr`: an operator's attribute, set for as long as a block runs."""
+
+from types import TracebackType
+from typing import Self
+
+from apass.relay.expr import OP_ATTRS, Op
+
+__all__ = ["TempOpAttr"]
+
+
+class TempOpAttr:
+    """A context manager that sets an attribute of an operator, and restores what was there, even nothing.
+
+    >>> import apass.relay.op.nn
+    >>> with TempOpAttr("nn.relu", "Colour", "green"):
+    ...     Op.get("nn.relu").get_attr("Colour")
+    'green'
+    >>> Op.get("nn.relu").get_attr("Colour") is None
+    True
+    """
+
+    def __init__(self, op_name: str, attr_key: str, attr_value: object) -> None:
+        """Take the name of the operator, that of the attribute, and its value.
+
+        Raises:
+            UnknownOpError: if there is no such operator.
+
+        """
+        self.op = Op.get(op_name)
+        """The operator."""
+        self.attr_key = attr_key
+        """The name of the attribute."""
+        self.attr_value = attr_value
+        """What it is set to."""
+        self._before: list[object] = []
+
+    def __enter__(self) -> Self:
+        """Set the attribute."""
+        entries = OP_ATTRS.setdefault(self.attr_key, {})
+        self._before = [entries[self.op.name]] if self.op.name in entries else []
+        self.op.set_attr(self.attr_key, self.attr_value)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Restore what was there."""
+        if self._before:
+            self.op.set_attr(self.attr_key, self._before[0])
+        else:
+            del OP_ATTRS[self.attr_key][self.op.name]

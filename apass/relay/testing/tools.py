@@ -1,0 +1,46 @@
+"""What tests of passes share: a pass run on an expression, operators counted, random numbers."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from apass.relay.expr import Call, Expr, Op
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.ndarray import NDArray
+from apass.relay.type_infer import infer_module
+from apass.relay.walks import post_order
+
+__all__ = ["count_ops", "rand", "run_infer_type", "run_opt_pass"]
+
+
+def run_opt_pass(expr: Expr, opt_pass: Callable[[IRModule], IRModule]) -> Expr:
+    """Return what a pass makes of an expression, which is typed first and made the main of a module.
+
+    `opt_pass` goes from module to module: `functools.partial(apass.run, FoldConstant())` runs a registered pass.
+    """
+    mod = opt_pass(infer_module(IRModule.from_expr(expr)))
+    entry = mod["main"]
+    return entry.body if isinstance(entry, Function) and not isinstance(expr, Function) else entry
+
+
+def run_infer_type(expr: Expr) -> Expr:
+    """Return an expression with types.
+
+    Raises:
+        TypeInferenceError: if it has none.
+
+    """
+    return run_opt_pass(expr, infer_module)
+
+
+def count_ops(expr: Expr) -> Counter[str]:
+    """Return how often each operator is called."""
+    calls = (node for node in post_order(expr) if isinstance(node, Call))
+    return Counter(node.op.name for node in calls if isinstance(node.op, Op))
+
+
+def rand(dtype: str, *shape: int) -> NDArray:
+    """Return random numbers from 0 to 1."""
+    return NDArray.of(np.random.default_rng().random(shape).astype(dtype))

@@ -1,0 +1,1 @@
+"""The parts of Relay's printer and parser; what others use is in `apass.relay.printer` and `apass.relay.parser`."""

@@ -1,0 +1,191 @@
+"""Numbers and strings as Relay writes them, and back."""
+
+import re
+from typing import Final
+
+import numpy as np
+
+from apass.relay.ndarray import NDArray
+
+__all__ = [
+    "DTYPES",
+    "KEYWORDS",
+    "LiteralError",
+    "float_text",
+    "integer_of",
+    "key_text",
+    "name_text",
+    "number_of",
+    "scalar_of",
+    "scalar_text",
+    "string_of",
+    "string_text",
+]
+
+DTYPES: Final = re.compile(r"(u?int|float)\d+|bool|bfloat16|handle")
+"""The names of element types."""
+
+KEYWORDS: Final = frozenset(
+    [
+        "def",
+        "extern",
+        "type",
+        "fn",
+        "let",
+        "free_var",
+        "if",
+        "else",
+        "match",
+        "ref",
+        "ref_read",
+        "ref_write",
+        "True",
+        "False",
+        "Tensor",
+        "_",
+    ]
+)
+"""The names that mean something else than a name."""
+
+_NUMBER: Final = re.compile(r"(?P<minus>-*)(?P<digits>[\d.]+(?:[eE][+-]?\d+)?)(?P<kind>[iuf]?)(?P<bits>\d*)")
+_KINDS: Final = {"i": "int", "u": "uint", "f": "float"}
+_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
+_ESCAPE: Final = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_NAME: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_DOTTED_NAME: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
+
+
+class LiteralError(ValueError):
+    """What was written is no number of the type that it names."""
+
+
+def float_text(value: float) -> str:
+    """Return six digits, as C++ writes them, if they are exact; else as many as it takes.
+
+    >>> float_text(1e-5), float_text(1.0), float_text(1 / 3)
+    ('1e-05', '1', '0.3333333333333333')
+    """
+    short = f"{value:.6g}"
+    return short if float(short) == value else repr(value)
+
+
+def scalar_text(data: NDArray) -> str | None:
+    """Return a scalar as it is written inline; None if it has no such form and belongs in the metadata.
+
+    >>> [scalar_text(NDArray.of(one)) for one in (np.float32(0.1), np.int64(3), np.bool_(True), np.float32("nan"))]
+    ['0.1f', '3i64', 'True', None]
+    """
+    kind, value = str(data.dtype), data.item()
+    if kind == "bool":
+        return str(value)
+    if kind in {"int32", "int64"}:
+        return f"{value}i64" if kind == "int64" else str(value)
+    if kind not in {"float32", "float64"} or not np.isfinite(value):
+        return None
+    short = f"{value:.6g}"
+    exact = short if data.dtype.type(short) == data else str(data.dtype.type(value))
+    return f"{exact}f64" if kind == "float64" else f"{exact}f"
+
+
+def number_of(text: str) -> int | float:
+    """Return the number that a literal stands for in an attribute, where its suffix means nothing.
+
+    >>> number_of("1e-05f"), number_of("-3i64")
+    (1e-05, -3)
+    """
+    if text.isdigit():
+        return int(text)
+    sign, digits, kind, _ = _split(text)
+    return sign * (float(digits) if _is_float(digits, kind) else int(digits))
+
+
+def integer_of(text: str) -> int:
+    """Return the integer that a literal stands for; LiteralError if it is none."""
+    value = number_of(text)
+    if isinstance(value, float):
+        raise LiteralError(f"`{text}` is no integer")
+    return value
+
+
+def scalar_of(text: str) -> NDArray:
+    """Return the scalar that a literal stands for: an `int32` or a `float32`, unless its suffix says otherwise.
+
+    Raises:
+        LiteralError: if there is no such type, or the number does not fit it.
+
+    """
+    sign, digits, kind, bits = _split(text)
+    dtype = f"{_KINDS[kind or ('f' if _is_float(digits, kind) else 'i')]}{bits or 32}"
+    try:
+        made = np.dtype(dtype)
+    except TypeError:
+        raise LiteralError(f"`{text}` has a suffix that names no element type: {dtype}") from None
+    if made.kind == "f":
+        return NDArray.of(np.asarray(sign * float(digits)).astype(made))
+    value = sign * _whole(digits, text)
+    info = np.iinfo(made)
+    if not info.min <= value <= info.max:
+        raise LiteralError(f"`{text}` does not fit {dtype}{'' if kind else f'; write `{text}i64`'}")
+    return NDArray.of(np.asarray(value, made))
+
+
+def _whole(digits: str, text: str) -> int:
+    if not digits.isdigit():
+        raise LiteralError(f"`{text}` is no integer, but has the suffix of one")
+    return int(digits)
+
+
+def _split(text: str) -> tuple[int, str, str, str]:
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise LiteralError(f"`{text}` is no number")
+    minus, digits, kind, bits = found.groups()
+    return -1 if len(minus) % 2 else 1, digits, kind, bits
+
+
+def _is_float(digits: str, kind: str) -> bool:
+    return kind == "f" or (not kind and not digits.isdigit())
+
+
+def string_text(value: str) -> str:
+    r"""Return a string in quotes, with what cannot be printed spelt as C++ does.
+
+    >>> print(string_text('a"b\né'))
+    "a\"b\n\303\251"
+    """
+    return f'"{"".join(map(_byte_text, value.encode()))}"'
+
+
+def _byte_text(byte: int) -> str:
+    char = chr(byte)
+    if char in '"\\':
+        return f"\\{char}"
+    if " " <= char <= "~":
+        return char
+    named = next((f"\\{name}" for name, one in _ESCAPES.items() if one == char), None)
+    return named or f"\\{byte:03o}"
+
+
+def string_of(text: str) -> str:
+    """Return the string that a literal, with its quotes, stands for."""
+    inner = text[1:-1]
+    return _ESCAPE.sub(_unescape, inner.encode()).decode(errors="replace") if "\\" in inner else inner
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    body = found[1]
+    if body[0] in b"01234567":
+        return bytes([int(body, 8) & 0xFF])
+    if len(body) == 3:
+        return bytes([int(body[1:], 16)])
+    return _ESCAPES.get(body.decode(errors="replace"), "").encode() or body
+
+
+def key_text(name: str) -> str:
+    """Return the name of an attribute: in quotes if it is no name, or means something else."""
+    return name if _DOTTED_NAME.fullmatch(name) and name not in KEYWORDS else string_text(name)
+
+
+def name_text(name: str, dots: bool = False) -> str:
+    """Return a name as it stands after a sigil: in quotes if it is more than letters, digits and underscores."""
+    return name if (_DOTTED_NAME if dots else _NAME).fullmatch(name) else string_text(name)

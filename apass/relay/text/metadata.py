@@ -1,0 +1,244 @@
+"""The metadata section: what the text refers to as `meta[type_key][index]`, in the JSON of TVM's files."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias, cast
+
+from apass.errors import did_you_mean
+from apass.relay.attrs import Attrs, DictAttrs
+from apass.relay.expr import OPS, Constant, GlobalVar
+from apass.relay.text.tensors import TensorFormatError, tensor_from_base64, tensor_to_base64
+from apass.relay.ty import Any, ShapeVar
+
+__all__ = ["MetaTable", "MetadataError", "MetadataWriter", "attrs_key", "attrs_type_of", "frozen", "read_metadata"]
+
+MetaTable: TypeAlias = Mapping[str, Sequence[object]]
+"""What `meta[type_key][index]` refers to."""
+
+_Json: TypeAlias = "str | int | float | bool | list[_Json] | dict[str, _Json] | None"
+_Node: TypeAlias = dict[str, "_Json"]
+
+_ATTRS: Final = "relay.attrs."
+_NULL: Final = 0
+
+
+class MetadataError(ValueError):
+    """The metadata section is not what it should be, or something cannot be written into it."""
+
+
+def attrs_key(kind: type[Attrs]) -> str:
+    """Return the type key of a class of attributes."""
+    return "DictAttrs" if kind is DictAttrs else f"{_ATTRS}{kind.__name__}"
+
+
+def attrs_type_of(key: str) -> type[Attrs]:
+    """Return the class of attributes of a type key; MetadataError if no operator has one of that name."""
+    known = {attrs_key(op.attrs_type): op.attrs_type for op in OPS.values() if op.attrs_type is not None}
+    known[attrs_key(DictAttrs)] = DictAttrs
+    if key not in known:
+        raise MetadataError(f"there is no class of attributes named {key!r}{did_you_mean(key, known)}")
+    return known[key]
+
+
+class MetadataWriter:
+    """Gathers what a text refers to."""
+
+    def __init__(self) -> None:
+        self._refs: dict[int, str] = {}
+        self._groups: dict[str, list[object]] = {}
+
+    def __bool__(self) -> bool:
+        """Tell whether there is anything."""
+        return bool(self._groups)
+
+    def reference(self, value: object) -> str:
+        """Return how the text refers to a value; the same each time for the same object."""
+        key = id(value)  # the groups keep the value alive, so its id stays its own
+        if key not in self._refs:
+            group = self._groups.setdefault(_type_key(value), [])
+            self._refs[key] = f"meta[{_type_key(value)}][{len(group)}]"
+            group.append(value)
+        return self._refs[key]
+
+    def section(self) -> str:
+        """Return the section's text.
+
+        Raises:
+            MetadataError: if a value has no form in it.
+
+        """
+        return _Nodes().document(self._groups)
+
+
+def _type_key(value: object) -> str:
+    if isinstance(value, Attrs):
+        return attrs_key(type(value))
+    for kind, key in _TYPE_KEYS.items():
+        if isinstance(value, kind):
+            return key
+    return type(value).__name__
+
+
+_TYPE_KEYS: Final[Mapping[type, str]] = {
+    Constant: "relay.Constant",
+    GlobalVar: "GlobalVar",
+    ShapeVar: "tir.Var",
+    Any: "tir.Any",
+    Mapping: "Map",
+    str: "runtime.String",
+    bool: "IntImm",
+    int: "IntImm",
+    float: "FloatImm",
+    Sequence: "Array",
+}
+
+
+class _Nodes:
+    """A graph of nodes under construction; node 0 is null."""
+
+    def __init__(self) -> None:
+        self._nodes: list[_Node] = [{"type_key": ""}]
+        self._tensors: list[str] = []
+
+    def document(self, groups: Mapping[str, Sequence[object]]) -> str:
+        self._nodes.append({})
+        self._nodes[1] = self._map(groups)
+        nodes = ", \n    ".join(map(json.dumps, self._nodes))
+        tensors = ", \n    ".join(map(json.dumps, self._tensors))
+        version = '{"tvm_version": "0.8.0"}'
+        return (
+            f'{{\n  "root": 1, \n  "nodes": [\n    {nodes}\n  ], \n'
+            f'  "b64ndarrays": [\n    {tensors}\n  ], \n  "attrs": {version}\n}}'
+        )
+
+    def _add(self, value: object) -> int:
+        if value is None:
+            return _NULL
+        self._nodes.append(self._node(value))
+        return len(self._nodes) - 1
+
+    def _node(self, value: object) -> _Node:
+        key = _type_key(value)
+        if isinstance(value, Constant):
+            return {"type_key": key, "attrs": {"_checked_type_": "0", "data": self._tensor(value), "span": "0"}}
+        if isinstance(value, GlobalVar):
+            return {"type_key": key, "attrs": {"name_hint": self._string(value.name_hint), "span": "0"}}
+        if isinstance(value, ShapeVar):
+            return {"type_key": key, "attrs": {"dtype": "int32", "name": self._string(value.name), "span": "0"}}
+        if isinstance(value, Any):
+            return {"type_key": key, "attrs": {"dtype": "int32", "span": "0"}}
+        if isinstance(value, str):
+            return {"type_key": key, "repr_str": value}
+        if isinstance(value, bool | int | float):
+            dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64"
+            return {"type_key": key, "attrs": {"dtype": dtype, "value": repr(value), "span": "0"}}
+        if isinstance(value, Attrs):
+            return {"type_key": key, "attrs": {name: str(self._add(one)) for name, one in value.items()}}
+        return self._container(value, key)
+
+    def _container(self, value: object, key: str) -> _Node:
+        if isinstance(value, Mapping):
+            entries = cast("Mapping[object, object]", value)
+            return self._map({str(name): one for name, one in entries.items()})
+        if isinstance(value, Sequence):
+            return {"type_key": key, "data": [self._add(one) for one in cast("Sequence[object]", value)]}
+        raise MetadataError(f"a value of type {type(value).__name__} has no form in the text of Relay: {value!r}")
+
+    def _map(self, entries: Mapping[str, object]) -> _Node:
+        data: list[_Json] = [self._add(one) for one in entries.values()]
+        return {"type_key": "Map", "keys": list(entries), "data": data}
+
+    def _string(self, text: str) -> str:
+        return str(self._add(text))
+
+    def _tensor(self, const: Constant) -> str:
+        try:
+            self._tensors.append(tensor_to_base64(const.data))
+        except TensorFormatError as error:
+            raise MetadataError(str(error)) from None
+        return str(len(self._tensors) - 1)
+
+
+def read_metadata(text: str) -> MetaTable:
+    """Return what a metadata section holds.
+
+    Raises:
+        MetadataError: if it is not JSON, or holds something that Relay's text cannot refer to.
+
+    """
+    try:
+        document = json.loads(text)
+        reader = _Reader(document["nodes"], document.get("b64ndarrays", []))
+        table = reader.value(document["root"])
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise MetadataError(f"the metadata are not of TVM's form: {type(error).__name__}: {error}") from None
+    except json.JSONDecodeError as error:
+        raise MetadataError(f"the metadata are not JSON: {error}") from None
+    except TensorFormatError as error:
+        raise MetadataError(f"the metadata hold a broken constant: {error}") from None
+    if not isinstance(table, Mapping):
+        raise MetadataError(f"the metadata hold no table, but {table!r}")
+    entries = cast("Mapping[object, object]", table)
+    return {str(key): cast("list[object]", one) for key, one in entries.items() if isinstance(one, list)}
+
+
+class _Reader:
+    """Makes values of nodes, each once."""
+
+    def __init__(self, nodes: Sequence[_Node], tensors: Sequence[str]) -> None:
+        self._nodes = nodes
+        self._tensors = tensors
+        self._made: dict[int, object] = {_NULL: None}
+
+    def value(self, index: int) -> object:
+        if index not in self._made:
+            self._made[index] = self._make(self._nodes[index])
+        return self._made[index]
+
+    def _make(self, node: _Node) -> object:
+        key = node["type_key"]
+        if key == "Array":
+            return self._values(node)
+        if key in {"Map", "StrMap"}:
+            return dict(zip(map(str, _list_of(node, "keys")), self._values(node), strict=True))
+        if key == "runtime.String":
+            return node["repr_str"]
+        attrs = node.get("attrs") or {}
+        return self._object(
+            str(key), {name: str(one) for name, one in attrs.items()} if isinstance(attrs, dict) else {}
+        )
+
+    def _values(self, node: _Node) -> list[object]:
+        return [self.value(int(str(one))) for one in _list_of(node, "data")]
+
+    def _object(self, key: str, attrs: Mapping[str, str]) -> object:
+        if key == "relay.Constant":
+            return Constant(tensor_from_base64(self._tensors[int(attrs["data"])]))
+        if key in {"tir.Var", "tir.SizeVar"}:
+            return ShapeVar(str(self.value(int(attrs["name"]))))
+        if key == "GlobalVar":
+            return GlobalVar(str(self.value(int(attrs["name_hint"]))))
+        if key == "tir.Any":
+            return Any()
+        if key == "IntImm":
+            return attrs["value"] in {"True", "1"} if attrs["dtype"] in {"bool", "uint1"} else int(attrs["value"])
+        if key == "FloatImm":
+            return float(attrs["value"])
+        return self._attrs(key, attrs)
+
+    def _attrs(self, key: str, attrs: Mapping[str, str]) -> Attrs:
+        values = {name: frozen(self.value(int(one))) for name, one in attrs.items()}
+        kind = attrs_type_of(key)
+        return DictAttrs(values) if kind is DictAttrs else kind(**values)
+
+
+def _list_of(node: _Node, name: str) -> "list[_Json]":
+    found = node.get(name)
+    if isinstance(found, list):
+        return found
+    raise MetadataError(f"the metadata are not of TVM's form: a node of type {node['type_key']} has no {name}")
+
+
+def frozen(value: object) -> object:
+    """Return a value with tuples in the places of lists: as attributes have them."""
+    return tuple(map(frozen, cast("list[object]", value))) if isinstance(value, list) else value

@@ -1,0 +1,70 @@
+"""The passes of Relay: `relay.transform`, under TVM's names; importing it registers all of them."""
+
+from apass.relay.transform.annotate_spans import AnnotateSpans
+from apass.relay.transform.canonicalize_cast import CanonicalizeCast
+from apass.relay.transform.canonicalize_ops import CanonicalizeOps
+from apass.relay.transform.combine_parallel_conv2d import CombineParallelConv2D
+from apass.relay.transform.combine_parallel_dense import CombineParallelDense
+from apass.relay.transform.convert_layout import ConvertLayout
+from apass.relay.transform.dead_code_elimination import DeadCodeElimination
+from apass.relay.transform.default import Default
+from apass.relay.transform.defuse_ops import DefuseOps
+from apass.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr
+from apass.relay.transform.eta_expand import EtaExpand
+from apass.relay.transform.fast_math import FastMath
+from apass.relay.transform.fold_constant import (
+    ConstantChecker,
+    ConstantFolder,
+    FoldConstant,
+    FoldConstantExpr,
+    fold_constant,
+)
+from apass.relay.transform.fold_scale_axis import FoldScaleAxis
+from apass.relay.transform.fold_scale_backward import BackwardFoldScaleAxis
+from apass.relay.transform.fold_scale_forward import ForwardFoldScaleAxis
+from apass.relay.transform.fuse_ops import FuseOps
+from apass.relay.transform.infer_type import InferType, InferTypeLocal
+from apass.relay.transform.inline import Inline
+from apass.relay.transform.lambda_lift import LambdaLift
+from apass.relay.transform.merge_composite import MergeComposite
+from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions
+from apass.relay.transform.simplify_expr import SimplifyExpr
+from apass.relay.transform.simplify_inference import SimplifyInference
+from apass.relay.transform.to_a_normal_form import ToANormalForm
+from apass.relay.transform.to_basic_block_normal_form import ToBasicBlockNormalForm
+from apass.relay.transform.to_graph_normal_form import ToGraphNormalForm
+
+__all__ = [
+    "AnnotateSpans",
+    "BackwardFoldScaleAxis",
+    "CanonicalizeCast",
+    "CanonicalizeOps",
+    "CombineParallelConv2D",
+    "CombineParallelDense",
+    "ConstantChecker",
+    "ConstantFolder",
+    "ConvertLayout",
+    "DeadCodeElimination",
+    "Default",
+    "DefuseOps",
+    "EliminateCommonSubexpr",
+    "EtaExpand",
+    "FastMath",
+    "FoldConstant",
+    "FoldConstantExpr",
+    "FoldScaleAxis",
+    "ForwardFoldScaleAxis",
+    "FuseOps",
+    "InferType",
+    "InferTypeLocal",
+    "Inline",
+    "LambdaLift",
+    "MergeComposite",
+    "RemoveUnusedFunctions",
+    "SimplifyExpr",
+    "SimplifyInference",
+    "ToANormalForm",
+    "ToBasicBlockNormalForm",
+    "ToGraphNormalForm",
+    "fold_constant",
+]

@@ -1,0 +1,49 @@
+"""FastMath: exponentials and the like become polynomials that are nearly as exact; TVM's `fast_math.cc`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from apass.context import PassContext
+from apass.decorators import function_pass
+from apass.passes import FunctionPass
+from apass.registry import provide_pass
+from apass.relay.calls import op_name
+from apass.relay.expr import Call, Expr, Op
+from apass.relay.expr_functor import ExprMutator
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.rewriting import rewrite_function
+
+__all__ = ["FAST", "FastMath", "fast_math"]
+
+FAST: Final[Mapping[str, str]] = {
+    "exp": "fast_exp",
+    "erf": "fast_erf",
+    "tanh": "fast_tanh",
+    "nn.softmax": "nn.fast_softmax",
+}
+"""What each operator is approximated by."""
+
+
+def fast_math(func: Function) -> Function:
+    """Return the function with every operator of `FAST` in its fast form."""
+    return rewrite_function(_FastMath(), func)
+
+
+@provide_pass("FastMath")
+def FastMath() -> FunctionPass[IRModule, Function]:
+    """Approximate exp, erf, tanh and softmax by polynomials: results differ in the last digits."""
+    return function_pass(_approximate, opt_level=4, name="FastMath", required=["InferType"])
+
+
+def _approximate(func: Function, mod: IRModule, ctx: PassContext) -> Function:
+    return fast_math(func)
+
+
+class _FastMath(ExprMutator):
+    def visit_call(self, call: Call) -> Expr:
+        new = super().visit_call(call)
+        fast = FAST.get(op_name(new))
+        if fast is None or not isinstance(new, Call):
+            return new
+        return Call(Op.get(fast), new.args, new.attrs, span=new.span)

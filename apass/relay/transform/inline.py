@@ -1,0 +1,147 @@
+"""Inline: calls of global functions marked `Inline` become their bodies; TVM's `inline.cc`.
+
+A function is inlined if it calls no other once those that it calls have been inlined, itself included. A call of one
+for another compiler becomes a call of the function in place, and so does one of a function with type parameters; a
+function that is not called where it stands becomes the function in place.
+
+TVM puts the arguments where the parameters stand. Here an argument that writes to a cell, or makes or reads one, is
+bound by a Let, and every site gets cells of its own: programs keep what they mean.
+"""
+
+from collections.abc import Iterable
+
+from apass.context import PassContext
+from apass.decorators import module_pass
+from apass.passes import ModulePass
+from apass.registry import provide_pass
+from apass.relay.effects import Effect, Effects
+from apass.relay.expr import Call, Expr, GlobalVar, Let, Var
+from apass.relay.expr_functor import ExprMutator
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.renaming import copied, renewed
+from apass.relay.rewriting import rewrite_function
+from apass.relay.walks import post_order
+
+__all__ = ["Inline", "inline"]
+
+
+def inline(mod: IRModule) -> IRModule:
+    """Return a module with the functions inlined that are marked, and without those that are not needed any more.
+
+    >>> from apass.relay.make import var
+    >>> x, y, f = var("x"), var("y"), GlobalVar("f")
+    >>> mod = IRModule({f: Function([x], x, attrs={"Inline": 1}), GlobalVar("main"): Function([y], Call(f, [y]))})
+    >>> inlined = inline(mod)
+    >>> inlined, inlined["main"].body
+    (<relay.IRModule of @main>, <relay.Var %y>)
+    """
+    graph = {gvar.name_hint: _called(mod[gvar]) for gvar in mod.get_global_vars()}
+    work = _Work(mod, graph)
+    for name in _callees_first(graph):
+        work.inline_into(name)
+    return work.result()
+
+
+@provide_pass("Inline")
+def Inline() -> ModulePass[IRModule]:
+    """Put the bodies of the functions marked `Inline` where they are called."""
+    return module_pass(_inline, opt_level=1, name="InlineGlobals")
+
+
+def _inline(mod: IRModule, ctx: PassContext) -> IRModule:
+    return inline(mod)
+
+
+def _called(func: Function) -> list[str]:
+    """Return the names of the global functions that a function refers to."""
+    return list(dict.fromkeys(node.name_hint for node in post_order(func) if isinstance(node, GlobalVar)))
+
+
+def _callees_first(graph: dict[str, list[str]]) -> list[str]:
+    """Return the functions in an order in which those that one calls come before it, but in a cycle."""
+    order: dict[str, None] = {}
+    entered: set[str] = set()
+    for root in graph:
+        stack = [root]
+        while stack:
+            name = stack[-1]
+            below = [] if name in entered else [one for one in graph[name] if one in graph and one not in entered]
+            entered.add(name)
+            if below:
+                stack += reversed(below)
+            else:
+                order[stack.pop()] = None
+    return list(order)
+
+
+class _Work:
+    """The functions of a module while some become part of others."""
+
+    def __init__(self, mod: IRModule, graph: dict[str, list[str]]) -> None:
+        self._mod = mod
+        self._called = graph
+        self._functions = {gvar.name_hint: mod[gvar] for gvar in mod.get_global_vars()}
+        self._entries = set(graph).difference(*graph.values())
+
+    def inline_into(self, name: str) -> None:
+        """Inline all that one function calls and that can be inlined."""
+        chosen = {one: self._functions[one] for one in self._called[name] if self._can_be_inlined(one)}
+        if chosen:
+            func = self._functions[name]
+            self._functions[name] = rewrite_function(_Inliner(func, chosen, self._mod), func)
+            self._called[name] = _called(self._functions[name])
+
+    def result(self) -> IRModule:
+        """Return the module of all functions that are needed still; the same module if nothing was inlined."""
+        needed = self._entries.union(*self._called.values())
+        unused = [name for name in self._functions if name not in needed and self._is_marked(name)]
+        changed = {name: func for name, func in self._functions.items() if func is not self._mod[name]}
+        if not unused and not changed:
+            return self._mod
+        return self._mod.with_functions(changed).without_functions(unused)
+
+    def _can_be_inlined(self, name: str) -> bool:
+        return name in self._functions and not self._called[name] and self._is_marked(name)
+
+    def _is_marked(self, name: str) -> bool:
+        return bool(self._functions[name].attrs.get("Inline"))
+
+
+class _Inliner(ExprMutator):
+    """Puts functions in the places of their names."""
+
+    def __init__(self, root: Function, chosen: dict[str, Function], mod: IRModule) -> None:
+        super().__init__()
+        self._chosen = chosen
+        self._mod = mod
+        self._effects = Effects(root, mod)
+
+    def visit_call(self, call: Call) -> Expr:
+        new = super().visit_call(call)
+        if not isinstance(call.op, GlobalVar) or not isinstance(new, Call):
+            return new
+        func = self._chosen.get(call.op.name_hint)
+        if func is None or func.type_params or "Compiler" in func.attrs or len(func.params) != len(new.args):
+            return new
+        return self._expand(func, new.args)
+
+    def visit_global_var(self, gvar: GlobalVar) -> Expr:
+        func = self._chosen.get(gvar.name_hint)
+        return gvar if func is None else renewed(func)
+
+    def _expand(self, func: Function, args: Iterable[Expr]) -> Expr:
+        """Return the value of a call of a function: its body on the arguments."""
+        binds: dict[Var, Expr] = {}
+        lets: list[tuple[Var, Expr]] = []
+        for param, arg in zip(func.params, args, strict=True):
+            if self._effects.of(arg) is Effect.NONE:
+                binds[param] = arg
+            else:
+                binds[param] = var = Var(param.name_hint, param.type_annotation)
+                lets.append((var, arg))
+        has_effects = Effects(func, self._mod).of(func.body) is not Effect.NONE
+        result = copied(func.body, binds) if has_effects else renewed(func.body, binds)
+        for var, arg in reversed(lets):
+            result = Let(var, arg, result)
+        return result

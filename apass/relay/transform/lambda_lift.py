@@ -1,0 +1,157 @@
+"""LambdaLift: every function within another becomes a global one; TVM's `lambda_lift.cc`.
+
+A function that uses no variable around it is replaced by the name of the global one. Of one that does, the global
+function takes the values of these variables and returns the function; it has the attribute `Closure`, and where the
+function stood is a call of it. A recursive function refers to itself by that name, or call, wherever it does so; TVM
+forgets this in functions within it. Primitive functions stay where they are.
+"""
+
+from itertools import count
+
+from apass.context import PassContext
+from apass.decorators import module_pass
+from apass.passes import ModulePass
+from apass.registry import provide_pass
+from apass.relay.analysis.variables import free_type_vars, free_vars
+from apass.relay.bind import substitute
+from apass.relay.expr import Call, Expr, GlobalVar, Let, Var
+from apass.relay.expr_functor import ExprMutator
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.structural import fingerprint, structural_equal
+from apass.relay.ty import FuncType
+from apass.relay.type_infer import ensure_typed
+from apass.relay.walks import post_order
+
+__all__ = ["LambdaLift", "lambda_lift"]
+
+
+def lambda_lift(mod: IRModule) -> IRModule:
+    """Return a module in which no function is within another; the same module if that is so already.
+
+    Raises:
+        TypeInferenceError: if a function with others in it has no type.
+
+    >>> from apass.relay.make import var
+    >>> x, y = var("x", "int32"), var("y", "int32")
+    >>> mod = lambda_lift(IRModule.from_expr(Function([x], Function([y], x))))
+    >>> [func.attrs.get("Closure") for func in mod.functions.values()]
+    [None, 1]
+    """
+    lifting = _Lifting(mod)
+    for gvar in mod.get_global_vars():
+        func = mod[gvar]
+        if "Compiler" not in func.attrs and _has_inner(func):
+            # What a global function takes of the variables around it must have a type.
+            lifting.lift_within(gvar, ensure_typed(func, mod))
+    return lifting.result()
+
+
+@provide_pass("LambdaLift")
+def LambdaLift() -> ModulePass[IRModule]:
+    """Make global functions of all functions within others; but not in functions for other compilers."""
+    return module_pass(_lift, opt_level=1, name="LambdaLift")
+
+
+def _lift(mod: IRModule, ctx: PassContext) -> IRModule:
+    return lambda_lift(mod)
+
+
+def _has_inner(func: Function) -> bool:
+    return any(isinstance(node, Function) for node in post_order(func.body))
+
+
+class _Lifting:
+    """The functions that were changed or added."""
+
+    def __init__(self, mod: IRModule) -> None:
+        self._mod = mod
+        self._changed: dict[str, tuple[GlobalVar, Function]] = {}
+        self._lifted: dict[str, Function] = {}
+        self._work: list[tuple[GlobalVar, Function]] = []
+
+    def lift_within(self, gvar: GlobalVar, func: Function) -> None:
+        """Lift all that is within a global function, and within what is lifted out of it."""
+        self._work.append((gvar, func))
+        while self._work:
+            name, one = self._work.pop()
+            new = self._without_inner(one)
+            if new is not one or name.name_hint in self._lifted:
+                self._changed[name.name_hint] = (name, new)
+
+    def lift(self, func: Function, own: Var | None) -> Expr:
+        """Return what stands for a function from now on; `own` is the variable by which it may call itself."""
+        free = free_vars(func)
+        recursive = own if own in free else None
+        captured = [var for var in free if var is not recursive]
+        base = f"lifted_name{int(fingerprint(func)[:16], 16)}"
+        for number in count():
+            gvar = GlobalVar(f"{base}_{number}" if number else base)
+            lifted, stand_in = _as_global(func, gvar, captured, recursive)
+            known = self._known(gvar.name_hint)
+            if known is not None and not structural_equal(known, lifted):
+                continue
+            if known is None:
+                self._lifted[gvar.name_hint] = lifted
+                self._work.append((gvar, lifted))
+            return stand_in
+        raise AssertionError("there is always another name")
+
+    def result(self) -> IRModule:
+        """Return the module; the one that was given if nothing was lifted."""
+        if not self._changed:
+            return self._mod
+        made = self._mod.copy()
+        for gvar, func in self._changed.values():
+            made[gvar] = func
+        return made
+
+    def _known(self, name: str) -> Function | None:
+        if name in self._mod and name not in self._lifted:
+            return self._mod[name]
+        return self._lifted.get(name)
+
+    def _without_inner(self, func: Function) -> Function:
+        """Return a function with those within it lifted; the code of a closure stays in the function that makes it."""
+        if func.attrs.get("Closure") and isinstance(func.body, Function):
+            return _with_body(func, _with_body(func.body, _Lifter(self, func.body.body).visit(func.body.body)))
+        return _with_body(func, _Lifter(self, func.body).visit(func.body))
+
+
+class _Lifter(ExprMutator):
+    def __init__(self, lifting: _Lifting, root: Expr) -> None:
+        super().__init__()
+        self._lifting = lifting
+        nodes = post_order(root, lambda node: isinstance(node, Function))
+        self._own = {node.value: node.var for node in nodes if isinstance(node, Let)}
+
+    def visit_function(self, fn: Function) -> Expr:
+        return fn if fn.attrs.get("Primitive") else self._lifting.lift(fn, self._own.get(fn))
+
+
+def _with_body(func: Function, body: Expr) -> Function:
+    kept = (func.ret_type, func.type_params, func.attrs)
+    return func if body is func.body else Function(func.params, body, *kept, span=func.span)
+
+
+def _as_global(func: Function, gvar: GlobalVar, captured: list[Var], own: Var | None) -> tuple[Function, Expr]:
+    """Return the global function for one that is within another, and what stands in its place."""
+    type_params = free_type_vars(func)
+    if not captured and not type_params:
+        return _with_body(func, substitute(func.body, {} if own is None else {own: gvar})), gvar
+    params = [Var(var.name_hint, var.type_annotation) for var in captured]
+    binds: dict[Var, Expr] = dict(zip(captured, params, strict=True))
+    if own is not None:
+        binds[own] = Call(gvar, params, None, type_params)
+    code = _with_body(func, substitute(func.body, binds))
+    lifted = Function(params, code, _type_of(func), type_params, {"Closure": 1}, span=func.span)
+    return lifted, Call(gvar, captured, None, type_params, span=func.span)
+
+
+def _type_of(func: Function) -> FuncType | None:
+    """Return the type of a function if all of it is annotated."""
+    types = [var.type_annotation for var in func.params]
+    known = [one for one in types if one is not None]
+    if func.ret_type is None or len(known) < len(types):
+        return None
+    return FuncType(known, func.ret_type, func.type_params)

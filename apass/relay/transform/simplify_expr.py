@@ -1,0 +1,246 @@
+"""SimplifyExpr: small algebra on operators, bottom up until nothing applies; TVM's `simplify_expr.cc`."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from apass.context import PassContext
+from apass.decorators import function_pass
+from apass.passes import FunctionPass
+from apass.registry import provide_pass
+from apass.relay.calls import attrs_of, call_op, is_scalar, op_name
+from apass.relay.expr import Call, Constant, Expr
+from apass.relay.expr_functor import ExprMutator
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.op.axes import TransposeAttrs
+from apass.relay.op.broadcast import collapse_sum_to
+from apass.relay.rewriting import rewrite_function
+from apass.relay.ty import TensorType, Type
+from apass.relay.type_infer import ensure_typed
+
+__all__ = ["SimplifyExpr", "simplify_expr"]
+
+TypeOf: TypeAlias = Callable[[Expr], TensorType | None]
+"""Returns the type of an operand: None if it is no tensor."""
+Rule: TypeAlias = Callable[[Call, TensorType, TypeOf], Expr | None]
+"""Returns what a call of a type can be replaced by, of the same type and value; None if the rule does not apply."""
+
+
+def simplify_expr(func: Function) -> Function:
+    """Return a typed function simplified: every replacement has the type and the value of what it replaces.
+
+    - `zeros_like`, `reshape_like` and the like: the operator that takes the shape as an attribute, if it is known
+    - `x + 0`, `x - 0`, `x * 1`, `x / 1`: `x`, if no broadcasting took place
+    - a reshape of a reshape, a transpose of a transpose, a cast of a cast that widened: one of them
+    - a reshape, transpose or cast that changes nothing: its operand
+    - elementwise with a `full`, `zeros` or `ones` of the same shape: with a scalar
+    """
+    return rewrite_function(_Simplifier(), func)
+
+
+@provide_pass("SimplifyExpr")
+def SimplifyExpr() -> FunctionPass[IRModule, Function]:
+    """Simplify by algebra: identities, chains of reshapes, transposes and casts, shapes that are known."""
+    return function_pass(_simplify, opt_level=0, name="SimplifyExpr", required=["InferType"])
+
+
+def _simplify(func: Function, mod: IRModule, ctx: PassContext) -> Function:
+    return simplify_expr(ensure_typed(func, mod))
+
+
+class _Simplifier(ExprMutator):
+    def __init__(self) -> None:
+        super().__init__()
+        self.types: dict[Expr, Type] = {}
+        """The types of what this made; the old expressions have their own."""
+
+    def visit_call(self, call: Call) -> Expr:
+        new = super().visit_call(call)
+        ty = call.checked_type
+        while isinstance(ty, TensorType) and isinstance(new, Call):
+            self.types[new] = ty
+            found = self._apply(new, ty)
+            if found is None:
+                break
+            new = found
+        self.types[new] = ty
+        return new
+
+    def _apply(self, call: Call, ty: TensorType) -> Expr | None:
+        for rule in RULES.get(op_name(call), ()):
+            found = rule(call, ty, self._tensor_type)
+            if found is not None:
+                return found
+        return None
+
+    def _tensor_type(self, expr: Expr) -> TensorType | None:
+        ty = self.types.get(expr) or (expr.checked_type if _is_typed(expr) else None)
+        return ty if isinstance(ty, TensorType) else None
+
+
+def _is_typed(expr: Expr) -> bool:
+    return expr.checked_type_ is not None or not expr.children
+
+
+def _inner(expr: Expr, *names: str) -> Call | None:
+    """Return the expression if it calls one of the operators."""
+    return expr if isinstance(expr, Call) and op_name(expr) in names else None
+
+
+def _identity(value: float, *, either: bool) -> Rule:
+    """Return the rule that drops an operand that is `value`: the second one, or either."""
+
+    def rule(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+        lhs, rhs = call.args
+        pairs = ((lhs, rhs), (rhs, lhs)) if either else ((lhs, rhs),)
+        return next((kept for kept, gone in pairs if _is_value(gone, value) and type_of(kept) == ty), None)
+
+    return rule
+
+
+def _is_value(expr: Expr, value: float) -> bool:
+    name = {0: "zeros", 1: "ones"}.get(int(value), "")
+    return is_scalar(expr, value) or op_name(expr) == name
+
+
+def _no_change(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    """Drop a call that changes neither shape nor element type, of an operator that only changes these."""
+    return call.args[0] if ty.is_static and type_of(call.args[0]) == ty else None
+
+
+def _there_and_back(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    """Drop an `expand_dims` and a `squeeze` that undo each other."""
+    inner = _inner(call.args[0], "squeeze", "expand_dims")
+    return inner.args[0] if inner is not None and ty.is_static and type_of(inner.args[0]) == ty else None
+
+
+def _reshape_of_reshape(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    inner = _inner(call.args[0], "reshape", "contrib_reverse_reshape", "expand_dims", "squeeze")
+    if inner is None or not ty.is_static:
+        return None
+    return call_op("reshape", inner.args[0], newshape=ty.concrete_shape)
+
+
+def _cast_of_cast(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    """Drop the inner cast if it lost nothing."""
+    inner = _inner(call.args[0], "cast")
+    if inner is None:
+        return None
+    given, between = type_of(inner.args[0]), type_of(inner)
+    if given is None or between is None or not np.can_cast(given.dtype, between.dtype):
+        return None
+    return inner.args[0] if given.dtype == ty.dtype else call_op("cast", inner.args[0], dtype=ty.dtype)
+
+
+def _permutation(call: Call, rank: int) -> tuple[int, ...]:
+    axes = attrs_of(call, TransposeAttrs).axes
+    return tuple(reversed(range(rank))) if axes is None else tuple(axis % rank for axis in axes)
+
+
+def _transpose(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    """Drop a transpose that moves nothing, and make one of two."""
+    rank = len(ty.shape)
+    outer = _permutation(call, rank)
+    if outer == tuple(range(rank)):
+        return call.args[0]
+    inner = _inner(call.args[0], "transpose")
+    if inner is None:
+        return None
+    first = _permutation(inner, rank)
+    return call_op("transpose", inner.args[0], axes=tuple(first[axis] for axis in outer))
+
+
+def _layout_and_back(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    """Drop a change of layout that another undoes, or make one of two."""
+    inner = _inner(call.args[0], "layout_transform")
+    if inner is None or inner.attrs is None or call.attrs is None:
+        return None
+    source, target = inner.attrs["src_layout"], call.attrs["dst_layout"]
+    if source == target:
+        return inner.args[0]
+    return call_op("layout_transform", inner.args[0], src_layout=source, dst_layout=target)
+
+
+def _filled(value: float) -> Rule:
+    """Return the rule for `zeros_like` and `ones_like`."""
+
+    def rule(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+        if not ty.is_static:
+            return None
+        return call_op("ones" if value else "zeros", shape=ty.concrete_shape, dtype=ty.dtype)
+
+    return rule
+
+
+def _full_like(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    return call_op("full", call.args[1], shape=ty.concrete_shape, dtype=ty.dtype) if ty.is_static else None
+
+
+def _shaped(op: str, attr: str) -> Rule:
+    """Return the rule for an operator that takes its shape from a second operand."""
+
+    def rule(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+        return call_op(op, call.args[0], **{attr: ty.concrete_shape}) if ty.is_static else None
+
+    return rule
+
+
+def _collapse_sum_like(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    return collapse_sum_to(call.args[0], ty.concrete_shape) if ty.is_static else None
+
+
+def _with_full(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    """Put a scalar in the place of an operand that is a `full` of the shape of the result."""
+    for place, arg in enumerate(call.args):
+        scalar = _scalar_of(arg, type_of(arg))
+        other = type_of(call.args[1 - place])
+        if scalar is not None and other is not None and ty.is_static and other.shape == ty.shape:
+            args = [scalar if index == place else one for index, one in enumerate(call.args)]
+            return Call(call.op, args, call.attrs, span=call.span)
+    return None
+
+
+def _scalar_of(expr: Expr, ty: TensorType | None) -> Expr | None:
+    name = op_name(expr)
+    if ty is None or not isinstance(expr, Call) or not ty.shape:
+        return None
+    if name in {"zeros", "ones"}:
+        return Constant(np.asarray(int(name == "ones"), ty.dtype))
+    return expr.args[0] if name == "full" else None
+
+
+RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "add": (_identity(0, either=True), _with_full),
+    "subtract": (_identity(0, either=False), _with_full),
+    "multiply": (_identity(1, either=True), _with_full),
+    "divide": (_identity(1, either=False), _with_full),
+    "maximum": (_with_full,),
+    "minimum": (_with_full,),
+    "equal": (_with_full,),
+    "not_equal": (_with_full,),
+    "less": (_with_full,),
+    "less_equal": (_with_full,),
+    "greater": (_with_full,),
+    "greater_equal": (_with_full,),
+    "power": (_with_full,),
+    "left_shift": (_with_full,),
+    "right_shift": (_with_full,),
+    "reshape": (_reshape_of_reshape, _no_change),
+    "contrib_reverse_reshape": (_reshape_of_reshape, _no_change),
+    "expand_dims": (_there_and_back,),
+    "squeeze": (_no_change, _there_and_back),
+    "broadcast_to": (_no_change,),
+    "collapse_sum_to": (_no_change,),
+    "cast": (_no_change, _cast_of_cast),
+    "transpose": (_transpose,),
+    "layout_transform": (_layout_and_back,),
+    "zeros_like": (_filled(0),),
+    "ones_like": (_filled(1),),
+    "full_like": (_full_like,),
+    "reshape_like": (_shaped("reshape", "newshape"),),
+    "broadcast_to_like": (_shaped("broadcast_to", "shape"),),
+    "collapse_sum_like": (_collapse_sum_like,),
+}
+"""The rules by the operator of the call that they replace, tried in order."""
