@@ -1,0 +1,1 @@
+"""Adapters to IRs, one file each, imported when the first module of their type arrives."""

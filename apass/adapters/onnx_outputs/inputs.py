@@ -1,0 +1,98 @@
+"""Random inputs for a model, by the types of its inputs and what the operators want of them."""
+
+from typing import Any, Final
+
+import numpy as np
+import onnx
+from onnx.helper import tensor_dtype_to_np_dtype
+
+__all__ = ["random_inputs"]
+
+Role = tuple[str, int]
+"""The operator that takes an input, and at which place."""
+
+SYMBOLIC_SIZES: Final = (2, 3, 4)
+"""The sizes given to symbolic dimensions, in turn; one that has no name is 2."""
+
+WORDS: Final = ("", "a", "Monday", "pass", "ß", "two words")
+"""What random texts are taken from."""
+
+_SHAPE_INPUTS: Final = frozenset({("ConstantOfShape", 0), ("Expand", 1), ("Tile", 1), ("Loop", 0), ("TopK", 1)})
+"""Inputs, by operator and place, that say how big something becomes."""
+
+_AXES_INPUTS: Final = frozenset(
+    {("Squeeze", 1), ("Unsqueeze", 1), ("Slice", 3), ("CumSum", 1)}
+    | {(f"Reduce{name}", 1) for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum")}
+)
+"""Inputs that name axes."""
+
+
+def random_inputs(model: bytes, seed: int = 0) -> dict[str, Any]:
+    """Return a value for each input of a model that has no default, the same ones for the same `seed`.
+
+    Symbolic dimensions get small sizes, one of the same name the same. Integers are 0 or 1, so that they can be
+    indices; where an operator takes the input for a shape or for axes, they are valid ones.
+
+    Raises:
+        ValueError: if an input is of a type that none can be made for, or `model` is none.
+
+    """
+    try:
+        graph = onnx.ModelProto.FromString(model).graph
+    except Exception as error:  # protobuf's own, which it exports without types
+        raise ValueError(f"not an ONNX model: {error}") from error
+    rng = np.random.default_rng(seed)
+    roles = {name: (node.op_type, place) for node in graph.node for place, name in enumerate(node.input)}
+    known = {tensor.name for tensor in graph.initializer}
+    sizes: dict[str, int] = {}
+    return {
+        one.name: _value(one.name, one.type, rng, sizes, roles.get(one.name, ("", 0)))
+        for one in graph.input
+        if one.name not in known
+    }
+
+
+def _value(
+    name: str, tp: onnx.TypeProto, rng: np.random.Generator, sizes: dict[str, int], role: tuple[str, int]
+) -> Any:
+    kind = tp.WhichOneof("value")
+    if kind == "tensor_type" and tp.tensor_type.elem_type:
+        return _tensor(tp.tensor_type, rng, sizes, role)
+    if kind == "sequence_type":
+        return [_value(name, tp.sequence_type.elem_type, rng, sizes, role) for _ in range(2)]
+    if kind == "optional_type":
+        return _value(name, tp.optional_type.elem_type, rng, sizes, role)
+    raise ValueError(f"input {name!r} is of a type that none can be made for: {kind or 'unknown'}")
+
+
+def _tensor(tp: Any, rng: np.random.Generator, sizes: dict[str, int], role: Role) -> Any:
+    shape = tuple(_size(dim, sizes) for dim in tp.shape.dim) if tp.HasField("shape") else (2,)
+    if tp.elem_type == onnx.TensorProto.STRING:
+        return rng.choice(np.array(WORDS, dtype=object), shape)
+    dtype = tensor_dtype_to_np_dtype(tp.elem_type)
+    if dtype == np.bool_:
+        # A loop that is told to stop would show nothing of its body.
+        return np.ones(shape, dtype) if role == ("Loop", 1) else rng.integers(0, 2, shape).astype(dtype)
+    if tp.elem_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
+        return _integers(shape, rng, role).astype(dtype)
+    if dtype.kind in "iu":
+        return rng.integers(0, 10, shape).astype(dtype)
+    if dtype.kind == "c":
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def _integers(shape: tuple[int, ...], rng: np.random.Generator, role: Role) -> Any:
+    if role in _SHAPE_INPUTS:
+        return np.full(shape, 1 if role[0] == "TopK" else 2)
+    if role in _AXES_INPUTS:
+        return np.arange(int(np.prod(shape))).reshape(shape)
+    if role == ("Reshape", 1):
+        return np.array([-1] + [1] * (int(np.prod(shape)) - 1))
+    return rng.integers(0, 2, shape)
+
+
+def _size(dim: Any, sizes: dict[str, int]) -> int:
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value)
+    return sizes.setdefault(dim.dim_param, SYMBOLIC_SIZES[len(sizes) % len(SYMBOLIC_SIZES)]) if dim.dim_param else 2

@@ -1,0 +1,99 @@
+"""The adapter for Relay, `apass.relay.IRModule`: its functions are the module's, by their global names."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from apass.adapter import FunctionKind
+from apass.errors import AdapterError, DiagnosticError, VerifyError
+from apass.relay.analysis.well_formed import what_is_ill_formed
+from apass.relay.expr import Expr
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.parser import parse
+from apass.relay.printer import astext
+from apass.relay.structural import fingerprint, structural_equal
+from apass.relay.type_infer import infer_module
+
+__all__ = ["ADAPTER", "RelayAdapter"]
+
+SKIP: Final = "SkipOptimization"
+"""The attribute of a function that is to be skipped."""
+
+
+class RelayAdapter:
+    """An IRAdapter for `IRModule`. Nodes are immutable, so modules share all that a pass did not change."""
+
+    thread_safe: bool = True
+    """The adapter touches nothing but the module it is given."""
+
+    def functions(self, mod: IRModule) -> Iterator[tuple[str, Function]]:
+        """Go over the functions by their global names."""
+        for gvar in mod.get_global_vars():
+            yield gvar.name_hint, mod[gvar]
+
+    def get(self, mod: IRModule, name: str) -> Function:
+        """Return a function by its name; KeyError, with a suggestion, if there is none."""
+        return mod[name]
+
+    def kind(self, func: Function) -> FunctionKind:
+        """Return `"function"`: Relay has no others."""
+        return "function"
+
+    def replace(self, mod: IRModule, updates: Mapping[str, Function]) -> IRModule:
+        """Return a module with `updates` in the places of the functions of those names.
+
+        Raises:
+            AdapterError: if there is no function of a name.
+
+        """
+        for name in updates:
+            if name not in mod:
+                raise AdapterError(f"the module has no function @{name} to be replaced; it has {mod!r}")
+        return mod.with_functions(updates)
+
+    def skips(self, func: Function) -> bool:
+        """Tell whether the function has a true attribute `SkipOptimization`."""
+        return bool(func.attrs.get(SKIP))
+
+    def fingerprint(self, x: IRModule | Expr) -> str:
+        """Return the structural hash: equal for programs that differ in the names of local variables alone."""
+        return fingerprint(x)
+
+    def equal(self, a: IRModule | Expr, b: IRModule | Expr) -> bool:
+        """Compare by structure."""
+        return a is b or structural_equal(a, b)
+
+    def to_text(self, x: IRModule | Expr) -> str:
+        """Return Relay's text, without the contents of its constants."""
+        return astext(x, show_meta_data=False)
+
+    def verify(self, mod: IRModule) -> None:
+        """Check that the module is well-formed and has types; VerifyError, saying what is wrong, if not."""
+        wrong = what_is_ill_formed(mod)
+        if wrong:
+            raise VerifyError(f"the module is not well-formed: {'; '.join(wrong)}")
+        try:
+            infer_module(mod, trust=False)
+        except DiagnosticError as error:
+            raise VerifyError(f"the module has no types:\n{error}") from error
+
+    def dumps(self, mod: IRModule) -> bytes:
+        """Return the module's text, with the contents of its constants."""
+        return astext(mod).encode()
+
+    def loads(self, data: bytes) -> IRModule:
+        """Return the module that `dumps` wrote; ParseError if `data` holds none."""
+        return parse(data.decode())
+
+    def isolate(self, mod: IRModule, names: Iterable[str]) -> IRModule:
+        """Return a module of the named functions, with all data types; nodes are immutable, so none is copied."""
+        kept = set(names)
+        return mod.without_functions([name for name, _ in self.functions(mod) if name not in kept])
+
+    def extract(self, sub: IRModule, names: Iterable[str]) -> Mapping[str, Function]:
+        """Return the named functions of a module that `isolate` made."""
+        return {name: sub[name] for name in names}
+
+
+ADAPTER: Final = RelayAdapter()
+"""The adapter; it has no state."""
