@@ -1,0 +1,65 @@
+"""What goes wrong as a line on standard error and an exit status, without a traceback."""
+
+import os
+import sys
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final, TextIO
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from apass.errors import ApassError, UnmatchedPassNameWarning
+
+__all__ = ["FAILED", "INTERRUPTED", "MISUSED", "complaints", "warnings_as_lines"]
+
+FAILED: Final = 1
+"""Exit status when a model failed; the others were written."""
+MISUSED: Final = 2
+"""Exit status when nothing was begun: an option, a file or a pass that is not there."""
+INTERRUPTED: Final = 130
+"""Exit status after Ctrl-C."""
+
+
+@contextmanager
+def complaints() -> Generator[None]:
+    """Turn an error of apass, an interrupt and a reader that went away into a line and an exit status."""
+    try:
+        yield
+    except ApassError as error:
+        _say("bold red", str(error))
+        raise typer.Exit(MISUSED) from None
+    except KeyboardInterrupt:
+        _say("bold red", "interrupted; every file that was written is whole")
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # Nobody reads the output any more; Python would complain again when it flushes it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(FAILED) from None
+
+
+@contextmanager
+def warnings_as_lines() -> Generator[None]:
+    """Show each warning as one line, without the place in the source that Python adds."""
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        _say("bold yellow", f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UnmatchedPassNameWarning)
+        # Assigned, not passed: Python has no other place for it. `catch_warnings` puts the old one back.
+        warnings.showwarning = show
+        yield
+
+
+def _say(style: str, text: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"[{style}]apass:[/] {escape(text)}")

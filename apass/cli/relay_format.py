@@ -1,0 +1,56 @@
+"""What the command line does with files of Relay text; a `ModelFormat`."""
+
+from pathlib import Path
+from typing import Final
+
+from anyio import CapacityLimiter, to_thread
+
+from apass.cli.formats import Comparison
+from apass.cli.inputs import InputError
+from apass.files import write_whole
+from apass.relay.evaluator import evaluate
+from apass.relay.expr import Call
+from apass.relay.module import IRModule
+from apass.relay.outputs import difference, random_arguments
+from apass.relay.parser import parse
+from apass.relay.printer import astext
+from apass.relay.type_infer import infer_module
+from apass.relay.walks import post_order
+
+__all__ = ["DEFAULT_PIPELINE", "compare_outputs", "load", "save", "size"]
+
+DEFAULT_PIPELINE: Final = "relay.Default"
+"""What runs where no pipeline is given."""
+
+
+def load(path: Path) -> IRModule:
+    """Read a module; an ApassError that names the file and the place in it if it is not Relay, or has no types."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+    return infer_module(parse(text, str(path)))
+
+
+def save(mod: IRModule, path: Path) -> None:
+    """Write a module beside `path`, and rename it."""
+    write_whole(path, astext(mod))
+
+
+def size(mod: IRModule) -> int:
+    """Return how many calls the functions make."""
+    return sum(isinstance(node, Call) for func in mod.functions.values() for node in post_order(func))
+
+
+async def compare_outputs(before: IRModule, after: IRModule, workers: CapacityLimiter) -> Comparison:
+    """Evaluate both on the same random arguments, in a worker thread, and say whether they agree."""
+    return await to_thread.run_sync(_compare, before, after, limiter=workers)
+
+
+def _compare(before: IRModule, after: IRModule) -> Comparison:
+    try:
+        arguments = random_arguments(before["main"])
+    except (KeyError, ValueError) as error:
+        return Comparison(False, f"outputs not compared: {error}")
+    found = difference(evaluate(before, *arguments), evaluate(after, *arguments))
+    return Comparison(bool(found), found or "outputs equal")

@@ -1,0 +1,67 @@
+"""From options of the command line to a pipeline and the context that it runs under."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from apass.cli.inputs import InputError
+from apass.config import find_option
+from apass.context import PassContext
+from apass.errors import ConfigTypeError, UnknownPassError, did_you_mean
+from apass.factories import known_names
+from apass.passes import Pass
+from apass.typed import Bare, read, type_name
+
+__all__ = ["make_context"]
+
+
+def make_context(
+    opt_level: int,
+    disable: Iterable[str],
+    require: Iterable[str],
+    config: Iterable[str],
+    instruments: Iterable[object],
+    pipelines: Iterable[Pass[Any]],
+) -> PassContext:
+    """Return the context that the options describe.
+
+    Raises:
+        UnknownPassError: if `--disable` or `--require` name no pass of the pipelines and none that is registered.
+        UnknownConfigError, ConfigTypeError: if a `--config` is unknown, or not of its type.
+        InputError: if a `--config` is not KEY=VALUE.
+
+    """
+    present = {name for pipeline in pipelines for name in _names(pipeline)}
+    for option, names in (("--disable", disable), ("--require", require)):
+        for name in names:
+            _check_name(option, name, present)
+    return PassContext(
+        opt_level=opt_level,
+        disabled_pass=disable,
+        required_pass=require,
+        instruments=instruments,
+        config=dict(_option(text) for text in config),
+    )
+
+
+def _names(pass_: Pass[Any]) -> Iterable[str]:
+    yield pass_.info.name
+    for child in pass_.children():
+        yield from _names(child)
+
+
+def _check_name(option: str, name: str, present: set[str]) -> None:
+    known = {*present, *known_names()}
+    if name not in known:
+        near = did_you_mean(name, known, listing="known are ")
+        raise UnknownPassError(f"{option} names {name!r}, which is no pass{near}")
+
+
+def _option(text: str) -> tuple[str, object]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--config takes KEY=VALUE, not {text!r}")
+    option = find_option(key)
+    try:
+        return key, read(Bare(value), option.type)
+    except TypeError as error:
+        raise ConfigTypeError(f"--config {key}: wanted {type_name(option.type)} ({error})") from None
