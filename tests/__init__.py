@@ -1,0 +1,1 @@
+"""The tests of apass, laid out as the package is."""

@@ -1,0 +1,39 @@
+"""Ctrl-C in the middle of `apass opt`."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.models import files, nodes_of, script, write_model
+
+HOLDS = """
+import anyio
+from apass.decorators import module_pass
+from apass.registry import register_pass
+from apass.run import current_module_name
+
+@register_pass
+@module_pass(opt_level=0, name="Hold")
+async def hold(mod, ctx):
+    if current_module_name() == "b.onnx":
+        print("holding", flush=True)
+        await anyio.sleep_forever()
+    return mod
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_an_interrupt_leaves_whole_files_only_and_says_so(tmp_path: Path, backend: str) -> None:
+    for name in ("a.onnx", "b.onnx", "c.onnx"):
+        write_model(tmp_path / "in" / name)
+    pipeline = "onnx.IdentityElimination,Hold"
+    given = ("opt", tmp_path / "in", "-p", pipeline, "-o", tmp_path / "out", "--jobs", 1, "--backend", backend)
+    with script(HOLDS, given) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "holding\n"
+        started.send_signal(signal.SIGINT)
+        out, err = started.communicate(timeout=60)
+    assert (started.returncode, err) == (130, "apass: interrupted; every file that was written is whole\n")
+    assert out.splitlines()[-1] == "1 of 3 models written, 4 nodes before, 2 after, 2 not done"
+    assert (files(tmp_path / "out"), nodes_of(tmp_path / "out" / "a.onnx")) == (["a.onnx"], ["Relu", "Neg"])

@@ -1,0 +1,117 @@
+"""What a user may get wrong is told in a line, with exit status 2, before anything is written."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from apass.config import register_config_option
+from tests.cli.models import apass, files, process, write_model
+
+NO_PASS = "no pass is registered under the name 'onnx.Inlin'"
+NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["m.onx"], "no such file or directory: 'm.onx'; did you mean 'm.onnx'?"),
+        (["empty"], "no model (.onnx, .relay) in 'empty'"),
+        (["*.pb"], "no model (.onnx, .relay) in '*.pb'"),
+        (["a.txt"], "a.txt is no model that apass knows by its ending; known are .onnx, .relay"),
+        (
+            ["m.onnx", "-p", "onnx.Inlin"],
+            f"{NO_PASS}; did you mean 'onnx.Inline'? (at character 0)\n    onnx.Inlin\n    ^",
+        ),
+        (
+            ["m.onnx", "-p", "onnx.Inline{x=1}"],
+            f"{NO_OPTION} (at character 12)\n    onnx.Inline{{x=1}}\n                ^",
+        ),
+        (
+            ["m.onnx", "--disable", "onnx.Inlin"],
+            "--disable names 'onnx.Inlin', which is no pass; did you mean 'onnx.Inline'?",
+        ),
+        (
+            ["m.onnx", "--require", "onnx.Inlin"],
+            "--require names 'onnx.Inlin', which is no pass; did you mean 'onnx.Inline'?",
+        ),
+        (["m.onnx", "--config", "depth"], "--config takes KEY=VALUE, not 'depth'"),
+        (["m.onnx", "--backend", "trioo"], "no event loop 'trioo'; did you mean 'trio'?"),
+        (["m.onnx", "-o", "a.txt/out"], "cannot write to a.txt/out: Not a directory"),
+        (["m.onnx", "-o", "."], "the result of m.onnx would overwrite m.onnx; give another -o, or --in-place"),
+        (
+            ["m.onnx", "m.opt.onnx"],
+            "the result of m.onnx would overwrite m.opt.onnx; give another -o, or --in-place",
+        ),
+        (["m.onnx", "--in-place", "-o", "out"], "--in-place and -o exclude each other"),
+    ],
+)
+def test_misuse_is_told_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], complaint: str
+) -> None:
+    for name in ("m.onnx", "m.opt.onnx"):
+        write_model(tmp_path / name)
+    (tmp_path / "a.txt").touch()
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    result = apass("opt", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {complaint}\n")
+    assert files(tmp_path) == ["a.txt", "m.onnx", "m.opt.onnx"]
+
+
+def test_two_results_in_one_place_are_refused(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    link = tmp_path / "l.onnx"
+    link.symlink_to(model)
+    result = apass("opt", model, link, "--in-place")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"apass: the results of {model} and {link} would both be written to {model.resolve()}\n",
+    )
+
+
+def test_a_bad_option_value_of_the_command_line_itself_is_told(tmp_path: Path) -> None:
+    result = apass("opt", write_model(tmp_path / "m.onnx"), "--jobs", 0)
+    assert (result.exit_code, "--jobs" in result.stderr, "Traceback" in result.output) == (2, True, False)
+
+
+def test_a_config_value_of_another_type_is_told(tmp_path: Path) -> None:
+    register_config_option("demo.cli.depth", int, default=3)
+    result = apass("opt", write_model(tmp_path / "m.onnx"), "--config", "demo.cli.depth=deep")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert result.stderr.startswith("apass: --config demo.cli.depth: wanted int")
+
+
+HIDE = """
+import sys
+from importlib.abc import MetaPathFinder
+
+class Hide(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Hide())
+"""
+
+
+def test_a_missing_onnx_ir_names_the_extra(tmp_path: Path) -> None:
+    code, out, err = process("opt", write_model(tmp_path / "m.onnx"), body=HIDE.format("onnx_ir"))
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"apass: .*No module named 'onnx_ir'.*pip install apass\[onnx\]\n", err)
+
+
+def test_a_missing_trio_names_the_extra(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    code, out, err = process("opt", model, "--backend", "trio", body=HIDE.format("trio"))
+    assert (code, out, err) == (
+        2,
+        "",
+        "apass: the event loop 'trio' is not installed (No module named 'trio'): pip install apass[trio]\n",
+    )
+
+
+def test_passes_says_which_passes_a_missing_library_hides() -> None:
+    code, out, err = process("passes", body=HIDE.format("onnx_ir"))
+    shown = out[out.index("onnx.*\n") :]
+    assert (code, err, shown.count("\n"), "pip install apass[onnx]" in shown) == (0, "", 2, True)

@@ -1,0 +1,202 @@
+"""`apass opt`: what it writes, what it shows, and its exit status."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx_ir as ir
+import pytest
+
+from apass.context import PassContext
+from apass.decorators import module_pass
+from apass.registry import register_pass, unregister_pass
+from tests.cli.models import TEST_DATA, apass, files, nodes_of, process, write_model
+
+
+def test_results_go_beside_their_models_which_stay_as_they_were(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    before = model.read_bytes()
+    result = apass("opt", model)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert files(tmp_path) == ["m.onnx", "m.opt.onnx"]
+    assert (model.read_bytes(), nodes_of(tmp_path / "m.opt.onnx")) == (before, ["Relu", "Neg"])
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_results_below_a_directory_keep_their_folders(tmp_path: Path, backend: str) -> None:
+    for name in ("a/m.onnx", "b/m.onnx", "b/c/n.onnx"):
+        write_model(tmp_path / "in" / name)
+    result = apass("opt", tmp_path / "in", "-o", tmp_path / "out", "--backend", backend, "--jobs", 2)
+    assert (result.exit_code, files(tmp_path / "out")) == (0, ["a/m.onnx", "b/c/n.onnx", "b/m.onnx"])
+    assert {tuple(nodes_of(one)) for one in (tmp_path / "out").rglob("*.onnx")} == {("Relu", "Neg")}
+
+
+def test_in_place_writes_over_the_models_and_nothing_else(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    assert apass("opt", tmp_path / "*.onnx", "--in-place").exit_code == 0
+    assert (files(tmp_path), nodes_of(model)) == (["m.onnx"], ["Relu", "Neg"])
+
+
+def test_in_place_follows_a_link_and_leaves_it_one(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    link = tmp_path / "links" / "l.onnx"
+    link.parent.mkdir()
+    link.symlink_to(model)
+    assert apass("opt", link, "--in-place").exit_code == 0
+    assert (link.is_symlink(), nodes_of(model)) == (True, ["Relu", "Neg"])
+
+
+def test_a_second_run_does_the_same_as_the_first(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    runs = [apass("opt", tmp_path, "-o", tmp_path / "out").exit_code for _ in range(2)]
+    assert (runs, files(tmp_path)) == ([0, 0], ["m.onnx", "out/m.onnx"])
+    runs = [apass("opt", tmp_path / "m.onnx").exit_code, apass("opt", tmp_path / "*.onnx").exit_code]
+    assert (runs, files(tmp_path)) == ([0, 0], ["m.onnx", "m.opt.onnx", "out/m.onnx"])
+
+
+def test_a_model_named_in_several_ways_is_optimized_once(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "a" / "m.onnx")
+    result = apass("opt", model, model.parent, tmp_path / "a" / ".." / "a" / "m.onnx", tmp_path / "*" / "m.onnx")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (
+        0,
+        "1 of 1 models written, 4 nodes before, 2 after",
+    )
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_corrupt_model_fails_and_the_others_are_written(tmp_path: Path, backend: str) -> None:
+    write_model(tmp_path / "good.onnx")
+    (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 this is no model")
+    result = apass("opt", tmp_path, "-o", tmp_path / "out", "--backend", backend)
+    out = result.stdout
+    assert (result.exit_code, result.stderr, files(tmp_path / "out")) == (1, "", ["good.onnx"])
+    assert f"failed bad.onnx: AdapterError: {tmp_path / 'bad.onnx'}: no ONNX model" in out
+    assert out.splitlines()[-1] == "1 of 2 models written, 4 nodes before, 2 after, 1 failed"
+
+
+def test_a_pass_that_fails_on_a_model_is_shown_with_its_notes(tmp_path: Path) -> None:
+    write_model(tmp_path / "good.onnx")
+    model = write_model(tmp_path / "wrong.onnx")
+    model.write_bytes(model.read_bytes().replace(b"Neg", b"Ngg"))
+    result = apass("opt", tmp_path, "-p", "onnx.Checker", "-o", tmp_path / "out")
+    assert (result.exit_code, files(tmp_path / "out")) == (1, ["good.onnx"])
+    shown = result.stdout[result.stdout.index("failed wrong.onnx") :].splitlines()
+    assert shown[0].startswith("failed wrong.onnx: ValidationError: ")
+    assert "    in pass 'sequential > onnx.Checker', module 'wrong.onnx'" in shown
+
+
+def test_the_table_has_a_line_for_each_model(tmp_path: Path) -> None:
+    for place in range(3):
+        write_model(tmp_path / f"m{place}.onnx", identities=place)
+    out = apass("opt", tmp_path, "-o", tmp_path / "out").stdout
+    rows = [re.sub(r"\d\.\d{3}", "S", " ".join(line.split())) for line in out.splitlines()]
+    assert [row for row in rows if row and set(row) != {"─"}] == [
+        "model before after seconds result",
+        "m0.onnx 2 2 S ok unchanged",
+        "m1.onnx 3 2 S ok",
+        "m2.onnx 4 2 S ok",
+        "3 of 3 models written, 9 nodes before, 6 after",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_long_table_shows_failures_and_what_changed_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    for place in range(150):
+        write_model(tmp_path / f"m{place:03}.onnx", identities=place == 149)
+    (tmp_path / "m100.onnx").write_bytes(b"\x08\x09\x12 no model")
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = apass("opt", tmp_path, "-o", tmp_path / "out").stdout.splitlines()
+    assert max(len(line) for line in lines if ".onnx  " in line) <= width
+    assert sum(".onnx  " in line for line in lines) == 40
+    assert [line.split()[0] for line in lines if "AdapterError" in line or " 3 " in line] == [
+        "m100.onnx",
+        "m149.onnx",
+        "failed",
+    ]
+    assert "and 110 more; a pipe or a file gets them all" in lines
+
+
+def test_a_pipe_gets_all_of_a_long_table_a_line_for_each(tmp_path: Path) -> None:
+    names = [f"{'very_long_name_' * 8}{place:02}.onnx" for place in range(50)]
+    for name in names:
+        write_model(tmp_path / name, identities=0)
+    code, out, err = process("opt", tmp_path, "-o", tmp_path / "out", body="import os; os.environ.pop('COLUMNS', None)")
+    rows = [line.split()[0] for line in out.splitlines() if line.strip().startswith("very")]
+    assert (code, err, rows) == (0, "", names)
+
+
+def test_verified_outputs_are_said_to_be_equal(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    result = apass("opt", tmp_path, "-o", tmp_path / "out", "--verify-outputs")
+    assert (result.exit_code, "ok outputs equal" in result.stdout, files(tmp_path / "out")) == (0, True, ["m.onnx"])
+
+
+@pytest.fixture
+def breaking_pass() -> Iterator[str]:
+    """The name of a registered pass that changes the meaning of a model."""
+
+    @register_pass
+    @module_pass(opt_level=0, name="Break")
+    def broken(mod: ir.Model, ctx: PassContext) -> ir.Model:
+        made = ir.from_proto(ir.to_proto(mod))
+        for node in made.graph:
+            node.op_type = {"Neg": "Abs"}.get(node.op_type, node.op_type)
+        return made
+
+    yield broken.info.name
+    unregister_pass("Break")
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_model_that_would_compute_something_else_is_not_written(
+    tmp_path: Path, breaking_pass: str, backend: str
+) -> None:
+    write_model(tmp_path / "m.onnx")
+    given = ("opt", tmp_path, "-p", breaking_pass, "-o", tmp_path / "out", "--backend", backend, "--verify-outputs")
+    result = apass(*given)
+    assert (result.exit_code, result.stderr, files(tmp_path / "out")) == (1, "", [])
+    assert "failed m.onnx: OutputsChangedError: it would compute something else: outputs different" in result.stdout
+
+
+def test_timing_shows_each_pass_over_all_models(tmp_path: Path) -> None:
+    for name in ("a.onnx", "b.onnx"):
+        write_model(tmp_path / name)
+    out = apass("opt", tmp_path, "-o", tmp_path / "out", "-p", "onnx.IdentityElimination", "--timing").stdout
+    shown = [line.split("%")[-1].strip() for line in out[out.index("wall ms") :].splitlines()[1:]]
+    assert shown == ["sequential (2 calls)", "onnx.IdentityElimination (2 calls)"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        ([], ["Relu", "Neg"]),
+        (["--disable", "onnx.IdentityElimination"], ["Relu", "Identity", "Identity", "Neg"]),
+        (["--opt-level", 0], ["Relu", "Identity", "Identity", "Neg"]),
+        (["--opt-level", 0, "--require", "onnx.IdentityElimination"], ["Relu", "Neg"]),
+    ],
+)
+def test_levels_disabled_and_required_passes_reach_the_context(
+    tmp_path: Path, options: list[object], kept: list[str]
+) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    assert apass("opt", model, "-p", "onnx.IdentityElimination", *options).exit_code == 0
+    assert nodes_of(tmp_path / "m.opt.onnx") == kept
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_models_of_onnx_itself_are_all_written(tmp_path: Path, backend: str) -> None:
+    folders = [TEST_DATA / "simple", TEST_DATA / "pytorch-operator"]
+    result = apass("opt", *folders, "-o", tmp_path, "--backend", backend)
+    wanted = sorted(str(one.relative_to(TEST_DATA)) for folder in folders for one in folder.rglob("*.onnx"))
+    assert (result.exit_code, len(wanted) > 50, files(tmp_path)) == (0, True, wanted)
+
+
+def test_a_name_that_met_no_pass_is_one_line_of_warning(tmp_path: Path) -> None:
+    (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 no model")
+    result = apass("opt", tmp_path, "-p", "Sequential{name=zzzz}(onnx.NameFix)", "--disable", "zzzz")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "apass: warning: disabled_pass names 'zzzz', but no pass of that name ran or is registered\n",
+    )

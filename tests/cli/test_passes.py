@@ -1,0 +1,42 @@
+"""`apass passes`, and what the command line says of itself."""
+
+from importlib.metadata import version
+
+from apass.registry import list_passes
+from tests.cli.models import apass
+
+
+def test_every_pass_is_listed_with_its_level() -> None:
+    result = apass("passes")
+    heads = [line for line in result.stdout.splitlines() if line and not line.startswith(" ")]
+    assert (result.exit_code, [line.split()[0] for line in heads]) == (0, list_passes())
+    assert [line for line in heads if "  level " not in line] == [
+        "ConvertLayout  needs options",
+        "MergeComposite  needs options",
+    ]
+
+
+def test_a_pass_is_listed_with_its_options_and_a_line_of_documentation() -> None:
+    lines = apass("passes").stdout.splitlines()
+    start = lines.index("onnx.Checker  level 0")
+    assert lines[start + 1 : start + 5] == [
+        "    Run `onnx.checker`, and fail if the model is not valid.",
+        "    full_check: bool = false",
+        "    skip_opset_compatibility_check: bool = false",
+        "    check_custom_domain: bool = false",
+    ]
+
+
+def test_one_pass_is_shown_with_its_whole_documentation() -> None:
+    result = apass("passes", "onnx.Inline")
+    assert result.stdout.startswith("onnx.Inline  level 3\n    Put the bodies of model-local functions in")
+
+
+def test_an_unknown_pass_is_told() -> None:
+    result = apass("passes", "Repeet")
+    complaint = "apass: no pass is registered under the name 'Repeet'; did you mean 'Repeat'?\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", complaint)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert apass("--version").stdout == f"apass {version('apass')}\n"

@@ -1,0 +1,229 @@
+"""The printing instruments: what they print, to the letter, where to, and never mixed up."""
+
+import io
+import sys
+from collections import Counter
+from contextlib import redirect_stdout
+from textwrap import dedent
+from typing import Any
+
+import anyio.lowlevel
+import pytest
+
+import apass
+from apass.instruments import (
+    PassPrintingInstrument,
+    PrintAfterAll,
+    PrintBeforeAll,
+    PrintIRAfter,
+    PrintIRBefore,
+)
+
+Module = dict[str, int]
+
+
+@apass.module_pass(opt_level=0)
+def Double(mod: Module, ctx: apass.PassContext) -> Module:
+    return {name: 2 * value for name, value in mod.items()}
+
+
+@apass.function_pass(opt_level=1)
+async def Increment(func: int, mod: Module, ctx: apass.PassContext) -> int:
+    await anyio.lowlevel.checkpoint()
+    return func + 1
+
+
+@apass.module_pass(opt_level=0)
+def Fail(mod: Module, ctx: apass.PassContext) -> Module:
+    raise ValueError("no")
+
+
+class Writes(io.StringIO):
+    """A file that remembers what each write was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[str] = []
+
+    def write(self, text: str, /) -> int:
+        self.pieces.append(text)
+        return super().write(text)
+
+
+async def printed(*instruments: object) -> str:
+    """Return what is printed to `sys.stdout` when two passes run."""
+    with redirect_stdout(io.StringIO()) as out:
+        async with apass.PassContext(instruments=instruments):
+            await apass.Sequential([Double, Increment])({"f": 1, "g": 2})
+    return out.getvalue()
+
+
+@pytest.mark.anyio
+async def test_named_passes_are_printed_before_and_after() -> None:
+    assert await printed(PrintIRBefore({"Double"}), PrintIRAfter(["Double", "Increment"])) == dedent(
+        """\
+        Print IR before: Double
+        f: 1
+        g: 2
+
+        Print IR after: Double
+        f: 2
+        g: 4
+
+        Print IR after: Increment
+        f: 3
+        g: 5
+
+        """
+    )
+
+
+@pytest.mark.anyio
+async def test_without_names_every_pass_is_printed() -> None:
+    assert await printed(PrintIRBefore(), PrintIRAfter(None)) == dedent(
+        """\
+        Print IR before: sequential
+        f: 1
+        g: 2
+
+        Print IR before: Double
+        f: 1
+        g: 2
+
+        Print IR after: Double
+        f: 2
+        g: 4
+
+        Print IR before: Increment
+        f: 2
+        g: 4
+
+        Print IR after: Increment
+        f: 3
+        g: 5
+
+        Print IR after: sequential
+        f: 3
+        g: 5
+
+        """
+    )
+
+
+@pytest.mark.anyio
+async def test_with_no_names_nothing_is_printed() -> None:
+    assert await printed(PrintIRBefore([]), PrintIRAfter(()), PassPrintingInstrument()) == ""
+
+
+@pytest.mark.anyio
+async def test_pass_printing_instrument_takes_names_as_tvm_does() -> None:
+    assert await printed(PassPrintingInstrument(["Increment"], print_after_pass_names=["Double"])) == dedent(
+        """\
+        Print IR after: Double
+        f: 2
+        g: 4
+
+        Print IR before: Increment
+        f: 2
+        g: 4
+
+        """
+    )
+
+
+@pytest.mark.anyio
+async def test_print_before_all_and_print_after_all_show_the_metadata_of_each_pass() -> None:
+    assert await printed(PrintBeforeAll(), PrintAfterAll()) == dedent(
+        """\
+        Before Running Pass: PassInfo(opt_level=0, name='sequential', required=())
+        f: 1
+        g: 2
+
+        Before Running Pass: PassInfo(opt_level=0, name='Double', required=())
+        f: 1
+        g: 2
+
+        After Running Pass: PassInfo(opt_level=0, name='Double', required=())
+        f: 2
+        g: 4
+
+        Before Running Pass: PassInfo(opt_level=1, name='Increment', required=())
+        f: 2
+        g: 4
+
+        After Running Pass: PassInfo(opt_level=1, name='Increment', required=())
+        f: 3
+        g: 5
+
+        After Running Pass: PassInfo(opt_level=0, name='sequential', required=())
+        f: 3
+        g: 5
+
+        """
+    )
+
+
+@pytest.mark.anyio
+async def test_a_pass_that_fails_is_printed_before_only() -> None:
+    file = io.StringIO()
+    async with apass.PassContext(instruments=[PrintIRBefore(file=file), PrintIRAfter(file=file)]):
+        with pytest.raises(ValueError, match="no"):
+            await Fail({"f": 1})
+    assert file.getvalue() == "Print IR before: Fail\nf: 1\n\n"
+
+
+@pytest.mark.anyio
+async def test_the_module_is_named_where_it_has_a_name_and_each_print_is_one_write() -> None:
+    file = Writes()
+    instruments = [
+        PrintIRBefore(["Increment"], file),
+        PrintIRAfter(["Increment"], file),
+        PassPrintingInstrument([], ["Double"], file),
+        PrintBeforeAll(file),
+        PrintAfterAll(file),
+    ]
+    modules: dict[str, Module] = {f"m{n}": {"f": n, "g": n} for n in range(100)}
+    async with apass.PassContext(instruments=instruments):
+        await apass.optimize_all(modules, apass.Sequential([Double, Increment]), limit=None)
+
+    def piece(heading: str, name: str, value: int) -> str:
+        return f"{heading} (module {name!r})\nf: {value}\ng: {value}\n\n"
+
+    expected: Counter[str] = Counter()
+    for n, name in enumerate(modules):
+        values = {"sequential": (n, 2 * n + 1), "Double": (n, 2 * n), "Increment": (2 * n, 2 * n + 1)}
+        for pass_, (before, after) in values.items():
+            info = f"PassInfo(opt_level={int(pass_ == 'Increment')}, name={pass_!r}, required=())"
+            expected[piece(f"Before Running Pass: {info}", name, before)] += 1
+            expected[piece(f"After Running Pass: {info}", name, after)] += 1
+        expected[piece("Print IR before: Increment", name, 2 * n)] += 1
+        expected[piece("Print IR after: Increment", name, 2 * n + 1)] += 1
+        expected[piece("Print IR after: Double", name, 2 * n)] += 1
+    assert Counter(file.pieces) == expected
+
+
+@pytest.mark.anyio
+async def test_a_module_that_no_adapter_can_show_is_an_error() -> None:
+    pass_: apass.Pass[Any] = apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Keep")
+    async with apass.PassContext(instruments=[PrintIRBefore()]):
+        with pytest.raises(apass.AdapterError, match=r"no IR adapter for modules of type builtins\.object"):
+            await pass_(object())
+
+
+@pytest.mark.parametrize("names", ["Double", 3, ["Double", 3]])
+def test_names_that_are_no_names_are_refused(names: Any) -> None:
+    for make in (PrintIRBefore, PrintIRAfter):
+        with pytest.raises(TypeError, match=r"^names must (be a list or set of pass names|hold names of passes), not "):
+            make(names)
+    with pytest.raises(TypeError, match=r"^print_before_pass_names must "):
+        PassPrintingInstrument(names, [])
+    with pytest.raises(TypeError, match=r"^print_after_pass_names must "):
+        PassPrintingInstrument([], names)
+
+
+def test_the_file_is_what_stdout_is_at_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+    context = apass.PassContext(instruments=[PrintIRBefore()])
+    apass.run(Double, {"f": 1}, context=context)
+    with redirect_stdout(sys.stderr):
+        apass.run(Double, {"f": 2}, context=context)
+    assert capsys.readouterr() == ("Print IR before: Double\nf: 1\n\n", "Print IR before: Double\nf: 2\n\n")

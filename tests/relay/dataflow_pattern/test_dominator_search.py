@@ -1,0 +1,89 @@
+"""The search for a parent remembers where there is none; it must find what it would find without."""
+
+from time import perf_counter
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apass.relay.dataflow_pattern import DFPattern, is_constant, is_op, is_tuple, is_var, wildcard
+from apass.relay.dataflow_pattern import matcher as module
+from apass.relay.dataflow_pattern.grouper import find_groups
+from apass.relay.dataflow_pattern.matcher import Matcher
+from apass.relay.expr import Call, Expr, Op, Tuple
+from apass.relay.make import const, var
+from apass.relay.op.arithmetic import add
+from apass.relay.op.nn.activation import relu
+from apass.relay.op.nn.conv import conv2d
+from apass.relay.op.trigonometry import tanh
+
+X, W = var("x"), var("w")
+RELU, TANH, CONV, ADD = (is_op(name) for name in ("nn.relu", "tanh", "nn.conv2d", "add"))
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Expr:
+    """Return a random graph of additions, activations and convolutions."""
+    nodes: list[Expr] = [X, W, const(1.0), conv2d(X, W)]
+    for _ in range(draw(st.integers(1, 12))):
+        one, other = (draw(st.sampled_from(nodes[-5:])) for _ in range(2))
+        made = draw(st.sampled_from([relu(one), tanh(one), add(one, other), add(one, X), conv2d(X, W)]))
+        nodes.append(made)
+    return Tuple(draw(st.lists(st.sampled_from(nodes[-2:]), min_size=1, max_size=2)))
+
+
+def patterns() -> list[DFPattern]:
+    """Return patterns with a dominator, independent and not."""
+    shared = wildcard()
+    any_call = RELU(wildcard()) | ADD(wildcard(), wildcard())
+    return [
+        RELU(wildcard()).dominates(CONV(is_var(), is_var())),
+        ADD(wildcard(), wildcard()).dominates(CONV(wildcard(), wildcard()), RELU(None) | ADD(None)),
+        (ADD(None) | RELU(None)).dominates(CONV(None), any_call | is_constant()),
+        ADD(wildcard(), shared).dominates(CONV(shared, wildcard()), any_call | TANH(None) | is_var()),
+        RELU(TANH(wildcard()).dominates(CONV(None), any_call)),
+        ADD(TANH(wildcard()).dominates(CONV(None), any_call), wildcard()).dominates(CONV(None)),
+        RELU(wildcard()).dominates(ADD(shared, shared), any_call | TANH(shared)),
+        is_tuple([ADD(None).dominates(CONV(None)) | RELU(None).dominates(TANH(None), any_call)]),
+    ]
+
+
+def matches(pattern: DFPattern, expr: Expr) -> list[list[tuple[object, list[Expr]]]]:
+    """Return what a pattern matches, and how, at each node."""
+    matcher = Matcher(expr)
+    return [list(matcher.node_map.items()) if matcher.match(pattern, node) else [] for node in matcher.graph.nodes]
+
+
+@pytest.mark.parametrize("pattern", patterns())
+@given(expr=graphs())
+def test_what_is_remembered_changes_nothing(pattern: DFPattern, expr: Expr) -> None:
+    found = matches(pattern, expr)
+    with patch.object(module, "_is_independent", return_value=False):
+        assert matches(pattern, expr) == found
+
+
+def chain(length: int, bottom: Expr) -> Expr:
+    """Return activations on top of something."""
+    expr = bottom
+    for _ in range(length):
+        expr = Call(Op.get("nn.relu"), [expr])
+    return expr
+
+
+@pytest.mark.parametrize(
+    ("pattern", "bottom"),
+    [
+        (RELU(wildcard()).dominates(CONV(None)), X),
+        (RELU(wildcard()).dominates(CONV(None), RELU(None)), X),
+        (RELU(wildcard()).dominates(CONV(None), RELU(None)), tanh(conv2d(X, W))),
+    ],
+)
+def test_a_long_way_without_a_parent_is_followed_once(pattern: DFPattern, bottom: Expr) -> None:
+    times: list[float] = []
+    for length in (2_000, 16_000):
+        expr = chain(length, bottom)
+        start = perf_counter()
+        assert find_groups(pattern, expr) == {}
+        times.append(perf_counter() - start)
+    assert times[1] < 32 * times[0], "eight times the length takes eight times as long, not sixty-four times"

@@ -1,0 +1,299 @@
+"""What matches what."""
+
+from collections.abc import Callable
+
+import pytest
+
+from apass.errors import ApassError
+from apass.relay.dataflow_pattern import (
+    CallPattern,
+    DFPattern,
+    ExprPattern,
+    FunctionPattern,
+    dominates,
+    has_attr,
+    has_dtype,
+    has_shape,
+    has_type,
+    is_constant,
+    is_expr,
+    is_if,
+    is_let,
+    is_op,
+    is_tuple,
+    is_tuple_get_item,
+    is_var,
+    match,
+    wildcard,
+)
+from apass.relay.expr import Call, Expr, If, Let, Op, Tuple, TupleGetItem, Var
+from apass.relay.function import Function
+from apass.relay.make import const, var
+from apass.relay.op.arithmetic import add, divide, multiply, subtract
+from apass.relay.op.nn.activation import relu
+from apass.relay.op.nn.bias import bias_add
+from apass.relay.op.nn.conv import conv2d
+from apass.relay.op.registry import OpPattern
+from apass.relay.ty import TensorType
+
+ADD, SUBTRACT, MULTIPLY, DIVIDE = (is_op(name) for name in ("add", "subtract", "multiply", "divide"))
+RELU, CONV, BIAS = is_op("nn.relu"), is_op("nn.conv2d"), is_op("nn.bias_add")
+X, Y, Z, W = var("x"), var("y"), var("z"), var("w")
+Binary = Callable[[Expr, Expr], Expr]
+
+
+def test_a_wildcard_matches_everything() -> None:
+    assert all(wildcard().match(one) for one in (X, const(1), Op.get("add"), add(X, Y), Tuple([]), Function([X], X)))
+
+
+def test_a_variable_matches_by_name_if_one_is_given() -> None:
+    assert [is_var().match(X), is_var("x").match(X), is_var("y").match(X), is_var().match(const(1))] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_constants_and_operators_match_their_like() -> None:
+    assert is_constant().match(const(1))
+    assert not is_constant().match(X)
+    assert ADD.match(Op.get("add"))
+    assert not ADD.match(Op.get("subtract"))
+    assert not ADD.match(X)
+
+
+def test_an_unknown_operator_is_an_error_with_a_suggestion() -> None:
+    with pytest.raises(ApassError, match=r"'nn\.conv2'.*nn\.conv2d"):
+        is_op("nn.conv2")
+
+
+def test_an_expression_matches_what_is_structurally_equal() -> None:
+    assert is_expr(add(X, const(1))).match(add(X, const(1)))
+    assert not is_expr(add(X, const(1))).match(add(X, const(2)))
+    assert not is_expr(add(X, const(1))).match(add(Y, const(1)))
+
+
+def test_a_call_matches_operator_and_arguments() -> None:
+    assert SUBTRACT(is_var("x"), is_var("y")).match(subtract(X, Y))
+    assert not SUBTRACT(is_var("x"), is_var("y")).match(subtract(Y, X))
+    assert not SUBTRACT(is_var("x")).match(subtract(X, Y))
+    assert not SUBTRACT(wildcard(), wildcard()).match(X)
+    assert wildcard()(wildcard(), wildcard()).match(subtract(X, Y))
+    assert is_var("f")(wildcard()).match(Call(Var("f"), [X]))
+
+
+def test_a_call_pattern_of_none_matches_any_arguments() -> None:
+    assert SUBTRACT(None).match(subtract(X, Y))
+    assert is_var("f")(None).match(Call(Var("f"), [X, Y, Z]))
+    assert CallPattern(ADD, None).match(add(X, Y))
+
+
+def test_an_argument_that_is_no_pattern_is_an_error() -> None:
+    with pytest.raises(TypeError, match=r"must be patterns, not <relay\.Var %x>; for an expression write is_expr"):
+        map_call(SUBTRACT, [X])
+
+
+def map_call(call: Callable[..., object], args: list[Expr]) -> object:
+    """Do what a user may do who has no type checker."""
+    return call(*args)
+
+
+@pytest.mark.parametrize("make", [add, multiply])
+def test_operands_of_add_and_multiply_match_in_either_order(make: Binary) -> None:
+    name = "add" if make is add else "multiply"
+    pattern = is_op(name)(is_var("x"), is_var("y"))
+    assert pattern.match(make(X, Y))
+    assert pattern.match(make(Y, X))
+    assert not pattern.match(make(X, X))
+
+
+def test_operators_build_calls() -> None:
+    a, b = is_var("x"), is_var("y")
+    assert (a + b).match(add(Y, X))
+    assert (a - b).match(subtract(X, Y))
+    assert (a * b).match(multiply(X, Y))
+    assert (a / b).match(divide(X, Y))
+    assert not (a / b).match(divide(Y, X))
+
+
+def test_products_and_quotients_associate() -> None:
+    x, y, w = is_var("x"), is_var("y"), is_var("w")
+    assert (x * y / w).match(divide(multiply(X, Y), W))
+    assert (x * y / w).match(multiply(X, divide(Y, W)))
+    assert (x * y / w).match(multiply(divide(X, W), Y))
+    assert not (x * y / w).match(multiply(X, divide(W, Y)))
+    assert not (x * y / w).match(multiply(X, Y))
+    assert (x / y * w).match(divide(multiply(X, W), Y))
+    assert (w * (x / y)).match(divide(multiply(X, W), Y))
+    assert not (x / y * w).match(divide(multiply(X, Y), W))
+    assert not (DIVIDE(x)).match(multiply(X, divide(Y, W)))
+
+
+def test_alternatives_are_tried_from_left_to_right() -> None:
+    either = ADD(wildcard(), wildcard()) | SUBTRACT(wildcard(), wildcard())
+    calls = (add(X, Y), subtract(X, Y), multiply(X, Y))
+    assert [either.match(one) for one in calls] == [True, True, False]
+
+
+def test_what_an_alternative_that_failed_has_matched_is_forgotten() -> None:
+    shared = wildcard()
+    pattern = SUBTRACT(SUBTRACT(shared, is_constant()) | SUBTRACT(is_var("y"), shared), wildcard())
+    assert pattern.match(subtract(subtract(Y, X), X))
+
+
+def test_a_pattern_that_occurs_twice_matches_one_node() -> None:
+    same = wildcard()
+    assert (same * same).match(multiply(X, X))
+    assert not (same * same).match(multiply(X, Y))
+    shared = relu(X)
+    assert SUBTRACT(RELU(same), same).match(subtract(shared, X))
+    assert not SUBTRACT(RELU(same), same).match(subtract(shared, Y))
+
+
+def test_a_diamond_matches() -> None:
+    pattern_conv = CONV(wildcard(), wildcard())
+    diamond = ADD(RELU(pattern_conv), is_op("tanh")(pattern_conv))
+    conv = conv2d(X, W)
+    tanh = Op.get("tanh")
+    assert diamond.match(add(relu(conv), Call(tanh, [conv])))
+    assert diamond.match(add(Call(tanh, [conv]), relu(conv)))
+    assert not diamond.match(add(relu(conv), Call(tanh, [conv2d(X, W)])))
+
+
+def test_optional_users_match_with_and_without() -> None:
+    pattern = BIAS(CONV(wildcard(), wildcard()), wildcard()).optional(RELU)
+    biased = bias_add(conv2d(X, W), Y)
+    assert [pattern.match(one) for one in (biased, relu(biased), relu(conv2d(X, W)))] == [True, True, False]
+
+
+def test_tuples_match_by_fields() -> None:
+    pair = Tuple([X, Y])
+    assert is_tuple([is_var("x"), wildcard()]).match(pair)
+    assert not is_tuple([wildcard()]).match(pair)
+    assert is_tuple(None).match(pair)
+    assert is_tuple([]).match(Tuple([]))
+    assert not is_tuple(None).match(X)
+
+
+def test_fields_of_tuples_match_by_index_if_one_is_given() -> None:
+    field = TupleGetItem(Tuple([X, Y]), 1)
+    tup = is_tuple(None)
+    assert [is_tuple_get_item(tup, index).match(field) for index in (None, 0, 1)] == [True, False, True]
+    assert not is_tuple_get_item(is_var(), 1).match(field)
+
+
+def test_ifs_and_lets_match_by_their_parts() -> None:
+    assert is_if(is_var("x"), is_var("y"), is_var("z")).match(If(X, Y, Z))
+    assert not is_if(is_var("x"), is_var("z"), is_var("y")).match(If(X, Y, Z))
+    assert is_let(is_var("x"), is_constant(), is_var("x")).match(Let(X, const(1), X))
+    assert not is_let(is_var("x"), is_constant(), is_constant()).match(Let(X, const(1), X))
+
+
+def test_functions_match_by_parameters_and_body() -> None:
+    x, y = is_var(), is_var()
+    func = Function([X, Y], subtract(X, Y))
+    assert FunctionPattern([x, y], SUBTRACT(x, y)).match(func)
+    assert not FunctionPattern([x, y], SUBTRACT(y, x)).match(func)
+    assert not FunctionPattern([x], wildcard()).match(func)
+    assert FunctionPattern(None, wildcard()).match(func)
+
+
+def test_attributes_of_a_call_match() -> None:
+    conv = conv2d(X, W, kernel_size=(3, 3), data_layout="NCHW")
+    call = CONV(wildcard(), wildcard())
+    assert call.has_attr({"kernel_size": [3, 3]}).match(conv)
+    assert call.has_attr({"kernel_size": (3, 3), "data_layout": "NCHW", "groups": 1}).match(conv)
+    assert not call.has_attr({"data_layout": "NHWC"}).match(conv)
+    assert not call.has_attr({"data_layout": "NCHW", "groups": 2}).match(conv)
+    assert not call.has_attr({"no_such": 1}).match(conv)
+    assert not wildcard()(None).has_attr({"groups": 1}).match(Call(Var("f"), [X]))
+
+
+def test_attributes_of_an_operator_match() -> None:
+    elementwise = has_attr({"TOpPattern": OpPattern.ELEMWISE})
+    assert elementwise.match(Op.get("nn.relu"))
+    assert elementwise(wildcard()).match(relu(X))
+    assert has_attr({"TOpPattern": 0}).match(Op.get("nn.relu"))
+    assert not elementwise.match(Op.get("nn.conv2d"))
+    assert not has_attr({"TNoSuch": 0}).match(Op.get("nn.relu"))
+
+
+def test_attributes_of_a_function_match() -> None:
+    func = Function([X], X).with_attr("Composite", "add")
+    assert wildcard().has_attr({"Composite": "add"}).match(func)
+    assert not wildcard().has_attr({"Composite": "sub"}).match(func)
+    assert not has_attr({"Composite": "add"}).match(X)
+
+
+def test_types_match_with_and_without_inference() -> None:
+    x = var("x", shape=(10, 10))
+    total = add(x, const(1.0))
+    assert has_type(TensorType((10, 10))).match(total)
+    assert not has_type(TensorType((10, 1))).match(total)
+    assert wildcard().has_type(TensorType((10, 10))).match(x)
+    assert has_dtype("float32").match(total)
+    assert not has_dtype("float32", is_constant()).match(total)
+    assert wildcard().has_dtype("int32").match(const(1))
+    assert has_shape((10, 10)).match(total)
+    assert not wildcard().has_shape([10, 1]).match(total)
+    assert not has_shape((10, 10)).match(Tuple([x]))
+
+
+def test_an_elementwise_path_leads_from_child_to_parent() -> None:
+    path = wildcard().has_attr({"TOpPattern": OpPattern.ELEMWISE})(None)
+    pattern = dominates(CONV(is_var(), is_var()), path, RELU(wildcard()))
+    conv = conv2d(X, W)
+    assert pattern.match(relu(conv))
+    assert pattern.match(relu(relu(relu(conv))))
+    assert not pattern.match(relu(relu(X)))
+    assert not pattern.match(relu(bias_add(conv, Y)))
+    assert not pattern.match(conv)
+
+
+def elementwise(*more: str) -> DFPattern:
+    """Return a pattern for calls of elementwise operators, and of some more."""
+    pattern: DFPattern = wildcard().has_attr({"TOpPattern": OpPattern.ELEMWISE})(None)
+    for name in more:
+        pattern = pattern | is_op(name)(None)
+    return pattern
+
+
+def test_all_paths_of_a_diamond_must_lead_to_the_parent() -> None:
+    parent = CONV(is_var(), is_var())
+    pattern = ADD(wildcard(), wildcard()).dominates(parent, elementwise("add"))
+    conv = conv2d(X, W)
+    assert pattern.match(add(relu(conv), relu(relu(conv))))
+    assert pattern.match(add(relu(add(relu(conv), conv)), relu(conv)))
+    assert not pattern.match(add(relu(conv), relu(Y)))
+    assert not pattern.match(add(relu(conv), relu(conv2d(X, W))))
+
+
+def test_a_parent_that_is_used_elsewhere_is_not_dominated() -> None:
+    pattern = RELU(wildcard()).dominates(CONV(is_var(), is_var()))
+    conv = conv2d(X, W)
+    child = relu(relu(conv))
+    assert pattern.match(child)
+    whole = Tuple([child, conv])
+    assert not is_tuple([pattern, wildcard()]).match(whole)
+
+
+def test_a_deep_graph_can_be_matched() -> None:
+    deep: Expr = conv2d(X, W)
+    for _ in range(200_000):
+        deep = relu(deep)
+    path = RELU(wildcard()).dominates(CONV(is_var(), is_var()), RELU(wildcard()))
+    assert path.match(deep)
+    assert RELU(RELU(wildcard())).match(deep)
+
+
+def test_paths_that_part_and_meet_many_times_are_followed_once() -> None:
+    node: Expr = conv2d(X, W)
+    for _ in range(2_000):
+        node = add(relu(node), node)
+    pattern = ADD(wildcard(), wildcard()).dominates(CONV(is_var(), is_var()), elementwise("add"))
+    assert pattern.match(node)
+
+
+def test_match_is_a_function_too() -> None:
+    assert match(ExprPattern(X) + wildcard(), add(X, Y))

@@ -1,0 +1,36 @@
+"""Whether a pass keeps the meaning of a program: both are evaluated on the same random arguments."""
+
+import numpy as np
+
+from apass import get_pass, run
+from apass.relay.evaluator import evaluate
+from apass.relay.expr import Call, Expr, Op
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.outputs import difference, random_arguments
+from apass.relay.type_infer import infer_module
+from apass.relay.walks import post_order
+
+__all__ = ["ops_of", "optimized", "typed"]
+
+
+def typed(expr: Expr) -> IRModule:
+    """Return the module of a function, or of an expression with its free variables as parameters, with types."""
+    return infer_module(IRModule.from_expr(expr))
+
+
+def optimized(expr: Expr, name: str, **options: object) -> Function:
+    """Return the `main` that a pass makes of a program, with types, after checking that it means the same."""
+    before = typed(expr)
+    after = infer_module(run(get_pass(name, **options), before))
+    for seed in (0, 1):
+        arguments = random_arguments(before["main"], seed)
+        with np.errstate(all="ignore"):
+            assert difference(evaluate(before, *arguments), evaluate(after, *arguments)) == ""
+    return after["main"]
+
+
+def ops_of(expr: Expr) -> list[str]:
+    """Return the names of the operators that are called, in the order of the walk."""
+    calls = (node for node in post_order(expr) if isinstance(node, Call))
+    return [call.op.name for call in calls if isinstance(call.op, Op)]

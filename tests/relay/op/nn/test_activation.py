@@ -1,0 +1,156 @@
+"""Activations, bias, softmax, dropout, flattening: against their definitions; what their types tell."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from apass.relay.expr import Call, TupleGetItem
+from apass.relay.op import nn
+from apass.relay.ty import Any, TensorType, TupleType
+from tests.relay.op.nn.checks import (
+    X,
+    Y,
+    call_of,
+    close,
+    evaluated,
+    evaluated_fields,
+    inferred,
+    numbers,
+    onnx_outputs,
+    refused,
+    same,
+)
+
+SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, max_side=4)
+FLOATS = st.sampled_from(["float16", "float32", "float64"])
+
+
+@given(SHAPES, st.sampled_from(["float16", "float32", "int8", "int32"]))
+def test_relu_keeps_what_is_positive(shape: tuple[int, ...], dtype: str) -> None:
+    data = numbers(*shape, dtype=dtype)
+    same(evaluated(nn.relu(X), data), np.where(data > 0, data, 0))
+
+
+@given(SHAPES, FLOATS, st.sampled_from([0.0, 0.1, 0.5]))
+def test_leaky_relu_scales_what_is_negative(shape: tuple[int, ...], dtype: str, alpha: float) -> None:
+    data = numbers(*shape, dtype=dtype)
+    close(evaluated(nn.leaky_relu(X, alpha), data), np.where(data > 0, data, alpha * data), 1e-3)
+
+
+@given(SHAPES, st.data())
+def test_prelu_scales_what_is_negative_by_the_slope_of_its_channel(shape: tuple[int, ...], data: st.DataObject) -> None:
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    array, alpha = numbers(*shape), numbers(shape[axis], seed=1)
+    expected = np.moveaxis(array, axis, -1).copy()
+    expected = np.moveaxis(np.where(expected > 0, expected, alpha * expected), -1, axis)
+    close(evaluated(nn.prelu(X, Y, axis), array, alpha), expected)
+
+
+@given(SHAPES, st.data())
+def test_a_bias_is_added_along_an_axis(shape: tuple[int, ...], data: st.DataObject) -> None:
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    array, bias = numbers(*shape), numbers(shape[axis], seed=1)
+    close(evaluated(nn.bias_add(X, Y, axis), array, bias), np.moveaxis(np.moveaxis(array, axis, -1) + bias, -1, axis))
+
+
+@given(SHAPES, st.data(), FLOATS)
+def test_softmax_is_that_of_onnx(shape: tuple[int, ...], data: st.DataObject, dtype: str) -> None:
+    axis = data.draw(st.integers(-len(shape), len(shape) - 1))
+    array = 10 * numbers(*shape, dtype=dtype)
+    tolerance = 1e-2 if dtype == "float16" else 1e-5
+    for call in (nn.softmax(X, axis), nn.fast_softmax(X, axis)):
+        close(evaluated(call, array), onnx_outputs("Softmax", (array,), axis=axis)[0], tolerance)
+    wide = array.astype("float64")
+    expected = wide - np.log(np.exp(wide).sum(axis, keepdims=True))
+    close(evaluated(nn.log_softmax(X, axis), array), expected, tolerance)
+
+
+def test_softmax_does_not_overflow() -> None:
+    data = np.array([[1e4, 1e4, -1e4]], "float32")
+    close(evaluated(nn.softmax(X), data), [[0.5, 0.5, 0.0]])
+    close(evaluated(nn.log_softmax(X), data), [[-np.log(2), -np.log(2), -2e4 - np.log(2)]])
+
+
+def test_dropout_at_inference_returns_the_data_and_a_mask_of_ones() -> None:
+    data = numbers(2, 3)
+    out, mask = evaluated_fields(nn.dropout_raw(X, 0.3), data)
+    same(out, data)
+    same(mask, np.ones((2, 3), "float32"))
+
+
+def test_dropout_is_the_first_field_of_the_raw_one() -> None:
+    field = nn.dropout(X, 0.3)
+    assert isinstance(field, TupleGetItem)
+    assert field.index == 0
+    call = call_of(field)
+    assert call.attrs is not None
+    assert call.attrs["rate"] == 0.3
+    assert inferred(field, TensorType((2, Any()))) == [
+        None,
+        TupleType([TensorType((2, Any())), TensorType((2, Any()))]),
+    ]
+
+
+@given(hnp.array_shapes(min_dims=1, max_dims=5, max_side=4))
+def test_flattening_keeps_the_first_dimension(shape: tuple[int, ...]) -> None:
+    data = numbers(*shape)
+    same(evaluated(nn.batch_flatten(X), data), data.reshape(shape[0], -1))
+
+
+def test_an_empty_batch_is_flattened_too() -> None:
+    assert evaluated(nn.batch_flatten(X), np.zeros((0, 2, 3))).shape == (0, 6)
+
+
+def test_the_types_of_vectors_follow_from_the_data() -> None:
+    data = TensorType((2, 3, Any()), "float16")
+    assert inferred(nn.bias_add(X, Y), data, None) == [None, TensorType((3,), "float16"), data]
+    seven = TensorType((7,), "float16")
+    assert inferred(nn.bias_add(X, Y, -1), data, seven) == [None, seven, data]
+    assert inferred(nn.prelu(X, Y, 0), data, None) == [None, TensorType((2,), "float16"), data]
+
+
+def test_dimensions_that_are_not_known_stay_so() -> None:
+    assert inferred(nn.batch_flatten(X), TensorType((Any(), 3, 4))) == [None, TensorType((Any(), 12))]
+    assert inferred(nn.batch_flatten(X), TensorType((2, 3, Any()))) == [None, TensorType((2, Any()))]
+    assert inferred(nn.softmax(X), TensorType((2, Any()))) == [TensorType((2, Any())), TensorType((2, Any()))]
+
+
+@pytest.mark.parametrize(
+    ("call", "types", "told"),
+    [
+        (
+            nn.bias_add(X, Y),
+            (TensorType((2, 3)), TensorType((4,))),
+            "nn.bias_add: the bias must have the shape (3,), but it is a Tensor[(4), float32]",
+        ),
+        (
+            nn.bias_add(X, Y),
+            (TensorType((2, 3)), TensorType((3,), "int8")),
+            "nn.bias_add: the bias must be of float32, as the data is, but it is a Tensor[(3), int8]; cast it",
+        ),
+        (
+            nn.bias_add(X, Y, 2),
+            (TensorType((2, 3)), None),
+            "nn.bias_add: a Tensor[(2, 3), float32] has no axis 2; give one from -2 to 1",
+        ),
+        (
+            nn.softmax(X, 1),
+            (TensorType((2,)),),
+            "nn.softmax: a Tensor[(2), float32] has no axis 1; give one from -1 to 0",
+        ),
+        (
+            nn.prelu(X, Y),
+            (TensorType((2, 3)), TensorType((1, 3))),
+            "nn.prelu: alpha must have the shape (3,), but it is a Tensor[(1, 3), float32]",
+        ),
+        (
+            nn.batch_flatten(X),
+            (TensorType(()),),
+            "nn.batch_flatten: the data must have a batch dimension, but it is a scalar float32",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told(call: Call, types: tuple[TensorType | None, ...], told: str) -> None:
+    assert refused(call, *types) == told

@@ -1,0 +1,97 @@
+"""Deformable convolution: against loops, against the plain one; what its types tell."""
+
+from itertools import product
+from math import floor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apass.relay.expr import Call
+from apass.relay.op import nn
+from apass.relay.op.layout import convert_array, parse_layout
+from apass.relay.ty import Any, TensorType
+from tests.relay.op.nn.checks import Numbers, X, Y, Z, close, evaluated, inferred, numbers, refused
+
+
+def sample(image: Numbers, row: float, column: float) -> float:
+    """Return the image at a place between pixels; the last ones are repeated, and beyond is nothing."""
+    height, width = image.shape
+    if not (0 <= row < height and 0 <= column < width):
+        return 0.0
+    top, left = floor(row), floor(column)
+    total = 0.0
+    for down, right in product((0, 1), (0, 1)):
+        share = (1 - abs(row - top - down)) * (1 - abs(column - left - right))
+        total += share * float(image[min(top + down, height - 1), min(left + right, width - 1)])
+    return total
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from([(1, 1), (2, 1), (1, 2), (2, 2)]),
+    st.tuples(st.integers(1, 2), st.integers(1, 2)),
+    st.integers(0, 1),
+    st.integers(1, 2),
+)
+def test_each_element_is_taken_from_where_its_offset_says(
+    groups: tuple[int, int], strides: tuple[int, int], padding: int, dilation: int
+) -> None:
+    shares, moved = groups
+    data, weight = numbers(2, 4, 5, 6), numbers(2, 4 // shares, 2, 3, seed=1)
+    reach = (dilation + 1, 2 * dilation + 1)
+    counts = [(one + 2 * padding - span) // step + 1 for one, span, step in zip((5, 6), reach, strides, strict=True)]
+    offset = numbers(2, 2 * 6 * moved, *counts, seed=2)
+    out = evaluated(nn.deformable_conv2d(X, Y, Z, strides, padding, dilation, moved, shares), data, offset, weight)
+    expected = np.zeros((2, 2, *counts))
+    for n, o, y, x in product(*map(range, expected.shape)):
+        for i, ky, kx in product(*map(range, weight.shape[1:])):
+            channel = o // (2 // shares) * (4 // shares) + i
+            pair = 2 * (channel // (4 // moved) * 6 + 3 * ky + kx)
+            row = y * strides[0] - padding + ky * dilation + float(offset[n, pair, y, x])
+            column = x * strides[1] - padding + kx * dilation + float(offset[n, pair + 1, y, x])
+            expected[n, o, y, x] += sample(data[n, channel], row, column) * float(weight[o, i, ky, kx])
+    close(out, expected, 1e-4)
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_without_offsets_it_is_the_plain_convolution(layout: str) -> None:
+    data, weight = numbers(2, 4, 7, 8), numbers(6, 4, 3, 3)
+    plain, other = parse_layout("NCHW"), parse_layout(layout)
+    kernel = "OIHW" if layout == "NCHW" else "HWIO"
+    inputs = (
+        convert_array(data, plain, other),
+        convert_array(np.zeros((2, 18, 7, 8), "float32"), plain, other),
+        convert_array(weight, parse_layout("OIHW"), parse_layout(kernel)),
+    )
+    out = evaluated(nn.deformable_conv2d(X, Y, Z, padding=1, data_layout=layout, kernel_layout=kernel), *inputs)
+    close(convert_array(out, other, plain), evaluated(nn.conv2d(X, Y, padding=1), data, weight))
+
+
+def test_the_types_of_offsets_and_weight_follow_from_the_data_and_the_attributes() -> None:
+    call = nn.deformable_conv2d(X, Y, Z, deformable_groups=2, channels=6, kernel_size=(3, 3), padding=1)
+    told = inferred(call, TensorType((Any(), 4, 7, 8)), None, None)
+    offset, weight = TensorType((Any(), 36, 7, 8)), TensorType((6, 4, 3, 3))
+    assert told == [None, offset, weight, TensorType((Any(), 6, 7, 8))]
+    assert inferred(call, None, offset, weight) is None
+    assert inferred(nn.deformable_conv2d(X, Y, Z), TensorType((1, 4, 7, 8)), None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "types", "told"),
+    [
+        (
+            nn.deformable_conv2d(X, Y, Z),
+            (TensorType((1, 4, 7, 8)), TensorType((9,), "int8"), TensorType((2, 4, 3, 3))),
+            "nn.deformable_conv2d: the offsets must have the shape (1, 18, 5, 6), but it is a Tensor[(9), int8]",
+        ),
+        (
+            nn.deformable_conv2d(X, Y, Z, deformable_groups=3),
+            (TensorType((1, 4, 7, 8)), None, TensorType((2, 4, 3, 3))),
+            "nn.deformable_conv2d: the number of input channels is 4, which 3 does not divide",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told(call: Call, types: tuple[TensorType | None, ...], told: str) -> None:
+    assert refused(call, *types) == told

@@ -1,0 +1,100 @@
+"""Shapes that are computed: the types know the number of dimensions, the values are those of known shapes."""
+
+import typing
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from apass.relay import op
+from apass.relay.errors import EvaluationError
+from apass.relay.evaluator import Value, evaluate
+from apass.relay.expr import Call, Expr, Op, Var
+from apass.relay.make import const, var
+from apass.relay.ndarray import Array
+from apass.relay.tuple_wrapper import TupleWrapper
+from apass.relay.ty import Any
+from tests.relay.op.values import floats, numbers, refusal, result_type, tensor
+
+_DATA = const(np.arange(24, dtype="float32").reshape(2, 3, 4))
+_ONES = const(np.ones((2, 1, 4, 1), "float32"))
+_INDICES = numbers([[0, 2], [1, 5]])
+
+Made = Expr | TupleWrapper
+Given = typing.Any
+"""Numbers, or a variable for them."""
+
+_CASES: Sequence[tuple[Callable[[Given], Made], int | list[int], str]] = [
+    (lambda shape: op.reshape(_DATA, shape), [0, -1, 2], "Tensor[(?, ?, ?), float32]"),
+    (lambda reps: op.tile(_DATA, reps), [2, 1, 1, 2], "Tensor[(?, ?, ?, ?), float32]"),
+    (lambda reps: op.tile(_DATA, reps), [2], "Tensor[(?, ?, ?), float32]"),
+    (lambda shape: op.broadcast_to(_DATA, shape), [5, 2, 3, 4], "Tensor[(?, ?, ?, ?), float32]"),
+    (lambda shape: op.zeros(shape, "int8"), [2, 3], "Tensor[(?, ?), int8]"),
+    (lambda shape: op.ones(shape, "float32"), [2], "Tensor[(?), float32]"),
+    (lambda shape: op.full(numbers(7), shape), [3, 1], "Tensor[(?, ?), int32]"),
+    (lambda shape: op.full(numbers(7), shape, "int64"), [3], "Tensor[(?), int64]"),
+    (lambda axis: op.squeeze(_ONES, axis), [-1, 1], "Tensor[(?, ?), float32]"),
+    (lambda axis: op.expand_dims(_DATA, axis, 2), 1, "Tensor[(?, ?, ?, ?, ?), float32]"),
+    (lambda places: op.strided_slice(_DATA, [0, 0], places, places), [2, 1], "Tensor[(?, ?, 4), float32]"),
+    (lambda begin: op.strided_slice(_DATA, begin, [5], [-1]), [-1], "Tensor[(?, 3, 4), float32]"),
+    (lambda end: op.strided_slice(_DATA, [1, 1], end, slice_mode="size"), [-1, 2], "Tensor[(?, ?, 4), float32]"),
+    (lambda k: op.topk(_DATA, k), 2, "(Tensor[(2, 3, ?), float32], Tensor[(2, 3, ?), int32])"),
+    (lambda k: op.topk(_DATA, k, 1, "values", True), [1], "Tensor[(2, ?, 4), float32]"),
+    (lambda k: op.topk(_DATA, k, 0, "indices", dtype="int64"), 0, "Tensor[(?, 3, 4), int64]"),
+    (lambda n: op.one_hot(_INDICES, numbers(1), numbers(0), n, 1, "int8"), 3, "Tensor[(2, ?, 2), int8]"),
+    (lambda shape: op.sparse_to_dense(_INDICES, shape, floats([1, 2])), [4, 6], "Tensor[(?, ?), float32]"),
+]
+
+
+@pytest.mark.parametrize(("make", "given", "told"), _CASES)
+def test_a_computed_shape_gives_the_value_of_the_known_one(
+    make: Callable[[Given], Made], given: int | list[int], told: str
+) -> None:
+    array = np.asarray(given, "int64")
+    dynamic = make(var("given", shape=array.shape, dtype="int64"))
+    assert _name(dynamic) == f"dyn.{_name(make(given))}"
+    assert result_type(dynamic) == told
+    found, expected = _arrays(evaluate(_expr(dynamic), array)), _arrays(evaluate(_expr(make(given))))
+    assert [one.dtype for one in found] == [one.dtype for one in expected]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def _expr(made: Made) -> Expr:
+    return made.astuple() if isinstance(made, TupleWrapper) else made
+
+
+def _name(made: Made) -> str:
+    call = _expr(made)
+    assert isinstance(call, Call)
+    assert isinstance(call.op, Op)
+    return call.op.name
+
+
+def _arrays(value: Value) -> list[Array]:
+    return [np.asarray(one) for one in (value if isinstance(value, tuple) else (value,))]
+
+
+def test_a_constant_shape_is_known() -> None:
+    assert result_type(op.zeros(const([2, 3], "int64"), "int8")) == "Tensor[(2, 3), int8]"
+    assert result_type(op.expand_dims(tensor(2), const(0))) == "Tensor[(1, 2), float32]"
+
+
+def test_a_vector_of_an_unknown_length_is_refused() -> None:
+    shape = var("shape", shape=(Any(),), dtype="int32")
+    message = "dyn.reshape: newshape must be a vector of a known length, but it is a Tensor[(?), int32]"
+    assert refusal(op.reshape(tensor(2), shape)) == message
+    assert "axis must be one number" in refusal(op.expand_dims(tensor(2), var("axis", shape=(2,), dtype="int32")))
+    many = var("many", shape=(3,), dtype="int32")
+    assert "has not so many dimensions to slice" in refusal(op.strided_slice(tensor(2), many, [1]))
+    assert "has not so many dimensions to drop" in refusal(op.squeeze(tensor(2), many))
+
+
+def test_a_computed_shape_has_but_two_codes() -> None:
+    with pytest.raises(EvaluationError, match="can have the codes 0 and -1 alone"):
+        evaluate(op.reshape(_DATA, Var("shape")), np.array([-3, 4]))
+
+
+def test_computed_places_cannot_come_with_axes() -> None:
+    with pytest.raises(TypeError, match="begin must be known now"):
+        op.strided_slice(_DATA, Var("begin"), [1], axes=[1])

@@ -1,0 +1,117 @@
+"""Reductions, running totals and statistics."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apass.relay import op
+from apass.relay.expr import Call
+from apass.relay.make import const
+from apass.relay.ty import Any
+from tests.relay.op.values import bools, floats, lists, numbers, refusal, result_type, tensor, value, values
+
+_DATA = np.random.default_rng(7).standard_normal((2, 3, 4)).astype("float32")
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "std"])
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize(("axis", "own"), [(None, None), (1, 1), (-1, -1), ((0, 2), (0, 2)), ((), None)])
+def test_a_reduction_is_that_of_numpy(
+    name: str, keepdims: bool, axis: int | tuple[int, ...] | None, own: int | tuple[int, ...] | None
+) -> None:
+    expected = getattr(np, name)(_DATA, axis=own, keepdims=keepdims)
+    made = value(getattr(op, name)(const(_DATA), axis, keepdims))
+    np.testing.assert_allclose(made, expected, rtol=1e-5, atol=1e-6)
+    assert made.shape == np.shape(expected)
+
+
+def test_exclude_reduces_the_axes_that_are_not_named() -> None:
+    np.testing.assert_allclose(value(op.sum(const(_DATA), 1, exclude=True)), _DATA.sum((0, 2)), rtol=1e-5)
+    np.testing.assert_allclose(value(op.max(const(_DATA), (0, -1), exclude=True)), _DATA.max(1))
+    np.testing.assert_allclose(value(op.sum(const(_DATA), exclude=True)), _DATA.sum(), rtol=1e-5)
+
+
+def test_integers_keep_their_type_and_their_mean_is_truncated() -> None:
+    assert lists(op.sum(const([100, 100], "int8"))) == -56
+    assert lists(op.mean(numbers([[1, 2], [-1, -2]]), 1)) == [1, -1]
+
+
+def test_all_and_any() -> None:
+    data = bools([[True, True], [True, False], [False, False]])
+    assert lists(op.all(data, 1)) == [True, False, False]
+    assert lists(op.any(data, 1)) == [True, True, False]
+    assert lists(op.any(data)) is True
+
+
+@pytest.mark.parametrize(("function", "own"), [(op.argmax, np.argmax), (op.argmin, np.argmin)])
+def test_an_index_is_that_of_numpy_in_int32(
+    function: Callable[..., Call], own: Callable[..., np.ndarray[tuple[int, ...], np.dtype[np.int64]]]
+) -> None:
+    for axis in (0, 1, -1):
+        made = value(function(const(_DATA), axis))
+        assert made.dtype == np.int32
+        np.testing.assert_array_equal(made, own(_DATA, axis))
+    assert value(function(const(_DATA))) == own(_DATA)
+    assert value(function(const(_DATA), keepdims=True)).shape == (1, 1, 1)
+    np.testing.assert_array_equal(value(function(const(_DATA), (1, 2))), own(_DATA.reshape(2, 12), 1))
+
+
+def test_of_equal_elements_the_first_or_the_last_is_found() -> None:
+    data = numbers([[1, 3, 3], [0, 0, 2]])
+    assert lists(op.argmax(data, 1)) == [1, 2]
+    assert lists(op.argmax(data, 1, select_last_index=True)) == [2, 2]
+    assert lists(op.argmin(data, 1)) == [0, 0]
+    assert lists(op.argmin(data, 1, select_last_index=True)) == [0, 1]
+
+
+def test_types_of_reductions() -> None:
+    data = tensor(2, Any(), 4)
+    assert result_type(op.sum(data, 1)) == "Tensor[(2, 4), float32]"
+    assert result_type(op.mean(data, 2, keepdims=True)) == "Tensor[(2, ?, 1), float32]"
+    assert result_type(op.argmax(data)) == "int32"
+    assert refusal(op.sum(data, 3)) == "sum: there is no axis 3 among 3 dimensions; give one from -3 to 2"
+
+
+@pytest.mark.parametrize("unbiased", [False, True])
+@pytest.mark.parametrize("exclude", [False, True])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_variance_and_what_is_made_of_it(unbiased: bool, exclude: bool, keepdims: bool) -> None:
+    data, axis = const(_DATA.reshape(1, 6, 4)), (0, 2) if exclude else 1
+    own = _DATA.reshape(1, 6, 4)
+    expected = own.var(1, ddof=int(unbiased), keepdims=keepdims)
+    arguments = (data, axis, keepdims, exclude)
+    np.testing.assert_allclose(value(op.variance(*arguments, unbiased)), expected, rtol=1e-5)
+    np.testing.assert_allclose(value(op.std(*arguments, unbiased)), np.sqrt(expected), rtol=1e-5)
+    mean, variance = values(op.mean_variance(*arguments, unbiased))
+    np.testing.assert_allclose(mean, own.mean(1, keepdims=keepdims), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(variance, expected, rtol=1e-5)
+    mean, deviation = values(op.mean_std(*arguments))
+    np.testing.assert_allclose(mean, own.mean(1, keepdims=keepdims), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(deviation, own.std(1, keepdims=keepdims), rtol=1e-5)
+
+
+def test_logsumexp_does_not_overflow() -> None:
+    data = floats([[1000.0, 1000.0], [-1000.0, 0.0]])
+    np.testing.assert_allclose(value(op.logsumexp(data, 1)), [1000 + np.log(2), 0], rtol=1e-6)
+    assert value(op.logsumexp(data, 1, keepdims=True)).shape == (2, 1)
+    np.testing.assert_allclose(value(op.logsumexp(const(_DATA))), np.log(np.exp(_DATA).sum()), rtol=1e-5)
+
+
+def test_running_totals() -> None:
+    data = numbers([[1, 2, 3], [4, 5, 6]])
+    assert lists(op.cumsum(data)) == [1, 3, 6, 10, 15, 21]
+    assert lists(op.cumsum(data, 0)) == [[1, 2, 3], [5, 7, 9]]
+    assert lists(op.cumsum(data, 1)) == [[1, 3, 6], [4, 9, 15]]
+    assert lists(op.cumprod(data, -1)) == [[1, 2, 6], [4, 20, 120]]
+    assert lists(op.cumsum(data, 1, exclusive=True)) == [[0, 1, 3], [0, 4, 9]]
+    assert lists(op.cumprod(data, 1, exclusive=True)) == [[1, 1, 2], [1, 4, 20]]
+    assert lists(op.cumsum(bools([True, False, True, True]), dtype="int32")) == [1, 1, 2, 3]
+    assert result_type(op.cumsum(tensor(2, 3), dtype="float64")) == "Tensor[(6), float64]"
+
+
+@given(data=st.lists(st.integers(-9, 9), min_size=1))
+def test_the_last_running_sum_is_the_sum(data: list[int]) -> None:
+    assert value(op.cumsum(numbers(data)))[-1] == value(op.sum(numbers(data)))

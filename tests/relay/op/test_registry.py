@@ -1,0 +1,96 @@
+"""Operators are found by name, and users define their own."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from apass.errors import PassRegistrationError
+from apass.relay import op
+from apass.relay.attrs import Attrs
+from apass.relay.errors import TypeInferenceError, UnknownOpError
+from apass.relay.evaluator import evaluate
+from apass.relay.expr import OPS, Call, Expr, Op
+from apass.relay.function import Function
+from apass.relay.make import const, var
+from apass.relay.ndarray import Array
+from apass.relay.ty import FuncType, TensorType, Type
+from apass.relay.type_infer import infer_expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ShiftAttrs(Attrs):
+    """The attributes of the operator under test."""
+
+    by: int
+    """How far."""
+    fill: float = 0.0
+    """What comes in."""
+
+
+def _relation(types: Sequence[Type], attrs: _ShiftAttrs) -> Sequence[Type | None] | None:
+    data = types[0]
+    if not isinstance(data, TensorType):
+        return None
+    if len(data.shape) != 1:
+        raise TypeInferenceError(f"example.shift: data must have one dimension, but it is a {data}")
+    return [None, data]
+
+
+def _compute(attrs: _ShiftAttrs, data: Array) -> Array:
+    return np.concatenate([np.full(attrs.by, attrs.fill, data.dtype), data])[: len(data)]
+
+
+@pytest.fixture(name="shift")
+def _shift() -> Iterator[Op]:
+    yield op.define_op(
+        "example.shift",
+        arguments=("data",),
+        attrs_type=_ShiftAttrs,
+        relation=_relation,
+        compute=_compute,
+        pattern=op.OpPattern.INJECTIVE,
+        description="The elements moved along.",
+    )
+    del OPS["example.shift"]
+
+
+def _shifted(data: Expr, **attrs: object) -> Call:
+    made = Op.get("example.shift")
+    return Call(made, [data], made.make_attrs(**attrs))
+
+
+def test_an_operator_of_ones_own_has_types_values_and_attributes(shift: Op) -> None:
+    x = var("x", shape=(3,))
+    typed = infer_expr(Function([x], op.add(_shifted(x, by=1), x)))
+    assert typed.checked_type == FuncType([TensorType((3,))], TensorType((3,)))
+    made = evaluate(_shifted(const([1.0, 2.0, 3.0]), by=1, fill=9.0))
+    np.testing.assert_array_equal(np.asarray(made), [9, 1, 2])
+    assert op.get("example.shift") is shift
+    assert (shift.get_attr("TOpPattern"), shift.get_attr("TOpIsStateful")) == (op.OpPattern.INJECTIVE, False)
+    assert shift.get_attr("FTVMCompute") is None
+
+
+def test_what_its_relation_refuses_is_an_error_of_type_inference(shift: Op) -> None:
+    with pytest.raises(TypeInferenceError, match="data must have one dimension"):
+        infer_expr(_shifted(var("x", shape=(2, 2)), by=1))
+    with pytest.raises(TypeError, match="by"):
+        shift.make_attrs(fill=0.0)
+
+
+def test_an_attribute_can_be_set_and_read(shift: Op) -> None:
+    op.register_op_attr("example.shift", "example.cost", 7)
+    assert shift.get_attr("example.cost") == 7
+    with pytest.raises(UnknownOpError, match=r"there is no operator named 'nn.conv2'; did you mean 'nn.conv2d'"):
+        op.register_op_attr("nn.conv2", "example.cost", 7)
+
+
+def test_a_name_is_given_once() -> None:
+    with pytest.raises(PassRegistrationError, match="there is an operator named 'add' already"):
+        op.define_op("add", arguments=(), relation=_relation, compute=_compute)
+
+
+def test_an_unknown_operator_has_a_suggestion() -> None:
+    with pytest.raises(UnknownOpError, match="there is no operator named 'concatenat'; did you mean 'concatenate'"):
+        op.get("concatenat")

@@ -1,0 +1,98 @@
+"""Laws of Relay's passes: on random well-typed programs each keeps the meaning and the types, alone and in any row."""
+
+import anyio
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import apass
+from apass.adapters.relay import ADAPTER
+from apass.factories import find_factory
+from apass.relay.evaluator import evaluate
+from apass.relay.module import IRModule
+from apass.relay.ndarray import Array
+from apass.relay.outputs import difference
+from apass.relay.parser import parse
+from apass.relay.printer import astext
+from apass.relay.structural import structural_equal
+from apass.relay.type_infer import infer_module
+from tests.relay.programs import Program, programs
+
+OPTIONS: dict[str, dict[str, object]] = {
+    "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},
+    "MergeComposite": {"pattern_table": []},
+}
+"""Options of the passes that must have some."""
+APPROXIMATE = frozenset({"FastMath", "relay.Default"})
+"""Passes that may change the last digits."""
+NAMES = sorted(name for name in apass.list_passes() if find_factory(name).__module__.startswith("apass.relay."))
+
+
+def made(name: str) -> apass.Pass[IRModule]:
+    return apass.get_pass(name, **OPTIONS.get(name, {}))
+
+
+def assert_same_meaning(before: IRModule, after: IRModule, arguments: list[Array]) -> None:
+    """Compare what two modules compute, and check that the second keeps the rules of the IR."""
+    ADAPTER.verify(after)
+    with np.errstate(all="ignore"):
+        assert difference(evaluate(before, *arguments), evaluate(after, *arguments)) == ""
+
+
+def at_level_4(pass_: apass.Pass[IRModule], mod: IRModule) -> IRModule:
+    """Run a pass in a context in which every level is enabled."""
+
+    async def main() -> IRModule:
+        async with apass.PassContext(opt_level=4):
+            return await pass_(mod)
+
+    return anyio.run(main)
+
+
+def test_all_passes_are_there() -> None:
+    assert set(NAMES) >= {
+        "AnnotateSpans", "BackwardFoldScaleAxis", "CanonicalizeCast", "CanonicalizeOps", "CombineParallelConv2D",
+        "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "DefuseOps", "EliminateCommonSubexpr",
+        "EtaExpand", "FastMath", "FoldConstant", "FoldScaleAxis", "ForwardFoldScaleAxis", "FuseOps", "InferType",
+        "Inline", "LambdaLift", "MergeComposite", "RemoveUnusedFunctions", "SimplifyExpr", "SimplifyInference",
+        "ToANormalForm", "ToBasicBlockNormalForm", "ToGraphNormalForm", "relay.Default",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs())
+def test_a_pass_keeps_the_meaning_and_the_types(name: str, program: Program) -> None:
+    mod, arguments = program
+    before = infer_module(mod)
+    after = apass.run(made(name), before)
+    assert_same_meaning(before, after, arguments)
+    assert infer_module(after)["main"].checked_type == before["main"].checked_type
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs(), st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
+def test_any_row_of_passes_keeps_the_meaning(program: Program, names: list[str]) -> None:
+    mod, arguments = program
+    assert_same_meaning(mod, at_level_4(apass.Sequential([made(name) for name in names]), mod), arguments)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - APPROXIMATE))
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs())
+def test_a_pass_does_not_change_the_module_that_it_is_given(name: str, program: Program) -> None:
+    before = infer_module(program[0])
+    text = astext(before)
+    apass.run(made(name), before)
+    assert astext(before) == text
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs())
+def test_what_is_printed_is_read_back(program: Program) -> None:
+    typed = infer_module(program[0])
+    for mod in (program[0], typed):
+        back = parse(astext(mod))
+        assert structural_equal(back, mod)
+        assert astext(infer_module(back)) == astext(typed)

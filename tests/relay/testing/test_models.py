@@ -1,0 +1,261 @@
+"""The models: their parameters are those that were published, and they compute what their definitions say."""
+
+import re
+from collections.abc import Callable, Mapping
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from apass.relay.evaluator import evaluate
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.ndarray import NDArray
+from apass.relay.testing import (
+    count_ops,
+    dcgan,
+    densenet,
+    dqn,
+    inception_v3,
+    lenet,
+    lstm,
+    mlp,
+    mobilenet,
+    resnet,
+    squeezenet,
+    synthetic,
+    vgg,
+)
+from apass.relay.ty import TensorType
+from apass.relay.type_infer import infer_module
+
+Workload = tuple[IRModule, dict[str, NDArray]]
+Floats = npt.NDArray[np.float64]
+
+
+def main_of(mod: IRModule) -> Function:
+    """Return the network of a module."""
+    main = mod["main"]
+    assert isinstance(main, Function)
+    return main
+
+
+def shapes(mod: IRModule) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the parameters by name."""
+    found: dict[str, tuple[int, ...]] = {}
+    for param in main_of(mod).params:
+        assert isinstance(param.checked_type, TensorType)
+        found[param.name_hint] = param.checked_type.concrete_shape
+    return found
+
+
+def image(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
+    """Return a random input."""
+    return np.random.default_rng(0).standard_normal(shape).astype("float32")
+
+
+def lively(params: Mapping[str, NDArray]) -> dict[str, npt.NDArray[np.float32]]:
+    """Return random parameters with which what comes in is still to be told apart when it goes out."""
+    rng, made = np.random.default_rng(0), dict[str, npt.NDArray[np.float32]]()
+    for name, one in params.items():
+        values = rng.standard_normal(one.shape)
+        if one.ndim > 1:
+            values *= np.sqrt(2 / prod(one.shape[1:]))
+        elif name.endswith(("gamma", "var")):
+            values = rng.uniform(0.5, 1.5, one.shape)
+        made[name] = values.astype("float32")
+    return made
+
+
+def run(mod: IRModule, params: Mapping[str, npt.ArrayLike]) -> Floats:
+    """Return what a module computes on random inputs; its shape is the one that the types tell."""
+    inputs = [params.get(name, image(shape)) for name, shape in shapes(mod).items()]
+    out = np.asarray(evaluate(mod, *inputs), "float64")
+    assert main_of(mod).ret_type == TensorType(out.shape)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("net", "count"),
+    [
+        (vgg.get_net(1, (3, 224, 224), 1000, "float32", 11), 132_863_336),
+        (vgg.get_net(1, (3, 224, 224), 1000, "float32", 16), 138_357_544),
+        (vgg.get_net(1, (3, 224, 224), 1000, "float32", 19), 143_667_240),
+        (squeezenet.get_net(1, (3, 224, 224), 1000, "1.0", "float32"), 1_248_424),
+        (squeezenet.get_net(1, (3, 224, 224), 1000, "1.1", "float32"), 1_235_496),
+        (mobilenet.mobile_net(), 4_253_864),
+        # Keras counts 23,851,784; its normalization has no gamma.
+        (inception_v3.get_net(1, 1000, (3, 299, 299), "float32"), 23_851_784 + 17_216),
+        (mlp.get_net(1), 109_386),
+        (lenet.get_net(1), 431_080),
+    ],
+)
+def test_the_types_that_are_inferred_have_the_published_number_of_parameters(net: Function, count: int) -> None:
+    found = shapes(infer_module(IRModule.from_expr(net)))
+    assert sum(prod(shape) for name, shape in found.items() if name != "data") == count
+
+
+@pytest.mark.parametrize("layers", [18, 34, 50, 101, 152, 200, 269])
+def test_a_resnet_has_as_many_layers_as_it_says(layers: int) -> None:
+    """One dense layer and a convolution each, and one convolution past the first unit of each of four stages."""
+    counts = count_ops(resnet.get_net(1, 10, layers))
+    assert counts["nn.conv2d"] == layers - 1 + 4
+    assert counts["nn.dense"] == 1
+
+
+CLASSIFIERS: list[tuple[str, Callable[[], Workload], int]] = [
+    ("mlp", lambda: mlp.get_workload(2), 10),
+    ("lenet", lambda: lenet.get_workload(2), 10),
+    ("resnet of small images", lambda: resnet.get_workload(2, 7, 20, (3, 28, 28)), 7),
+    ("resnet of small images with bottlenecks", lambda: resnet.get_workload(1, 7, 164, (3, 8, 8)), 7),
+    ("resnet of middling images", lambda: resnet.get_workload(1, 7, 18, (3, 32, 32)), 7),
+    ("resnet with bottlenecks", lambda: resnet.get_workload(1, 7, 50, (3, 64, 64)), 7),
+    ("mobilenet", lambda: mobilenet.get_workload(1, 7, (3, 32, 32)), 7),
+    ("squeezenet 1.0", lambda: squeezenet.get_workload(1, 7, "1.0", (3, 64, 64)), 7),
+    ("squeezenet 1.1", lambda: squeezenet.get_workload(1, 7, "1.1", (3, 64, 64)), 7),
+    ("inception", lambda: inception_v3.get_workload(1, 7), 7),
+]
+
+
+@pytest.mark.parametrize(("make", "classes"), [one[1:] for one in CLASSIFIERS], ids=[one[0] for one in CLASSIFIERS])
+def test_a_classifier_tells_the_probability_of_each_class(make: Callable[[], Workload], classes: int) -> None:
+    mod, params = make()
+    out = run(mod, lively(params))
+    assert out.shape[1:] == (classes,)
+    assert (out >= 0).all()
+    np.testing.assert_allclose(out.sum(axis=1), 1, rtol=1e-5)
+    assert out.std() > 1e-3
+
+
+def test_a_vgg_with_normalization_has_a_layer_of_it_for_each_convolution() -> None:
+    counts = count_ops(vgg.get_net(1, (3, 32, 32), 10, "float32", 13, batch_norm=True))
+    assert counts["nn.batch_norm"] == counts["nn.conv2d"] == 10
+    assert counts["nn.dropout"] == 2
+
+
+def test_the_other_models_compute_what_their_types_tell() -> None:
+    assert run(*dqn.get_workload(1)).shape == (1, 18)
+    assert run(*densenet.get_workload(classes=5, batch_size=1)).shape == (1, 5)
+    assert run(*synthetic.get_workload()).shape == (1, 3, 24, 12)
+    out = run(*dcgan.get_workload(2, ngf=4))
+    assert out.shape == (2, 3, 64, 64)
+    assert np.abs(out).max() < 1
+
+
+def test_a_perceptron_is_three_products_of_matrices() -> None:
+    mod, params = mlp.get_workload(3)
+    values = {name: np.asarray(one, "float64") for name, one in params.items()}
+    hidden = image((3, 1, 28, 28)).reshape(3, -1).astype("float64")
+    for layer in (1, 2):
+        hidden = np.maximum(hidden @ values[f"fc{layer}_weight"].T + values[f"fc{layer}_bias"], 0)
+    powers = np.exp(hidden @ values["fc3_weight"].T + values["fc3_bias"])
+    np.testing.assert_allclose(run(mod, params), powers / powers.sum(1, keepdims=True), rtol=1e-4)
+
+
+def test_an_lstm_is_its_equations_step_by_step() -> None:
+    steps, hidden, batch = 3, 4, 2
+    mod, params = lstm.get_workload(steps, hidden, batch)
+    rng = np.random.default_rng(0)
+    random = {name: rng.standard_normal(one.shape).astype("float32") for name, one in params.items()}
+    inputs: list[npt.NDArray[np.float32]] = []
+    args: list[npt.NDArray[np.float32]] = []
+    for param in main_of(mod).params:
+        if param.name_hint == "data":
+            inputs.append(rng.standard_normal((batch, hidden)).astype("float32"))
+        args.append(inputs[-1] if param.name_hint == "data" else random[param.name_hint])
+
+    def sigmoid(x: Floats) -> Floats:
+        return 1 / (1 + np.exp(-x))
+
+    h, c = np.zeros((batch, hidden)), np.zeros((batch, hidden))
+    for step, x in enumerate(inputs):
+        way = {
+            name: random[f"{name[:3]}_{step}_{name[4:]}"]
+            for name in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")
+        }
+        gates = x @ way["i2h_weight"].T + way["i2h_bias"] + h @ way["h2h_weight"].T + way["h2h_bias"]
+        i, f, g, o = np.split(gates.astype("float64"), 4, axis=1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+    np.testing.assert_allclose(np.asarray(evaluate(mod, *args), "float64"), h, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        (resnet.get_workload(1, 5, 18, (3, 40, 40)), resnet.get_workload(1, 5, 18, (40, 40, 3), layout="NHWC")),
+        (mobilenet.get_workload(1, 5, (3, 32, 32)), mobilenet.get_workload(1, 5, (32, 32, 3), layout="NHWC")),
+    ],
+)
+def test_channels_last_computes_what_channels_first_does(first: Workload, last: Workload) -> None:
+    (mod, drawn), (turned, others) = first, last
+    params = lively(drawn)
+    data = image(shapes(mod)["data"])
+    moved: dict[str, npt.ArrayLike] = {"data": np.moveaxis(data, 1, -1)}
+    for name, value in params.items():
+        depthwise = value.ndim == 4 and value.shape[1] == 1
+        order = ((2, 3, 0, 1) if depthwise else (2, 3, 1, 0)) if value.ndim == 4 else tuple(range(value.ndim))
+        moved[name] = value.transpose(order)
+        assert np.shape(moved[name]) == others[name].shape
+    expected = run(mod, {**params, "data": data})
+    assert expected.std() > 1e-3
+    np.testing.assert_allclose(run(turned, moved), expected, rtol=1e-3, atol=1e-5)
+
+
+def test_variables_have_the_names_of_tvm() -> None:
+    names = list(shapes(resnet.get_workload(1, 10, 18, (3, 64, 64))[0]))
+    assert names[:6] == [
+        "data",
+        "bn_data_gamma",
+        "bn_data_beta",
+        "bn_data_moving_mean",
+        "bn_data_moving_var",
+        "conv0_weight",
+    ]
+    assert {"bn0_gamma", "stage1_unit1_conv1_weight", "stage1_unit1_sc_weight", "fc1_weight", "fc1_bias"} < set(names)
+    assert "stage1_unit2_sc_weight" not in names
+    inception = shapes(infer_module(IRModule.from_expr(inception_v3.get_net(1, 10, (3, 299, 299), "float32"))))
+    assert {"conv_conv1_weight", "mixed_tower_1_conv_2_bn_gamma", "mixed_9_tower_mixed_conv_1_conv1_weight"} < set(
+        inception
+    )
+    separable = shapes(mobilenet.get_workload(1, 10, (3, 32, 32))[0])
+    assert separable["separable_conv_block_1_weight"] == (32, 1, 3, 3)
+    assert {"conv_block_1_conv_weight", "separable_conv_block_13_conv2_weight", "fc_bias"} < set(separable)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (
+            lambda: resnet.get_net(1, 10, 17),
+            "there is no ResNet of 17 layers; take one of 18, 34, 50, 101, 152, 200, 269",
+        ),
+        (
+            lambda: resnet.get_net(1, 10, 18, (3, 28, 28)),
+            "for images of up to 28 pixels there is no ResNet of 18 layers: take 6n+2 below 164, or 9n+2 above",
+        ),
+        (
+            lambda: resnet.resnet([2], 2, [1, 1], 10, (1, 3, 8, 8)),
+            "there are 2 stages, but units for 1: (2,)",
+        ),
+        (
+            lambda: vgg.get_net(1, (3, 32, 32), 10, "float32", 12),
+            "there is no VGG of 12 layers; take one of 11, 13, 16, 19",
+        ),
+        (
+            lambda: squeezenet.get_net(1, (3, 64, 64), 10, "2.0", "float32"),
+            "there is no SqueezeNet '2.0'; take 1.0 or 1.1",
+        ),
+        (lambda: densenet.get_workload(120), "there is no DenseNet of 120 layers; take 121, 161, 169, 201"),
+        (lambda: dcgan.get_net(1, oshape=(3, 32, 64)), "the generator makes images of 64 by 64, not of 32 by 64"),
+        (lambda: lstm.get_net(0, 4), "an LSTM needs a step or more, not 0"),
+        (
+            lambda: mobilenet.mobile_net(layout="CHWN"),
+            "the layout of the data must be one of NCHW, NHWC, not 'CHWN'",
+        ),
+    ],
+)
+def test_a_model_that_there_is_not_is_told(make: Callable[[], object], told: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+        make()

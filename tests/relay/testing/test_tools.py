@@ -1,0 +1,134 @@
+"""Initializers, layers and the tools for tests of passes."""
+
+import numpy as np
+import pytest
+
+from apass.relay.expr import Call, Op, Var
+from apass.relay.function import Function
+from apass.relay.make import var
+from apass.relay.module import IRModule
+from apass.relay.op import nn
+from apass.relay.op.arithmetic import add
+from apass.relay.testing import count_ops, create_workload, layers, mlp, rand, run_infer_type, run_opt_pass
+from apass.relay.testing.init import Constant, Initializer, Xavier
+from apass.relay.testing.temp_op_attr import TempOpAttr
+from apass.relay.ty import Any, TensorType, TupleType
+
+
+def test_parameters_depend_on_the_seed_alone() -> None:
+    net = mlp.get_net(1)
+    first, again, other = (create_workload(net, seed=seed)[1]["fc1_weight"] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_random_parameters_leave_the_global_random_numbers_alone() -> None:
+    np.random.seed(7)
+    expected = np.random.random()
+    np.random.seed(7)
+    create_workload(mlp.get_net(1))
+    assert np.random.random() == expected
+
+
+def test_what_is_no_weight_starts_as_the_end_of_its_name_tells() -> None:
+    fill, array = Initializer(), np.full(3, 7.0)
+    for name, value in {"bias": 0, "x_gamma": 1, "x_beta": 0, "x_moving_mean": 0, "x_moving_var": 1}.items():
+        fill(name, array)
+        assert array.tolist() == [value] * 3
+
+
+@pytest.mark.parametrize(("factor", "fan"), [("in", 5 * 12), ("out", 8 * 12), ("avg", (5 + 8) * 12 / 2)])
+def test_weights_are_as_small_as_their_fan_is_large(factor: str, fan: float) -> None:
+    array = np.zeros((8, 5, 3, 4))
+    Xavier(factor_type=factor)("w_weight", array)
+    bound = np.sqrt(3 / fan)
+    assert 0.95 * bound < np.abs(array).max() <= bound
+    Xavier("gaussian", factor, 2)("w_weight", array)
+    assert array.std() == pytest.approx(np.sqrt(2 / fan), rel=0.1)
+
+
+def test_a_depthwise_weight_has_the_fan_of_its_window() -> None:
+    array = np.zeros((64, 1, 3, 3))
+    Xavier()("x_depthwise_weight", array)
+    assert 0.95 * np.sqrt(3 / 9) < np.abs(array).max() <= np.sqrt(3 / 9)
+
+
+def test_constant_weights_add_up_to_one() -> None:
+    array = np.zeros((4, 5))
+    Constant()("w_weight", array)
+    assert set(array.ravel()) == {1 / 20}
+
+
+def test_what_cannot_be_initialized_is_told() -> None:
+    with pytest.raises(ValueError, match="how to initialize scale: its name ends with none of weight, bias"):
+        Xavier()("scale", np.zeros(1))
+    with pytest.raises(ValueError, match=r"w_weight has the shape \(3,\)"):
+        Xavier()("w_weight", np.zeros(3))
+    with pytest.raises(NotImplementedError, match="does not tell how to initialize a weight, such as w_weight"):
+        Initializer()("w_weight", np.zeros(3))
+    with pytest.raises(ValueError, match="rnd_type must be 'uniform' or 'gaussian', not 'normal'"):
+        Xavier("normal")
+    with pytest.raises(ValueError, match="factor_type must be 'avg', 'in' or 'out', not 'both'"):
+        Xavier(factor_type="both")
+    pair, open_ended = Var("pair", TupleType([])), var("x_weight", shape=(Any(), 2))
+    with pytest.raises(TypeError, match=r"parameter pair is a \(\); only tensors can be initialized"):
+        create_workload(Function([pair], pair))
+    with pytest.raises(TypeError, match="there is no concrete shape"):
+        create_workload(Function([open_ended], open_ended))
+
+
+def test_layers_name_the_variables_that_are_not_given() -> None:
+    weight = Var("mine")
+    dense = layers.dense_add_bias(Var("x"), weight, units=2, name="fc")
+    product, bias = dense.args
+    assert isinstance(product, Call)
+    assert product.args[1] is weight
+    assert isinstance(bias, Var)
+    assert bias.name_hint == "fc_bias"
+    norm = layers.batch_norm_infer(Var("x"), name="bn", axis=3).tuple_value
+    assert isinstance(norm, Call)
+    assert [one.name_hint for one in norm.args if isinstance(one, Var)] == [
+        "x",
+        "bn_gamma",
+        "bn_beta",
+        "bn_moving_mean",
+        "bn_moving_var",
+    ]
+
+
+def test_a_pass_is_run_on_an_expression_or_on_a_function() -> None:
+    x = var("x", shape=(2,))
+
+    def doubled(mod: IRModule) -> IRModule:
+        main = mod["main"]
+        assert isinstance(main, Function)
+        made = mod.copy()
+        made["main"] = Function(main.params, add(main.body, main.body))
+        return made
+
+    out = run_opt_pass(nn.relu(x), doubled)
+    assert isinstance(out, Call)
+    assert out.op is Op.get("add")
+    func = run_opt_pass(Function([x], nn.relu(x)), doubled)
+    assert isinstance(func, Function)
+    assert run_infer_type(nn.relu(x)).checked_type == TensorType((2,))
+
+
+def test_operators_are_counted_once_for_each_call() -> None:
+    shared = nn.relu(Var("x"))
+    assert count_ops(add(shared, nn.relu(shared))) == {"add": 1, "nn.relu": 2}
+
+
+def test_random_numbers_have_the_shape_and_the_element_type() -> None:
+    made = rand("float16", 2, 3)
+    assert (made.shape, made.dtype) == ((2, 3), np.dtype("float16"))
+    assert 0 <= float(made.min()) <= float(made.max()) <= 1
+
+
+def test_an_attribute_that_was_there_comes_back() -> None:
+    op = Op.get("nn.relu")
+    before = op.get_attr("TOpPattern")
+    with TempOpAttr("nn.relu", "TOpPattern", 8) as temporary:
+        assert op.get_attr("TOpPattern") == 8
+        assert temporary.op is op
+    assert op.get_attr("TOpPattern") is before

@@ -1,0 +1,46 @@
+"""AnnotateSpans: each expression knows its place in the text of the module."""
+
+import apass
+from apass.relay.expr import Call, GlobalVar, Op
+from apass.relay.function import Function
+from apass.relay.make import const, var
+from apass.relay.module import IRModule
+from apass.relay.op.arithmetic import add
+from apass.relay.op.nn.activation import relu
+from apass.relay.printer import astext
+from apass.relay.structural import assert_structural_equal
+from apass.relay.transform.annotate_spans import AnnotateSpans
+from apass.relay.walks import post_order
+
+
+def module() -> IRModule:
+    """Return a module of two functions, with a constant that only the metadata can hold."""
+    x, y = var("x", shape=(2,)), var("y", shape=(2,))
+    mod = IRModule.from_expr(Function([x], relu(add(Call(GlobalVar("f"), [x]), const([1.0, 2.0])))))
+    mod["f"] = Function([y], relu(relu(y)))
+    return mod
+
+
+def test_the_module_stays_what_it_was() -> None:
+    before = module()
+    after = apass.run(AnnotateSpans(), before)
+    assert_structural_equal(after, before)
+    assert astext(after) == astext(before)
+
+
+def test_each_call_points_at_its_text() -> None:
+    after = apass.run(AnnotateSpans(), module())
+    lines = astext(after).splitlines()
+    found: list[str] = []
+    for func in after.functions.values():
+        for node in post_order(func):
+            if isinstance(node, Call) and isinstance(node.op, Op):
+                assert node.span is not None
+                assert node.span.source_name == "GeneratedSource"
+                found.append(lines[node.span.line - 1][node.span.column - 1 :].split("(")[0])
+    assert sorted(found) == ["add", "nn.relu", "nn.relu", "nn.relu"]
+
+
+def test_its_level_is_0_and_it_requires_nothing() -> None:
+    info = AnnotateSpans().info
+    assert (info.name, info.opt_level, info.required) == ("AnnotateSpans", 0, ())

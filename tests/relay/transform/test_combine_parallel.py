@@ -1,0 +1,86 @@
+"""CombineParallelConv2D and CombineParallelDense: which calls become one, and that the numbers stay."""
+
+import pytest
+
+from apass.relay.calls import call_op
+from apass.relay.expr import Call, Expr, Tuple, Var
+from apass.relay.make import var
+from apass.relay.op import nn
+from tests.relay.meaning import ops_of, optimized
+
+LAYOUTS = {"NCHW": ("OIHW", (1, 4, 5, 5)), "NHWC": ("HWIO", (1, 5, 5, 4))}
+
+
+def conv(x: Expr, channels: int, place: int, layout: str = "NCHW", size: int = 3) -> Call:
+    kernel_layout, _ = LAYOUTS[layout]
+    shape = (channels, 4, size, size) if layout == "NCHW" else (size, size, 4, channels)
+    pad = size // 2
+    weight = var(f"w{place}", shape=shape)
+    return nn.conv2d(
+        x,
+        weight,
+        channels=channels,
+        kernel_size=(size, size),
+        padding=(pad, pad),
+        data_layout=layout,
+        kernel_layout=kernel_layout,
+    )
+
+
+def image(layout: str = "NCHW") -> Var:
+    return var("x", shape=LAYOUTS[layout][1])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_convolutions_of_one_tensor_become_one(layout: str) -> None:
+    x = image(layout)
+    after = optimized(Tuple([conv(x, c, c, layout) for c in (2, 3, 4)]), "CombineParallelConv2D")
+    assert ops_of(after) == ["concatenate", "nn.conv2d", *["strided_slice"] * 3]
+
+
+def test_what_follows_is_combined_where_all_branches_have_it() -> None:
+    x = image()
+    branches = [nn.relu(call_op("add", conv(x, c, c), var(f"b{c}", shape=(c, 1, 1)))) for c in (2, 3, 4)]
+    after = optimized(Tuple([call_op("exp", branches[0]), *branches[1:]]), "CombineParallelConv2D")
+    assert ops_of(after) == [
+        "concatenate", "nn.conv2d", "concatenate", "add", "nn.relu", "strided_slice", "exp", *["strided_slice"] * 2
+    ]  # fmt: skip
+
+
+def test_too_few_branches_stay() -> None:
+    x = image()
+    pair = Tuple([conv(x, c, c) for c in (2, 3)])
+    assert ops_of(optimized(pair, "CombineParallelConv2D")) == ["nn.conv2d"] * 2
+    assert ops_of(optimized(pair, "CombineParallelConv2D", min_num_branches=2)).count("nn.conv2d") == 1
+
+
+def test_convolutions_of_other_windows_stay_apart() -> None:
+    x = image()
+    mixed = Tuple([conv(x, 2, 0), conv(x, 3, 1), conv(x, 2, 2), conv(x, 2, 3, size=1)])
+    assert ops_of(optimized(mixed, "CombineParallelConv2D")).count("nn.conv2d") == 2
+
+
+def test_groups_behind_groups_are_combined_too() -> None:
+    x = image()
+    first = [nn.relu(conv(x, 4, place)) for place in range(3)]
+    second = [conv(first[0], 4, 10 + place) for place in range(3)]
+    assert ops_of(optimized(Tuple([*first, *second]), "CombineParallelConv2D")).count("nn.conv2d") == 2
+
+
+def dense(x: Expr, units: int, place: int) -> Call:
+    return nn.dense(x, var(f"w{place}", shape=(units, 4)), units=units)
+
+
+def test_dense_layers_of_one_shape_become_a_batch() -> None:
+    x = var("x", shape=(2, 4))
+    layers = [nn.relu(call_op("add", dense(x, 3, p), var(f"b{p}", shape=(3,)))) for p in range(3)]
+    ops = ops_of(optimized(Tuple(layers), "CombineParallelDense"))
+    assert (ops.count("nn.dense"), ops.count("nn.batch_matmul"), ops.count("nn.relu")) == (0, 1, 1)
+
+
+def test_dense_layers_of_several_widths_become_a_wider_one() -> None:
+    x = var("x", shape=(2, 4))
+    layers = Tuple([call_op("add", dense(x, p, p), var(f"b{p}", shape=(p,))) for p in (2, 3, 5)])
+    assert ops_of(optimized(layers, "CombineParallelDense")).count("nn.dense") == 3
+    ops = ops_of(optimized(layers, "CombineParallelDense", to_batch=False))
+    assert (ops.count("nn.dense"), ops.count("add"), ops.count("strided_slice")) == (1, 1, 3)

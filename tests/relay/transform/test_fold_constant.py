@@ -1,0 +1,209 @@
+"""FoldConstant: what is computed now, what is left, and its two walkers."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import apass
+from apass.diagnostics import Span
+from apass.relay.calls import op_name
+from apass.relay.evaluator import evaluate
+from apass.relay.expr import OPS, Call, Constant, Expr, If, Let, Op, Tuple, TupleGetItem
+from apass.relay.function import Function
+from apass.relay.make import const, var
+from apass.relay.module import IRModule
+from apass.relay.ndarray import Array
+from apass.relay.op.annotation import device_copy, on_device
+from apass.relay.op.arithmetic import add, divide, multiply
+from apass.relay.op.elementwise import negative
+from apass.relay.op.join import concatenate, split
+from apass.relay.op.registry import define_op
+from apass.relay.op.relations import identity_relation
+from apass.relay.op.shape import ndarray_size, shape_of
+from apass.relay.ref import RefRead, RefWrite
+from apass.relay.structural import structural_equal
+from apass.relay.transform.fold_constant import ConstantChecker, FoldConstant, FoldConstantExpr, fold_constant
+from apass.relay.ty import Any
+from tests.relay.evaluation import plain
+from tests.relay.meaning import typed
+
+X = var("x", shape=(2,))
+ONE, TWO = const(1.0), const(2.0)
+
+
+@pytest.fixture
+def stateful() -> Iterator[Op]:
+    """An operator that counts its calls."""
+    calls: list[int] = []
+
+    def compute(data: Array) -> Array:
+        calls.append(1)
+        return np.array(len(calls), "int32")
+
+    yield define_op("test.count", arguments=("data",), relation=identity_relation, compute=compute, stateful=True)
+    assert OPS.pop("test.count")
+    assert calls == []
+
+
+def test_the_pass_is_of_level_2_and_requires_nothing() -> None:
+    assert FoldConstant().info == apass.PassInfo(2, "FoldConstant", ())
+
+
+def test_a_call_on_constants_becomes_a_constant() -> None:
+    folded = fold_constant(multiply(X, add(ONE, negative(TWO))))
+    assert structural_equal(folded, multiply(X, const(-1.0)))
+
+
+def test_a_constant_stands_where_the_text_of_the_call_did() -> None:
+    span = Span("main.relay", 1, 2, 1, 5)
+    assert fold_constant(Call(Op.get("add"), [ONE, ONE], span=span)).span is span
+
+
+def test_a_tuple_of_constants_is_an_argument_and_a_result() -> None:
+    pair = Tuple([const([1.0]), const([2.0])])
+    assert structural_equal(fold_constant(concatenate(pair, 0)), const([1.0, 2.0]))
+    halves = fold_constant(split(const([1.0, 2.0]), 2, 0).astuple())
+    assert structural_equal(halves, pair)
+
+
+def test_a_binding_of_a_constant_goes_and_any_other_stays() -> None:
+    a, b = var("a"), var("b")
+    folded = fold_constant(Let(a, add(ONE, ONE), Let(b, add(X, a), add(b, a))))
+    assert structural_equal(folded, Let(b, add(X, TWO), add(b, TWO)), map_free_vars=True)
+
+
+def test_of_an_if_on_a_constant_the_branch_is_left() -> None:
+    assert fold_constant(If(const(True), X, negative(X))) is X
+    assert structural_equal(fold_constant(If(const(False), X, add(ONE, ONE))), TWO)
+
+
+def test_the_field_of_a_tuple_in_place_is_taken() -> None:
+    assert fold_constant(TupleGetItem(Tuple([X, negative(X)]), 0)) is X
+
+
+def test_but_not_if_another_field_writes() -> None:
+    cell = var("cell")
+    kept = TupleGetItem(Tuple([X, RefWrite(cell, X)]), 0)
+    assert fold_constant(kept) is kept
+    assert fold_constant(TupleGetItem(Tuple([X, RefRead(cell)]), 0)) is X
+
+
+def test_what_is_shared_is_folded_once_and_stays_shared() -> None:
+    shared = add(ONE, ONE)
+    folded = fold_constant(Tuple([shared, add(X, shared)]))
+    assert isinstance(folded, Tuple)
+    assert folded.fields[0] is folded.fields[1].children[2]
+
+
+def test_an_operator_on_shapes_is_computed_from_the_type() -> None:
+    x = var("x", shape=(2, 3))
+    assert structural_equal(fold_constant(shape_of(x, "int64")), const([2, 3], "int64"))
+    assert structural_equal(fold_constant(ndarray_size(x)), const(6, "int32"))
+    assert structural_equal(fold_constant(shape_of(var("s", shape=()))), const(np.zeros(0, "int32")))
+
+
+@pytest.mark.parametrize("argument", [var("x"), var("x", shape=(2, Any())), negative(X)])
+def test_but_not_if_the_type_does_not_tell(argument: Expr) -> None:
+    kept = shape_of(argument)
+    assert fold_constant(kept) is kept
+
+
+def test_the_pass_finds_the_types_that_shapes_need() -> None:
+    y = var("y", shape=(2, 3))
+    mod = IRModule.from_expr(Function([y], shape_of(negative(y), "int64")))
+    assert structural_equal(
+        apass.run(FoldConstant(), mod)["main"], typed(Function([y], const([2, 3], "int64")))["main"]
+    )
+    ill_typed = IRModule.from_expr(Function([X, y], shape_of(add(X, y))))
+    assert apass.run(FoldConstant(), ill_typed) is ill_typed
+    unknown = IRModule.from_expr(shape_of(negative(var("z", shape=(Any(),)))))
+    assert apass.run(FoldConstant(), unknown) is unknown
+
+
+def test_a_stateful_operator_and_a_copy_between_devices_are_left(stateful: Op) -> None:
+    for kept in (Call(stateful, [ONE]), device_copy(ONE, "cpu", "cuda")):
+        assert fold_constant(kept) is kept
+
+
+def test_a_call_without_arguments_is_left() -> None:
+    kept = Call(Op.get("ones"), [], Op.get("ones").make_attrs(shape=(4, 5), dtype="float32"))
+    assert fold_constant(kept) is kept
+
+
+def test_a_kernel_that_fails_is_left_to_who_runs_it() -> None:
+    kept = Function([], add(const([1.0, 2.0]), const([1.0, 2.0, 3.0])))
+    assert fold_constant(kept) is kept
+
+
+def test_what_numpy_warns_of_is_folded_in_silence() -> None:
+    folded = fold_constant(divide(ONE, const(0.0)))
+    assert isinstance(folded, Constant)
+    assert folded.data.item() == np.inf
+
+
+def test_nothing_is_folded_in_a_primitive_function_and_no_call_of_one() -> None:
+    func = Function([X], add(X, add(ONE, ONE)), attrs={"Primitive": 1})
+    kept = Call(func, [const([1.0, 2.0])])
+    assert fold_constant(kept) is kept
+    other = Function([X], func.body)
+    assert op_name(fold_constant(other).children[1].children[2]) == ""
+
+
+def test_a_call_of_a_function_is_left() -> None:
+    kept = Call(Function([X], negative(X)), [const([1.0, 2.0])])
+    assert fold_constant(kept) is kept
+
+
+def test_large_results_are_folded_without_a_copy() -> None:
+    folded = fold_constant(negative(const(np.ones(1 << 20, "float32"))))
+    assert isinstance(folded, Constant)
+    assert (folded.data.size, folded.data.flags.writeable) == (1 << 20, False)
+
+
+def test_functions_that_are_to_be_skipped_are() -> None:
+    mod = IRModule.from_expr(Function([], add(ONE, ONE), attrs={"SkipOptimization": 1}))
+    assert apass.run(FoldConstant(), mod) is mod
+
+
+def test_a_folded_program_computes_the_same() -> None:
+    func = Function([X], add(multiply(X, add(ONE, TWO)), negative(TWO)))
+    folded = FoldConstantExpr(func, IRModule())
+    assert plain(evaluate(folded, [1.0, 2.0])) == plain(evaluate(func, [1.0, 2.0])) == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("expr", "is_constant"),
+    [
+        (ONE, True),
+        (Tuple([]), True),
+        (Tuple([ONE, Tuple([TWO])]), True),
+        (Tuple([ONE, X]), False),
+        (Tuple([ONE, Tuple([X])]), False),
+        (X, False),
+        (add(ONE, ONE), False),
+        (Function([], ONE), False),
+        (Let(X, ONE, ONE), False),
+    ],
+)
+def test_constant_is_a_constant_or_a_tuple_of_constants(expr: Expr, is_constant: bool) -> None:
+    checker = ConstantChecker()
+    assert [checker.check(expr), checker.check(expr)] == [is_constant, is_constant]
+
+
+def on_cpu(expr: Expr) -> Expr:
+    return on_device(expr, "cpu", is_fixed=True)
+
+
+def test_marks_of_devices_are_seen_through_and_stay_around_results() -> None:
+    c, a = on_cpu(const([1.0, 2.0])), var("a")
+    program = Let(a, on_cpu(add(c, c)), on_cpu(add(on_cpu(add(X, a)), c)))
+    expected = on_cpu(add(on_cpu(add(X, on_cpu(const([2.0, 4.0])))), on_cpu(const([1.0, 2.0]))))
+    assert structural_equal(Function([X], fold_constant(program)), Function([X], expected))
+
+
+def test_of_a_marked_tuple_the_field_is_marked() -> None:
+    field = TupleGetItem(on_cpu(Tuple([X, on_cpu(ONE)])), 0)
+    assert structural_equal(Function([X], fold_constant(field)), Function([X], on_cpu(X)))
+    assert structural_equal(fold_constant(TupleGetItem(field.tuple_value, 1)), on_cpu(ONE))
+    assert structural_equal(Function([X], fold_constant(If(on_cpu(const(True)), X, ONE))), Function([X], X))

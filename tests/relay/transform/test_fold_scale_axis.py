@@ -1,0 +1,136 @@
+"""FoldScaleAxis: scales of channels go into weights, forward and backward, and nothing else changes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apass.relay.calls import call_op
+from apass.relay.expr import Call, Constant, Expr, Var
+from apass.relay.function import Function
+from apass.relay.make import const, var
+from apass.relay.op import nn
+from apass.relay.ty import TensorType
+from apass.relay.walks import post_order
+from tests.relay.meaning import ops_of, optimized
+
+RNG = np.random.default_rng(0)
+
+
+def scale(channels: int, layout: str = "NCHW", *, low: float = 0.5) -> Constant:
+    shape = (channels, 1, 1) if layout == "NCHW" else (channels,)
+    return const(RNG.uniform(low, 2.0, shape).astype("float32"))
+
+
+def conv(data: Expr, channels: int, name: str = "w", *, groups: int = 1, layout: str = "NCHW", inputs: int = 4) -> Call:
+    shape = (channels, inputs // groups, 3, 3)
+    kernel_layout = "OIHW"
+    if layout == "NHWC":
+        kernel_layout = "HWIO" if groups == 1 else "HWOI"
+        shape = (3, 3, inputs, channels) if groups == 1 else (3, 3, channels, 1)
+    return nn.conv2d(
+        data,
+        var(name, TensorType(shape)),
+        channels=channels,
+        kernel_size=(3, 3),
+        padding=(1, 1),
+        groups=groups,
+        data_layout=layout,
+        kernel_layout=kernel_layout,
+    )
+
+
+def image(layout: str = "NCHW") -> Var:
+    return var("x", shape=(1, 4, 5, 5) if layout == "NCHW" else (1, 5, 5, 4))
+
+
+def scales_the_weight(func: Function) -> bool:
+    """Tell whether nothing but weights (variables) is multiplied in a function."""
+    products = [one for one in post_order(func) if isinstance(one, Call) and ops_of(one)[-1:] == ["multiply"]]
+    return bool(products) and all(isinstance(one.args[0], Var) and one.args[0].name_hint != "x" for one in products)
+
+
+@pytest.mark.parametrize(("layout", "groups"), [("NCHW", 1), ("NHWC", 1), ("NCHW", 4), ("NHWC", 4)])
+def test_a_scale_goes_forward_into_the_weight(layout: str, groups: int) -> None:
+    product = call_op("multiply", image(layout), scale(4, layout))
+    after = optimized(conv(nn.relu(product), 4, groups=groups, layout=layout), "ForwardFoldScaleAxis")
+    assert scales_the_weight(after)
+
+
+def test_a_scale_that_may_be_negative_does_not_pass_a_relu() -> None:
+    product = call_op("multiply", image(), scale(4, low=-2.0))
+    assert not scales_the_weight(optimized(conv(nn.relu(product), 4), "ForwardFoldScaleAxis"))
+
+
+def test_a_bias_on_the_way_forward_is_divided_by_the_scale() -> None:
+    product = call_op("multiply", image(), scale(4))
+    biased = call_op("add", product, var("b", shape=(4, 1, 1)))
+    after = optimized(conv(nn.relu(biased), 6), "ForwardFoldScaleAxis")
+    assert (scales_the_weight(after), "divide" in ops_of(after)) == (True, True)
+
+
+def test_a_scale_goes_forward_only_if_all_users_take_it_up() -> None:
+    product = call_op("multiply", image(), scale(4))
+    one, two = conv(product, 4, "w1"), conv(product, 4, "w2")
+    assert scales_the_weight(optimized(call_op("add", one, two), "ForwardFoldScaleAxis"))
+    assert not scales_the_weight(optimized(call_op("add", one, product), "ForwardFoldScaleAxis"))
+
+
+@pytest.mark.parametrize(("layout", "groups"), [("NCHW", 1), ("NHWC", 1), ("NCHW", 4), ("NHWC", 4)])
+def test_a_scale_goes_back_into_the_weight(layout: str, groups: int) -> None:
+    after = optimized(
+        call_op("multiply", nn.relu(conv(image(layout), 4, groups=groups, layout=layout)), scale(4, layout)),
+        "BackwardFoldScaleAxis",
+    )
+    assert scales_the_weight(after)
+
+
+def test_a_scale_goes_back_through_both_sides_of_a_sum() -> None:
+    total = call_op("add", conv(image(), 6, "w1"), conv(image(), 6, "w2"))
+    assert scales_the_weight(optimized(call_op("multiply", nn.relu(total), scale(6)), "BackwardFoldScaleAxis"))
+
+
+def test_a_bias_on_the_way_back_is_scaled_as_well() -> None:
+    biased = call_op("add", conv(image(), 6), var("b", shape=(6, 1, 1)))
+    after = optimized(call_op("multiply", nn.relu(biased), scale(6)), "BackwardFoldScaleAxis")
+    assert ops_of(after).count("multiply") == 2
+
+
+def test_a_scale_does_not_go_back_into_what_others_use() -> None:
+    shared = conv(image(), 4)
+    after = optimized(call_op("add", shared, call_op("multiply", shared, scale(4))), "BackwardFoldScaleAxis")
+    assert not scales_the_weight(after)
+
+
+def test_a_scale_goes_into_a_dense_layer_both_ways() -> None:
+    x, w = var("x", shape=(2, 4)), var("w", shape=(3, 4))
+    factors = const(RNG.uniform(0.5, 2.0, 4).astype("float32"))
+    assert scales_the_weight(optimized(nn.dense(call_op("multiply", x, factors), w), "ForwardFoldScaleAxis"))
+    behind = const(RNG.uniform(0.5, 2.0, 3).astype("float32"))
+    assert scales_the_weight(optimized(call_op("multiply", nn.dense(x, w), behind), "BackwardFoldScaleAxis"))
+
+
+def step(name: str, value: Expr, place: int) -> Expr:
+    """Return the value with one more step behind it."""
+    made = {
+        "conv": lambda: conv(value, 4, f"w{place}"),
+        "scale": lambda: call_op("multiply", value, scale(4)),
+        "negative": lambda: call_op("multiply", value, scale(4, low=-2.0)),
+        "relu": lambda: nn.relu(value),
+        "bias": lambda: call_op("add", value, var(f"b{place}", shape=(4, 1, 1))),
+        "twice": lambda: call_op("add", value, nn.relu(value)),
+        "pool": lambda: nn.max_pool2d(value, pool_size=(3, 3), padding=(1, 1)),
+    }
+    return made[name]()
+
+
+STEPS = ("conv", "scale", "negative", "relu", "bias", "twice", "pool")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(STEPS), max_size=9))
+def test_folding_keeps_the_meaning_of_any_chain(steps: list[str]) -> None:
+    value: Expr = image()
+    for place, name in enumerate(steps):
+        value = step(name, value, place)
+    optimized(value, "FoldScaleAxis")

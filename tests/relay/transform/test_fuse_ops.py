@@ -1,0 +1,348 @@
+"""FuseOps and DefuseOps: what is put together, what is not, and that the one undoes the other."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import apass
+from apass.relay.evaluator import evaluate
+from apass.relay.expr import Call, Expr, GlobalVar, Let, Op, Var
+from apass.relay.function import Function
+from apass.relay.make import const, var
+from apass.relay.module import IRModule
+from apass.relay.op.arithmetic import add
+from apass.relay.op.nn.activation import relu
+from apass.relay.outputs import difference
+from apass.relay.parser import parse
+from apass.relay.structural import assert_structural_equal, structural_equal
+from apass.relay.transform.defuse_ops import DefuseOps, defuse_ops
+from apass.relay.transform.fuse_ops import FuseOps, fuse_ops
+from apass.relay.type_infer import infer_function, infer_module
+from apass.relay.walks import post_order
+from tests.relay.programs import Program, programs
+
+HEADER = '#[version = "0.0.5"]\n'
+
+
+def read(text: str) -> IRModule:
+    """Return the module of a text, with types."""
+    return infer_module(parse(HEADER + text))
+
+
+def fused(mod: IRModule, level: int = 2, config: Mapping[str, object] | None = None) -> IRModule:
+    """Return what FuseOps makes of a module in a context."""
+
+    async def main() -> IRModule:
+        async with apass.PassContext(opt_level=level, config=config):
+            return await FuseOps()(mod)
+
+    return infer_module(apass.run(apass.module_pass(lambda _, ctx: main(), opt_level=0, name="InContext"), mod))
+
+
+def assert_fuses(before: str, after: str, level: int = 2, config: Mapping[str, object] | None = None) -> None:
+    """Compare what FuseOps makes of a text with another text, and what DefuseOps makes of that with the first."""
+    mod = read(before)
+    made = fused(mod, level, config)
+    assert_structural_equal(made, read(after))
+    assert_structural_equal(infer_module(apass.run(DefuseOps(), made)), mod)
+
+
+def groups(mod: IRModule) -> list[list[str]]:
+    """Return the operators of each primitive function, in the order in which the functions are called."""
+    calls = [node for node in post_order(mod["main"].body) if isinstance(node, Call)]
+    functions = [call.op for call in calls if isinstance(call.op, Function) and call.op.attrs.get("Primitive")]
+    return [
+        [node.op.name for node in post_order(func.body) if isinstance(node, Call) and isinstance(node.op, Op)]
+        for func in functions
+    ]
+
+
+def test_elementwise_operators_become_one_function() -> None:
+    assert_fuses(
+        """
+        def @main(%x: Tensor[(10, 20), float32]) {
+          squeeze(exp(add(%x, 1f)))
+        }
+        """,
+        """
+        def @main(%x: Tensor[(10, 20), float32]) -> Tensor[(10, 20), float32] {
+          %0 = fn (%p0: Tensor[(10, 20), float32], Primitive=1) -> Tensor[(10, 20), float32] {
+            squeeze(exp(add(%p0, 1f)))
+          };
+          %0(%x)
+        }
+        """,
+    )
+
+
+def test_a_complex_operator_takes_in_what_follows_until_the_next() -> None:
+    assert_fuses(
+        """
+        def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32]) {
+          %0 = nn.conv2d(%x, %w, channels=4, kernel_size=[1, 1]);
+          %1 = nn.relu(add(%0, 1f));
+          nn.conv2d(%1, %w, channels=4, kernel_size=[1, 1])
+        }
+        """,
+        """
+        def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32])
+            -> Tensor[(1, 4, 8, 8), float32] {
+          %0 = fn (%p0: Tensor[(1, 4, 8, 8), float32], %p1: Tensor[(4, 4, 1, 1), float32], Primitive=1)
+              -> Tensor[(1, 4, 8, 8), float32] {
+            nn.relu(add(nn.conv2d(%p0, %p1, channels=4, kernel_size=[1, 1]), 1f))
+          };
+          %1 = %0(%x, %w);
+          %2 = fn (%p01: Tensor[(1, 4, 8, 8), float32], %p11: Tensor[(4, 4, 1, 1), float32], Primitive=1)
+              -> Tensor[(1, 4, 8, 8), float32] {
+            nn.conv2d(%p01, %p11, channels=4, kernel_size=[1, 1])
+          };
+          %2(%1, %w)
+        }
+        """,
+    )
+
+
+def test_branches_that_meet_again_are_put_together() -> None:
+    mod = read(
+        """
+        def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32]) {
+          %0 = nn.conv2d(%x, %w, channels=4, kernel_size=[1, 1]);
+          add(nn.relu(%0), multiply(%0, 2f))
+        }
+        """
+    )
+    assert groups(fused(mod)) == [["nn.conv2d", "nn.relu", "multiply", "add"]]
+
+
+def test_branches_that_meet_in_a_complex_operator_are_not() -> None:
+    mod = read(
+        """
+        def @main(%x: Tensor[(4, 4), float32]) {
+          %0 = exp(%x);
+          nn.dense(nn.relu(%0), tanh(%0), units=4)
+        }
+        """
+    )
+    assert groups(fused(mod)) == [["exp"], ["nn.relu"], ["tanh"], ["nn.dense"]]
+
+
+def test_a_result_that_is_used_twice_is_computed_once() -> None:
+    mod = read("def @main(%x: Tensor[(4), float32]) { %0 = exp(%x); (%0, tanh(%0)) }")
+    assert groups(fused(mod)) == [["exp"], ["tanh"]]
+
+
+def test_what_leads_to_a_reduction_joins_it_and_what_follows_does_not() -> None:
+    mod = read("def @main(%x: Tensor[(4, 5), float32]) { tanh(sum(exp(%x), axis=[1])) }")
+    assert groups(fused(mod)) == [["exp", "sum"], ["tanh"]]
+
+
+def test_a_broadcast_joins_a_complex_operator_if_the_shape_stays() -> None:
+    text = """
+        def @main(%x: Tensor[{shape}, float32], %w: Tensor[(3, 4), float32], %b: Tensor[(3, 1, 1), float32]) {{
+          add(nn.dense(%x, %w, units=3), %b)
+        }}
+        """
+    assert groups(fused(read(text.format(shape="(2, 4)").replace("(3, 1, 1)", "(3)")))) == [["nn.dense", "add"]]
+    assert groups(fused(read(text.format(shape="(2, 4)")))) == [["nn.dense"], ["add"]]
+
+
+def test_injective_operators_join_after_complex_ones() -> None:
+    mod = read(
+        """
+        def @main(%x: Tensor[(2, 4), float32], %w: Tensor[(3, 4), float32]) {
+          transpose(reshape(nn.relu(nn.dense(%x, %w, units=3)), newshape=[3, 2]), axes=[1, 0])
+        }
+        """
+    )
+    assert groups(fused(mod)) == [["nn.dense", "nn.relu"], ["reshape", "transpose"]]
+
+
+def test_what_a_tuple_is_made_of_joins_what_takes_the_tuple() -> None:
+    assert_fuses(
+        """
+        def @main(%x: Tensor[(2, 4), float32]) {
+          %0 = nn.max_pool1d(reshape(%x, newshape=[1, 2, 4]), pool_size=[2]);
+          %1 = (exp(%0), tanh(%0), %0);
+          concatenate(%1, axis=1)
+        }
+        """,
+        """
+        def @main(%x: Tensor[(2, 4), float32]) {
+          %0 = fn (%p0: Tensor[(2, 4), float32], Primitive=1, relay.reshape_only=1) -> Tensor[(1, 2, 4), float32] {
+            reshape(%p0, newshape=[1, 2, 4])
+          };
+          %1 = fn (%p01: Tensor[(1, 2, 4), float32], Primitive=1) -> Tensor[(1, 2, 3), float32] {
+            nn.max_pool1d(%p01, pool_size=[2])
+          };
+          %2 = %1(%0(%x));
+          %3 = fn (%p02: Tensor[(1, 2, 3), float32], Primitive=1) -> Tensor[(1, 6, 3), float32] {
+            concatenate((exp(%p02), tanh(%p02), %p02), axis=1)
+          };
+          %3(%2)
+        }
+        """,
+    )
+
+
+def test_a_tuple_that_is_a_result_is_made_outside() -> None:
+    assert_fuses(
+        """
+        def @main(%x: Tensor[(2), float32]) {
+          (exp(%x), %x)
+        }
+        """,
+        """
+        def @main(%x: Tensor[(2), float32]) {
+          %0 = fn (%p0: Tensor[(2), float32], Primitive=1) -> Tensor[(2), float32] { exp(%p0) };
+          (%0(%x), %x)
+        }
+        """,
+    )
+
+
+def test_fields_join_the_operator_that_makes_the_tuple() -> None:
+    mod = read(
+        """
+        def @main(%x: Tensor[(2, 4), float32]) {
+          %0 = split(%x, indices_or_sections=2, axis=1);
+          add(%0.0, exp(%0.1))
+        }
+        """
+    )
+    assert groups(fused(mod)) == [["split", "exp", "add"]]
+
+
+def test_a_field_of_what_an_opaque_operator_makes_is_taken_outside() -> None:
+    mod = read(
+        """
+        def @main(%x: Tensor[(2, 4), float32]) {
+          %0 = topk(%x, k=1);
+          %0.0
+        }
+        """
+    )
+    made = fused(mod)
+    assert groups(made) == [["topk"]]
+    assert type(made["main"].body).__name__ == "TupleGetItem"
+
+
+def test_at_level_0_each_operator_is_by_itself() -> None:
+    mod = read("def @main(%x: Tensor[(4), float32]) { tanh(exp(%x)) }")
+    assert groups(fused(mod, level=0)) == [["exp"], ["tanh"]]
+    assert groups(fused(mod, level=1)) == [["exp", "tanh"]]
+
+
+def test_the_level_can_be_given_to_the_pass() -> None:
+    mod = read("def @main(%x: Tensor[(4), float32]) { tanh(exp(%x)) }")
+    assert groups(apass.run(FuseOps(fuse_opt_level=0), mod)) == [["exp"], ["tanh"]]
+    assert (FuseOps().info.opt_level, FuseOps().info.required) == (0, ("InferType",))
+    assert (DefuseOps().info.opt_level, DefuseOps().info.required) == (3, ("InferType",))
+
+
+def test_no_function_computes_more_than_the_limit() -> None:
+    mod = read("def @main(%x: Tensor[(4), float32]) { exp(exp(exp(exp(exp(%x))))) }")
+    found = groups(fused(mod, config={"relay.FuseOps.max_depth": 2}))
+    assert found == [["exp", "exp"], ["exp", "exp"], ["exp"]]
+    assert groups(fused(mod, config={"relay.FuseOps.max_depth": 1})) == [["exp"]] * 5
+    assert len(groups(fused(read(f"def @main(%x: float32) {{ {'exp(' * 257}%x{')' * 257} }}")))) == 2
+
+
+def test_a_marked_result_is_not_put_together_with_what_follows() -> None:
+    mod = read("def @main(%x: Tensor[(4), float32]) { tanh(annotation.stop_fusion(exp(%x))) }")
+    assert groups(fused(mod)) == [["exp"], ["tanh"]]
+
+
+def test_constants_are_parameters_but_for_simple_scalars() -> None:
+    x = var("x", shape=(2,))
+    func = infer_function(Function([x], add(add(x, const(1.0)), const([1.0, 2.0]))), IRModule())
+    call = fuse_ops(func).body
+    assert isinstance(call, Call)
+    assert len(call.args) == 2
+    linked = fused(IRModule.from_expr(func), config={"relay.FuseOps.link_params": True})["main"].body
+    assert isinstance(linked, Call)
+    assert len(linked.args) == 1
+
+
+def test_functions_that_are_primitive_or_compiled_elsewhere_stay() -> None:
+    mod = read(
+        """
+        def @main(%x: Tensor[(4), float32]) {
+          %0 = fn (%a: Tensor[(4), float32], Primitive=1) -> Tensor[(4), float32] { exp(%a) };
+          %1 = fn (%b: Tensor[(4), float32], Compiler="other") -> Tensor[(4), float32] { exp(%b) };
+          %2 = fn (%c: Tensor[(4), float32]) -> Tensor[(4), float32] { exp(%c) };
+          %2(%1(%0(%x)))
+        }
+        """
+    )
+    made = fused(mod)
+    assert groups(made) == [["exp"], ["exp"]]
+    kept = [node for node in post_order(made["main"]) if isinstance(node, Function) and "Compiler" in node.attrs]
+    assert [structural_equal(one.body, exp_of(one.params[0])) for one in kept] == [True]
+
+
+def exp_of(expr: Expr) -> Expr:
+    """Return `exp(expr)`."""
+    return Call(Op.get("exp"), [expr])
+
+
+def test_nothing_is_put_together_across_lets_ifs_and_calls_of_functions() -> None:
+    mod = read(
+        """
+        def @f(%a: Tensor[(4), float32]) -> Tensor[(4), float32] { tanh(%a) }
+        def @main(%x: Tensor[(4), float32], %c: bool) {
+          let %y = exp(%x);
+          %0 = if (%c) { nn.relu(%y) } else { exp(@f(exp(%y))) };
+          tanh(%0)
+        }
+        """
+    )
+    assert groups(fused(mod)) == [["exp"], ["nn.relu"], ["exp"], ["exp"], ["tanh"]]
+
+
+def test_only_primitive_functions_are_undone() -> None:
+    x = Var("x")
+    plain = Function([x], relu(x))
+    func = Function([y := Var("y")], Call(plain, [Call(plain.with_attr("Primitive", 1), [Call(GlobalVar("f"), [y])])]))
+    assert_structural_equal(defuse_ops(func), Function([y], Call(plain, [relu(Call(GlobalVar("f"), [y]))])))
+
+
+def calls(length: int) -> Expr:
+    """Return a function of nested calls."""
+    x = var("x", shape=(2,))
+    expr: Expr = x
+    for step in range(length):
+        expr = relu(expr) if step % 2 else add(expr, x)
+    return Function([x], expr)
+
+
+def lets(length: int) -> Expr:
+    """Return a function of nested Lets."""
+    names = [Var(f"v{place}") for place in range(length)]
+    expr: Expr = names[-1]
+    x = var("x", shape=(2,))
+    for name, before in zip(reversed(names), [*reversed(names[:-1]), x], strict=True):
+        expr = Let(name, relu(before), expr)
+    return Function([x], expr)
+
+
+@pytest.mark.parametrize(("expr", "count"), [(calls(50_000), 50_000 / 256), (lets(10_000), 10_000)])
+def test_depth_has_no_limit(expr: Function, count: float) -> None:
+    func = infer_function(expr, IRModule())
+    made = fuse_ops(func)
+    assert len(groups(IRModule.from_expr(made))) == int(np.ceil(count))
+    assert_structural_equal(defuse_ops(made), func)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs())
+def test_operators_are_called_in_primitive_functions_alone_and_can_be_taken_out_again(program: Program) -> None:
+    mod, arguments = program
+    before = infer_module(mod)
+    made = infer_module(apass.run(FuseOps(), before))
+    for func in made.functions.values():
+        outside = post_order(func, lambda node: isinstance(node, Function) and "Primitive" in node.attrs)
+        assert [node for node in outside if isinstance(node, Call) and isinstance(node.op, Op)] == []
+    assert difference(evaluate(before, *arguments), evaluate(made, *arguments)) == ""
+    assert_structural_equal(apass.run(DefuseOps(), made), before)

@@ -1,0 +1,66 @@
+"""InferType as a pass, and InferTypeLocal."""
+
+import pytest
+
+import apass
+from apass.relay.errors import TypeInferenceError
+from apass.relay.expr import GlobalVar
+from apass.relay.make import var
+from apass.relay.op.arithmetic import add, multiply
+from apass.relay.parser import parse
+from apass.relay.transform.infer_type import InferType, InferTypeLocal
+from apass.relay.type_infer import infer_expr
+
+SOURCE = """
+def @f(%x: Tensor[(2), float32]) { nn.relu(%x) }
+def @main(%x: Tensor[(2), float32]) { let %y = @f(%x); (%y, add(%y, %y)) }
+"""
+
+
+def test_it_is_registered_as_in_tvm() -> None:
+    assert apass.get_pass("InferType").info == apass.PassInfo(opt_level=0, name="InferType")
+
+
+def test_it_types_a_module() -> None:
+    assert str(apass.run(InferType(), parse(SOURCE))) == (
+        "def @f(%x: Tensor[(2), float32]) -> Tensor[(2), float32] {\n"
+        "  nn.relu(%x) /* ty=Tensor[(2), float32] */\n"
+        "}\n"
+        "\n"
+        "def @main(%x1: Tensor[(2), float32]) -> (Tensor[(2), float32], Tensor[(2), float32]) {\n"
+        "  let %y: Tensor[(2), float32] = @f(%x1) /* ty=Tensor[(2), float32] */;\n"
+        "  %0 = add(%y, %y) /* ty=Tensor[(2), float32] */;\n"
+        "  (%y, %0)\n"
+        "}\n"
+    )
+
+
+def test_a_second_run_changes_nothing() -> None:
+    once = apass.run(InferType(), parse(SOURCE))
+    assert apass.run(InferType(), once) is once
+
+
+def test_functions_that_are_skipped_elsewhere_are_typed_as_well() -> None:
+    mod = parse(SOURCE)
+    mod["f"] = mod["f"].with_attr("SkipOptimization", 1)
+    assert apass.run(InferType(), mod)["f"].checked_type_ is not None
+
+
+def test_a_program_without_types_fails_with_all_that_is_wrong() -> None:
+    source = "def @main(%x: int32) { add(%x, 1f) }\ndef @f(%x: int32) { %x.0 }"
+    with pytest.raises(TypeInferenceError) as caught:
+        apass.run(InferType(), parse(source))
+    assert str(caught.value).count("error:") == 2
+
+
+def test_the_type_of_one_expression_is_found_from_the_types_below_it() -> None:
+    x = var("x", shape=(2, 3))
+    inner = infer_expr(add(x, x))
+    outer = multiply(inner, x)
+    assert InferTypeLocal(outer) == x.checked_type
+    assert outer.checked_type_ is None
+
+
+def test_a_global_variable_has_no_local_type() -> None:
+    with pytest.raises(TypeInferenceError, match="the module has no function @f"):
+        InferTypeLocal(GlobalVar("f"))

@@ -1,0 +1,171 @@
+"""MergeComposite: what matches a table of patterns becomes composite functions."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import apass
+from apass.errors import PassDefinitionError, PassRegistrationError
+from apass.relay.analysis.well_formed import what_is_ill_formed
+from apass.relay.dataflow_pattern import DFPattern, is_constant, is_if, is_op, is_tuple, is_tuple_get_item, wildcard
+from apass.relay.evaluator import evaluate
+from apass.relay.expr import Call, Expr
+from apass.relay.function import Function
+from apass.relay.op.contrib import register
+from apass.relay.op.contrib.register import PatternEntry, get_pattern_table, register_pattern_table
+from apass.relay.outputs import difference, random_arguments
+from apass.relay.parser import parse
+from apass.relay.structural import assert_structural_equal
+from apass.relay.transform.merge_composite import MergeComposite
+from apass.relay.type_infer import infer_module
+from apass.relay.walks import post_order
+from tests.relay.programs import Program, programs
+
+BEFORE = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32], %b: Tensor[(4), float32]) {
+  %0 = nn.conv2d(%x, %w, channels=4, kernel_size=[1, 1]);
+  %1 = nn.relu(nn.bias_add(%0, %b));
+  %2 = nn.conv2d(%1, %w, channels=4, kernel_size=[1, 1]);
+  nn.bias_add(%2, %b)
+}
+"""
+AFTER = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32], %b: Tensor[(4), float32]) {
+  %0 = fn (%p0: Tensor[(1, 4, 8, 8), float32], %p1: Tensor[(4, 4, 1, 1), float32], %p2: Tensor[(4), float32],
+           PartitionedFromPattern="nn.conv2d_nn.bias_add_nn.relu_", Composite="demo.conv_relu") {
+    nn.relu(nn.bias_add(nn.conv2d(%p0, %p1, channels=4, kernel_size=[1, 1]), %p2))
+  };
+  %1 = %0(%x, %w, %b);
+  %2 = fn (%q0: Tensor[(1, 4, 8, 8), float32], %q1: Tensor[(4, 4, 1, 1), float32], %q2: Tensor[(4), float32],
+           PartitionedFromPattern="nn.conv2d_nn.bias_add_", Composite="demo.conv") {
+    nn.bias_add(nn.conv2d(%q0, %q1, channels=4, kernel_size=[1, 1]), %q2)
+  };
+  %2(%1, %w, %b)
+}
+"""
+
+
+def conv() -> DFPattern:
+    """Return a pattern for a convolution with a bias."""
+    return is_op("nn.bias_add")(is_op("nn.conv2d")(wildcard(), wildcard()), wildcard())
+
+
+def table() -> list[PatternEntry]:
+    """Return a table of two patterns, one a part of the other."""
+    return [("demo.conv_relu", is_op("nn.relu")(conv())), ("demo.conv", conv())]
+
+
+@pytest.fixture
+def demo(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of a table that is registered for the time of a test."""
+    monkeypatch.setattr(register, "_TABLES", {})
+    register_pattern_table("demo", table)
+    return "demo"
+
+
+def composites(expr: Expr) -> list[object]:
+    """Return the names of the composite functions that are called, in order."""
+    calls = [node for node in post_order(expr) if isinstance(node, Call)]
+    return [call.op.attrs["Composite"] for call in calls if isinstance(call.op, Function)]
+
+
+def test_matches_become_composite_functions_and_the_larger_pattern_goes_first() -> None:
+    before = infer_module(parse(BEFORE))
+    made = apass.run(MergeComposite(table()), before)
+    assert_structural_equal(made, infer_module(parse(AFTER)))
+    arguments = random_arguments(before["main"], 0)
+    assert difference(evaluate(before, *arguments), evaluate(made, *arguments)) == ""
+
+
+def test_the_order_of_the_table_decides() -> None:
+    made = apass.run(MergeComposite(table()[::-1]), parse(BEFORE))
+    assert composites(made["main"]) == ["demo.conv", "demo.conv"]
+
+
+def test_a_check_decides_about_each_match() -> None:
+    def is_outermost(match: Expr) -> bool:
+        return match is root
+
+    mod = parse(BEFORE)
+    root = mod["main"].body
+    assert composites(apass.run(MergeComposite([("demo.conv", conv(), is_outermost)]), mod)["main"]) == ["demo.conv"]
+
+
+def test_an_empty_table_changes_nothing() -> None:
+    mod = infer_module(parse(BEFORE))
+    assert apass.run(MergeComposite([]), mod) is mod
+
+
+def test_constants_that_a_pattern_asks_for_are_in_the_function() -> None:
+    mod = parse('#[version = "0.0.5"]\ndef @main(%x: float32) { add(%x, 1f) }')
+    made = apass.run(MergeComposite([("demo.increment", wildcard() + is_constant())]), mod)
+    call = made["main"].body
+    assert isinstance(call, Call)
+    assert len(call.args) == 1
+
+
+def test_a_registered_table_goes_by_its_name(demo: str) -> None:
+    expected = apass.run(MergeComposite(table()), parse(BEFORE))
+    assert_structural_equal(apass.run(MergeComposite(demo), parse(BEFORE)), expected)
+    pipeline = apass.parse_pipeline(f"MergeComposite{{pattern_table={demo}}}")
+    assert str(pipeline) == "MergeComposite{pattern_table=demo}"
+    assert_structural_equal(apass.run(pipeline, parse(BEFORE)), expected)
+    made = apass.get_pass("MergeComposite", pattern_table=table())
+    assert_structural_equal(apass.run(made, parse(BEFORE)), expected)
+
+
+def test_an_unknown_table_is_an_error_with_a_suggestion(demo: str) -> None:
+    with pytest.raises(KeyError, match=r"no pattern table named 'demi'.*demo"):
+        MergeComposite("demi")
+    with pytest.raises(PassRegistrationError, match="a pattern table named 'demo' already"):
+        register_pattern_table(demo, table)
+
+
+def test_a_table_can_be_registered_by_a_decorator(demo: str) -> None:
+    @register_pattern_table("other")
+    def other() -> list[PatternEntry]:
+        return table()[1:]
+
+    assert [entry[0] for entry in get_pattern_table("other")] == ["demo.conv"]
+    assert len(other()) == 1
+
+
+@pytest.mark.parametrize("entry", [("only a name",), ("name", "no pattern"), (1, wildcard()), ("a", wildcard(), 1)])
+def test_what_is_no_entry_is_an_error(entry: PatternEntry) -> None:
+    with pytest.raises(PassDefinitionError, match=r"an entry of a pattern table is \(name, pattern\)"):
+        MergeComposite([entry])
+
+
+def either_of(left: DFPattern, right: DFPattern) -> DFPattern:
+    """Return a pattern for a sum or a product."""
+    return is_op("add")(left, right) | is_op("multiply")(left, right)
+
+
+def loose_table() -> list[PatternEntry]:
+    """Return a table that matches much: overlapping, shared, and over paths of any length."""
+    same = wildcard()
+    unary = is_op("negative")(wildcard()) | is_op("nn.relu")(wildcard())
+    either = either_of(wildcard(), wildcard())
+    return [
+        ("demo.path", (either | unary).dominates(unary | is_op("subtract")(wildcard(), wildcard()), wildcard())),
+        ("demo.square", same * same),
+        ("demo.nested", either_of(either, wildcard())),
+        ("demo.fields", is_op("concatenate")(is_tuple(None))),
+        ("demo.choice", is_if(wildcard(), wildcard(), wildcard())),
+        ("demo.field", is_tuple_get_item(is_tuple([wildcard(), wildcard()]))),
+        ("demo.constant", either_of(wildcard(), is_constant())),
+        ("demo.any", either),
+    ]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs())
+def test_composite_functions_compute_the_same(program: Program) -> None:
+    mod, arguments = program
+    made = apass.run(MergeComposite(loose_table()), mod)
+    assert what_is_ill_formed(made) == []
+    assert difference(evaluate(mod, *arguments), evaluate(made, *arguments)) == ""
+
+
+def test_its_level_is_0_and_it_requires_nothing() -> None:
+    info = MergeComposite([]).info
+    assert (info.name, info.opt_level, info.required) == ("MergeComposite", 0, ())

@@ -1,0 +1,86 @@
+"""SimplifyExpr: what each rule does, where it must not apply, and that the meaning stays."""
+
+import numpy as np
+import pytest
+
+from apass.relay.calls import call_op
+from apass.relay.expr import Expr
+from apass.relay.make import const, var
+from tests.relay.meaning import ops_of, optimized
+
+X = var("x", shape=(2, 3, 4))
+
+
+def ops_after(expr: Expr) -> list[str]:
+    return ops_of(optimized(expr, "SimplifyExpr"))
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        call_op("add", X, const(0.0)),
+        call_op("add", const(np.zeros((3, 1), "float32")), X),
+        call_op("subtract", X, const(0.0)),
+        call_op("multiply", const(1.0), X),
+        call_op("divide", X, const(1.0)),
+        call_op("cast", X, dtype="float32"),
+        call_op("reshape", X, newshape=(2, 3, 4)),
+        call_op("transpose", X, axes=(0, 1, 2)),
+        call_op("transpose", call_op("transpose", X, axes=(2, 0, 1)), axes=(1, 2, 0)),
+        call_op("reshape", call_op("reshape", X, newshape=(6, 4)), newshape=(2, 3, 4)),
+        call_op("cast", call_op("cast", X, dtype="float64"), dtype="float32"),
+        call_op("multiply", X, call_op("ones_like", X)),
+        call_op("squeeze", call_op("expand_dims", X, axis=0), axis=(0,)),
+    ],
+    ids=ops_of,
+)
+def test_what_changes_nothing_goes(expr: Expr) -> None:
+    assert ops_after(expr) == []
+
+
+def test_a_zero_that_broadcasts_stays() -> None:
+    wider = const(np.zeros((5, 2, 3, 4), "float32"))
+    assert ops_after(call_op("add", X, wider)) == ["add"]
+
+
+def test_dividing_or_subtracting_from_a_constant_stays() -> None:
+    assert ops_after(call_op("divide", const(1.0), X)) == ["divide"]
+    assert ops_after(call_op("subtract", const(0.0), X)) == ["subtract"]
+
+
+def test_two_reshapes_become_one() -> None:
+    assert ops_after(call_op("reshape", call_op("reshape", X, newshape=(-1,)), newshape=(4, 6))) == ["reshape"]
+
+
+def test_two_transposes_become_one() -> None:
+    assert ops_after(call_op("transpose", call_op("transpose", X, axes=(1, 0, 2)))) == ["transpose"]
+
+
+def test_a_cast_that_loses_digits_stays() -> None:
+    narrow = call_op("cast", X, dtype="int32")
+    assert ops_after(call_op("cast", narrow, dtype="float32")) == ["cast", "cast"]
+
+
+@pytest.mark.parametrize(
+    ("name", "becomes"), [("zeros_like", "zeros"), ("ones_like", "ones")], ids=["zeros_like", "ones_like"]
+)
+def test_an_operator_that_copies_a_shape_gets_it_as_an_attribute(name: str, becomes: str) -> None:
+    assert ops_after(call_op(name, X)) == [becomes]
+
+
+def test_shapes_taken_from_another_tensor_are_attributes() -> None:
+    flat = var("y", shape=(24,))
+    assert ops_after(call_op("reshape_like", flat, X)) == ["reshape"]
+    assert ops_after(call_op("broadcast_to_like", var("z", shape=(4,)), X)) == ["broadcast_to"]
+    assert ops_after(call_op("collapse_sum_like", X, var("z", shape=(4,)))) == ["collapse_sum_to"]
+    assert ops_after(call_op("full_like", X, const(2.5))) == ["full"]
+
+
+def test_a_full_tensor_beside_another_of_its_shape_becomes_a_scalar() -> None:
+    full = call_op("full", const(3.0), shape=(2, 3, 4), dtype="float32")
+    assert ops_after(call_op("maximum", X, full)) == ["maximum"]
+
+
+def test_rules_apply_to_what_other_rules_made() -> None:
+    inner = call_op("add", call_op("reshape", X, newshape=(6, 4)), const(0.0))
+    assert ops_after(call_op("reshape", inner, newshape=(2, 3, 4))) == []

@@ -1,0 +1,144 @@
+"""Laws of the passes that rebuild programs: cells keep their order, twice is once, and depth is no limit."""
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import apass
+from apass.adapters.relay import ADAPTER
+from apass.relay.evaluator import Value, evaluate
+from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, Var
+from apass.relay.function import Function
+from apass.relay.make import const, var
+from apass.relay.module import IRModule
+from apass.relay.ndarray import Array
+from apass.relay.op.arithmetic import add
+from apass.relay.outputs import difference
+from apass.relay.type_infer import infer_module
+from tests.relay.programs import Program, programs
+
+PASSES: dict[str, tuple[str, dict[str, object]]] = {
+    "DeadCodeElimination": ("DeadCodeElimination", {}),
+    "DeadCodeElimination inline_once": ("DeadCodeElimination", {"inline_once": True}),
+    "EliminateCommonSubexpr": ("EliminateCommonSubexpr", {}),
+    "EtaExpand": ("EtaExpand", {"expand_global_var": True}),
+    "FoldConstant": ("FoldConstant", {}),
+    "Inline": ("Inline", {}),
+    "LambdaLift": ("LambdaLift", {}),
+    "RemoveUnusedFunctions": ("RemoveUnusedFunctions", {}),
+    "ToANormalForm": ("ToANormalForm", {}),
+    "ToBasicBlockNormalForm": ("ToBasicBlockNormalForm", {}),
+    "ToGraphNormalForm": ("ToGraphNormalForm", {}),
+}
+ONE = const(1)
+EVERY_PASS = pytest.mark.parametrize("name", PASSES)
+PROGRAMS = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def made_by(name: str, mod: IRModule) -> IRModule:
+    pass_name, options = PASSES[name]
+    pass_: apass.Pass[IRModule] = apass.get_pass(pass_name, **options)
+    return apass.run(pass_, mod)
+
+
+def marked(mod: IRModule) -> IRModule:
+    """Return a module whose functions are all to be inlined."""
+    return mod.with_functions({gvar.name_hint: mod[gvar].with_attr("Inline", 1) for gvar in mod.get_global_vars()})
+
+
+def assert_same_meaning(before: IRModule, after: IRModule, arguments: list[Array]) -> None:
+    ADAPTER.verify(after)
+    assert difference(evaluate(before, *arguments), evaluate(after, *arguments)) == ""
+
+
+@EVERY_PASS
+@PROGRAMS
+@given(programs(refs=True))
+def test_a_pass_keeps_the_order_of_what_is_read_and_written(name: str, program: Program) -> None:
+    mod, arguments = program
+    before = marked(infer_module(mod))
+    assert_same_meaning(before, made_by(name, before), arguments)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(programs(refs=True), st.lists(st.sampled_from(sorted(PASSES)), min_size=2, max_size=6))
+def test_so_does_any_row_of_passes(program: Program, names: list[str]) -> None:
+    mod, arguments = program
+    after = marked(infer_module(mod))
+    for name in names:
+        after = infer_module(made_by(name, after))
+    assert_same_meaning(mod, after, arguments)
+
+
+@EVERY_PASS
+@PROGRAMS
+@given(programs(refs=True))
+def test_to_run_a_pass_again_gives_the_same_module(name: str, program: Program) -> None:
+    once = made_by(name, marked(infer_module(program[0])))
+    assert made_by(name, once) is once
+
+
+def chain_of_calls(x: Var) -> Expr:
+    expr: Expr = x
+    for _ in range(100_000):
+        expr = add(expr, ONE)
+    return expr
+
+
+def chain_of_lets(x: Var) -> Expr:
+    variables = [x, *(var(f"v{place}", "int32") for place in range(20_000))]
+    body: Expr = variables[-1]
+    for before, after in zip(variables[-2::-1], variables[:0:-1], strict=True):
+        body = Let(after, add(before, ONE), body)
+    return body
+
+
+def lets_in_values(x: Var) -> Expr:
+    expr: Expr = x
+    for place in range(5_000):
+        inner = var(f"v{place}", "int32")
+        expr = Let(inner, add(expr, ONE), inner)
+    return expr
+
+
+def nested_branches(x: Var) -> Expr:
+    condition = Call(Function([], const(True)), [])
+    expr: Expr = x
+    for _ in range(5_000):
+        expr = If(condition, add(expr, ONE), x)
+    return expr
+
+
+def nested_tuples(x: Var) -> Expr:
+    expr: Expr = x
+    for _ in range(20_000):
+        expr = Tuple([expr])
+    return Let(var("_"), expr, x)
+
+
+def nested_functions(x: Var) -> Expr:
+    expr: Expr = x
+    for _ in range(200):
+        expr = Call(Function([], add(expr, ONE)), [])
+    return expr
+
+
+@cache
+def deep(program: Callable[[Var], Expr]) -> tuple[IRModule, Value]:
+    """Return a module, and what it computes of 5."""
+    x = var("x", "int32")
+    mod = IRModule({GlobalVar("main"): Function([x], program(x))})
+    return mod, evaluate(mod, 5)
+
+
+@EVERY_PASS
+@pytest.mark.parametrize(
+    "program", [chain_of_calls, chain_of_lets, lets_in_values, nested_branches, nested_tuples, nested_functions]
+)
+def test_a_pass_has_no_limit_of_depth(name: str, program: Callable[[Var], Expr]) -> None:
+    mod, value = deep(program)
+    after = made_by(name, mod)
+    assert after is mod or difference(value, evaluate(after, 5)) == ""

@@ -1,0 +1,316 @@
+"""Laws that hold for every pipeline, whatever its bodies wait for, how they fail, and when it is cancelled."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio.lowlevel import checkpoint
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import apass
+from apass import PassContext, PassInfo, Run, current_run
+
+Module = dict[str, int]
+VAR: ContextVar[object] = ContextVar("VAR", default=None)
+
+# What a pipeline is made of, as plain data.
+
+
+@dataclass(frozen=True)
+class Body:
+    """What the body of a function does: suspends, runs a pipeline in a context of its own, fails."""
+
+    delays: int
+    adds: int
+    fails: bool = False
+    inner: "Spec | None" = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Functions:
+    """A function pass; the function at place n has the body at n modulo their number."""
+
+    bodies: tuple[Body, ...]
+    plain: bool
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A module pass: adds a function, after it has suspended."""
+
+    delays: int
+    fails: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """A Sequential."""
+
+    passes: tuple["Spec", ...]
+
+
+Spec = Functions | Whole | Row
+
+
+@dataclass(frozen=True)
+class Watch:
+    """An instrument: how often its hooks suspend, and for which pass they fail."""
+
+    delays: int
+    fails: str = ""
+
+
+def specs(can_fail: bool) -> st.SearchStrategy[Spec]:
+    fails = st.booleans().filter(lambda fails: can_fail or not fails)
+    rarely = st.tuples(fails, fails, fails).map(all)
+    delays = st.integers(0, 3)
+
+    def bodies(inner: st.SearchStrategy[Spec] | None) -> st.SearchStrategy[Body]:
+        inside = st.none() if inner is None else st.none() | inner
+        return st.builds(Body, delays, st.integers(0, 9), rarely, inside, st.sampled_from([None, 1, 2, 256]))
+
+    def passes(inner: st.SearchStrategy[Spec] | None) -> st.SearchStrategy[Spec]:
+        some = st.lists(bodies(inner), min_size=1, max_size=3).map(tuple)
+        return st.builds(Functions, some, st.booleans()) | st.builds(Whole, delays, rarely)
+
+    return st.recursive(
+        passes(None),
+        lambda inner: passes(inner) | st.builds(Row, st.lists(inner, max_size=3).map(tuple)),
+        max_leaves=6,
+    )
+
+
+MODULES = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 99), max_size=5)
+LIMITS = st.sampled_from([1, 2, 5, None])
+BACKENDS = st.sampled_from(["asyncio", "trio"])
+LAW = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+# What a pipeline means: one thing after the other.
+
+
+def meaning(spec: Spec, mod: Module) -> Module:
+    """Return the result of a pipeline, by the plainest program there is."""
+    match spec:
+        case Functions(bodies, plain):
+            places = enumerate(mod.items())
+            return {name: body_meaning(bodies[n % len(bodies)], func, plain) for n, (name, func) in places}
+        case Whole():
+            return {**mod, f"new{len(mod)}": len(mod)}
+        case Row(passes):
+            for one in passes:
+                mod = meaning(one, mod)
+            return mod
+
+
+def body_meaning(body: Body, func: int, plain: bool) -> int:
+    inner = 0 if body.inner is None or plain else sum(meaning(body.inner, sub_module(func)).values())
+    return (func + body.adds + inner) % 1009
+
+
+def sub_module(func: int) -> Module:
+    return {"x": func, "y": func + 1, "z": func + 2}
+
+
+# Playing it on apass.
+
+
+class BoomError(Exception):
+    """Raised by bodies, passes and hooks that fail."""
+
+
+@dataclass
+class Player:
+    """Plays pipelines and writes down what the laws are about; cancels `scope` at the step `cancel_at`."""
+
+    watches: tuple[Watch, ...]
+    limit: int | None
+    cancel_at: int = -1
+    steps: int = 0
+    scope: anyio.CancelScope | None = None
+    contexts: list[PassContext] = field(default_factory=list[PassContext])
+    leaks: list[str] = field(default_factory=list[str])
+    told: dict[tuple[int, Run], Counter[str]] = field(default_factory=dict[tuple[int, Run], Counter[str]])
+
+    async def pause(self, times: int) -> None:
+        for _ in range(times):
+            self.steps += 1
+            if self.steps == self.cancel_at and self.scope is not None:
+                self.scope.cancel()
+            await checkpoint()
+
+    def context(self, limit: int | None) -> PassContext:
+        watches = [self.instrument(place, watch) for place, watch in enumerate(self.watches)]
+        self.contexts.append(PassContext(max_concurrency=limit, instruments=watches))
+        return self.contexts[-1]
+
+    def instrument(self, place: int, watch: Watch) -> object:
+        def hook(kind: str) -> Callable[..., Awaitable[None]]:
+            async def tell(hooks: object, mod: Module, info: PassInfo, error: object = None) -> None:
+                run = current_run()
+                assert run is not None
+                told = self.told.setdefault((place, run), Counter())
+                if kind != "before":
+                    told["ends"] += 1
+                await self.pause(watch.delays)
+                if watch.fails == f"{kind} {info.name}":
+                    raise BoomError(watch.fails)
+                told[f"{kind} done"] += 1
+
+            return tell
+
+        hooks = {"run_before_pass": "before", "run_after_pass": "after", "run_after_pass_failed": "failed"}
+        return type("Watching", (), {name: hook(kind) for name, kind in hooks.items()})()
+
+    def build(self, spec: Spec, outer: object) -> apass.Pass[Module]:
+        match spec:
+            case Functions(bodies, plain):
+                return self.function_pass(bodies, plain, outer)
+            case Whole(delays, fails):
+                return self.module_pass(delays, fails)
+            case Row(passes):
+                return apass.Sequential([self.build(one, outer) for one in passes], name="Row")
+
+    def module_pass(self, delays: int, fails: bool) -> apass.Pass[Module]:
+        async def add(mod: Module, ctx: PassContext) -> Module:
+            await self.pause(delays)
+            if fails:
+                raise BoomError("a module pass")
+            return {**mod, f"new{len(mod)}": len(mod)}
+
+        return apass.module_pass(add, opt_level=0, name="Whole")
+
+    def function_pass(self, bodies: tuple[Body, ...], plain: bool, outer: object) -> apass.Pass[Module]:
+        def body_of(mod: Module) -> Body:
+            run = current_run()
+            assert run is not None
+            assert run.function is not None
+            return bodies[list(mod).index(run.function) % len(bodies)]
+
+        def at_once(func: int, mod: Module, ctx: PassContext) -> int:
+            body = body_of(mod)
+            self.check(outer)
+            VAR.set(object())
+            if body.fails:
+                raise BoomError("a plain body")
+            return body_meaning(body, func, plain)
+
+        async def waiting(func: int, mod: Module, ctx: PassContext) -> int:
+            body = body_of(mod)
+            self.check(outer)
+            mine = object()
+            VAR.set(mine)
+            await self.pause(body.delays)
+            inner = 0 if body.inner is None else await self.run_inner(body, func, mine)
+            self.check(mine)
+            if body.fails:
+                raise BoomError("a body")
+            return (func + body.adds + inner) % 1009
+
+        return apass.function_pass(at_once if plain else waiting, opt_level=0, name="Functions")
+
+    async def run_inner(self, body: Body, func: int, mine: object) -> int:
+        assert body.inner is not None
+        pass_, mod = self.build(body.inner, mine), sub_module(func)
+        if body.limit is None:
+            return sum((await pass_(mod)).values())
+        async with self.context(body.limit):
+            return sum((await pass_(mod)).values())
+
+    def check(self, expected: object) -> None:
+        if VAR.get() is not expected:
+            self.leaks.append("a body saw what another one had set")
+
+    async def play(self, spec: Spec, modules: list[Module], at_once: int | None) -> list[Module] | BaseException | None:
+        """Run the pipeline on all modules: the results, or the error, or None if it was cancelled."""
+        tasks = len(anyio.get_running_tasks())
+        outer = object()
+        VAR.set(outer)
+        answer: list[Module] | BaseException | None = None
+        with anyio.fail_after(60), anyio.CancelScope() as self.scope:
+            try:
+                async with self.context(self.limit):
+                    answer = await apass.optimize_all(modules, self.build(spec, outer), limit=at_once)
+            except (BoomError, BaseExceptionGroup) as error:
+                answer = error
+        self.check(outer)
+        await checkpoint()
+        assert len(anyio.get_running_tasks()) == tasks
+        return answer
+
+    def check_balance(self) -> None:
+        """Every slot is back, no variable leaked, and each pass that was announced ended once."""
+        for ctx in self.contexts:
+            assert ctx.gate.free == (float("inf") if ctx.max_concurrency is None else ctx.max_concurrency)
+        assert self.leaks == []
+        for told in self.told.values():
+            assert told["ends"] == told["before done"]
+
+
+WATCHES = st.lists(st.builds(Watch, st.integers(0, 2)), max_size=2).map(tuple)
+FAULTY = st.sampled_from([f"{kind} {name}" for kind in ("before", "after") for name in ("Functions", "Whole", "Row")])
+FAULTY_WATCHES = st.lists(st.builds(Watch, st.integers(0, 2), st.just("") | FAULTY), max_size=3).map(tuple)
+
+
+@LAW
+@given(specs(can_fail=False), st.lists(MODULES, max_size=3), WATCHES, LIMITS, LIMITS, BACKENDS)
+def test_the_result_is_that_of_one_thing_after_the_other(
+    spec: Spec, modules: list[Module], watches: tuple[Watch, ...], limit: int | None, at_once: int | None, backend: str
+) -> None:
+    before = [dict(mod) for mod in modules]
+    player = Player(watches, limit)
+    results: Any = anyio.run(player.play, spec, modules, at_once, backend=backend)
+    assert results == [meaning(spec, mod) for mod in before]
+    assert [list(mod) for mod in results] == [list(meaning(spec, mod)) for mod in before]
+    assert modules == before
+    player.check_balance()
+
+
+@LAW
+@given(specs(can_fail=True), st.lists(MODULES, max_size=3), FAULTY_WATCHES, LIMITS, LIMITS, BACKENDS)
+def test_whatever_fails_everything_is_given_back_and_errors_are_flat(
+    spec: Spec, modules: list[Module], watches: tuple[Watch, ...], limit: int | None, at_once: int | None, backend: str
+) -> None:
+    before = [dict(mod) for mod in modules]
+    player = Player(watches, limit)
+    answer = anyio.run(player.play, spec, modules, at_once, backend=backend)
+    match answer:
+        case BaseExceptionGroup():
+            assert [type(error) for error in answer.exceptions] == [BoomError] * len(answer.exceptions)
+        case BoomError():
+            assert any("in pass" in note for note in answer.__notes__)
+        case _:
+            assert answer == [meaning(spec, mod) for mod in before]
+    assert modules == before
+    player.check_balance()
+
+
+@LAW
+@given(
+    specs(can_fail=True),
+    st.lists(MODULES, max_size=3),
+    FAULTY_WATCHES,
+    st.tuples(LIMITS, LIMITS),
+    BACKENDS,
+    st.integers(1, 60),
+)
+def test_whenever_it_is_cancelled_everything_is_given_back(
+    spec: Spec,
+    modules: list[Module],
+    watches: tuple[Watch, ...],
+    limits: tuple[int | None, int | None],
+    backend: str,
+    cancel_at: int,
+) -> None:
+    before = [dict(mod) for mod in modules]
+    player = Player(watches, limits[0], cancel_at)
+    answer: Any = anyio.run(player.play, spec, modules, limits[1], backend=backend)
+    assert {type(leaf) for leaf in getattr(answer, "exceptions", [answer])} <= {BoomError, list, type(None)}
+    assert answer is not None or player.steps >= cancel_at
+    assert modules == before
+    player.check_balance()
