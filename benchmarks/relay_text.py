@@ -1,0 +1,102 @@
+"""What printing and parsing cost: microseconds a node, for chains of calls, graphs and Let chains of growing size.
+
+    python benchmarks/relay_text.py [--largest 1000000]
+
+The time for a node must not grow with the size: each is compared with that of the smallest program of its kind. The
+last rows are whole models. The collector is at rest, as in the other benchmarks.
+"""
+
+import argparse
+import gc
+from collections.abc import Callable
+from time import perf_counter
+from typing import TypeVar
+
+from apass import relay
+from apass.relay.parser import fromtext
+from apass.relay.printer import astext
+from apass.relay.structural import structural_equal
+from apass.relay.testing import densenet, inception_v3
+from apass.relay.walks import post_order
+
+R = TypeVar("R")
+
+SIZES = (10_000, 100_000, 1_000_000)
+GROWTH = 1.5
+"""How many times as long a node of a large program may take as one of a small one."""
+
+
+def chain(size: int) -> relay.Expr:
+    """Return one call on top of the other."""
+    x = relay.var("x", shape=(10,))
+    expr: relay.Expr = x
+    for _ in range(size):
+        expr = relay.add(expr, x)
+    return relay.Function([x], expr)
+
+
+def diamonds(size: int) -> relay.Expr:
+    """Return calls that are used twice each, every third with attributes."""
+    x = relay.var("x", shape=(1, 8, 8, 8))
+    expr: relay.Expr = x
+    for _ in range(size // 3):
+        left = relay.nn.max_pool2d(expr, pool_size=(3, 3), padding=(1, 1))
+        expr = relay.add(left, relay.nn.relu(expr))
+    return relay.Function([x], expr)
+
+
+def lets(size: int) -> relay.Expr:
+    """Return a Let chain."""
+    x = relay.var("x", shape=(10,))
+    names = [relay.var(f"x{number}") for number in range(size // 2)]
+    expr: relay.Expr = names[-1]
+    for before, name in reversed(list(zip([x, *names], names, strict=False))):
+        expr = relay.Let(name, relay.add(before, x), expr)
+    return relay.Function([x], expr)
+
+
+def measure(name: str, mod: relay.IRModule, bases: dict[str, float] | None = None) -> dict[str, float]:
+    """Print a module and parse it, and print and return how long each took for a node."""
+    nodes = sum(1 for func in mod.functions.values() for _ in post_order(func))
+    took: dict[str, float] = {}
+    text = timed("print", lambda: astext(mod), nodes, took)
+    again = timed("parse", lambda: fromtext(text), nodes, took)
+    assert structural_equal(again, mod)
+    for job, each in took.items():
+        base = (bases or took)[job]
+        mark = "ok  " if each <= base * GROWTH else "OVER"
+        print(
+            f"{mark} {job} {name:<24} {nodes:>9} nodes {each:7.2f} us a node, {each / base:5.2f} of the smallest",
+            flush=True,
+        )
+    return took
+
+
+def timed(job: str, run: Callable[[], R], nodes: int, took: dict[str, float]) -> R:
+    gc.collect()
+    gc.disable()
+    try:
+        start = perf_counter()
+        result = run()
+        took[job] = (perf_counter() - start) / nodes * 1e6
+        return result
+    finally:
+        gc.enable()
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--largest", type=int, default=SIZES[-1])
+    largest = arguments.parse_args().largest
+    fromtext('#[version = "0.0.5"]')  # the tables are made once
+    for make in (chain, diamonds, lets):
+        bases = None
+        for size in (one for one in SIZES if one <= largest):
+            found = measure(make.__name__, relay.IRModule.from_expr(make(size)), bases)
+            bases = bases or found
+    for model in (densenet, inception_v3):
+        measure(model.__name__.rpartition(".")[2], model.get_workload()[0])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""What the runner costs: side by side with apache-tvm and with bare task groups, in one process.
+
+    python benchmarks/runner.py [--backend asyncio|trio] [--rounds 15]
+
+Needs `pip install apass[bench]` for the rows against apache-tvm; without it those rows are left out.
+"""
+
+import argparse
+import asyncio
+import tracemalloc
+from importlib.util import find_spec
+from time import perf_counter
+from typing import Any
+
+import anyio
+from anyio.lowlevel import checkpoint
+from measure import compare
+
+import apass
+
+if find_spec("tvm"):
+    from against_tvm import function_pass_in_tvm, sequential_in_tvm
+
+HAS_TVM = find_spec("tvm") is not None
+
+
+@apass.module_pass(opt_level=0)
+async def Nothing(mod: Any, ctx: apass.PassContext) -> Any:
+    return mod
+
+
+@apass.function_pass(opt_level=0)
+async def Keep(func: Any, mod: Any, ctx: apass.PassContext) -> Any:
+    return func
+
+
+@apass.function_pass(opt_level=0)
+async def SuspendOnce(func: Any, mod: Any, ctx: apass.PassContext) -> Any:
+    await suspend(0)
+    return func
+
+
+@apass.function_pass(opt_level=0)
+async def Sleep(func: Any, mod: Any, ctx: apass.PassContext) -> Any:
+    await anyio.sleep(0.01)
+    return func
+
+
+Code = tuple[str, ...]
+
+
+def without_nops(func: Code, mod: Any, ctx: Any) -> Code:
+    """What a small pass does: look at each instruction, and build the function anew."""
+    return tuple(one for one in func if one != "nop")
+
+
+DropNops = apass.function_pass(without_nops, opt_level=0)
+Increment = apass.function_pass(lambda func, mod, ctx: func + 1, opt_level=0, name="Increment")
+
+
+@apass.pass_instrument
+class ThreeHooks:
+    """An instrument that does nothing, in three hooks."""
+
+    def should_run(self, mod: Any, info: apass.PassInfo) -> bool:
+        """Let every pass run."""
+        return True
+
+    def run_before_pass(self, mod: Any, info: apass.PassInfo) -> None:
+        """Do nothing."""
+
+    def run_after_pass(self, mod: Any, info: apass.PassInfo) -> None:
+        """Do nothing."""
+
+
+def say(holds: bool, text: str) -> None:
+    print("ok  " if holds else "OVER", text, flush=True)
+
+
+def module_of(size: int) -> dict[str, int]:
+    return {f"f{index}": index for index in range(size)}
+
+
+async def sequences(rounds: int) -> None:
+    """A Sequential of 1000 passes that do nothing, against the same in apache-tvm."""
+    mod: dict[str, int] = {}
+    many = apass.Sequential([Nothing] * 1000)
+    for instruments, bound in ((0, 0.5), (1, 0.6), (4, 0.5)):
+        async with apass.PassContext(instruments=[ThreeHooks() for _ in range(instruments)]):
+            theirs = sequential_in_tvm(1000, instruments)
+            name = f"1000 no-op module passes, {instruments} instruments of three hooks"
+            await compare(name, lambda: many(mod), theirs, bound, "apache-tvm", rounds)
+
+
+async def in_bare_group(size: int, body: Any, backend: str) -> None:
+    """A task for each body, in the task group that the event loop itself has."""
+    if backend == "asyncio":
+        async with asyncio.TaskGroup() as group:
+            for index in range(size):
+                group.create_task(body(index))
+        return
+    import trio
+
+    async with trio.open_nursery() as nursery:
+        for index in range(size):
+            nursery.start_soon(body, index)
+
+
+async def keep(index: int) -> int:
+    return index
+
+
+async def let_loop_run(index: int) -> int:
+    await suspend(0)
+    return index
+
+
+async def nap(index: int) -> int:
+    await (asyncio.sleep(0.01) if BACKEND == "asyncio" else anyio.sleep(0.01))
+    return index
+
+
+BACKEND = "asyncio"
+suspend: Any = asyncio.sleep
+
+
+async def fan_outs(rounds: int, backend: str) -> None:
+    """Function passes, against a task for each function in a bare task group."""
+    thousand, ten = module_of(1000), module_of(10)
+    bare = "bare task group"
+
+    def group(size: int, body: Any) -> Any:
+        return lambda: in_bare_group(size, body, backend)
+
+    never = "function pass that never suspends"
+    await compare(f"{never}, 1000", lambda: Keep(thousand), group(1000, keep), 0.22, bare, rounds)
+    if HAS_TVM:
+        theirs = function_pass_in_tvm(1000)
+        await compare(f"{never}, 1000", lambda: Keep(thousand), theirs, 1.0, "apache-tvm", rounds)
+    await compare(f"{never}, 10", lambda: Keep(ten), group(10, keep), 1.3, bare, rounds * 10)
+    name = "function pass that suspends once, 1000"
+    await compare(name, lambda: SuspendOnce(thousand), group(1000, let_loop_run), 0.6, bare, rounds)
+
+    code = {f"f{index}": ("load", "nop", "add", "nop", "store") for index in range(1000)}
+    increment = lambda func, mod, ctx: func + 1  # noqa: E731  as Increment's
+    name = "plain function pass that drops nops, 1000"
+    await compare(name, lambda: DropNops(code), loop(code, without_nops), 1.5, "a for-loop", rounds)
+    name = "plain function pass that adds 1 and does no more, 1000"
+    await compare(name, lambda: Increment(thousand), loop(thousand, increment), 4.0, "a for-loop", rounds)
+
+
+def loop(mod: dict[str, Any], body: Any) -> Any:
+    """Return a job: a for-loop over the functions that builds a new dict."""
+
+    def job() -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for name, func in mod.items():
+            made[name] = body(func, mod, None)
+        return made
+
+    return job
+
+
+async def sleepers(rounds: int, backend: str) -> None:
+    """Bodies that wait, against the ideal and against the bare group."""
+    thousand = module_of(1000)
+    async with apass.PassContext(max_concurrency=99):
+        start = perf_counter()
+        await Sleep(thousand)
+        took = perf_counter() - start
+    say(took <= 0.115, f"1000 functions sleeping 10 ms, limit 100: {took * 1e3:.1f} ms, ideal 100 ms")
+    modules = {str(index): module_of(100) for index in range(100)}
+    async with apass.PassContext(max_concurrency=None):
+        await compare(
+            "100 modules of 100 functions sleeping 10 ms",
+            lambda: apass.optimize_all(modules, Sleep),
+            lambda: in_bare_group(10_000, nap, backend),
+            1.7,
+            "bare task group",
+            rounds // 3,
+        )
+
+        async def one_by_one() -> None:
+            for mod in modules.values():
+                await Sleep(mod)
+
+        await compare(
+            "the same, against module after module",
+            lambda: apass.optimize_all(modules, Sleep),
+            one_by_one,
+            1 / 6,
+            "one module at a time",
+            3,
+        )
+
+
+async def memory() -> None:
+    """Bytes for each function not yet started, beyond its result."""
+    size = 100_000
+    mod = module_of(size)
+    sizes: list[int] = []
+
+    @apass.function_pass(opt_level=0)
+    async def Measure(func: int, mod: Any, ctx: apass.PassContext) -> int:
+        if func == 1:
+            sizes.append(tracemalloc.get_traced_memory()[0])
+        await checkpoint()
+        return func
+
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    await Measure(mod)
+    tracemalloc.stop()
+    each = (sizes[0] - before) / size
+    say(each <= 100, f"memory for each function not yet started: {each:.0f} bytes of at most 100")
+
+
+async def longest_hold() -> None:
+    """The longest time that another task waits for the loop while 10,000 bodies of 50 us run."""
+
+    @apass.function_pass(opt_level=0)
+    async def Spin(func: int, mod: Any, ctx: apass.PassContext) -> int:
+        end = perf_counter() + 50e-6
+        while perf_counter() < end:
+            pass
+        return func
+
+    gaps: list[float] = []
+
+    async def heartbeat() -> None:
+        last = perf_counter()
+        while True:
+            await checkpoint()
+            now = perf_counter()
+            gaps.append(now - last)
+            last = now
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(heartbeat)
+        await Spin(module_of(10_000))
+        group.cancel_scope.cancel()
+    held = max(gaps) * 1e3
+    say(held <= 10, f"longest hold of the loop: {held:.1f} ms of at most 10")
+
+
+async def main(rounds: int, backend: str) -> None:
+    if HAS_TVM:
+        await sequences(rounds)
+    await fan_outs(rounds, backend)
+    await sleepers(rounds, backend)
+    await memory()
+    await longest_hold()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", choices=["asyncio", "trio"], default="asyncio")
+    parser.add_argument("--rounds", type=int, default=15)
+    args = parser.parse_args()
+    BACKEND = args.backend
+    if BACKEND == "trio":
+        import trio
+
+        suspend = trio.sleep
+    anyio.run(main, args.rounds, args.backend, backend=args.backend)
