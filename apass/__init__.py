@@ -34,6 +34,7 @@ from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
 from apass.pipeline import parse_pipeline
 from apass.print_ir import PrintIR
 from apass.registry import get_pass, list_passes, register_pass, unregister_pass
+from apass.remarks import Remark, RemarkKind
 from apass.run import Run, current_run
 from apass.sequential import Sequential
 
@@ -67,6 +68,8 @@ __all__ = [
     "PrimFuncPass",
     "PrintIR",
     "Race",
+    "Remark",
+    "RemarkKind",
     "Repeat",
     "Run",
     "Sequential",

@@ -17,6 +17,8 @@ from apass.errors import PassContextError, UnmatchedPassNameWarning, did_you_mea
 from apass.factories import known_names
 from apass.gate import Gate
 from apass.instrument import Hooks, find_hook, instrument_name
+from apass.remarks import Remark
+from apass.run import current_run
 from apass.stepping import is_awaitable
 
 __all__ = ["PassContext", "Scope", "current_scope"]
@@ -117,6 +119,26 @@ class PassContext:
     def list_configs() -> Mapping[str, Mapping[str, Any]]:
         """Return every registered config option: its key to its `type`, `default` and `doc`."""
         return list_configs()
+
+    def statistic(self, name: str, amount: float = 1) -> None:
+        """Count `amount` more of what `name` says, for the pass at work; nothing where no instrument counts.
+
+        >>> PassContext().statistic("folded", 3)
+        """
+        if self.hooks.statistics:
+            run = current_run()
+            for hook in self.hooks.statistics:
+                hook(run, name, amount)
+
+    def remark(self, remark: Remark) -> None:
+        """Say something about what the pass at work did, did not do or found out; nothing where no instrument listens.
+
+        >>> PassContext().remark(Remark.passed("Folded", "folded 3 calls", count=3))
+        """
+        if self.hooks.remarks:
+            made = remark.made_by(current_run())
+            for hook in self.hooks.remarks:
+                hook(made)
 
     async def override_instruments(self, instruments: Iterable[object] | None) -> None:
         """Leave the instruments in force (in order), put `instruments` in their place and enter those.

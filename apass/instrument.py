@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any, Final, TypeVar, cast, overload
 
 from apass.info import PassInfo
+from apass.remarks import Remark
 from apass.run import Run
 
-__all__ = ["HOOKS", "Hooks", "PassInstrument", "find_hook", "instrument_name", "pass_instrument"]
+__all__ = ["HOOKS", "FunctionHooks", "Hooks", "PassInstrument", "find_hook", "instrument_name", "pass_instrument"]
 
 InstrumentT = TypeVar("InstrumentT")
 
@@ -25,8 +26,17 @@ HOOKS: Final = {
     "run_after_pass": ("mod", "info"),
     "run_after_pass_failed": ("mod", "info", "error"),
     "run_after_step": ("run", "start", "end"),
+    "run_before_function": ("func", "run"),
+    "run_after_function": ("func", "result", "run"),
+    "run_after_function_failed": ("func", "run", "error"),
+    "run_after_function_step": ("run", "start", "end"),
+    "on_statistic": ("run", "name", "amount"),
+    "on_remark": ("remark",),
 }
 """The hooks that an instrument may define, each with the arguments that it is called with."""
+
+_PLAIN: Final = tuple(HOOKS)[tuple(HOOKS).index("run_after_step") :]
+"""The hooks that must be a plain `def`: they are called between two steps of a pass, or by it."""
 
 _BASES: Final = (__name__, "tvm.ir.instrument")
 """Modules with a base class `PassInstrument` whose hooks do nothing."""
@@ -39,7 +49,8 @@ class PassInstrument:
     """A base for instruments, for those who like one; `pass_instrument` on any class does as well.
 
     Every method is a hook and may be `def` or `async def`. Override those you need: a hook that is left as it stands
-    here is never called and costs nothing. Source: TVM's `PassInstrument`; the last two hooks are apass's own.
+    here is never called and costs nothing. Source: TVM's `PassInstrument`; `run_after_pass_failed` and what follows it
+    are apass's own.
     """
 
     def enter_pass_ctx(self) -> HookResult:
@@ -66,6 +77,24 @@ class PassInstrument:
 
         A step counts for the pass at work and for each pass that called it. Only `def`: it is called between steps.
         """
+
+    def run_before_function(self, func: Any, run: Run) -> None:
+        """Called just before a function pass works on `func`; `run.function` is its name. Only `def`, as all below."""
+
+    def run_after_function(self, func: Any, result: Any, run: Run) -> None:
+        """Called with what a function pass made of `func`; `result is func` where it left it as it was."""
+
+    def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
+        """Called when the work on a function that `run_before_function` announced failed or was cancelled."""
+
+    def run_after_function_step(self, run: Run, start: float, end: float) -> None:
+        """Called each time the work on a function gives the loop back; times as of `time.perf_counter`."""
+
+    def on_statistic(self, run: Run | None, name: str, amount: float) -> None:
+        """Called when a pass counts something by `ctx.statistic(name, amount)`; perhaps in another thread."""
+
+    def on_remark(self, remark: Remark) -> None:
+        """Called when a pass says something by `ctx.remark(remark)`; perhaps in another thread."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Check the hooks of a subclass as `pass_instrument` does."""
@@ -110,6 +139,20 @@ def instrument_name(instrument: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class FunctionHooks:
+    """The hooks around the bodies of function passes, of all instruments that define some."""
+
+    before: tuple[Callable[[Any, Run], object], ...]
+    """Each `run_before_function`."""
+    after: tuple[Callable[[Any, Any, Run], object], ...]
+    """Each `run_after_function`."""
+    failed: tuple[Callable[[Any, Run, BaseException], object], ...]
+    """Each `run_after_function_failed`."""
+    steps: tuple[Callable[[Run, float, float], object], ...]
+    """Each `run_after_function_step`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hooks:
     """The hooks that a row of instruments defines, looked up once; each with its instrument's place in the row."""
 
@@ -125,6 +168,12 @@ class Hooks:
     """`(place, hook)` of each `run_after_pass_failed`."""
     steps: tuple[Callable[[Run, float, float], object], ...]
     """Each `run_after_step`."""
+    functions: FunctionHooks | None
+    """The hooks around the bodies of function passes; None if there are none."""
+    statistics: tuple[Callable[[Run | None, str, float], object], ...]
+    """Each `on_statistic`."""
+    remarks: tuple[Callable[[Remark], object], ...]
+    """Each `on_remark`."""
 
     @classmethod
     def of(cls, instruments: Iterable[object]) -> "Hooks":
@@ -143,7 +192,10 @@ class Hooks:
             before=_places(row, "run_before_pass"),
             after=_places(row, "run_after_pass"),
             failed=_places(row, "run_after_pass_failed"),
-            steps=tuple(hook for _, hook in _places(row, "run_after_step")),
+            steps=_hooks(row, "run_after_step"),
+            functions=_function_hooks(row),
+            statistics=_hooks(row, "on_statistic"),
+            remarks=_hooks(row, "on_remark"),
         )
 
 
@@ -164,6 +216,20 @@ def _is_of_base(hook: object, name: str) -> bool:
 def _places(row: tuple[object, ...], name: str) -> tuple[tuple[int, Callable[..., Any]], ...]:
     found = ((place, find_hook(instrument, name)) for place, instrument in enumerate(row))
     return tuple((place, hook) for place, hook in found if hook is not None)
+
+
+def _hooks(row: tuple[object, ...], name: str) -> tuple[Callable[..., Any], ...]:
+    return tuple(hook for _, hook in _places(row, name))
+
+
+def _function_hooks(row: tuple[object, ...]) -> FunctionHooks | None:
+    found = FunctionHooks(
+        before=_hooks(row, "run_before_function"),
+        after=_hooks(row, "run_after_function"),
+        failed=_hooks(row, "run_after_function_failed"),
+        steps=_hooks(row, "run_after_function_step"),
+    )
+    return found if found.before or found.after or found.failed or found.steps else None
 
 
 def _check_instrument(instrument: object) -> None:
@@ -202,5 +268,5 @@ def _check_arguments(cls: type, name: str, member: object) -> None:
     except TypeError as error:
         wanted = ", ".join(("self", *given))
         raise TypeError(f"the hook {cls.__name__}.{name} is called as {name}({wanted}), but: {error}") from None
-    if name == "run_after_step" and inspect.iscoroutinefunction(member):
-        raise TypeError(f"the hook {cls.__name__}.{name} must be a plain def: it is called between two steps of a pass")
+    if name in _PLAIN and inspect.iscoroutinefunction(member):
+        raise TypeError(f"the hook {cls.__name__}.{name} must be a plain def: nothing waits for it")

@@ -1,7 +1,7 @@
 """Passes: what all of them share, the pass over a module, and the pass over functions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import is_
 from types import NoneType
 from typing import Any, ClassVar, Generic, Literal, cast
@@ -15,6 +15,7 @@ from apass.errors import PassDefinitionError, PassResultError, PassTimeoutError
 from apass.fanout import fan_out, run_inline
 from apass.funnel import execute
 from apass.info import PassInfo
+from apass.observing import observed
 from apass.run import RUN, Bodies, Run, current_run, note_whereabouts
 from apass.stepping import is_async, is_awaitable
 from apass.typed import write
@@ -171,12 +172,14 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
         self, names: list[str], funcs: list[FuncT], mod: ModT, ctx: PassContext, run: Run
     ) -> Mapping[str, Any]:
         bodies = Bodies(run, names)
-        if self.timeout is not None or self.on_error == "keep":
-            results = await fan_out(self._guarded, funcs, mod, ctx, bodies, ctx.gate)
-        elif is_async(self.transform_function):
-            results = await fan_out(self.transform_function, funcs, mod, ctx, bodies, ctx.gate)
+        is_guarded = self.timeout is not None or self.on_error == "keep"
+        body: Callable[..., Any] = self._guarded if is_guarded else self.transform_function
+        if ctx.hooks.functions is not None:
+            body = observed(body, ctx.hooks.functions)
+        if is_async(body):
+            results = await fan_out(body, funcs, mod, ctx, bodies, ctx.gate)
         else:
-            changed = await run_inline(self.transform_function, names, funcs, mod, ctx, bodies, ctx.gate)
+            changed = await run_inline(body, names, funcs, mod, ctx, bodies, ctx.gate)
             if not any(map(_is_no_function, set(map(type, changed.values())))):
                 return changed
             settled = await _settled(changed, run, ctx)

@@ -11,7 +11,7 @@ from apass.info import PassInfo
 __all__ = ["Run", "Steps", "current_module_name", "current_run", "enter_module", "leave_module"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Run:
     """One execution of a pass. Two runs are equal only if they are the same execution."""
 

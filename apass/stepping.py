@@ -16,6 +16,7 @@ __all__ = [
     "finish_in",
     "is_async",
     "is_awaitable",
+    "metered",
     "metered_pass",
     "metered_task",
 ]

@@ -1,0 +1,81 @@
+"""`Numbering`: where each run of a pass stands in its pipeline, the same at every run of it; for instruments."""
+
+from collections import Counter
+from dataclasses import dataclass
+from threading import Lock
+from weakref import WeakKeyDictionary
+
+from apass.run import Run
+
+__all__ = ["Numbering", "Position"]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where one run of a pass stands: the module, and the way down to it from the outermost pass.
+
+    Positions say the same about a run however many modules are at work and whichever finishes first, because every
+    number counts only what the same caller began before.
+
+    >>> print(Position("net", ((0, "sequential", None), (2, "Tune", "main"), (0, "Inner", None))))
+    net: 0:sequential/2:Tune@main/0:Inner
+    """
+
+    module: str | None
+    """The name of the module; None if it has none."""
+    steps: tuple[tuple[int, str, str | None], ...]
+    """`(number, pass, function)` from the outermost run down: the how manieth pass it is that the one above began (in
+    the same function), and the function whose body begins the next; None where it is not a body that does."""
+
+    @property
+    def text(self) -> str:
+        """The way alone, such as `0:sequential/2:Tune@main/0:Inner`."""
+        return "/".join(f"{number}:{name}" + (f"@{func}" if func else "") for number, name, func in self.steps)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The numbers alone: positions of one module sort by it in the order of a pipeline that runs in order."""
+        return tuple(number for number, _, _ in self.steps)
+
+    def __str__(self) -> str:
+        return self.text if self.module is None else f"{self.module}: {self.text}"
+
+
+class Numbering:
+    """Numbers runs of passes as they begin; one for each instrument that needs positions.
+
+    Memory grows with the names of modules, not with runs. Any thread may ask.
+    """
+
+    def __init__(self) -> None:
+        self._outermost: Counter[str | None] = Counter()
+        self._below: WeakKeyDictionary[Run, Counter[str | None]] = WeakKeyDictionary()
+        self._positions: WeakKeyDictionary[Run, Position] = WeakKeyDictionary()
+        self._lock = Lock()
+
+    def begin(self, run: Run) -> Position:
+        """Give a run that begins its position; call it once for each run, in `run_before_pass`."""
+        with self._lock:
+            parent = run.parent
+            counts = self._outermost if parent is None else self._below.setdefault(parent, Counter())
+            # What runs below one parent is counted together, what is outermost by module.
+            key = run.module if parent is None else None
+            step = (counts[key], run.info.name, None)
+            counts[key] += 1
+            position = Position(run.module, (*(() if parent is None else self._steps(parent)), step))
+            self._positions[run] = position
+            return position
+
+    def position(self, run: Run) -> Position | None:
+        """Return the position of a run, or of the pass whose function body it is; None if nobody began it."""
+        with self._lock:
+            return self._positions.get(run.body_of or run)
+
+    def _steps(self, run: Run) -> tuple[tuple[int, str, str | None], ...]:
+        """Return the steps down to a run, with the function whose body it is."""
+        known = self._positions.get(run.body_of or run)
+        if known is not None:
+            *above, (number, name, _) = known.steps
+        else:  # it was at work before the instrument came into force
+            above, number, name = [] if run.parent is None else [*self._steps(run.parent)], 0, run.info.name
+        return (*above, (number, name, run.function))
