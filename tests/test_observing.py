@@ -33,12 +33,15 @@ class Watcher:
         self.steps[run.function] = self.steps.get(run.function, 0) + 1
 
 
-async def run_watched(body: Any, mod: dict[str, int], **options: Any) -> tuple[Watcher, Any]:
+async def run_watched(body: Any, mod: dict[str, Any], **options: Any) -> tuple[Watcher, Any]:
     """Run a function pass made of `body` under a watcher."""
     watcher = Watcher()
+    make: Any = apass.function_pass
+    pass_ = make(body, opt_level=0, name="Body", **options)
     async with apass.PassContext(instruments=[watcher]):
         try:
-            return watcher, await apass.function_pass(body, opt_level=0, name="Body", **options)(mod)
+            result: Any = await pass_(mod)
+            return watcher, result
         except Exception as error:
             return watcher, error
 

@@ -1,0 +1,11 @@
+"""The ways to watch a run of `apass opt`, each with the options that ask for it."""
+
+from typing import Final
+
+from apass.cli.watching.timing import TimingOptions
+from apass.cli.watching.watch import Run, Watch, WatchOptions
+
+__all__ = ["WATCHES", "Run", "Watch", "WatchOptions"]
+
+WATCHES: Final[tuple[type[WatchOptions], ...]] = (TimingOptions,)
+"""Every way to watch, in the order of `--help`; their instruments are called in this order."""
