@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn, Self, final
 import anyio
 from anyio.lowlevel import RunVar
 
+from apass.budget import Budget, tighter
 from apass.cleanup import Call, call_to_the_end, combine
 from apass.config import Config, list_configs, make_config
 from apass.diagnostics import DiagnosticContext
@@ -41,6 +42,8 @@ class PassContext:
         max_concurrency: bodies of function passes in flight in this context beside the callers themselves (256); None
             is no limit.
         exit_grace: seconds that exit and failure hooks have once a cancellation has come (10).
+        deadline: seconds that everything beneath has from when the context is entered; of nested contexts the earlier
+            end counts. What is over fails with BudgetExceededError (None, no limit).
 
     Raises:
         TypeError: if a value is of the wrong type, or an instrument has a misspelt hook.
@@ -56,12 +59,14 @@ class PassContext:
 
     __slots__ = (
         "config",
+        "deadline",
         "diag_ctx",
         "disabled_pass",
         "exit_grace",
         "gate",
         "hooks",
         "max_concurrency",
+        "may_be_limited",
         "opt_level",
         "required_pass",
     )
@@ -77,6 +82,7 @@ class PassContext:
         diag_ctx: DiagnosticContext | None = None,
         max_concurrency: int | None = 256,
         exit_grace: float = 10.0,
+        deadline: float | None = None,
     ) -> None:
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
             raise TypeError(f"opt_level must be an int, not {opt_level!r}")
@@ -86,6 +92,8 @@ class PassContext:
             )
         if not exit_grace >= 0:
             raise ValueError(f"exit_grace must be a number of seconds, 0 or more; not {exit_grace!r}")
+        if deadline is not None and (isinstance(deadline, bool) or not deadline > 0):
+            raise ValueError(f"deadline must be a number of seconds above 0, or None for no limit; not {deadline!r}")
         self.opt_level: Final = opt_level
         """A Sequential runs the passes of this level and below."""
         self.required_pass: Final = _names("required_pass", required_pass)
@@ -100,6 +108,10 @@ class PassContext:
         """Bodies in flight beside the callers themselves; None is no limit."""
         self.exit_grace: Final = exit_grace
         """Seconds that exit and failure hooks have once a cancellation has come."""
+        self.deadline: Final = deadline
+        """Seconds that everything beneath has from when the context is entered; None is no limit."""
+        self.may_be_limited = deadline is not None
+        """Whether a budget may be in force beneath it, its own or one around it; for the runner, who then looks."""
         self.hooks = Hooks.of(_instruments(instruments))
         """The hooks of the instruments in force; for the runner."""
         self.gate: Final = Gate(max_concurrency)
@@ -114,6 +126,19 @@ class PassContext:
     def current() -> "PassContext":
         """Return the context that is current in this task; where none was entered, a default one of the task tree."""
         return current_scope().ctx
+
+    @staticmethod
+    def time_left() -> float:
+        """Return the seconds left of the deadlines that this task works under; infinite where there is none.
+
+        >>> async def main():
+        ...     async with PassContext(deadline=5), PassContext(deadline=60):
+        ...         return PassContext.time_left() <= 5
+        >>> anyio.run(main), PassContext.time_left()
+        (True, inf)
+        """
+        budget = current_scope().budget
+        return float("inf") if budget is None else budget.left()
 
     @staticmethod
     def list_configs() -> Mapping[str, Mapping[str, Any]]:
@@ -157,7 +182,11 @@ class PassContext:
 
     async def __aenter__(self) -> Self:
         await self._enter_instruments()
-        _SCOPE.set(Scope(self, _SCOPE.get(), anyio.get_current_task().id))
+        parent = _SCOPE.get()
+        own = None if self.deadline is None else Budget.from_now(self.deadline)
+        budget = own if parent is None else tighter(own, parent.budget)
+        self.may_be_limited = self.may_be_limited or budget is not None
+        _SCOPE.set(Scope(self, parent, anyio.get_current_task().id, budget))
         return self
 
     async def __aexit__(
@@ -230,6 +259,8 @@ class Scope:
     """What becomes current again when this one is left."""
     task: int | None = None
     """The id of the task that entered it; None for a default context, which nobody enters."""
+    budget: Budget | None = None
+    """The seconds that everything in it has: what is left of the context's own deadline, or of one around it."""
     met: set[str] = field(default_factory=set[str])
     """Names of the passes met in it; written only where the context names passes to require or disable."""
 

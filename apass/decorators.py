@@ -8,8 +8,9 @@ from typing import Any, Protocol, cast, overload
 from apass.adapter import FuncT, ModT
 from apass.context import PassContext
 from apass.errors import PassDefinitionError, did_you_mean
+from apass.guard import OnError
 from apass.info import PassInfo
-from apass.passes import FunctionPass, ModulePass, OnError, PrimFuncPass
+from apass.passes import FunctionPass, ModulePass, PrimFuncPass
 
 __all__ = ["function_pass", "module_pass", "prim_func_pass"]
 
@@ -132,7 +133,8 @@ def function_pass(
         name: the pass's name; that of the function or class by default.
         required: names of registered passes that a Sequential runs before it.
         timeout: seconds that one function may take before it fails with PassTimeoutError; None is no limit.
-        on_error: `"keep"` leaves a function whose body failed as it was, with a warning in `ctx.diag_ctx`.
+        on_error: what to do when a body fails: `"raise"` its error; `"keep"` the function as it was, with a warning in
+            `ctx.diag_ctx`; or call a fallback `(func, mod, ctx, error) -> func`, plain or async, with a note there.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or an argument cannot be what it is for.
@@ -189,8 +191,9 @@ def prim_func_pass(
 def _guards(timeout: float | None, on_error: OnError) -> dict[str, Any]:
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0):
         raise PassDefinitionError(f"timeout must be a number of seconds above 0, or None; not {timeout!r}")
-    if on_error not in ("raise", "keep"):
-        raise PassDefinitionError(f"on_error must be 'raise' or 'keep', not {on_error!r}")
+    if on_error not in ("raise", "keep") and not callable(on_error):
+        choices = "'raise', 'keep' or a function (func, mod, ctx, error) -> func"
+        raise PassDefinitionError(f"on_error must be {choices}, not {on_error!r}")
     return {"timeout": timeout, "on_error": on_error}
 
 
@@ -256,7 +259,8 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
         return getattr(self._instance, method)(*given)
 
     members: dict[str, Any] = {
-        **extra,
+        # A fallback is no method of the class.
+        **{key: staticmethod(value) if callable(value) else value for key, value in extra.items()},
         "info": info,
         "__init__": __init__,
         "__getattr__": __getattr__,

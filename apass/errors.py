@@ -9,9 +9,13 @@ from collections.abc import Iterable
 __all__ = [
     "AdapterError",
     "ApassError",
+    "BudgetExceededError",
+    "CircuitOpenError",
     "ConfigTypeError",
     "CyclicRequirementError",
     "DiagnosticError",
+    "ExecutorError",
+    "HelperError",
     "MissingExtraError",
     "PassCancelledError",
     "PassContextError",
@@ -21,10 +25,13 @@ __all__ = [
     "PassTimeoutError",
     "PipelineCycleError",
     "PipelineSyntaxError",
+    "RemoteError",
+    "ServiceTimeoutError",
     "UnknownConfigError",
     "UnknownPassError",
     "UnmatchedPassNameWarning",
     "VerifyError",
+    "WorkerLostError",
     "did_you_mean",
 ]
 
@@ -63,6 +70,22 @@ class PassCancelledError(ApassError, RuntimeError):
 
 class PassTimeoutError(ApassError, TimeoutError):
     """A function body, or a hook that ran after a cancellation, took longer than it was given."""
+
+
+class BudgetExceededError(ApassError, TimeoutError):
+    """The seconds that a `PassContext(deadline=...)` gave are used up, or one question's fair share of them is."""
+
+
+class ServiceTimeoutError(ApassError, TimeoutError):
+    """An external helper did not answer within the `timeout` of its policy."""
+
+
+class CircuitOpenError(ApassError, ConnectionError):
+    """An external helper failed so often that it is not asked for a while."""
+
+
+class HelperError(ApassError, RuntimeError):
+    """An external helper ended, failed, or answered what is no answer; the message says what it left."""
 
 
 class PipelineCycleError(ApassError, RuntimeError):
@@ -112,6 +135,18 @@ class DiagnosticError(ApassError):
 
 class AdapterError(ApassError, TypeError):
     """No adapter knows the module's type, or an adapter cannot do what was asked."""
+
+
+class ExecutorError(ApassError, RuntimeError):
+    """A pass, a module or a result cannot go to or come from another process, or this Python lacks an executor."""
+
+
+class WorkerLostError(ApassError, RuntimeError):
+    """A worker died at a piece of work, or took longer than its time, and so did the one that tried it once more."""
+
+
+class RemoteError(ApassError, RuntimeError):
+    """What was raised elsewhere cannot be rebuilt here; the message has its type and its own message."""
 
 
 class MissingExtraError(ApassError, ImportError):

@@ -8,9 +8,11 @@ from typing import Any, Protocol, TypeVar
 import anyio
 
 from apass.adapter import ModT, adapter_of_type
+from apass.budget import Budget
 from apass.cleanup import Call, call_to_the_end
-from apass.context import PassContext
+from apass.context import PassContext, current_scope
 from apass.errors import PassResultError
+from apass.guard import within
 from apass.info import PassInfo
 from apass.instrument import Hooks, instrument_name
 from apass.run import Run, current_run, note_whereabouts
@@ -33,6 +35,10 @@ class Transformer(Protocol[T]):
         """Do the work."""
         ...
 
+    def is_cut_as_one(self) -> bool:
+        """Tell whether the end of a budget cuts off the work as a whole, and not each of its parts."""
+        ...
+
 
 def execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> Coroutine[Any, Any, ModT]:
     """Run a pass on `mod`, with the hooks of the instruments in force, and return the module that it gave.
@@ -42,7 +48,26 @@ def execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> Coroutine[
         Exception: what the pass or a hook raised, with a note that says where.
 
     """
+    if ctx.may_be_limited:
+        budget = current_scope().budget
+        if budget is not None and pass_.is_cut_as_one():
+            pass_ = _Limited(pass_, budget)
     return (_execute_between_hooks if ctx.hooks.instruments else _execute)(pass_, mod, ctx)
+
+
+class _Limited(Transformer[T]):
+    """The work of a pass, up to the end of a budget; its hooks lie outside."""
+
+    def __init__(self, pass_: Transformer[T], budget: Budget) -> None:
+        self.info = pass_.info
+        self.pass_ = pass_
+        self.budget = budget
+
+    def transform(self, mod: T, ctx: PassContext) -> T | Awaitable[T]:
+        return within(self.budget, f"pass {self.info.name!r}", self.pass_.transform, mod, ctx)
+
+    def is_cut_as_one(self) -> bool:
+        return True
 
 
 async def _execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> ModT:

@@ -4,26 +4,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from operator import is_
 from types import NoneType
-from typing import Any, ClassVar, Generic, Literal, cast
-
-import anyio
+from typing import Any, ClassVar, Generic, cast
 
 from apass.adapter import FuncT, FunctionKind, ModT, adapter_for, select_functions
 from apass.context import PassContext, current_scope
-from apass.diagnostics import Diagnostic, DiagnosticLevel
-from apass.errors import PassDefinitionError, PassResultError, PassTimeoutError
+from apass.errors import PassDefinitionError, PassResultError
 from apass.fanout import fan_out, run_inline
 from apass.funnel import execute
+from apass.guard import OnError, guarded
 from apass.info import PassInfo
 from apass.observing import observed
-from apass.run import RUN, Bodies, Run, current_run, note_whereabouts
+from apass.run import RUN, Bodies, Run, current_run
 from apass.stepping import is_async, is_awaitable
 from apass.typed import write
 
 __all__ = ["FunctionPass", "ModulePass", "OnError", "Pass", "PrimFuncPass", "check_passes"]
-
-OnError = Literal["raise", "keep"]
-"""What a function pass does when a body fails: raise the error, or keep the function as it was and warn."""
 
 
 class Pass(ABC, Generic[ModT]):
@@ -80,6 +75,10 @@ class Pass(ABC, Generic[ModT]):
     def children(self) -> Sequence["Pass[ModT]"]:
         """Return the passes that this one is made of; none unless it is a combinator."""
         return ()
+
+    def is_cut_as_one(self) -> bool:
+        """Tell whether the end of a budget cuts off the work as a whole, as where there are no passes inside."""
+        return not self.children()
 
     def text(self) -> str:
         """Return the pass as one element of a pipeline's text: `Name{option=value}(children)`.
@@ -152,7 +151,8 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     timeout: float | None = None
     """Seconds that one function may take before it fails with PassTimeoutError; None is no limit."""
     on_error: OnError = "raise"
-    """`"keep"` leaves a function whose body failed as it was, with a warning in `ctx.diag_ctx`."""
+    """What to do when a body fails: `"raise"` its error; `"keep"` the function as it was, with a warning in
+    `ctx.diag_ctx`; or call a fallback `(func, mod, ctx, error) -> func`, plain or async, which leaves a note there."""
 
     @abstractmethod
     def transform_function(self, func: FuncT, mod: ModT, ctx: PassContext) -> FuncT | Awaitable[FuncT]:
@@ -172,7 +172,7 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
         self, names: list[str], funcs: list[FuncT], mod: ModT, ctx: PassContext, run: Run
     ) -> Mapping[str, Any]:
         bodies = Bodies(run, names)
-        is_guarded = self.timeout is not None or self.on_error == "keep"
+        is_guarded = self.timeout is not None or self.on_error != "raise" or _is_limited(ctx)
         body: Callable[..., Any] = self._guarded if is_guarded else self.transform_function
         if ctx.hooks.functions is not None:
             body = observed(body, ctx.hooks.functions)
@@ -193,30 +193,12 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
             raise PassResultError(f"{given}; return the new function, or `func` if unchanged")
         return updates
 
-    async def _guarded(self, func: FuncT, mod: ModT, ctx: PassContext) -> FuncT:
-        """Run one body within `timeout`, and keep its function if it fails and `on_error` says so."""
-        try:
-            return await self._in_time(func, mod, ctx)
-        except Exception as error:
-            if self.on_error == "raise":
-                raise
-            run = current_run() or Run(self.info, None)
-            note_whereabouts(error, run)
-            ctx.diag_ctx.emit(_kept(error, run))
-            return func
+    def is_cut_as_one(self) -> bool:
+        """Tell the runner that the end of a budget cuts off each body for itself."""
+        return False
 
-    async def _in_time(self, func: FuncT, mod: ModT, ctx: PassContext) -> FuncT:
-        limit = float("inf") if self.timeout is None else self.timeout
-        with anyio.move_on_after(limit) as scope:
-            result: Any = self.transform_function(func, mod, ctx)
-            if is_awaitable(result):
-                result = await result
-            # A body that never suspends cannot be cut off, but it is over its time as well.
-            if result is None:
-                raise PassResultError(f"pass {self.info.name!r} returned None for a function")
-            if anyio.current_time() < scope.deadline:
-                return cast("FuncT", result)
-        raise PassTimeoutError(f"the body of pass {self.info.name!r} took longer than {limit:g} s")
+    async def _guarded(self, func: FuncT, mod: ModT, ctx: PassContext) -> FuncT:
+        return await guarded(self, func, mod, ctx)
 
 
 class PrimFuncPass(FunctionPass[ModT, FuncT]):
@@ -234,10 +216,8 @@ def _info(pass_: Pass[Any]) -> PassInfo:
     return info
 
 
-def _kept(error: Exception, run: Run) -> Diagnostic:
-    reason = f"{type(error).__name__}: {error}"
-    message = f"pass {run.info.name!r} left function {run.function!r} as it was: {reason}"
-    return Diagnostic(DiagnosticLevel.WARNING, message, None, run.info.name, run.function, run.module)
+def _is_limited(ctx: PassContext) -> bool:
+    return ctx.may_be_limited and current_scope().budget is not None
 
 
 def _is_no_function(kind: type) -> bool:
