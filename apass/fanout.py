@@ -54,7 +54,7 @@ class _Fan:
         self.ctx = ctx
         self.bodies = bodies
         self.gate = gate
-        self.left = iter(range(len(items)))
+        self.left = bodies.left = iter(range(len(items)))
         self.done: list[Any] = [_PENDING] * len(items)
         self.errors: list[BaseException] = []
         self.stray: BaseException | None = None

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from apass.info import PassInfo
 
-__all__ = ["Run", "Steps", "current_module_name", "current_run", "enter_module", "leave_module"]
+__all__ = ["Run", "Steps", "current_module_name", "current_run", "enter_module", "functions_to_come", "leave_module"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -61,13 +61,15 @@ class Steps:
 class Bodies:
     """The bodies of one function pass; a body's `Run` is made only when somebody asks for it."""
 
-    __slots__ = ("_made", "names", "parent")
+    __slots__ = ("_made", "left", "names", "parent")
 
     def __init__(self, parent: Run, names: Sequence[str]) -> None:
         self.parent = parent
         """The run of the function pass."""
         self.names = names
         """The functions whose bodies run, by index."""
+        self.left: Iterator[int] = iter(())
+        """The indices of the bodies that have not begun; a range's iterator, which knows how many those are."""
         self._made: dict[int, Run] = {}
 
     def run_of(self, index: int) -> Run:
@@ -151,6 +153,12 @@ def current_run() -> Run | None:
     """
     at = RUN.get()
     return at.run() if isinstance(at, Steps | Place | InlinePlace) else at
+
+
+def functions_to_come() -> int:
+    """Return how many functions of the pass at work have to wait for their bodies to begin; 0 outside of a body."""
+    at = RUN.get()
+    return length_hint(at.bodies.left) if isinstance(at, Place) else 0
 
 
 def current_module_name() -> str | None:

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROWS = (
     "errors",
-    "info typed fingerprint files gate stepping diagnostics",
+    "info typed fingerprint files gate stepping diagnostics textdiff single_flight",
     "relay.[!_t]* relay.t[!r]*",
     "run config factories cleanup budget",
     "remarks numbering",
