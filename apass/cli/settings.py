@@ -11,7 +11,7 @@ from apass.factories import known_names
 from apass.passes import Pass
 from apass.typed import Bare, read, type_name
 
-__all__ = ["make_context"]
+__all__ = ["check_pass_names", "make_context"]
 
 
 def make_context(
@@ -30,10 +30,9 @@ def make_context(
         InputError: if a `--config` is not KEY=VALUE.
 
     """
-    present = {name for pipeline in pipelines for name in _names(pipeline)}
-    for option, names in (("--disable", disable), ("--require", require)):
-        for name in names:
-            _check_name(option, name, present)
+    present = list(pipelines)
+    check_pass_names("--disable", disable, present)
+    check_pass_names("--require", require, present)
     return PassContext(
         opt_level=opt_level,
         disabled_pass=disable,
@@ -41,6 +40,18 @@ def make_context(
         instruments=instruments,
         config=dict(_option(text) for text in config),
     )
+
+
+def check_pass_names(option: str, names: Iterable[str], pipelines: Iterable[Pass[Any]]) -> None:
+    """Return if each name is that of a pass in the pipelines, or of one that is registered.
+
+    Raises:
+        UnknownPassError: if one is not; it suggests the nearest.
+
+    """
+    present = {name for pipeline in pipelines for name in _names(pipeline)}
+    for name in names:
+        _check_name(option, name, present)
 
 
 def _names(pass_: Pass[Any]) -> Iterable[str]:

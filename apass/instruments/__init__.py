@@ -1,6 +1,7 @@
 """Instruments that come with apass: timing, printing and dumping; for `PassContext(instruments=[...])`."""
 
 from apass.instruments.dump_ir import DumpIR
+from apass.instruments.print_changed import PrintChanged
 from apass.instruments.printing import (
     PassPrintingInstrument,
     PrintAfterAll,
@@ -8,6 +9,7 @@ from apass.instruments.printing import (
     PrintIRAfter,
     PrintIRBefore,
 )
+from apass.instruments.remarks import RemarksInstrument, render_remarks
 from apass.instruments.timing import PassTiming, PassTimingInstrument, render_timings
 
 __all__ = [
@@ -17,7 +19,10 @@ __all__ = [
     "PassTimingInstrument",
     "PrintAfterAll",
     "PrintBeforeAll",
+    "PrintChanged",
     "PrintIRAfter",
     "PrintIRBefore",
+    "RemarksInstrument",
+    "render_remarks",
     "render_timings",
 ]

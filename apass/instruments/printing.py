@@ -2,14 +2,16 @@
 
 import sys
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
-from apass.adapter import adapter_for
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
+from apass.instruments.selection import Selection
 from apass.run import current_module_name
 
 __all__ = ["PassPrintingInstrument", "PrintAfterAll", "PrintBeforeAll", "PrintIRAfter", "PrintIRBefore"]
+
+_ALL: Final = Selection()
 
 
 @pass_instrument
@@ -17,11 +19,13 @@ class PrintIRBefore:
     """Prints the module that each of the named passes gets.
 
     Parameters:
-        names: the passes' names; None is all.
+        names: the passes' names; None is all. In these and the next two, `*` and `?` stand for any characters.
         file: where to; None is what `sys.stdout` is at the time.
+        modules: names of modules; None is all.
+        functions: names of functions, to print only those of the module; None prints the module.
 
     Raises:
-        TypeError: if `names` is a string or holds something else than strings.
+        TypeError: if names are given as a string, or hold something else than strings.
 
     >>> import apass
     >>> Halve = apass.module_pass(lambda mod, ctx: {"f": mod["f"] // 2}, opt_level=0, name="Halve")
@@ -36,28 +40,42 @@ class PrintIRBefore:
 
     """
 
-    def __init__(self, names: Iterable[str] | None = None, file: TextIO | None = None) -> None:
-        self._names = _names("names", names)
+    def __init__(
+        self,
+        names: Iterable[str] | None = None,
+        file: TextIO | None = None,
+        *,
+        modules: Iterable[str] | None = None,
+        functions: Iterable[str] | None = None,
+    ) -> None:
+        self._selection = Selection.of(names, modules, functions)
         self._file = file
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module."""
-        if self._names is None or info.name in self._names:
-            _print(f"Print IR before: {info.name}", mod, self._file)
+        if self._selection.covers(info):
+            _print(f"Print IR before: {info.name}", self._selection.text(mod), self._file)
 
 
 @pass_instrument
 class PrintIRAfter:
     """Prints the module that each of the named passes returned; in all else as `PrintIRBefore`."""
 
-    def __init__(self, names: Iterable[str] | None = None, file: TextIO | None = None) -> None:
-        self._names = _names("names", names)
+    def __init__(
+        self,
+        names: Iterable[str] | None = None,
+        file: TextIO | None = None,
+        *,
+        modules: Iterable[str] | None = None,
+        functions: Iterable[str] | None = None,
+    ) -> None:
+        self._selection = Selection.of(names, modules, functions)
         self._file = file
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module."""
-        if self._names is None or info.name in self._names:
-            _print(f"Print IR after: {info.name}", mod, self._file)
+        if self._selection.covers(info):
+            _print(f"Print IR after: {info.name}", self._selection.text(mod), self._file)
 
 
 @pass_instrument
@@ -80,16 +98,19 @@ class PassPrintingInstrument:
         print_after_pass_names: Iterable[str] = (),
         file: TextIO | None = None,
     ) -> None:
-        self._before = PrintIRBefore(_names("print_before_pass_names", print_before_pass_names) or (), file)
-        self._after = PrintIRAfter(_names("print_after_pass_names", print_after_pass_names) or (), file)
+        self._before = Selection.of(print_before_pass_names, None, None, parameter="print_before_pass_names")
+        self._after = Selection.of(print_after_pass_names, None, None, parameter="print_after_pass_names")
+        self._file = file
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module if the pass is named."""
-        self._before.run_before_pass(mod, info)
+        if self._before.covers(info):
+            _print(f"Print IR before: {info.name}", self._before.text(mod), self._file)
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module if the pass is named."""
-        self._after.run_after_pass(mod, info)
+        if self._after.covers(info):
+            _print(f"Print IR after: {info.name}", self._after.text(mod), self._file)
 
 
 @pass_instrument
@@ -106,7 +127,7 @@ class PrintBeforeAll:
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module."""
-        _print(f"Before Running Pass: {info}", mod, self._file)
+        _print(f"Before Running Pass: {info}", _ALL.text(mod), self._file)
 
 
 @pass_instrument
@@ -123,23 +144,11 @@ class PrintAfterAll:
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module."""
-        _print(f"After Running Pass: {info}", mod, self._file)
+        _print(f"After Running Pass: {info}", _ALL.text(mod), self._file)
 
 
-def _names(parameter: str, names: Iterable[str] | None) -> frozenset[str] | None:
-    if names is None:
-        return None
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"{parameter} must be a list or set of pass names, not {names!r}")
-    given = frozenset(names)
-    for name in given:
-        if not isinstance(name, str):
-            raise TypeError(f"{parameter} must hold names of passes, not {name!r}")
-    return given
-
-
-def _print(heading: str, mod: Any, file: TextIO | None) -> None:
+def _print(heading: str, text: str, file: TextIO | None) -> None:
     name = current_module_name()
     where = "" if name is None else f" (module {name!r})"
     # In one write: other tasks and threads may print to the same file.
-    (sys.stdout if file is None else file).write(f"{heading}{where}\n{adapter_for(mod).to_text(mod)}\n\n")
+    (sys.stdout if file is None else file).write(f"{heading}{where}\n{text}\n\n")

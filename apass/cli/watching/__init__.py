@@ -2,10 +2,15 @@
 
 from typing import Final
 
+from apass.cli.watching.printing import PrintingOptions
+from apass.cli.watching.remarks import RemarksOptions
 from apass.cli.watching.timing import TimingOptions
 from apass.cli.watching.watch import Run, Watch, WatchOptions
 
 __all__ = ["WATCHES", "Run", "Watch", "WatchOptions"]
 
-WATCHES: Final[tuple[type[WatchOptions], ...]] = (TimingOptions,)
+WATCHES: Final[tuple[type[WatchOptions], ...]] = (
+    PrintingOptions,
+    TimingOptions,
+)
 """Every way to watch, in the order of `--help`; their instruments are called in this order."""

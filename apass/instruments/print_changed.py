@@ -1,0 +1,102 @@
+"""`PrintChanged`: what each pass changed, as a diff of the text; for looking at what passes do and nothing else."""
+
+import sys
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, Final, TextIO
+
+from anyio.to_thread import run_sync
+
+from apass.info import PassInfo
+from apass.instrument import pass_instrument
+from apass.instruments.changes import ChangeTracker
+from apass.instruments.selection import Selection
+from apass.run import current_module_name, current_run
+from apass.textdiff import diff_texts, paint_diff, wants_color
+
+__all__ = ["PrintChanged"]
+
+_LARGE: Final = 100_000
+"""Texts of so many characters and more are compared in a worker thread."""
+
+
+@pass_instrument
+class PrintChanged:
+    """Prints, for each pass that changed its module, a unified diff of the module's text; LLVM's `-print-changed=diff`.
+
+    A pass made of passes is shown only for what it did itself beyond them. Output of one pass is one piece.
+
+    Parameters:
+        names: the passes' names; None is all. In these and the next two, `*` and `?` stand for any characters.
+        file: where to; None is what `sys.stdout` is at the time.
+        modules: names of modules; None is all.
+        functions: names of functions, to compare only those; None compares the module.
+        color: whether to colour the lines; None does where the file is a terminal and `NO_COLOR` is not set.
+        context: how many lines around a change are shown.
+
+    Raises:
+        TypeError: if names are given as a string, or hold something else than strings.
+
+    >>> import apass
+    >>> Halve = apass.module_pass(lambda mod, ctx: {**mod, "f": mod["f"] // 2}, opt_level=0, name="Halve")
+    >>> context = apass.PassContext(instruments=[PrintChanged()])
+    >>> result = apass.run(apass.Sequential([Halve]), {"f": 8, "g": 1}, context=context)
+    IR changed by Halve
+    @@ -1,2 +1,2 @@
+    -f: 8
+    +f: 4
+     g: 1
+    <BLANKLINE>
+
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str] | None = None,
+        file: TextIO | None = None,
+        *,
+        modules: Iterable[str] | None = None,
+        functions: Iterable[str] | None = None,
+        color: bool | None = None,
+        context: int = 3,
+    ) -> None:
+        self._selection = Selection.of(names, modules, functions)
+        self._file = file
+        self._color = color
+        self._context = context
+        self._tracker = ChangeTracker()
+
+    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
+        """Note the module."""
+        run = current_run()
+        if run is not None:
+            self._tracker.begin(run, mod)
+
+    async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
+        """Print what changed."""
+        run = current_run()
+        if run is None:
+            return
+        before = self._tracker.end(run, mod)
+        if before is mod or not self._selection.covers(info):
+            return
+        diff = await self._diff(before, mod)
+        if not diff:
+            return
+        name = current_module_name()
+        where = "" if name is None else f" (module {name!r})"
+        file = sys.stdout if self._file is None else self._file
+        is_colored = wants_color(file) if self._color is None else self._color
+        # In one write: other tasks and threads may print to the same file.
+        file.write(f"IR changed by {info.name}{where}\n{paint_diff(diff) if is_colored else diff}\n\n")
+
+    def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
+        """Forget the module."""
+        run = current_run()
+        if run is not None:
+            self._tracker.fail(run)
+
+    async def _diff(self, before: Any, after: Any) -> str:
+        texts = self._selection.text(before), self._selection.text(after)
+        compare = partial(diff_texts, *texts, context=self._context)
+        return await run_sync(compare) if max(map(len, texts)) >= _LARGE else compare()

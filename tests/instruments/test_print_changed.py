@@ -1,0 +1,99 @@
+"""`PrintChanged`: what each pass changed, once, for the pass that did it."""
+
+import io
+import random
+from collections import Counter
+from textwrap import dedent
+from typing import Any
+
+import anyio.lowlevel
+import pytest
+
+import apass
+from apass.instruments import PrintChanged
+
+pytestmark = pytest.mark.anyio
+
+Module = dict[str, int]
+
+
+@apass.function_pass(opt_level=0)
+async def Increment(func: int, mod: Module, ctx: apass.PassContext) -> int:
+    await anyio.lowlevel.checkpoint()
+    return func + 1
+
+
+@apass.module_pass(opt_level=0)
+def Keep(mod: Module, ctx: apass.PassContext) -> Module:
+    return dict(mod)
+
+
+@apass.module_pass(opt_level=0)
+async def Around(mod: Module, ctx: apass.PassContext) -> Module:
+    return {**await Increment(mod), "own": 1}
+
+
+async def printed(pass_: apass.Pass[Module], mod: Module, **options: Any) -> str:
+    """Return what is printed of a run."""
+    file = io.StringIO()
+    async with apass.PassContext(instruments=[PrintChanged(file=file, **options)]):
+        await pass_(mod)
+    return file.getvalue()
+
+
+async def test_a_change_is_shown_once_by_the_pass_that_made_it() -> None:
+    text = await printed(apass.Sequential([Keep, apass.Sequential([Increment]), Keep]), {"f": 1})
+    assert text == "IR changed by Increment\n@@ -1 +1 @@\n-f: 1\n+f: 2\n\n"
+
+
+async def test_a_pass_made_of_passes_is_shown_for_what_it_did_itself() -> None:
+    text = await printed(Around, {"f": 1})
+    wanted = """\
+        IR changed by Increment
+        @@ -1 +1 @@
+        -f: 1
+        +f: 2
+
+        IR changed by Around
+        @@ -1 +1,2 @@
+         f: 2
+        +own: 1
+
+        """
+    assert text == dedent(wanted)
+
+
+async def test_a_race_is_not_blamed_for_what_its_winner_did() -> None:
+    text = await printed(apass.Race([Keep, Increment], key=lambda mod: -mod["f"]), {"f": 1})
+    assert text == "IR changed by Increment\n@@ -1 +1 @@\n-f: 1\n+f: 2\n\n"
+
+
+async def test_only_what_is_selected_is_shown() -> None:
+    mod = {"f": 1, "g": 5}
+    assert await printed(Increment, mod, names=["Other"]) == ""
+    assert await printed(Increment, mod, names=["Inc*"], functions=["g"], color=True) == (
+        "IR changed by Increment\n\x1b[36m@@ -1,2 +1,2 @@\x1b[0m\n g:\n\x1b[31m-5\x1b[0m\n\x1b[32m+6\x1b[0m\n\n"
+    )
+    file = io.StringIO()
+    async with apass.PassContext(instruments=[PrintChanged(file=file, modules=["b"])]):
+        await apass.optimize_all({"a": {"f": 1}, "b": {"f": 2}}, Increment)
+    assert file.getvalue() == "IR changed by Increment (module 'b')\n@@ -1 +1 @@\n-f: 2\n+f: 3\n\n"
+
+
+async def test_many_modules_with_failures_print_what_they_print_one_by_one() -> None:
+    async def flaky(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        await anyio.lowlevel.checkpoint()
+        if random.Random(func).random() < 0.1:
+            raise ValueError(func)
+        return func * 2
+
+    pipeline = apass.Sequential([Increment, apass.function_pass(flaky, opt_level=0), Keep])
+    modules = {f"m{index}": {"f": index, "g": -index} for index in range(200)}
+    pieces: list[Counter[str]] = []
+    for limit in (1, 200):
+        file = io.StringIO()
+        async with apass.PassContext(instruments=[PrintChanged(file=file)]):
+            outcomes = await apass.optimize_all(modules, pipeline, limit=limit, errors="collect")
+        assert 0 < sum(one.error is not None for one in outcomes.values()) < 200
+        pieces.append(Counter(file.getvalue().split("\n\n")))
+    assert pieces[0] == pieces[1]
