@@ -1,0 +1,60 @@
+"""`apass opt --verify` and `--check-changes`."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import apass as core
+from tests.cli.models import apass, write_model
+
+
+@pytest.fixture
+def _passes() -> Iterator[None]:
+    """Register a pass that breaks a model, and one that changes its input."""
+
+    def forget_node(mod: Any, ctx: core.PassContext) -> Any:
+        mod.graph.remove(mod.graph[-1])
+        return mod
+
+    def forget_node_of_copy(mod: Any, ctx: core.PassContext) -> Any:
+        return forget_node(mod.clone(), ctx)
+
+    for name, function in (("test.InPlace", forget_node), ("test.Break", forget_node_of_copy)):
+        core.register_pass(name, _factory(function, name))
+    yield
+    for name in ("test.InPlace", "test.Break"):
+        core.unregister_pass(name)
+
+
+def _factory(function: Callable[[Any, core.PassContext], Any], name: str) -> Callable[[], core.Pass[Any]]:
+    def make() -> core.Pass[Any]:
+        return core.module_pass(function, opt_level=0, name=name)
+
+    return make
+
+
+@pytest.mark.usefixtures("_passes")
+def test_a_pass_that_breaks_a_model_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    pipeline = "onnx.NameFix,test.Break,onnx.IdentityElimination"
+    result = apass("opt", tmp_path, "-p", pipeline, "--verify", "changed")
+    assert (result.exit_code, [one.name for one in tmp_path.iterdir()]) == (1, ["m.onnx"])
+    assert "VerifyError: pass 'test.Break' broke the module:" in result.stdout
+    assert "-   [node_3] y = Neg (v2)" in result.stdout
+
+
+@pytest.mark.usefixtures("_passes")
+def test_a_pass_that_changes_its_input_is_named(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    result = apass("opt", tmp_path, "-p", "onnx.NameFix,test.InPlace", "--check-changes")
+    assert result.exit_code == 1
+    assert "pass 'test.InPlace' changed in place the module that it was given ('main')" in result.stdout
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_passes_that_do_right_pass(tmp_path: Path, backend: str) -> None:
+    write_model(tmp_path / "m.onnx")
+    result = apass("opt", tmp_path, "--verify", "always", "--check-changes", "--backend", backend)
+    assert result.exit_code == 0, result.output
