@@ -1,6 +1,7 @@
 """Instruments that come with apass: timing, printing and dumping; for `PassContext(instruments=[...])`."""
 
 from apass.instruments.dump_ir import DumpIR
+from apass.instruments.honest_change import HonestChangeInstrument
 from apass.instruments.print_changed import PrintChanged
 from apass.instruments.printing import (
     PassPrintingInstrument,
@@ -11,9 +12,11 @@ from apass.instruments.printing import (
 )
 from apass.instruments.remarks import RemarksInstrument, render_remarks
 from apass.instruments.timing import PassTiming, PassTimingInstrument, render_timings
+from apass.instruments.verify import VerifyInstrument
 
 __all__ = [
     "DumpIR",
+    "HonestChangeInstrument",
     "PassPrintingInstrument",
     "PassTiming",
     "PassTimingInstrument",
@@ -23,6 +26,7 @@ __all__ = [
     "PrintIRAfter",
     "PrintIRBefore",
     "RemarksInstrument",
+    "VerifyInstrument",
     "render_remarks",
     "render_timings",
 ]

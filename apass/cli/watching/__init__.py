@@ -5,6 +5,7 @@ from typing import Final
 from apass.cli.watching.printing import PrintingOptions
 from apass.cli.watching.remarks import RemarksOptions
 from apass.cli.watching.timing import TimingOptions
+from apass.cli.watching.verifying import VerifyingOptions
 from apass.cli.watching.watch import Run, Watch, WatchOptions
 
 __all__ = ["WATCHES", "Run", "Watch", "WatchOptions"]
@@ -12,5 +13,7 @@ __all__ = ["WATCHES", "Run", "Watch", "WatchOptions"]
 WATCHES: Final[tuple[type[WatchOptions], ...]] = (
     PrintingOptions,
     TimingOptions,
+    RemarksOptions,
+    VerifyingOptions,
 )
 """Every way to watch, in the order of `--help`; their instruments are called in this order."""
