@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from operator import is_
 from types import NoneType
 from typing import Any, ClassVar, Generic, cast
@@ -9,9 +10,10 @@ from typing import Any, ClassVar, Generic, cast
 from apass.adapter import FuncT, FunctionKind, ModT, adapter_for, select_functions
 from apass.context import PassContext, current_scope
 from apass.errors import PassDefinitionError, PassResultError
+from apass.executor import Executor, ExecutorChoice, executor_in_force
 from apass.fanout import fan_out, run_inline
 from apass.funnel import execute
-from apass.guard import OnError, guarded
+from apass.guard import Elsewhere, OnError, guarded
 from apass.info import PassInfo
 from apass.observing import observed
 from apass.run import RUN, Bodies, Run, current_run
@@ -53,7 +55,7 @@ class Pass(ABC, Generic[ModT]):
         """
         scope = current_scope()
         before, parent = RUN.get(), current_run()
-        RUN.set(Run(_info(self), parent))
+        RUN.set(Run(_info(self), parent, pass_=self))
         scope.meet(self.info.name)
         try:
             return await (self._outermost(mod, scope.ctx) if parent is None else execute(self, mod, scope.ctx))
@@ -142,8 +144,9 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     `transform_function`; the results are put in their places together afterwards. So the outcome depends neither on the
     order in which bodies finish nor on how many run at once, and functions can be neither added nor removed.
 
-    A plain `transform_function` runs inline. An `async def` one runs concurrently, within the context's
-    `max_concurrency`. The first failure cancels the others; the error has a note that names pass, function and module.
+    A plain `transform_function` runs inline, or in an `executor`. An `async def` one runs concurrently, within the
+    context's `max_concurrency`. The first failure cancels the others; the error has a note that names pass, function
+    and module.
     """
 
     kind: ClassVar[FunctionKind] = "function"
@@ -153,6 +156,8 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     on_error: OnError = "raise"
     """What to do when a body fails: `"raise"` its error; `"keep"` the function as it was, with a warning in
     `ctx.diag_ctx`; or call a fallback `(func, mod, ctx, error) -> func`, plain or async, which leaves a note there."""
+    executor: ExecutorChoice = None
+    """Where a plain body runs; None leaves it to the context."""
 
     @abstractmethod
     def transform_function(self, func: FuncT, mod: ModT, ctx: PassContext) -> FuncT | Awaitable[FuncT]:
@@ -174,9 +179,13 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
         bodies = Bodies(run, names)
         is_guarded = self.timeout is not None or self.on_error != "raise" or _is_limited(ctx)
         body: Callable[..., Any] = self._guarded if is_guarded else self.transform_function
+        executor = self.executor or ctx.executor
+        elsewhere = None if executor is None else self._elsewhere(executor)
         if ctx.hooks.functions is not None:
             body = observed(body, ctx.hooks.functions)
-        if is_async(body):
+        if elsewhere is not None:
+            results = await self._fan_out_elsewhere(elsewhere, funcs, mod, ctx, bodies)
+        elif is_async(body):
             results = await fan_out(body, funcs, mod, ctx, bodies, ctx.gate)
         else:
             changed = await run_inline(body, names, funcs, mod, ctx, bodies, ctx.gate)
@@ -192,6 +201,26 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
             given = f"pass {self.info.name!r} returned None for function {name!r}"
             raise PassResultError(f"{given}; return the new function, or `func` if unchanged")
         return updates
+
+    def _elsewhere(self, executor: ExecutorChoice) -> Executor | None:
+        """Return the executor that bodies are to run in, if they can."""
+        if not is_async(self.transform_function):
+            return executor_in_force(executor)
+        if self.executor not in (None, "inline"):
+            name = self.info.name
+            raise PassDefinitionError(f"pass {name!r} has an executor, which runs plain functions; its body is async")
+        return None
+
+    async def _fan_out_elsewhere(
+        self, executor: Executor, funcs: list[FuncT], mod: ModT, ctx: PassContext, bodies: Bodies
+    ) -> list[Any]:
+        async with executor.bodies(self, mod, ctx) as work:
+            body: Callable[..., Any] = work
+            if self.on_error != "raise" or _is_limited(ctx):
+                body = partial(guarded, Elsewhere(self.info, self.on_error, work))
+            if ctx.hooks.functions is not None:
+                body = observed(body, ctx.hooks.functions)
+            return await fan_out(body, funcs, mod, ctx, bodies, ctx.gate)
 
     def is_cut_as_one(self) -> bool:
         """Tell the runner that the end of a budget cuts off each body for itself."""

@@ -4,11 +4,18 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
 from operator import length_hint
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from apass.info import PassInfo
 
 __all__ = ["Run", "Steps", "current_module_name", "current_run", "enter_module", "functions_to_come", "leave_module"]
+
+
+class HasInfo(Protocol):
+    """What is known of a pass here. A Protocol, because passes lie below."""
+
+    info: PassInfo
+    """The metadata."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -25,6 +32,11 @@ class Run:
     """The name that `optimize_all` and its like know the module by."""
     body_of: "Run | None" = None
     """The run of the function pass whose body this is; None for anything but a body."""
+    pass_: "HasInfo | None" = field(default=None, repr=False)
+    """The pass itself; None where only its metadata are known, as in another process."""
+    place: int | None = None
+    """Its place among the passes of the Sequential, or the like, that runs it, from 0; None if it is not one of them,
+    as where it runs because another pass requires it."""
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -43,19 +55,29 @@ class Steps:
     Only the Sequential's own loop writes `at`, between two of its passes.
     """
 
-    __slots__ = ("at", "parent")
+    __slots__ = ("at", "is_required", "left", "parent", "passes")
 
-    def __init__(self, parent: Run | None) -> None:
+    def __init__(self, parent: Run | None, passes: Sequence[Any], left: Iterator[Any]) -> None:
         self.parent = parent
         """The run of the Sequential itself."""
-        self.at: PassInfo | Run | None = None
+        self.passes = passes
+        """Its passes."""
+        self.left = left
+        """Those that have not begun; an iterator that knows how many those are."""
+        self.at: HasInfo | Run | None = None
         """The pass that runs now; a Run once somebody has asked for it."""
+        self.is_required = False
+        """Whether it runs because one of the passes requires it, and is none of them itself."""
 
     def run(self) -> Run | None:
         """Return the run of the pass at work, the same object for as long as it is."""
-        if isinstance(self.at, PassInfo):
-            self.at = Run(self.at, self.parent)
-        return self.at or self.parent
+        at = self.at
+        if at is None:
+            return self.parent
+        if not isinstance(at, Run):
+            place = None if self.is_required else len(self.passes) - length_hint(self.left) - 1
+            self.at = at = Run(at.info, self.parent, pass_=at, place=place)
+        return at
 
 
 class Bodies:

@@ -58,10 +58,11 @@ class Sequential(Pass[ModT]):
         named = ctx.disabled_pass or ctx.required_pass
         gate = ctx.gate
         before = RUN.get()
-        steps = Steps(current_run())
+        left = iter(self.passes)
+        steps = Steps(current_run(), self.passes, left)
         RUN.set(steps)
         try:
-            for pass_ in self.passes:
+            for pass_ in left:
                 info = pass_.info
                 if named:
                     scope.meet(info.name)
@@ -72,8 +73,10 @@ class Sequential(Pass[ModT]):
                 if perf_counter() > gate.turn_ends:
                     await gate.next_turn()
                 if info.required:
+                    steps.is_required = True
                     mod = await _run_required(info, mod, scope, steps)
-                steps.at = info
+                    steps.is_required = False
+                steps.at = pass_
                 mod = await execute(pass_, mod, ctx)
         finally:
             RUN.set(before)
@@ -102,7 +105,7 @@ async def _run_required(info: PassInfo, mod: Any, scope: Scope, steps: Steps) ->
             scope.meet(name)
             # Its own passes, if it has any, must not require their way back to it.
             _RESOLVING.set((*trail, name))
-            steps.at = pass_.info
+            steps.at = pass_
             mod = await execute(pass_, mod, scope.ctx)
             _RESOLVING.set(trail)
     finally:
