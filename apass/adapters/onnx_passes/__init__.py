@@ -15,6 +15,7 @@ from apass.errors import MissingExtraError, VerifyError
 from apass.info import PassInfo
 from apass.passes import ModulePass
 from apass.registry import make_pass, register_pass
+from apass.remarks import Remark
 from apass.run import current_module_name
 from apass.sequential import Sequential
 
@@ -81,12 +82,12 @@ class OnnxPass(ModulePass[ir.Model]):
         if is_large(mod):
             return self._in_thread(mod, ctx)
         made, warnings = self._apply(mod)
-        self._warn(warnings, ctx)
+        self._report(mod, made, warnings, ctx)
         return made
 
     async def _in_thread(self, mod: ir.Model, ctx: PassContext) -> ir.Model:
         made, warnings = await to_thread.run_sync(self._apply, mod, limiter=_threads())
-        self._warn(warnings, ctx)
+        self._report(mod, made, warnings, ctx)
         return made
 
     def _apply(self, mod: ir.Model) -> tuple[ir.Model, list[str]]:
@@ -140,8 +141,13 @@ class OnnxPass(ModulePass[ir.Model]):
                 f"{self.target.__name__} of onnx_ir made an invalid model of a valid one{hint}: {error}"
             ) from error
 
-    def _warn(self, warnings: list[str], ctx: PassContext) -> None:
+    def _report(self, mod: ir.Model, made: ir.Model, warnings: list[str], ctx: PassContext) -> None:
+        """Tell the context what onnx_ir complained of, and whoever listens what became of the model."""
         name = self.info.name
+        if made is not mod and ctx.hooks.remarks:
+            before, after = _count_nodes(mod), _count_nodes(made)
+            message = f"{before} nodes before, {after} after"
+            ctx.remark(Remark.analysis("NodeCount", message, before=before, after=after))
         for text in warnings:
             message = f"pass {name!r}: {text}"
             ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.WARNING, message, None, name, None, current_module_name()))
@@ -166,6 +172,10 @@ def _threads() -> CapacityLimiter:
     except LookupError:
         _THREADS.set(CapacityLimiter(1))
         return _THREADS.get()
+
+
+def _count_nodes(mod: ir.Model) -> int:
+    return len([*mod.graph.all_nodes(), *chain(*(function.all_nodes() for function in mod.functions.values()))])
 
 
 def _interface(mod: ir.Model) -> str:

@@ -12,6 +12,7 @@ from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.remarks import remark_on_merging
 
 __all__ = ["EliminateCommonSubexpr", "eliminate_common_subexpr"]
 
@@ -43,7 +44,11 @@ def EliminateCommonSubexpr(fskip: Skip | None = None) -> FunctionPass[IRModule, 
     """Make one call of those that must give the same value, but for what `fskip` tells of."""
 
     def eliminate(func: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return eliminate_common_subexpr(func, fskip)
+        eliminator = _CommonSubexprEliminator(fskip)
+        made = rewrite_function(eliminator, func)
+        if ctx.hooks.remarks:
+            remark_on_merging(ctx, eliminator.memo_map)
+        return made
 
     return function_pass(eliminate, opt_level=3, name="EliminateCommonSubexpr", required=["InferType"])
 

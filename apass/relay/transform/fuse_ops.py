@@ -16,6 +16,7 @@ from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.fusion_graph import PRIMITIVE, FusionGraph, stays
 from apass.relay.transform.fusion_groups import FusionGroups
+from apass.relay.transform.remarks import remark_on_fusing
 from apass.relay.ty import TensorType, Type
 from apass.relay.type_infer import ensure_typed
 from apass.relay.walks import post_order
@@ -61,7 +62,10 @@ def FuseOps(fuse_opt_level: int = -1) -> FunctionPass[IRModule, Function]:
 
     def fuse(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         level = ctx.opt_level if fuse_opt_level == -1 else fuse_opt_level
-        return fuse_ops(ensure_typed(func, mod), level, int(ctx.config[_MAX_DEPTH]), bool(ctx.config[_LINK_PARAMS]))
+        made = fuse_ops(ensure_typed(func, mod), level, int(ctx.config[_MAX_DEPTH]), bool(ctx.config[_LINK_PARAMS]))
+        if ctx.hooks.remarks:
+            remark_on_fusing(ctx, made)
+        return made
 
     return function_pass(fuse, opt_level=0, name="FuseOps", required=["InferType"])
 

@@ -21,6 +21,7 @@ from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.renaming import copied, renewed
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.remarks import remark_on_inlining
 from apass.relay.walks import post_order
 
 __all__ = ["Inline", "inline"]
@@ -50,7 +51,10 @@ def Inline() -> ModulePass[IRModule]:
 
 
 def _inline(mod: IRModule, ctx: PassContext) -> IRModule:
-    return inline(mod)
+    made = inline(mod)
+    if ctx.hooks.remarks:
+        remark_on_inlining(ctx, mod, made)
+    return made
 
 
 def _called(func: Function) -> list[str]:

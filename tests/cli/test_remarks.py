@@ -1,0 +1,50 @@
+"""`apass opt --remarks`: the file, its filter, and what is said of wrong options."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.models import apass, write_model
+from tests.cli.test_relay import program
+
+
+def names(path: Path) -> list[str]:
+    """Return pass and name of each document."""
+    found = yaml.compose_all(path.read_text(), yaml.SafeLoader)
+    keys = ({key.value: value.value for key, value in node.value} for node in found)
+    return [f"{one['Pass']} {one['Name']}" for one in keys]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_remarks_of_both_kinds_of_model_go_to_one_file(tmp_path: Path, backend: str) -> None:
+    program(tmp_path / "m.relay")
+    write_model(tmp_path / "a.onnx")
+    out = tmp_path / "out" / "remarks.yaml"
+    result = apass("opt", tmp_path, "-o", tmp_path / "out", "-O", 3, "--remarks", out, "--backend", backend)
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, f"{len(names(out))} remarks in {out}")
+    assert names(out)[:3] == [
+        "onnx.IdentityElimination NodeCount",
+        "EliminateCommonSubexpr Merged",
+        "FoldConstant Folded",
+    ]
+
+
+def test_a_filter_lets_only_some_passes_through(tmp_path: Path) -> None:
+    out = tmp_path / "remarks.yaml"
+    source = program(tmp_path / "m.relay")
+    assert apass("opt", source, "-O", 3, "--remarks", out, "--remarks-filter", "Fold|Inline").exit_code == 0
+    assert names(out) == ["FoldConstant Folded"]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--remarks-filter", "x"], "--remarks-filter needs --remarks FILE, where to write what it lets through"),
+        (["--remarks", "r.yaml", "--remarks-filter", "("], "--remarks-filter: '(' is no regular expression"),
+        (["--remarks", "/"], "--remarks writes a file, and / is a folder"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(tmp_path: Path, options: list[str], complaint: str) -> None:
+    result = apass("opt", program(tmp_path / "m.relay"), *options)
+    assert (result.exit_code, complaint in result.stderr, result.stderr.count("\n")) == (2, True, 1), result.stderr
