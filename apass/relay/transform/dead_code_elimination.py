@@ -15,6 +15,7 @@ from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.remarks import remark_on_dropping
 from apass.relay.walks import post_order
 
 __all__ = ["DeadCodeElimination", "eliminate_dead_code"]
@@ -45,7 +46,10 @@ def DeadCodeElimination(inline_once: bool = False) -> FunctionPass[IRModule, Fun
     """Drop the Lets whose values nothing needs; put values that are needed once where that is, if asked for."""
 
     def eliminate(func: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return eliminate_dead_code(func, mod, inline_once)
+        made = eliminate_dead_code(func, mod, inline_once)
+        if ctx.hooks.remarks:
+            remark_on_dropping(ctx, func, made)
+        return made
 
     return function_pass(eliminate, opt_level=1, name="DeadCodeElimination", required=["InferType"])
 

@@ -21,6 +21,7 @@ from apass.relay.expr_functor import ExprMutator, ExprVisitor
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.remarks import remark_on_folding
 from apass.relay.ty import TensorType, Type
 from apass.relay.type_infer import ensure_typed
 from apass.relay.walks import post_order
@@ -58,7 +59,10 @@ def FoldConstant() -> FunctionPass[IRModule, Function]:
 
 def _fold(func: Function, mod: IRModule, ctx: PassContext) -> Function:
     typed = _with_types(func, mod)
-    folded = rewrite_function(ConstantFolder(typed, mod), typed)
+    folder = ConstantFolder(typed, mod)
+    folded = rewrite_function(folder, typed)
+    if ctx.hooks.remarks:
+        remark_on_folding(ctx, folder.memo_map)
     return func if folded is typed else folded
 
 
