@@ -7,6 +7,7 @@ import typer
 
 from apass.cli.commands.opt import opt
 from apass.cli.commands.passes import passes
+from apass.cli.commands.plan import plan
 
 __all__ = ["app", "main"]
 
@@ -36,6 +37,7 @@ def _root(
 
 app.command("opt")(opt)
 app.command("passes")(passes)
+app.command("plan")(plan)
 
 
 def main() -> None:
