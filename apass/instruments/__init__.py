@@ -1,7 +1,9 @@
-"""Instruments that come with apass: timing, printing and dumping; for `PassContext(instruments=[...])`."""
+"""Instruments that come with apass: timing, printing, dumping and so on; for `PassContext(instruments=[...])`."""
 
 from apass.instruments.dump_ir import DumpIR
+from apass.instruments.function_timing import FunctionTimingInstrument
 from apass.instruments.honest_change import HonestChangeInstrument
+from apass.instruments.memory import PassMemory, PassMemoryInstrument
 from apass.instruments.print_changed import PrintChanged
 from apass.instruments.printing import (
     PassPrintingInstrument,
@@ -11,13 +13,30 @@ from apass.instruments.printing import (
     PrintIRBefore,
 )
 from apass.instruments.remarks import RemarksInstrument, render_remarks
-from apass.instruments.timing import PassTiming, PassTimingInstrument, render_timings
+from apass.instruments.statistics import PassStatistic, StatisticsInstrument
+from apass.instruments.timing import PassTimingInstrument
 from apass.instruments.verify import VerifyInstrument
+from apass.timings import (
+    FunctionTiming,
+    PassTiming,
+    render_functions,
+    render_modules,
+    render_passes,
+    render_timings,
+    timings_as_json,
+    timings_by_module,
+    timings_by_pass,
+)
 
 __all__ = [
     "DumpIR",
+    "FunctionTiming",
+    "FunctionTimingInstrument",
     "HonestChangeInstrument",
+    "PassMemory",
+    "PassMemoryInstrument",
     "PassPrintingInstrument",
+    "PassStatistic",
     "PassTiming",
     "PassTimingInstrument",
     "PrintAfterAll",
@@ -26,7 +45,14 @@ __all__ = [
     "PrintIRAfter",
     "PrintIRBefore",
     "RemarksInstrument",
+    "StatisticsInstrument",
     "VerifyInstrument",
+    "render_functions",
+    "render_modules",
+    "render_passes",
     "render_remarks",
     "render_timings",
+    "timings_as_json",
+    "timings_by_module",
+    "timings_by_pass",
 ]

@@ -1,6 +1,6 @@
 """`PassTimingInstrument`: where the time of passes goes, told apart into work and waiting; for whoever runs passes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from threading import Lock
@@ -9,67 +9,9 @@ from time import perf_counter
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
 from apass.run import Run, current_run
+from apass.timings import PassTiming, render_timings
 
-__all__ = ["PassTiming", "PassTimingInstrument", "render_timings"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassTiming:
-    """The time that one pass took, at one place of a pipeline, over all its calls there. Times are in seconds."""
-
-    name: str
-    """The name of the pass."""
-    module: str | None
-    """The name of the module, as `optimize_all` and its like know it; None without a name, or summed over modules."""
-    calls: int
-    """How many calls have ended, failed ones included; the times are those of these calls."""
-    failed: int
-    """How many of them raised or were cancelled."""
-    unfinished: int
-    """How many calls have begun and not been seen to end: they still run, or the instrument was taken out of force."""
-    wall: float
-    """From the instrument's `run_before_pass` to its `run_after_pass` or `run_after_pass_failed`."""
-    busy: float
-    """How long it held the loop, the passes that it called and its fan-out included; not the tasks that it started."""
-    children: tuple["PassTiming", ...]
-    """The passes that it called, in the order in which they first began."""
-
-    @property
-    def waiting(self) -> float:
-        """How long it waited, for its turn too; the steps in `busy` are disjoint parts of `wall`, so this is exact."""
-        return self.wall - self.busy
-
-
-def render_timings(timings: Iterable[PassTiming]) -> str:
-    """Return timings as a table in which the passes form a tree, in one section for each module name.
-
-    The percentage is that of the parent's wall time, for an outermost pass that of the section's. It can be above 100
-    for passes that a parent runs at the same time.
-
-    >>> inner = PassTiming(name="Fold", module="a", calls=2, failed=0, unfinished=0, wall=0.03, busy=0.01, children=())
-    >>> outer = PassTiming(
-    ...     name="Main", module="a", calls=1, failed=1, unfinished=0, wall=0.04, busy=0.01, children=(inner,)
-    ... )
-    >>> print(render_timings([outer]))
-    wall ms  busy ms  waiting ms  of parent  pass
-                                             module 'a'
-     40.000   10.000      30.000     100.0%    Main (1 failed)
-     30.000   10.000      20.000      75.0%      Fold (2 calls)
-
-    """
-    sections: dict[str | None, list[PassTiming]] = {}
-    for timing in timings:
-        sections.setdefault(timing.module, []).append(timing)
-    if not sections:
-        return "no pass was timed"
-    rows = [_HEAD]
-    for module, roots in sections.items():
-        named = len(sections) > 1 or module is not None
-        if named:
-            rows.append(("", "", "", "", "no module name" if module is None else f"module {module!r}"))
-        rows += _rows(roots, module, sum(one.wall for one in roots), "  " * named)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
-    return "\n".join("  ".join((*map(str.rjust, row, widths), row[-1])) for row in rows)
+__all__ = ["PassTimingInstrument"]
 
 
 @pass_instrument
@@ -251,26 +193,3 @@ def _timing(name: str, module: str | None, totals: Sequence[_Total], merge: bool
         busy=sum(one.busy for one in totals),
         children=_profile([one.children for one in totals], merge),
     )
-
-
-_Row = tuple[str, str, str, str, str]
-
-_HEAD: _Row = ("wall ms", "busy ms", "waiting ms", "of parent", "pass")
-
-
-def _rows(timings: Iterable[PassTiming], module: str | None, whole: float, indent: str) -> Iterator[_Row]:
-    for one in timings:
-        share = f"{one.wall / whole:.1%}" if whole else ""
-        yield _ms(one.wall), _ms(one.busy), _ms(one.waiting), share, indent + _label(one, module)
-        yield from _rows(one.children, one.module, one.wall, indent + "  ")
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.3f}"
-
-
-def _label(timing: PassTiming, module: str | None) -> str:
-    counts = (timing.calls if timing.calls > 1 else 0, timing.failed, timing.unfinished)
-    said = [f"{n} {what}" for n, what in zip(counts, ("calls", "failed", "unfinished"), strict=True) if n]
-    elsewhere = "" if timing.module == module else f" [module {timing.module!r}]"
-    return timing.name + elsewhere + (f" ({', '.join(said)})" if said else "")
