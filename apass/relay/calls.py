@@ -3,11 +3,11 @@
 from typing import TypeVar
 
 from apass.relay.attrs import Attrs
-from apass.relay.expr import Call, Constant, Expr, Op
+from apass.relay.expr import Call, Constant, Expr, Op, Var
 from apass.relay.make import const
-from apass.relay.ty import TensorType
+from apass.relay.ty import TensorType, Type
 
-__all__ = ["along_axis", "attrs_of", "call_op", "is_scalar", "op_name", "scalar_like", "tensor_type"]
+__all__ = ["along_axis", "attrs_of", "call_op", "is_scalar", "known_type", "op_name", "scalar_like", "tensor_type"]
 
 AttrsT = TypeVar("AttrsT", bound=Attrs)
 
@@ -33,6 +33,13 @@ def attrs_of(call: Call, kind: type[AttrsT]) -> AttrsT:
     if not isinstance(call.attrs, kind):
         raise TypeError(f"{call!r} has the attributes {call.attrs!r}, not {kind.__name__}")
     return call.attrs
+
+
+def known_type(expr: Expr) -> Type | None:
+    """Return the type of an expression, None if it has none: operators, constructors and global names never do."""
+    if isinstance(expr, Var):
+        return expr.type_annotation
+    return expr.checked_type if isinstance(expr, Constant) else expr.checked_type_
 
 
 def tensor_type(expr: Expr) -> TensorType:

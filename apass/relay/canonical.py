@@ -121,6 +121,9 @@ class CanonicalForm:
                 continue
             if id(node) in numbers:
                 continue
+            if isinstance(node, IRModule):
+                self._add_module(node)
+                continue
             head, below = _parts(node)
             if not below:
                 self._number(node, head, ())
@@ -130,6 +133,18 @@ class CanonicalForm:
             waiting.append(node)
             work.append(_READY)
             work += below[::-1]
+
+    def _add_module(self, mod: IRModule) -> None:
+        """Add a module; a node that two of its functions have in common is not shared: each is evaluated by itself."""
+        outside = self._numbers.copy()
+        head, parts = _parts(mod)
+        below: list[int] = []
+        for one in parts:
+            self.add(one)
+            below.append(self._numbers[id(one)])
+            self._numbers.clear()
+        self._numbers.update(outside)
+        self._number(mod, head, tuple(below))
 
     def _number(self, node: object, head: Head, below: tuple[int, ...]) -> None:
         """Give a node the number of its like, or the next one."""

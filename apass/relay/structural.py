@@ -5,7 +5,8 @@ a Let or of a pattern, type parameters. Further:
 
 - a variable that is not bound equals only itself, unless `map_free_vars` lets each stand for one of the other side;
 - calls, tuples, functions and variables are nodes of a graph: a call that is used twice differs from two calls that
-  are alike. Constants (element type, shape, bits), operators, fields of a tuple, attributes and types compare by value;
+  are alike; but it does not matter whether two functions of a module share one. Constants (element type, shape, bits),
+  operators, fields of a tuple, attributes and types compare by value;
 - global variables compare by name, and so do the functions of a module and its data types, whatever their order;
 - `span`, `checked_type_` and the type arguments of a call of an operator have no part.
 

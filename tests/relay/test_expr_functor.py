@@ -4,47 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from apass.relay.adt import Clause, Constructor, Match, PatternConstructor, PatternTuple, PatternVar, PatternWildcard
+from apass.relay.adt import Constructor
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.expr_functor import ExprFunctor, ExprMutator, ExprVisitor
-from apass.relay.function import Function
-from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.ty import GlobalTypeVar
-
-F, G = GlobalVar("f"), GlobalVar("g")
-X, Y = Var("x"), Var("y")
-CONS = Constructor("Cons", [], GlobalTypeVar("List"))
-
-
-def chain(length: int) -> Expr:
-    """Return calls of `f` nested to a depth."""
-    expr: Expr = X
-    for _ in range(length):
-        expr = Call(F, (expr,))
-    return expr
-
-
-def lets(length: int) -> Expr:
-    """Return nested Lets, each bound to a call of the one before."""
-    names = [Var(f"v{i}") for i in range(length)]
-    expr: Expr = names[-1]
-    for var, before in zip(reversed(names), [*reversed(names[:-1]), X], strict=True):
-        expr = Let(var, Call(F, (before,)), expr)
-    return expr
-
-
-def every_kind() -> Expr:
-    """Return an expression with nodes of all kinds."""
-    bound, head, tail = Var("bound"), Var("head"), Var("tail")
-    clauses = [
-        Clause(PatternConstructor(CONS, [PatternVar(head), PatternTuple([PatternVar(tail), PatternWildcard()])]), tail),
-        Clause(PatternWildcard(), Call(CONS, [head])),
-    ]
-    cell = RefCreate(X)
-    written = RefWrite(cell, RefRead(cell))
-    op = Op(name="test.functor")
-    value = TupleGetItem(Tuple([Call(op, [Constant(1), X]), written]), 0)
-    return Function([X], Let(bound, value, If(bound, Call(F, [bound]), Match(X, clauses))))
+from tests.relay.walked import F, G, Identity, Rename, SuperMutator, X, Y, chain, every_kind, lets
 
 
 class Order(ExprVisitor):
@@ -63,31 +26,6 @@ class Order(ExprVisitor):
 
     def visit_global_var(self, gvar: GlobalVar) -> None:
         self.seen.append(gvar)
-
-
-class Rename(ExprMutator):
-    """Puts `g` in the place of `f`."""
-
-    def visit_global_var(self, gvar: GlobalVar) -> Expr:
-        return G if gvar is F else gvar
-
-
-class RenameVars(ExprMutator):
-    """Makes every variable anew."""
-
-    def visit_var(self, var: Var) -> Expr:
-        return Var(f"new_{var.name_hint}")
-
-
-class Identity(ExprMutator):
-    """Changes nothing."""
-
-
-class SuperMutator(ExprMutator):
-    """Changes nothing, by a method of its own."""
-
-    def visit_call(self, call: Call) -> Expr:
-        return super().visit_call(call)
 
 
 class SuperVisitor(ExprVisitor):
@@ -340,69 +278,6 @@ def test_a_visitor_goes_over_all_below_whatever_the_kind() -> None:
     visitor = Kinds()
     visitor.visit(every_kind())
     assert visitor.kinds == {"x", "bound", "head", "tail", "constant", "constructor", "op"}
-
-
-@pytest.mark.parametrize("mutator", [Identity, SuperMutator])
-def test_what_does_not_change_comes_back_as_the_same_object(mutator: Callable[[], ExprMutator]) -> None:
-    expr = every_kind()
-    assert mutator().visit(expr) is expr
-
-
-def test_a_change_makes_anew_what_is_above_it_and_nothing_else() -> None:
-    kept, changed = Call(G, [X]), Call(F, [Y])
-    made = Rename().visit(Tuple([kept, changed]))
-    assert isinstance(made, Tuple)
-    assert made.fields[0] is kept
-    assert made.fields[1].children == (G, Y)
-
-
-def test_every_kind_is_made_anew_with_what_it_holds() -> None:
-    old = every_kind()
-    new = RenameVars().visit(old)
-    kinds = list(map(type, nodes_of(old)))
-    assert list(map(type, nodes_of(new))) == kinds
-    unchanged = {GlobalVar, Constant, Op, Constructor}
-    pairs = zip(nodes_of(old), nodes_of(new), strict=True)
-    assert {type(a) for a, b in pairs if a is b} == unchanged
-    names = [one.name_hint for one in nodes_of(new) if isinstance(one, Var)]
-    assert names == [f"new_{one.name_hint}" for one in nodes_of(old) if isinstance(one, Var)]
-
-
-def nodes_of(expr: Expr) -> list[Expr]:
-    """Return the nodes in the order in which they are met from the top, the shared ones once."""
-    found = {expr: None}
-    work = [expr]
-    while work:
-        for child in reversed(work.pop().children):
-            if child not in found:
-                found[child] = None
-                work.append(child)
-    return list(found)
-
-
-def test_a_node_made_anew_keeps_attributes_and_forgets_its_type() -> None:
-    typed = Call(F, [X], type_args=[], checked_type_=None)
-    func = Function([X], typed, attrs={"Primitive": 1})
-    made = Rename().visit(func)
-    assert isinstance(made, Function)
-    assert (made.attrs["Primitive"], made.params, made.checked_type_) == (1, (X,), None)
-
-
-def test_only_a_variable_can_be_bound() -> None:
-    class Break(ExprMutator):
-        def visit_var(self, var: Var) -> Expr:
-            return Constant(1)
-
-    with pytest.raises(TypeError, match=r"Break made <relay.Constant int64> of <relay.Var %x> where it is bound"):
-        Break().visit(Function([X], Y))
-
-
-def test_mutate_all_gives_back_the_tuple_that_was_given_if_nothing_changed() -> None:
-    args = (X, Y)
-    mutator = Identity()
-    mutator.visit(Tuple(args))
-    assert mutator.mutate_all(args) is args
-    assert Rename().mutate_all([F, X]) == (G, X)
 
 
 @pytest.fixture(scope="module", params=["calls", "lets"])

@@ -1,13 +1,10 @@
 """Structural equality, hash and fingerprint: what is equal to what, and that the three agree."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 from apass.diagnostics import Span
 from apass.relay.adt import (
@@ -22,12 +19,11 @@ from apass.relay.adt import (
 )
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
 from apass.relay.make import const
 from apass.relay.module import IRModule
 from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.structural import assert_structural_equal, fingerprint, structural_equal, structural_hash
+from apass.relay.structural import structural_equal
 from apass.relay.ty import (
     Any,
     FuncType,
@@ -43,11 +39,7 @@ from apass.relay.ty import (
     TypeRelation,
     TypeVar,
 )
-from tests.relay.programs import Program, programs
-
-F = GlobalVar("f")
-OP = Op(name="test.structural")
-FLOAT = TensorType((2,), "float32")
+from tests.relay.comparing import FLOAT, OP, Copier, F, equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,36 +60,6 @@ class OtherPoolAttrs(Attrs):
     rate: float = 0.5
     layout: str = "NCHW"
     shape: tuple[object, ...] = ()
-
-
-def equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
-    """Compare both ways, and check that hash, fingerprint and the assertion agree."""
-    result = structural_equal(lhs, rhs, map_free_vars)
-    assert structural_equal(rhs, lhs, map_free_vars) == result
-    assert (structural_hash(lhs, map_free_vars) == structural_hash(rhs, map_free_vars)) == result
-    if result:
-        assert_structural_equal(lhs, rhs, map_free_vars)
-        return True
-    with pytest.raises(ValueError, match="not structurally equal"):
-        assert_structural_equal(lhs, rhs, map_free_vars)
-    return False
-
-
-def chain(length: int, leaf: Expr) -> Expr:
-    """Return calls nested to a depth."""
-    expr = leaf
-    for _ in range(length):
-        expr = Call(OP, (expr,))
-    return expr
-
-
-def lets(length: int) -> Expr:
-    """Return nested Lets, each bound to a call of the one before."""
-    names = [Var(f"v{i}") for i in range(length)]
-    expr: Expr = names[-1]
-    for var, before in zip(reversed(names), [*reversed(names[:-1]), const(1)], strict=True):
-        expr = Let(var, Call(OP, (before,)), expr)
-    return expr
 
 
 def test_functions_are_equal_up_to_the_names_of_their_parameters() -> None:
@@ -346,6 +308,18 @@ def test_modules_compare_by_name_whatever_the_order() -> None:
     assert not equal(list_module(["f"], const(1)), IRModule({GlobalVar("f"): Function([], const(1))}))
 
 
+def test_functions_of_a_module_share_nothing() -> None:
+    func, one = Function([x := Var("x")], Call(OP, [x])), const(1)
+    copied = Copier().visit(func)
+    both, again = (
+        IRModule({F: Function([], Call(func, [one])), GlobalVar("g"): Function([], Call(other, [one]))})
+        for other in (func, copied)
+    )
+    assert equal(both, again)
+    assert equal([func, both, func], [func, again, func])
+    assert not equal([func, both, func], [func, again, copied])
+
+
 def test_lists_tuples_dicts_arrays_and_scalars_can_be_compared() -> None:
     params = {"w": const([1.0]).data, "b": const(2).data}
     assert equal(params, {"b": const(2).data, "w": const([1.0]).data})
@@ -359,102 +333,3 @@ def test_lists_tuples_dicts_arrays_and_scalars_can_be_compared() -> None:
 def test_what_is_no_part_of_a_program_cannot_be_compared() -> None:
     with pytest.raises(TypeError, match="a set cannot be compared by structure"):
         structural_equal([{1}], [{1}])
-
-
-def test_the_assertion_shows_both_sides_of_the_first_difference() -> None:
-    x = Var("x", FLOAT)
-    lhs, rhs = (Function([x], Let(Var("v"), Call(F, [x, one]), const(3))) for one in (const(1), const(2.0)))
-    with pytest.raises(ValueError, match="not structurally equal") as caught:
-        assert_structural_equal(lhs, rhs)
-    assert str(caught.value).splitlines() == [
-        "not structurally equal; the first difference (within Function > Let > Call):",
-        "lhs: <relay.Constant int32>",
-        "    1",
-        "rhs: <relay.Constant float32>",
-        "    2f",
-    ]
-
-
-def test_a_difference_in_sharing_is_shown_where_it_is_found() -> None:
-    x = Var("x")
-    shared = Call(F, [x])
-    with pytest.raises(ValueError, match=r"within Tuple\):\nlhs: .*Call(?s:.*)rhs: .*Call(?s:.*)they are alike, but"):
-        assert_structural_equal(Tuple([shared, shared]), Tuple([shared, Call(F, [x])]))
-
-
-def test_a_deep_difference_is_shown_by_its_nearest_surroundings() -> None:
-    with pytest.raises(
-        ValueError, match=r"\(within Call > Call > Call > Call > Call\):\nlhs: .*int32.*\n.*\nrhs: .*float32"
-    ):
-        assert_structural_equal(chain(200_000, const(1)), chain(200_000, const(1.0)))
-
-
-def test_a_fingerprint_goes_by_the_names_of_free_variables() -> None:
-    assert fingerprint(Call(OP, [Var("x")])) == fingerprint(Call(OP, [Var("x")]))
-    assert fingerprint(Call(OP, [Var("x")])) != fingerprint(Call(OP, [Var("y")]))
-    assert fingerprint(Function([x := Var("x")], x)) == fingerprint(Function([y := Var("y")], y))
-
-
-class Copier(ExprMutator):
-    """Makes every variable and every constant anew."""
-
-    def visit_var(self, var: Var) -> Expr:
-        return Var(f"new_{var.name_hint}", var.type_annotation)
-
-    def visit_constant(self, const: Constant) -> Expr:
-        return Constant(np.array(const.data))
-
-
-class Negate(ExprMutator):
-    """Changes the first constant that it meets."""
-
-    is_done = False
-
-    def visit_constant(self, const: Constant) -> Expr:
-        if self.is_done:
-            return const
-        self.is_done = True
-        return Constant(np.equal(const.data, 0).astype(const.data.dtype))
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(programs())
-def test_a_program_equals_its_copy_and_not_one_with_another_constant(program: Program) -> None:
-    mod = program[0]
-    copy, other, negate = mod.copy(), mod.copy(), Negate()
-    for gvar, func in mod.functions.items():
-        copy[gvar] = Copier().visit(func)
-        other[gvar] = negate.visit(func)
-    assert equal(mod, copy)
-    assert fingerprint(mod) == fingerprint(copy)
-    assert equal(mod, other) != negate.is_done
-    assert (fingerprint(mod) == fingerprint(other)) != negate.is_done
-
-
-SCRIPT = """
-from apass.relay.expr import Call, Op, Var
-from apass.relay.function import Function
-from apass.relay.make import const
-from apass.relay.structural import fingerprint
-x = Var("x")
-print(fingerprint(Function([x], Call(Op(name="test.structural"), [x, Var("y"), const([1.0])])).with_attr("a", 1)))
-"""
-
-
-def test_a_fingerprint_is_the_same_in_every_process() -> None:
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT], env={"PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True
-        ).stdout
-        for seed in ("1", "2")
-    }
-    x = Var("x")
-    expected = fingerprint(Function([x], Call(OP, [x, Var("y"), const([1.0])])).with_attr("a", 1))
-    assert found == {f"{expected}\n"}
-
-
-@pytest.mark.parametrize("make", [lambda: Function([x := Var("x")], chain(1_000_000, x)), lambda: lets(200_000)])
-def test_depth_has_no_limit(make: Callable[[], Expr]) -> None:
-    lhs, rhs = make(), make()
-    assert structural_equal(lhs, rhs)
-    assert fingerprint(lhs) == fingerprint(rhs)

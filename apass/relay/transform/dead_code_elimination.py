@@ -51,7 +51,7 @@ def DeadCodeElimination(inline_once: bool = False) -> FunctionPass[IRModule, Fun
             remark_on_dropping(ctx, func, made)
         return made
 
-    return function_pass(eliminate, opt_level=1, name="DeadCodeElimination", required=["InferType"])
+    return function_pass(eliminate, opt_level=1, name="DeadCodeElimination")
 
 
 def _count_uses(func: Function, lets: dict[Var, Let], effects: Effects) -> dict[Var, int]:

@@ -12,17 +12,17 @@ from apass.context import PassContext
 from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
-from apass.relay.calls import op_name
+from apass.relay.calls import known_type, op_name
 from apass.relay.constant_values import computed, marked_as, unmarked, value_of
 from apass.relay.effects import Effect, Effects
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Constant, Expr, If, Let, Op, Tuple, TupleGetItem, Var
+from apass.relay.expr import Call, Constant, Expr, If, Let, Op, Tuple, TupleGetItem
 from apass.relay.expr_functor import ExprMutator, ExprVisitor
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.remarks import remark_on_folding
-from apass.relay.ty import TensorType, Type
+from apass.relay.ty import TensorType
 from apass.relay.type_infer import ensure_typed
 from apass.relay.walks import post_order
 
@@ -173,7 +173,7 @@ class ConstantFolder(ExprMutator, scopes_first=True):
 
     def _fold_shape(self, call: Call, op: Op) -> Expr | None:
         """Evaluate an operator that looks at the shape alone, if the type of its argument tells it."""
-        ty = _known_type(call.args[0])
+        ty = known_type(call.args[0])
         if not isinstance(ty, TensorType) or not ty.is_static or not self._may_drop(call.args[0]):
             return None
         any_of_that_shape = np.broadcast_to(np.zeros((), ty.dtype), ty.concrete_shape)
@@ -187,9 +187,3 @@ def _is_foldable(op: Op) -> bool:
     if op.compute is None or op.name == "device_copy":
         return False
     return not op.get_attr("TOpIsStateful") and not op.get_attr("TNonComputational")
-
-
-def _known_type(expr: Expr) -> Type | None:
-    if isinstance(expr, Var):
-        return expr.type_annotation
-    return expr.checked_type if isinstance(expr, Constant) else expr.checked_type_

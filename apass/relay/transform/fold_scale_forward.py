@@ -7,7 +7,7 @@ from apass.context import PassContext
 from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
-from apass.relay.calls import along_axis, call_op, op_name, tensor_type
+from apass.relay.calls import along_axis, call_op, known_type, op_name, tensor_type
 from apass.relay.expr import Call, Expr
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
@@ -59,7 +59,7 @@ def _both(one: Demand | None, other: Demand | None) -> Demand | None:
 def _asked_of_operands(node: Expr, demand: Demand | None) -> Iterable[tuple[Expr, Demand | None]]:
     name = op_name(node)
     asked: dict[Expr, Demand | None] = dict.fromkeys(node.children)
-    if not isinstance(node, Call) or not node.args or not isinstance(node.args[0].checked_type, TensorType):
+    if not isinstance(node, Call) or not node.args or not isinstance(known_type(node.args[0]), TensorType):
         return asked.items()
     data = node.args[0]
     if name in {"nn.relu", "nn.leaky_relu"} and demand is not None:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from apass.relay.adt import Match
+from apass.relay.calls import known_type
 from apass.relay.dominators import NOWHERE, DominatorTree
 from apass.relay.expr import Call, Constant, Expr, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
@@ -57,7 +58,7 @@ class FusionGraph:
         elif isinstance(node, Tuple):
             self._set(node, OpPattern.TUPLE)
             for one in node.fields:
-                self._use(one, node if isinstance(one.checked_type, TensorType) else None, OpPattern.INJECTIVE)
+                self._use(one, node if isinstance(known_type(one), TensorType) else None, OpPattern.INJECTIVE)
         elif isinstance(node, TupleGetItem) and _holds_tensors(node.tuple_value):
             self._set(node, OpPattern.INJECTIVE)
             self._use(node.tuple_value, node, OpPattern.INJECTIVE)
@@ -106,7 +107,7 @@ def _pattern_of(call: Call) -> int:
 
 
 def _shape(node: Expr) -> object:
-    ty = node.checked_type
+    ty = known_type(node)
     return ty.shape if isinstance(ty, TensorType) else None
 
 

@@ -118,18 +118,25 @@ def _there_and_back(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
 
 def _reshape_of_reshape(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
     inner = _inner(call.args[0], "reshape", "contrib_reverse_reshape", "expand_dims", "squeeze")
-    if inner is None or not ty.is_static:
+    if inner is None or not _can_be_newshape(ty):
         return None
     return call_op("reshape", inner.args[0], newshape=ty.concrete_shape)
 
 
+def _can_be_newshape(ty: TensorType) -> bool:
+    """Tell whether a shape can be an attribute of reshape, to which a 0 says to copy a dimension."""
+    return ty.is_static and 0 not in ty.shape
+
+
 def _cast_of_cast(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop the inner cast if it lost nothing."""
+    """Drop the inner cast if it lost nothing; numpy holds int64 to float64 to be safe, which loses digits."""
     inner = _inner(call.args[0], "cast")
     if inner is None:
         return None
     given, between = type_of(inner.args[0]), type_of(inner)
     if given is None or between is None or not np.can_cast(given.dtype, between.dtype):
+        return None
+    if given.dtype in {"int64", "uint64"} and between.dtype.startswith("float"):
         return None
     return inner.args[0] if given.dtype == ty.dtype else call_op("cast", inner.args[0], dtype=ty.dtype)
 
@@ -178,13 +185,12 @@ def _full_like(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
     return call_op("full", call.args[1], shape=ty.concrete_shape, dtype=ty.dtype) if ty.is_static else None
 
 
-def _shaped(op: str, attr: str) -> Rule:
-    """Return the rule for an operator that takes its shape from a second operand."""
+def _broadcast_to_like(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    return call_op("broadcast_to", call.args[0], shape=ty.concrete_shape) if ty.is_static else None
 
-    def rule(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-        return call_op(op, call.args[0], **{attr: ty.concrete_shape}) if ty.is_static else None
 
-    return rule
+def _reshape_like(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    return call_op("reshape", call.args[0], newshape=ty.concrete_shape) if _can_be_newshape(ty) else None
 
 
 def _collapse_sum_like(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
@@ -194,7 +200,7 @@ def _collapse_sum_like(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | No
 def _with_full(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
     """Put a scalar in the place of an operand that is a `full` of the shape of the result."""
     for place, arg in enumerate(call.args):
-        scalar = _scalar_of(arg, type_of(arg))
+        scalar = _scalar_of(arg, type_of(arg), type_of)
         other = type_of(call.args[1 - place])
         if scalar is not None and other is not None and ty.is_static and other.shape == ty.shape:
             args = [scalar if index == place else one for index, one in enumerate(call.args)]
@@ -202,13 +208,17 @@ def _with_full(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
     return None
 
 
-def _scalar_of(expr: Expr, ty: TensorType | None) -> Expr | None:
+def _scalar_of(expr: Expr, ty: TensorType | None, type_of: TypeOf) -> Expr | None:
+    """Return the scalar that a tensor is full of, of the same element type."""
     name = op_name(expr)
     if ty is None or not isinstance(expr, Call) or not ty.shape:
         return None
     if name in {"zeros", "ones"}:
         return Constant(np.asarray(int(name == "ones"), ty.dtype))
-    return expr.args[0] if name == "full" else None
+    if name != "full":
+        return None
+    value = expr.args[0]
+    return value if type_of(value) == TensorType((), ty.dtype) else call_op("cast", value, dtype=ty.dtype)
 
 
 RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
@@ -239,8 +249,8 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "zeros_like": (_filled(0),),
     "ones_like": (_filled(1),),
     "full_like": (_full_like,),
-    "reshape_like": (_shaped("reshape", "newshape"),),
-    "broadcast_to_like": (_shaped("broadcast_to", "shape"),),
+    "reshape_like": (_reshape_like,),
+    "broadcast_to_like": (_broadcast_to_like,),
     "collapse_sum_like": (_collapse_sum_like,),
 }
 """The rules by the operator of the call that they replace, tried in order."""

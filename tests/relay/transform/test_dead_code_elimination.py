@@ -21,7 +21,7 @@ def alive(body: Expr, *, inline_once: bool = False) -> Expr:
 
 
 def test_the_pass_is_of_level_1_and_requires_types() -> None:
-    assert DeadCodeElimination().info == apass.PassInfo(1, "DeadCodeElimination", ("InferType",))
+    assert DeadCodeElimination().info == apass.PassInfo(1, "DeadCodeElimination", ())
 
 
 def test_a_value_that_only_a_dead_one_needs_is_dead() -> None:

@@ -48,7 +48,7 @@ def assert_becomes(made: Expr, expected: Expr) -> None:
     ("pass_", "info"),
     [
         (ToANormalForm(), apass.PassInfo(1, "ToANormalForm", ())),
-        (ToBasicBlockNormalForm(), apass.PassInfo(0, "ToBasicBlockNormalForm", ())),
+        (ToBasicBlockNormalForm(), apass.PassInfo(1, "ToBasicBlockNormalForm", ())),
         (ToGraphNormalForm(), apass.PassInfo(1, "ToGraphNormalForm", ())),
     ],
 )

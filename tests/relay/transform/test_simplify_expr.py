@@ -61,6 +61,11 @@ def test_a_cast_that_loses_digits_stays() -> None:
     assert ops_after(call_op("cast", narrow, dtype="float32")) == ["cast", "cast"]
 
 
+def test_a_cast_of_long_integers_to_floats_loses_digits_and_stays() -> None:
+    long = call_op("cast", var("i", shape=(2,), dtype="int64"), dtype="float64")
+    assert ops_after(call_op("cast", long, dtype="int64")) == ["cast", "cast"]
+
+
 @pytest.mark.parametrize(
     ("name", "becomes"), [("zeros_like", "zeros"), ("ones_like", "ones")], ids=["zeros_like", "ones_like"]
 )
@@ -79,6 +84,18 @@ def test_shapes_taken_from_another_tensor_are_attributes() -> None:
 def test_a_full_tensor_beside_another_of_its_shape_becomes_a_scalar() -> None:
     full = call_op("full", const(3.0), shape=(2, 3, 4), dtype="float32")
     assert ops_after(call_op("maximum", X, full)) == ["maximum"]
+
+
+def test_a_full_tensor_that_was_given_a_number_of_another_type_becomes_a_scalar_of_its_own_type() -> None:
+    full = call_op("full", const(3), shape=(2, 3, 4), dtype="float32")
+    assert ops_after(call_op("add", X, full)) == ["cast", "add"]
+
+
+def test_a_shape_without_elements_is_not_written_as_an_attribute_of_reshape_which_reads_a_zero_otherwise() -> None:
+    empty, like = var("e", shape=(2, 0)), var("l", shape=(0, 5))
+    reshaped = call_op("reshape_like", empty, like)
+    assert ops_after(reshaped) == ["reshape_like"]
+    assert ops_after(call_op("reshape", reshaped, newshape=(-1,))) == ["reshape_like", "reshape"]
 
 
 def test_rules_apply_to_what_other_rules_made() -> None:

@@ -1,0 +1,57 @@
+"""Programs with cells, closures, recursion, data types and numbers at the edges mean the same after every pass."""
+
+import random
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+import apass
+from apass.adapters.relay import ADAPTER
+from apass.relay.dataflow_pattern import is_constant, is_op, wildcard
+from apass.relay.evaluator import evaluate
+from apass.relay.module import IRModule
+from apass.relay.outputs import difference
+from apass.relay.parser import parse
+from apass.relay.structural import structural_equal
+from apass.relay.type_infer import infer_module
+from tests.relay.hard_programs import HARD_PROGRAMS
+from tests.relay.test_laws import NAMES
+
+OPTIONS: dict[str, dict[str, object]] = {
+    "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},
+    "EtaExpand": {"expand_constructor": True, "expand_global_var": True},
+    "DeadCodeElimination": {"inline_once": True},
+    "MergeComposite": {"pattern_table": [("sum", is_op("add")(wildcard(), is_constant()))]},
+}
+
+
+def after(mod: IRModule, names: Sequence[str]) -> IRModule:
+    """Return what a row of passes makes of a module, in a context in which every level is enabled."""
+
+    passes: list[apass.Pass[IRModule]] = [apass.get_pass(name, **OPTIONS.get(name, {})) for name in names]
+    pipeline = apass.Sequential(passes)
+
+    async def main() -> IRModule:
+        async with apass.PassContext(opt_level=4):
+            return await pipeline(mod)
+
+    return anyio.run(main)
+
+
+def assert_means_the_same(mod: IRModule, made: IRModule, arguments: Sequence[object], names: Sequence[str]) -> None:
+    ADAPTER.verify(made)
+    assert difference(evaluate(mod, *arguments), evaluate(made, *arguments)) == "", f"{names}: {made}"
+    before, typed = infer_module(mod), infer_module(made)
+    assert typed["main"].checked_type == before["main"].checked_type, names
+    assert structural_equal(infer_module(parse(typed.astext())), typed), names
+
+
+@pytest.mark.parametrize("name", HARD_PROGRAMS)
+def test_a_hard_program_means_the_same_after_each_pass_and_after_rows_of_them(name: str) -> None:
+    text, arguments = HARD_PROGRAMS[name]
+    mod = parse(text)
+    drawn = random.Random(name)
+    rows = [[one] for one in NAMES] + [drawn.choices(NAMES, k=5) for _ in range(3)]
+    for names in rows:
+        assert_means_the_same(mod, after(mod, names), arguments, names)
