@@ -29,6 +29,18 @@ class Attrs:
         value: object = getattr(self, name)
         return value
 
+    def get_int(self, key: str) -> int:
+        """Return a field that is a number, as an int; TypeError if it is none."""
+        return int(cast("int", self[key]))
+
+    def get_int_tuple(self, key: str) -> tuple[int, ...]:
+        """Return a field that is several numbers, as ints; TypeError if it is not."""
+        return tuple(map(int, cast("tuple[int, ...]", self[key])))
+
+    def get_str(self, key: str) -> str:
+        """Return a field as a string."""
+        return str(self[key])
+
     def keys(self) -> tuple[str, ...]:
         """Return the names of the fields, in the order in which they are printed."""
         return tuple(one.name for one in fields(self))
@@ -61,8 +73,9 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 class DictAttrs(Attrs):
     """The attributes of a function: names chosen by whoever sets them.
 
-    >>> DictAttrs({"Primitive": 1})["Primitive"]
-    1
+    >>> attrs = DictAttrs({"Primitive": 1})
+    >>> attrs["Primitive"], attrs.Primitive
+    (1, 1)
     """
 
     __slots__ = ("_entries",)
@@ -73,6 +86,12 @@ class DictAttrs(Attrs):
 
     def __getitem__(self, name: str) -> object:
         """Return an entry; KeyError if there is none."""
+        return self._entries[name]
+
+    def __getattr__(self, name: str) -> object:
+        """Return an entry; AttributeError if there is none."""
+        if name.startswith("_") or name not in self._entries:
+            raise AttributeError(f"there is no attribute {name!r} among {', '.join(self) or 'none'}")
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:

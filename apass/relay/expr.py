@@ -4,9 +4,9 @@
 in `apass.relay.function`, algebraic data types in `apass.relay.adt`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import numpy.typing as npt
 
@@ -15,6 +15,7 @@ from apass.errors import did_you_mean
 from apass.relay.attrs import Attrs
 from apass.relay.errors import UnknownOpError
 from apass.relay.ndarray import Array, NDArray
+from apass.relay.operators import Operators
 from apass.relay.ty import TensorType, Type
 
 __all__ = [
@@ -50,10 +51,11 @@ def set_text_format(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Expr:
+class Expr(Operators["Call"]):
     """The base of all expressions. Two are equal only if they are the same object.
 
-    Python's operators build calls: `x + y` is `add(x, y)`, `f(x)` is `Call(f, [x])`, `t[0]` is `TupleGetItem(t, 0)`.
+    Python's operators build calls: `x + y` is `add(x, y)`, `f(x)` is `Call(f, [x])`, `t[0]` is `TupleGetItem(t, 0)`
+    (of a `Tuple`, the field itself).
     """
 
     span: Span | None = field(default=None, kw_only=True)
@@ -82,38 +84,20 @@ class Expr:
         """Return a call of this function with the arguments."""
         return Call(self, args)
 
-    def __getitem__(self, index: int) -> "TupleGetItem":
-        """Return a field of this tuple."""
+    def __getitem__(self, index: int) -> "Expr":
+        """Return a field of this tuple: a `TupleGetItem`."""
         return TupleGetItem(self, index)
 
-    __iter__ = None  # `for field in x` would never end: an expression does not know its length
+    def __iter__(self) -> "Iterator[Expr]":
+        """Refuse: a loop over an expression that is no `Tuple` would never end."""
+        raise TypeError(f"{self!r} is not iterable: how many fields it has is not known")
 
-    def __neg__(self) -> "Call":
-        return _operator("negative", self)
+    def _call_op(self, name: str, *args: object) -> "Call":
+        return Call(Op.get(name), _exprs(f"the operands of {name}", args))
 
-    def __add__(self, other: "Expr") -> "Call":
-        return _operator("add", self, other)
-
-    def __sub__(self, other: "Expr") -> "Call":
-        return _operator("subtract", self, other)
-
-    def __mul__(self, other: "Expr") -> "Call":
-        return _operator("multiply", self, other)
-
-    def __truediv__(self, other: "Expr") -> "Call":
-        return _operator("divide", self, other)
-
-    def __lt__(self, other: "Expr") -> "Call":
-        return _operator("less", self, other)
-
-    def __gt__(self, other: "Expr") -> "Call":
-        return _operator("greater", self, other)
-
-    def __le__(self, other: "Expr") -> "Call":
-        return _operator("less_equal", self, other)
-
-    def __ge__(self, other: "Expr") -> "Call":
-        return _operator("greater_equal", self, other)
+    def same_as(self, other: object) -> bool:
+        """Tell whether it is the same object."""
+        return self is other
 
     def astype(self, dtype: str) -> "Call":
         """Return `cast(self, dtype)`."""
@@ -147,16 +131,12 @@ Annotate: TypeAlias = Callable[[Expr], str]
 """Returns what is printed after an expression, in the place of its type."""
 
 
-def _operator(name: str, *args: Expr) -> "Call":
-    return Call(Op.get(name), args)
-
-
-def _exprs(what: str, given: Iterable[Expr]) -> tuple[Expr, ...]:
+def _exprs(what: str, given: Iterable[object]) -> tuple[Expr, ...]:
     made = tuple(given)
     for one in made:
         if not isinstance(one, Expr):
             raise TypeError(f"{what} must be expressions, not {one!r}; make a constant with relay.const({one!r})")
-    return made
+    return cast("tuple[Expr, ...]", made)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -202,7 +182,7 @@ class Constant(Expr):
     data: NDArray
     """The value; nobody can write to it."""
 
-    def __init__(self, data: npt.ArrayLike, *, span: Span | None = None) -> None:
+    def __init__(self, data: npt.ArrayLike, span: Span | None = None) -> None:
         set_field(self, "span", span)
         set_field(self, "checked_type_", None)
         set_field(self, "data", NDArray.of(data))
@@ -223,7 +203,7 @@ class Tuple(Expr):
     fields: tuple[Expr, ...]
     """The values."""
 
-    def __init__(self, fields: Iterable[Expr], *, span: Span | None = None, checked_type_: Type | None = None) -> None:
+    def __init__(self, fields: Iterable[Expr], span: Span | None = None, *, checked_type_: Type | None = None) -> None:
         set_field(self, "span", span)
         set_field(self, "checked_type_", checked_type_)
         set_field(self, "fields", _exprs("the fields of a Tuple", fields))
@@ -232,6 +212,14 @@ class Tuple(Expr):
     def children(self) -> tuple[Expr, ...]:
         """The fields."""
         return self.fields
+
+    def __getitem__(self, index: int) -> Expr:
+        """Return a field itself; IndexError if there is none."""
+        return self.fields[index]
+
+    def __iter__(self) -> Iterator[Expr]:
+        """Go over the fields."""
+        return iter(self.fields)
 
     def __len__(self) -> int:
         """Return the number of fields."""
@@ -276,8 +264,8 @@ class Call(Expr):
         args: Iterable[Expr],
         attrs: Attrs | None = None,
         type_args: Iterable[Type] | None = None,
-        *,
         span: Span | None = None,
+        *,
         checked_type_: Type | None = None,
     ) -> None:
         set_field(self, "span", span)

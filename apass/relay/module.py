@@ -1,6 +1,7 @@
 """`IRModule`: functions and data types by name."""
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import overload
 
 from apass.errors import did_you_mean
 from apass.relay.adt import Constructor, TypeData
@@ -34,24 +35,25 @@ class IRModule:
 
     def __init__(
         self,
-        functions: Mapping[GlobalVar, Expr] | None = None,
-        type_definitions: Mapping[GlobalTypeVar, TypeData] | None = None,
+        functions: Mapping[GlobalVar, Expr] | Mapping[str, Expr] | None = None,
+        type_definitions: Mapping[GlobalTypeVar, TypeData] | Mapping[str, TypeData] | None = None,
     ) -> None:
+        """Take functions and data types by their variables, or by their names."""
         self._functions: dict[str, tuple[GlobalVar, Expr]] = {}
         self._types: dict[str, TypeData] = {}
         self.source_map: dict[str, str] = {}
         """The texts that it was parsed from, by the names in the spans of its nodes: what diagnostics show."""
         for gvar, func in (functions or {}).items():
             self[gvar] = func
-        for data in (type_definitions or {}).values():
-            self.add_type(data)
+        for header, data in (type_definitions or {}).items():
+            self[header] = data
 
     @classmethod
     def from_expr(
         cls,
         expr: Expr,
-        functions: Mapping[GlobalVar, Expr] | None = None,
-        type_defs: Mapping[GlobalTypeVar, TypeData] | None = None,
+        functions: Mapping[GlobalVar, Expr] | Mapping[str, Expr] | None = None,
+        type_defs: Mapping[GlobalTypeVar, TypeData] | Mapping[str, TypeData] | None = None,
     ) -> "IRModule":
         """Return a module whose `main` is the function, or a function of the expression and its free variables."""
         mod = cls(functions, type_defs)
@@ -69,13 +71,21 @@ class IRModule:
         """The data types by their names; a new dict."""
         return {data.header: data for data in self._types.values()}
 
-    def __getitem__(self, var: str | GlobalVar | GlobalTypeVar) -> "Function":
-        """Return a function by its name.
+    @overload
+    def __getitem__(self, var: str | GlobalVar) -> Function: ...
+
+    @overload
+    def __getitem__(self, var: GlobalTypeVar) -> TypeData: ...
+
+    def __getitem__(self, var: str | GlobalVar | GlobalTypeVar) -> Function | TypeData:
+        """Return a function by its name, or the definition of a data type by its variable.
 
         Raises:
             KeyError: if there is none; the message suggests the nearest one.
 
         """
+        if isinstance(var, GlobalTypeVar):
+            return self.get_type_data(var)
         name = _name(var)
         if name not in self._functions:
             hint = did_you_mean(name, self._functions, listing="the module has: ")
@@ -85,11 +95,19 @@ class IRModule:
             raise KeyError(f"@{name} is no function, but {func!r}")
         return func
 
-    def __setitem__(self, var: str | GlobalVar, val: Expr) -> None:
-        """Add a function, or put it in the place of the one of that name."""
+    def __setitem__(self, var: str | GlobalVar | GlobalTypeVar, val: Expr | TypeData) -> None:
+        """Add a function or the definition of a data type, or put it in the place of the one of that name.
+
+        Raises:
+            TypeError: if it is neither.
+
+        """
         name = _name(var)
-        if not isinstance(val, Expr):
-            raise TypeError(f"@{name} must be a function, not {val!r}")
+        if isinstance(val, TypeData):
+            self.add_type(val)
+            return
+        if isinstance(var, GlobalTypeVar) or not isinstance(val, Expr):
+            raise TypeError(f"{name} must be a function, or the definition of a data type; not {val!r}")
         known = self._functions.get(name)
         gvar = var if isinstance(var, GlobalVar) else known[0] if known else GlobalVar(name)
         func = val if isinstance(val, Function) else Function(free_vars(val), val, None, free_type_vars(val))
@@ -128,7 +146,7 @@ class IRModule:
             made._functions.pop(name, None)
         return made
 
-    def update(self, other: "IRModule | Mapping[GlobalVar, Expr]") -> None:
+    def update(self, other: "IRModule | Mapping[GlobalVar, Expr] | Mapping[str, Expr]") -> None:
         """Add all functions and data types of another module, over those of the same names."""
         if isinstance(other, IRModule):
             self._types |= other._types
@@ -181,10 +199,10 @@ class IRModule:
             raise KeyError(f"the module has no data type named {wanted!r}{hint}")
         return self._types[wanted]
 
-    def get_type(self, name: str) -> list[GlobalTypeVar | Constructor]:
-        """Return the name of a data type, followed by its constructors."""
+    def get_type(self, name: str) -> tuple[GlobalTypeVar | Constructor, ...]:
+        """Return the name of a data type, followed by its constructors; KeyError if there is none."""
         data = self.get_type_data(name)
-        return [data.header, *data.constructors]
+        return (data.header, *data.constructors)
 
     def get_constructor(self, type_name: str, name: str) -> Constructor:
         """Return a constructor of a data type; KeyError if there is none."""

@@ -19,7 +19,7 @@ class Prelude:
 
     >>> prelude = Prelude()
     >>> prelude.cons, prelude.map, prelude.mod.get_type("Option")[1:]
-    (<relay.Constructor Cons>, <relay.GlobalVar @map>, [<relay.Constructor Some>, <relay.Constructor None>])
+    (<relay.Constructor Cons>, <relay.GlobalVar @map>, (<relay.Constructor Some>, <relay.Constructor None>))
     """
 
     def __init__(self, mod: IRModule | None = None) -> None:
@@ -72,7 +72,7 @@ class Prelude:
         """Return a constructor of a data type; KeyError if there is none."""
         return self.mod.get_constructor(ty_name, canonical)
 
-    def get_type(self, name: str) -> list[GlobalTypeVar | Constructor]:
+    def get_type(self, name: str) -> tuple[GlobalTypeVar | Constructor, ...]:
         """Return the name of a data type, followed by its constructors; KeyError if there is none."""
         return self.mod.get_type(name)
 

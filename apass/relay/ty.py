@@ -179,6 +179,10 @@ class TypeVar(Type):
     kind: Kind = Kind.Type
     """What it may stand for."""
 
+    def __call__(self, *args: Type) -> "TypeCall":
+        """Return the type that it is when given arguments."""
+        return TypeCall(self, args)
+
     def __str__(self) -> str:
         """Return Relay's text."""
         return self.name_hint
@@ -192,6 +196,14 @@ class GlobalTypeVar(Type):
     """The name."""
     kind: Kind = Kind.AdtHandle
     """Always `AdtHandle`."""
+
+    def __call__(self, *args: Type) -> "TypeCall":
+        """Return the data type given its arguments.
+
+        >>> str(GlobalTypeVar("List")(TensorType((), "int32")))
+        'List[int32]'
+        """
+        return TypeCall(self, args)
 
     def __str__(self) -> str:
         """Return Relay's text."""

@@ -92,9 +92,9 @@ def test_it_has_types_and_its_text_comes_back() -> None:
 
 def test_its_parts_are_attributes() -> None:
     prelude = Prelude()
-    assert prelude.get_type("List") == [prelude.l, prelude.cons, prelude.nil]
-    assert prelude.get_type("Option") == [prelude.option, prelude.some, prelude.none]
-    assert prelude.get_type("Tree") == [prelude.tree, prelude.rose]
+    assert prelude.get_type("List") == (prelude.l, prelude.cons, prelude.nil)
+    assert prelude.get_type("Option") == (prelude.option, prelude.some, prelude.none)
+    assert prelude.get_type("Tree") == (prelude.tree, prelude.rose)
     assert prelude.get_ctor("List", "Cons") is prelude.cons
     assert isinstance(prelude.map, GlobalVar)
     assert prelude.map is prelude.get_global_var("map") is prelude.mod.get_global_var("map")
