@@ -28,7 +28,6 @@ OPTIONS: dict[str, dict[str, object]] = {
 
 def after(mod: IRModule, names: Sequence[str]) -> IRModule:
     """Return what a row of passes makes of a module, in a context in which every level is enabled."""
-
     passes: list[apass.Pass[IRModule]] = [apass.get_pass(name, **OPTIONS.get(name, {})) for name in names]
     pipeline = apass.Sequential(passes)
 
