@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from apass.cli.alone import command_with
 from apass.cli.commands.opt import opt
 from apass.cli.commands.passes import passes
 from apass.cli.commands.plan import plan
+from apass.cli.watching import WATCHES
 
 __all__ = ["app", "main"]
 
@@ -35,7 +37,7 @@ def _root(
 ) -> None: ...
 
 
-app.command("opt")(opt)
+app.command("opt", cls=command_with(*WATCHES))(opt)
 app.command("passes")(passes)
 app.command("plan")(plan)
 

@@ -24,7 +24,7 @@ class PassMemory:
     grown: int
     """What it allocated and had not freed at its end, less what it freed of others; over all calls."""
     peak: int
-    """The most that it had in use at once beyond what there was at the beginning of its step; of any call."""
+    """The most that a call had in use at once, beyond what there was when it began; of the call with most."""
     module: str | None
     """The name of the module of the call with that peak."""
 
@@ -52,7 +52,7 @@ class PassMemoryInstrument:
     def __init__(self) -> None:
         self._marks: list[_Mark] = []
         self._calls: dict[Run, _Call] = {}
-        self._totals: dict[str, _Call] = {}
+        self._totals: dict[str, _Total] = {}
         self._entered = 0
         self._has_started = False
         self._lock = Lock()
@@ -91,7 +91,7 @@ class PassMemoryInstrument:
             call = self._calls.get(run)
             if call is not None and start >= call.until:
                 call.until = end
-                call.add(grown, peak, run.module)
+                call.step(grown, peak)
 
     def run_after_pass(self, mod: object, info: PassInfo) -> None:
         """End a call."""
@@ -123,9 +123,7 @@ class PassMemoryInstrument:
         with self._lock:
             call = None if run is None else self._calls.pop(run, None)
             if run is not None and call is not None:
-                total = self._totals.setdefault(run.info.name, _Call())
-                total.calls += 1
-                total.add(call.grown, call.peak, call.module)
+                self._totals.setdefault(run.info.name, _Total()).add(call, run.module)
 
     def _mark(self, now: float) -> None:
         """Note what is in use now, and the most that was since the last time."""
@@ -165,19 +163,33 @@ class _Mark:
 
 @dataclass(slots=True)
 class _Call:
-    """What a call took so far, or all calls of a pass."""
+    """What a call took so far."""
+
+    grown: int = 0
+    peak: int = 0
+    until: float = 0.0
+
+    def step(self, grown: int, peak: int) -> None:
+        """Add a step."""
+        self.peak = max(self.peak, self.grown + peak)
+        self.grown += grown
+
+
+@dataclass(slots=True)
+class _Total:
+    """What all calls of a pass took."""
 
     calls: int = 0
     grown: int = 0
     peak: int = 0
     module: str | None = None
-    until: float = 0.0
 
-    def add(self, grown: int, peak: int, module: str | None) -> None:
-        """Add a step, or a call."""
-        self.grown += grown
-        if peak >= self.peak:
-            self.peak, self.module = peak, module
+    def add(self, call: _Call, module: str | None) -> None:
+        """Add a call that has ended."""
+        self.calls += 1
+        self.grown += call.grown
+        if call.peak >= self.peak:
+            self.peak, self.module = call.peak, module
 
 
 def _render(memories: Iterable[PassMemory]) -> str:

@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from apass.cli.watching.memory import MemoryOptions
 from apass.cli.watching.printing import PrintingOptions
 from apass.cli.watching.remarks import RemarksOptions
+from apass.cli.watching.statistics import StatisticsOptions
 from apass.cli.watching.timing import TimingOptions
 from apass.cli.watching.verifying import VerifyingOptions
 from apass.cli.watching.watch import Run, Watch, WatchOptions
@@ -13,6 +15,8 @@ __all__ = ["WATCHES", "Run", "Watch", "WatchOptions"]
 WATCHES: Final[tuple[type[WatchOptions], ...]] = (
     PrintingOptions,
     TimingOptions,
+    MemoryOptions,
+    StatisticsOptions,
     RemarksOptions,
     VerifyingOptions,
 )

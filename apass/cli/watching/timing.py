@@ -1,15 +1,45 @@
-"""`--timing`: how long each pass took."""
+"""`--timing`: how long each pass took, each module, and the slowest functions."""
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
+from apass.cli.alone import Alone
+from apass.cli.inputs import InputError
 from apass.cli.watching.watch import PANEL, Run, Watch
-from apass.instruments import PassTimingInstrument
+from apass.files import write_whole
+from apass.instruments import (
+    FunctionTimingInstrument,
+    PassTimingInstrument,
+    render_modules,
+    render_passes,
+    timings_as_json,
+    timings_by_module,
+    timings_by_pass,
+)
 
-__all__ = ["TimingOptions"]
+__all__ = ["TimingForm", "TimingOptions"]
+
+_FUNCTIONS: Final = 10
+"""How many functions a list shows where nothing is said."""
+_MODULES: Final = 10
+"""How many modules a list shows on the terminal; a file gets them all."""
+
+
+class TimingForm(Enum):
+    """How times are shown."""
+
+    TREE = "tree"
+    """The pipeline, summed over modules."""
+    LIST = "list"
+    """Lists of passes, of modules and of functions, the slowest first."""
+    JSON = "json"
+    """All of it, for programs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,21 +47,85 @@ class TimingOptions:
     """What the command line says of timing."""
 
     timing: Annotated[
-        bool, typer.Option("--timing", help="Show the time that each pass took.", rich_help_panel=PANEL)
-    ] = False
-    """Whether to show times."""
+        TimingForm | None,
+        typer.Option(
+            "--timing",
+            metavar="=FORM",
+            help="Show the time that each pass took: as tree (if nothing is said), list or json.",
+            rich_help_panel=PANEL,
+        ),
+        Alone("--timing", "tree"),
+    ] = None
+    """Whether to show times, and how."""
+    timing_output: Annotated[
+        Path | None,
+        typer.Option("--timing-output", metavar="FILE", help="Write the times to a file.", rich_help_panel=PANEL),
+    ] = None
+    """Where to, if not on the terminal."""
+    timing_functions: Annotated[
+        int | None,
+        typer.Option(
+            "--timing-functions",
+            metavar="N",
+            min=0,
+            help=rf"How many of the slowest functions to show \[{_FUNCTIONS} in a list and in JSON].",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    """How many functions to show."""
 
     def watch(self, run: Run) -> Watch | None:
-        """Return what times the run, if it is asked for."""
-        return _Timing() if self.timing else None
+        """Return what times the run, if it is asked for.
+
+        Raises:
+            InputError: if a file or a number of functions is given without `--timing`, or the file is a folder.
+
+        """
+        if self.timing is None:
+            for option, given in (("output", self.timing_output), ("functions", self.timing_functions)):
+                if given is not None:
+                    raise InputError(f"--timing-{option} needs --timing, or --timing=list or --timing=json")
+            return None
+        if self.timing_output is not None and self.timing_output.is_dir():
+            raise InputError(f"--timing-output writes a file, and {self.timing_output} is a folder")
+        functions = self.timing_functions
+        if functions is None:
+            functions = 0 if self.timing is TimingForm.TREE else _FUNCTIONS
+        return _Timing(self.timing, self.timing_output, functions)
 
 
 class _Timing(Watch):
-    def __init__(self) -> None:
+    def __init__(self, form: TimingForm, path: Path | None, functions: int) -> None:
+        self._form = form
+        self._path = path
         self._timer = PassTimingInstrument()
+        self._functions = FunctionTimingInstrument(top=functions) if functions else None
 
     def instruments(self) -> Iterable[object]:
-        return (self._timer,)
+        return (self._timer,) if self._functions is None else (self._timer, self._functions)
 
     def finish(self, show: Callable[[str], None]) -> None:
-        show(self._timer.render(merge=True))
+        if self._form is TimingForm.JSON:
+            slowest = () if self._functions is None else self._functions.slowest()
+            values = timings_as_json(self._timer.profile(), slowest)
+            self._give(json.dumps(values) if self._path is None else json.dumps(values, indent=1), show)
+            return
+        parts = [self._timer.render(merge=True)] if self._form is TimingForm.TREE else self._lists()
+        if self._functions is not None and self._functions.slowest():
+            parts.append(self._functions.render())
+        self._give("\n\n".join(parts), show)
+
+    def _lists(self) -> list[str]:
+        profile = self._timer.profile()
+        modules = timings_by_module(profile)
+        shown = modules[:_MODULES] if self._path is None else modules
+        more = (
+            f"\nand {len(modules) - len(shown)} more modules; a file gets them all" if len(modules) > len(shown) else ""
+        )
+        return [render_passes(timings_by_pass(profile)), render_modules(shown) + more]
+
+    def _give(self, text: str, show: Callable[[str], None]) -> None:
+        if self._path is None:
+            show(text)
+        else:
+            write_whole(self._path, text + "\n")
