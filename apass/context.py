@@ -15,6 +15,7 @@ from apass.cleanup import Call, call_to_the_end, combine
 from apass.config import Config, list_configs, make_config
 from apass.diagnostics import DiagnosticContext
 from apass.errors import PassContextError, UnmatchedPassNameWarning, did_you_mean
+from apass.executor import ExecutorChoice, check_executor
 from apass.factories import known_names
 from apass.gate import Gate
 from apass.instrument import Hooks, find_hook, instrument_name
@@ -44,6 +45,8 @@ class PassContext:
         exit_grace: seconds that exit and failure hooks have once a cancellation has come (10).
         deadline: seconds that everything beneath has from when the context is entered; of nested contexts the earlier
             end counts. What is over fails with BudgetExceededError (None, no limit).
+        executor: where plain bodies of function passes run: `"inline"`, `"thread"`, `"process"`, `"interpreter"` or an
+            `Executor` (None, in the thread of the event loop).
 
     Raises:
         TypeError: if a value is of the wrong type, or an instrument has a misspelt hook.
@@ -62,6 +65,7 @@ class PassContext:
         "deadline",
         "diag_ctx",
         "disabled_pass",
+        "executor",
         "exit_grace",
         "gate",
         "hooks",
@@ -82,6 +86,7 @@ class PassContext:
         diag_ctx: DiagnosticContext | None = None,
         max_concurrency: int | None = 256,
         exit_grace: float = 10.0,
+        executor: ExecutorChoice = None,
         deadline: float | None = None,
     ) -> None:
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
@@ -108,6 +113,8 @@ class PassContext:
         """Bodies in flight beside the callers themselves; None is no limit."""
         self.exit_grace: Final = exit_grace
         """Seconds that exit and failure hooks have once a cancellation has come."""
+        self.executor: Final = check_executor("PassContext", executor)
+        """Where the plain bodies of function passes run that do not say themselves; None is in the loop's thread."""
         self.deadline: Final = deadline
         """Seconds that everything beneath has from when the context is entered; None is no limit."""
         self.may_be_limited = deadline is not None

@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast, overload
 from apass.adapter import FuncT, ModT
 from apass.context import PassContext
 from apass.errors import PassDefinitionError, did_you_mean
+from apass.executor import ExecutorChoice, check_executor
 from apass.guard import OnError
 from apass.info import PassInfo
 from apass.passes import FunctionPass, ModulePass, PrimFuncPass
@@ -93,6 +94,7 @@ def function_pass(
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
+    executor: ExecutorChoice = None,
 ) -> _FunctionPassDecorator: ...
 @overload
 def function_pass(
@@ -103,6 +105,7 @@ def function_pass(
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
+    executor: ExecutorChoice = None,
 ) -> Any: ...
 @overload
 def function_pass(
@@ -113,6 +116,7 @@ def function_pass(
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
+    executor: ExecutorChoice = None,
 ) -> FunctionPass[ModT, FuncT]: ...
 def function_pass(
     pass_func: Any = None,
@@ -122,6 +126,7 @@ def function_pass(
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
+    executor: ExecutorChoice = None,
 ) -> Any:
     """Make a function pass of a function `(func, mod, ctx) -> func`, or of a class with `transform_function`.
 
@@ -135,12 +140,14 @@ def function_pass(
         timeout: seconds that one function may take before it fails with PassTimeoutError; None is no limit.
         on_error: what to do when a body fails: `"raise"` its error; `"keep"` the function as it was, with a warning in
             `ctx.diag_ctx`; or call a fallback `(func, mod, ctx, error) -> func`, plain or async, with a note there.
+        executor: where a plain body runs: `"inline"` in the loop's thread, `"thread"`, `"process"`, `"interpreter"`, or
+            an `Executor`; None leaves it to the context.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or an argument cannot be what it is for.
 
     """
-    extra = _guards(timeout, on_error)
+    extra = _guards(timeout, on_error) | _place("function_pass", executor)
     return _decorate("function_pass", FunctionPass, pass_func, opt_level, name, required, extra)
 
 
@@ -153,6 +160,7 @@ def prim_func_pass(
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
+    executor: ExecutorChoice = None,
 ) -> _PrimFuncPassDecorator: ...
 @overload
 def prim_func_pass(
@@ -163,6 +171,7 @@ def prim_func_pass(
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
+    executor: ExecutorChoice = None,
 ) -> Any: ...
 @overload
 def prim_func_pass(
@@ -173,6 +182,7 @@ def prim_func_pass(
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
+    executor: ExecutorChoice = None,
 ) -> PrimFuncPass[ModT, FuncT]: ...
 def prim_func_pass(
     pass_func: Any = None,
@@ -182,9 +192,10 @@ def prim_func_pass(
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
+    executor: ExecutorChoice = None,
 ) -> Any:
     """Make a pass over the functions of kind `"prim_func"`; in all else as `function_pass`."""
-    extra = _guards(timeout, on_error)
+    extra = _guards(timeout, on_error) | _place("prim_func_pass", executor)
     return _decorate("prim_func_pass", PrimFuncPass, pass_func, opt_level, name, required, extra)
 
 
@@ -195,6 +206,13 @@ def _guards(timeout: float | None, on_error: OnError) -> dict[str, Any]:
         choices = "'raise', 'keep' or a function (func, mod, ctx, error) -> func"
         raise PassDefinitionError(f"on_error must be {choices}, not {on_error!r}")
     return {"timeout": timeout, "on_error": on_error}
+
+
+def _place(decorator: str, executor: ExecutorChoice) -> dict[str, Any]:
+    try:
+        return {"executor": check_executor(decorator, executor)}
+    except (TypeError, ValueError) as error:
+        raise PassDefinitionError(str(error)) from None
 
 
 def _decorate(

@@ -1,6 +1,7 @@
 """Guards: work cut off when its time is over, and what becomes of a function whose body failed; for the runner."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar, cast
 
 import anyio
@@ -13,7 +14,7 @@ from apass.info import PassInfo
 from apass.run import Run, current_run, note_whereabouts
 from apass.stepping import is_awaitable
 
-__all__ = ["Fallback", "Guarded", "OnError", "guarded", "within"]
+__all__ = ["Elsewhere", "Fallback", "Guarded", "OnError", "guarded", "within"]
 
 F = TypeVar("F")
 
@@ -37,6 +38,20 @@ class Guarded(Protocol[F]):
     def transform_function(self, func: F, mod: Any, ctx: PassContext) -> F | Awaitable[F]:
         """Do the work on one function."""
         ...
+
+
+@dataclass(slots=True)
+class Elsewhere:
+    """A function pass whose bodies run in an executor, which looks after their time; a `Guarded`."""
+
+    info: PassInfo
+    """The metadata of the pass."""
+    on_error: OnError
+    """What to do when a body fails."""
+    transform_function: Callable[..., Awaitable[Any]]
+    """Has the body run there."""
+    timeout: float | None = None
+    """The guard has no limit of its own: work may stand in line."""
 
 
 async def guarded(pass_: Guarded[F], func: F, mod: Any, ctx: PassContext) -> F:

@@ -1,0 +1,132 @@
+"""Passes and functions as bytes: by where they can be imported, or by registered name and options; never their code."""
+
+import io
+import pickle
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from pkgutil import resolve_name
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+from apass.errors import ApassError, ExecutorError, UnknownPassError
+from apass.passes import Pass
+from apass.registry import find_recipe, make_pass
+
+__all__ = ["dumps", "loads"]
+
+_ADVICE: Final = "define it at the top level of a module, or register it there with register_pass"
+
+_Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def dumps(value: object, what: str) -> bytes:
+    """Return `value`, which may hold passes anywhere, as bytes for another process of the same program.
+
+    A pass goes as the place that it can be imported from, as its registered name and options, or as its class and
+    fields.
+
+    Raises:
+        ExecutorError: if something in it cannot go; the message calls it `what`.
+
+    """
+    buffer = io.BytesIO()
+    try:
+        _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+    except ExecutorError as error:
+        raise ExecutorError(f"{what} cannot go to another process: {error}") from None
+    except Exception as error:  # what pickling calls may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise ExecutorError(f"{what} cannot go to another process ({reason}); {_ADVICE}") from error
+    return buffer.getvalue()
+
+
+def loads(data: bytes) -> Any:
+    """Return what `dumps` made `data` from. Runs code, as every pickle does: only for what a process of one's own sent.
+
+    Raises:
+        Exception: what importing a module, or making a pass, raises.
+
+    """
+    return pickle.loads(data)
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles passes by reference."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Return how `obj` is made again; NotImplemented for the usual way."""
+        if isinstance(obj, Pass):
+            return _reduce_pass(obj)
+        if type(obj) is MappingProxyType:
+            return MappingProxyType, (dict(cast("Mapping[Any, Any]", obj)),)
+        return NotImplemented
+
+
+def _reduce_pass(pass_: Pass[Any]) -> Any:
+    place = _place_of(pass_)
+    if place is not None and _found_at(place) is pass_:
+        return resolve_name, (place,)
+    reduced = _by_registered_name(pass_) or _by_class_and_options(pass_)
+    if reduced is not None:
+        return reduced
+    kind = type(pass_)
+    if _found_at(f"{kind.__module__}:{kind.__qualname__}") is kind:
+        return NotImplemented
+    where = f" ({place} is something else, or nothing)" if place else ""
+    raise ExecutorError(f"pass {pass_.info.name!r} is not to be found by name{where}; {_ADVICE}")
+
+
+def _place_of(thing: Any) -> str | None:
+    """Return where the function or class is from that a pass was made of, as `module:qualname`."""
+    own = cast("Mapping[str, Any]", getattr(thing, "__dict__", {}))
+    module, name = own.get("__module__"), own.get("__qualname__")
+    return f"{module}:{name}" if module and name and "<" not in name else None
+
+
+def _found_at(place: str) -> object:
+    try:
+        return resolve_name(place)
+    except (ImportError, AttributeError, ValueError):
+        return None
+
+
+def _by_registered_name(pass_: Pass[Any]) -> _Reduced | None:
+    name, options = pass_.spec or (pass_.info.name, cast("Mapping[str, object]", {}))
+    try:
+        recipe = find_recipe(name)
+        passes = list(pass_.children()) if "passes" in recipe.parameters else None
+        same = make_pass(name, options, passes)
+    except ApassError:
+        return None
+    if same is not pass_ and (pass_.spec is None or same != pass_):
+        return None
+    return _make_registered, (_module_of(recipe.factory), name, dict(options), passes)
+
+
+def _by_class_and_options(pass_: Pass[Any]) -> _Reduced | None:
+    kind = type(pass_)
+    if pass_.spec is None or "_instance" not in vars(pass_):
+        return None
+    if _found_at(f"{kind.__module__}:{kind.__qualname__}") is not kind:
+        return None
+    return _make_of_class, (kind, dict(pass_.spec[1]))
+
+
+def _module_of(factory: Any) -> str:
+    """Return the module that registers a pass when it is imported, as far as one can tell."""
+    while isinstance(factory, partial):
+        factory = factory.args[0] if factory.args else factory.func
+    return str(factory.__module__)
+
+
+def _make_registered(module: str, name: str, options: Mapping[str, object], passes: list[Pass[Any]] | None) -> Any:
+    import_module(module)
+    try:
+        return make_pass(name, options, passes)
+    except UnknownPassError as error:
+        raise ExecutorError(f"{error}; importing {module} does not register it in a worker") from None
+
+
+def _make_of_class(kind: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    return kind(**options)
