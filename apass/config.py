@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
 
 from apass.errors import ConfigTypeError, PassRegistrationError, UnknownConfigError, did_you_mean
 from apass.typed import convert, type_name
 
-__all__ = ["Config", "ConfigOption", "list_configs", "register_config_option"]
+__all__ = ["Config", "ConfigOption", "find_option", "list_configs", "provide_config_option", "register_config_option"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,12 @@ class ConfigOption:
 
 _OPTIONS: Final[dict[str, ConfigOption]] = {}
 
+_PROVIDED: Final[set[str]] = set()
+"""Keys of options that are apass's own, and whose default a user may replace."""
+
+_PROVIDERS: Final[Mapping[str, str]] = {"relay.": "apass.relay.transform"}
+"""Modules of apass that register options when they are imported, by the prefix of those options' keys."""
+
 
 def register_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
     """Make `key` known to every `PassContext(config=...)`; TVM's `TVM_REGISTER_PASS_CONFIG_OPTION`.
@@ -41,20 +48,22 @@ def register_config_option(key: str, type: Any, default: Any = None, doc: str = 
     8
 
     """
-    if default is not None:
-        default = _converted(key, default, type)
-    option = ConfigOption(key, type, default, doc)
-    known = _OPTIONS.setdefault(key, option)
-    if (known.type, known.default) != (type, default):
-        raise PassRegistrationError(
-            f"config option {key!r} is already registered as {type_name(known.type)} with default {known.default!r}, "
-            f"not {type_name(type)} with default {default!r}"
-        )
-    return known
+    return _register(key, type, default, doc, provided=False)
+
+
+def provide_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
+    """Do as `register_config_option` for an option that comes with apass: a user's default wins, given before or after.
+
+    Raises:
+        PassRegistrationError: if the key is registered with another type.
+
+    """
+    return _register(key, type, default, doc, provided=True)
 
 
 def list_configs() -> Mapping[str, Mapping[str, Any]]:
     """Return every registered option: its key to its `type` (as text), `default` and `doc`."""
+    _load_providers("")
     return {
         key: {"type": type_name(one.type), "default": one.default, "doc": one.doc}
         for key, one in sorted(_OPTIONS.items())
@@ -68,6 +77,9 @@ def find_option(key: str) -> ConfigOption:
         UnknownConfigError: listing the candidates, if there is none of that name.
 
     """
+    if key not in _OPTIONS:
+        # What is known must not depend on what happens to be imported.
+        _load_providers("")
     if key not in _OPTIONS:
         near = did_you_mean(key, _OPTIONS)
         known = f"; registered are: {', '.join(sorted(_OPTIONS))}" if _OPTIONS else "; none is registered"
@@ -115,6 +127,7 @@ class Config(Mapping[str, Any]):
         """Return the value given for `key`, else its registered default, else `default`."""
         if key in self._given:
             return self._given[key]
+        _load_providers(key)
         option = _OPTIONS.get(key)
         return default if option is None or option.default is None else option.default
 
@@ -128,6 +141,28 @@ _EMPTY: Final = Config()
 def make_config(given: Mapping[str, object] | None) -> Config:
     """Return `Config(given)`, or the one empty Config if nothing is given."""
     return given if isinstance(given, Config) else Config(given) if given else _EMPTY
+
+
+def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> ConfigOption:
+    if default is not None:
+        default = _converted(key, default, tp)
+    known = _OPTIONS.get(key)
+    if known is None or (known.type == tp and known.default != default and key in _PROVIDED and not provided):
+        known = _OPTIONS[key] = ConfigOption(key, tp, default, doc)
+        (_PROVIDED.add if provided else _PROVIDED.discard)(key)
+    if known.type != tp or (known.default != default and not provided):
+        raise PassRegistrationError(
+            f"config option {key!r} is already registered as {type_name(known.type)} with default {known.default!r}, "
+            f"not {type_name(tp)} with default {default!r}"
+        )
+    return known
+
+
+def _load_providers(key: str) -> None:
+    """Have apass's own options registered, all of them or those among which `key` would be."""
+    for prefix, module in _PROVIDERS.items():
+        if key not in _OPTIONS and (not key or key.startswith(prefix)):
+            import_module(module)
 
 
 def _converted(key: str, value: object, tp: Any) -> Any:

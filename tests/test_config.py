@@ -1,13 +1,16 @@
 """Options for passes: registering, giving, reading and listing them, and what a wrong one says."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from enum import Enum
+from textwrap import dedent
 from typing import Any, Literal
 
 import pytest
 
 from apass import ConfigTypeError, PassContext, UnknownConfigError, register_config_option
-from apass.config import ConfigOption, list_configs
+from apass.config import ConfigOption, list_configs, provide_config_option
 from apass.errors import PassRegistrationError
 
 
@@ -20,6 +23,8 @@ class Mode(Enum):
 def options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let each test begin with the same options and leave none behind."""
     monkeypatch.setattr("apass.config._OPTIONS", {})
+    monkeypatch.setattr("apass.config._PROVIDED", set[str]())
+    monkeypatch.setattr("apass.config._PROVIDERS", {})
     register_config_option("test.Unroll.depth", int, default=8, doc="how deep")
     register_config_option("test.Unroll.explicit", bool)
     register_config_option("test.Fuse.mode", Mode, default=Mode.SAFE)
@@ -151,3 +156,39 @@ def test_list_configs_tells_key_type_default_and_doc_in_order_of_the_keys() -> N
         ("test.Unroll.depth", "int", 8, "how deep"),
         ("test.Unroll.explicit", "bool", None, ""),
     ]
+
+
+def test_the_default_of_an_option_of_apass_gives_way_to_a_users_whichever_comes_first() -> None:
+    provide_config_option("own.A", int, 1, "of apass")
+    assert (register_config_option("own.A", int, 7).default, PassContext().config["own.A"]) == (7, 7)
+    register_config_option("own.B", int, 7)
+    assert (provide_config_option("own.B", int, 1).default, PassContext().config["own.B"]) == (7, 7)
+    for register in (register_config_option, provide_config_option):
+        with pytest.raises(PassRegistrationError, match="'own.A' is already registered as int with default 7, not str"):
+            register("own.A", str, "x")
+    with pytest.raises(PassRegistrationError, match="'own.A' is already registered as int with default 7, not int"):
+        register_config_option("own.A", int, 8)
+
+
+def test_options_of_apass_are_known_before_their_passes_are_imported() -> None:
+    said = fresh("""
+        context = apass.PassContext(config={"relay.FuseOps.max_depth": 3})
+        print(context.config["relay.FuseOps.max_depth"], apass.PassContext().config.get("relay.FuseOps.link_params"))
+    """)
+    assert said == "3 False\n"
+    assert "relay.FuseOps.max_depth" in fresh("print(apass.PassContext.list_configs())")
+
+
+def test_a_users_default_stands_when_the_passes_are_imported() -> None:
+    said = fresh("""
+        apass.register_config_option("relay.FuseOps.max_depth", int, default=10)
+        apass.parse_pipeline("FuseOps")
+        print(apass.PassContext().config["relay.FuseOps.max_depth"])
+    """)
+    assert said == "10\n"
+
+
+def fresh(code: str) -> str:
+    """Return what `code` prints in a process that has imported nothing but apass."""
+    command = [sys.executable, "-c", f"import apass\n{dedent(code)}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

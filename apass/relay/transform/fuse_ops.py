@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from apass.config import register_config_option
+from apass.config import provide_config_option
 from apass.context import PassContext
 from apass.decorators import function_pass
 from apass.passes import FunctionPass
@@ -30,8 +30,8 @@ MAX_FUSED_OPS: Final = 256
 
 _MAX_DEPTH: Final = "relay.FuseOps.max_depth"
 _LINK_PARAMS: Final = "relay.FuseOps.link_params"
-register_config_option(_MAX_DEPTH, int, MAX_FUSED_OPS, "How many results a function that FuseOps makes has at most.")
-register_config_option(_LINK_PARAMS, bool, False, "Whether FuseOps keeps constants in the functions that use them.")
+provide_config_option(_MAX_DEPTH, int, MAX_FUSED_OPS, "How many results a function that FuseOps makes has at most.")
+provide_config_option(_LINK_PARAMS, bool, False, "Whether FuseOps keeps constants in the functions that use them.")
 
 _RESHAPES: Final = frozenset({"contrib_reverse_reshape", "expand_dims", "nn.batch_flatten", "reshape", "squeeze"})
 
