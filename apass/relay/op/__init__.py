@@ -1,6 +1,7 @@
 """The operators of Relay: `relay.op`. Importing it registers all of them."""
 
-from apass.relay.op import annotation, dyn, image, nn
+from apass.relay.expr import Op
+from apass.relay.op import annotation, contrib, dyn, image, nn
 from apass.relay.op.annotation import device_copy
 from apass.relay.op.arithmetic import (
     add,
@@ -13,6 +14,8 @@ from apass.relay.op.arithmetic import (
     multiply,
     power,
     subtract,
+    trunc_divide,
+    trunc_mod,
 )
 from apass.relay.op.axes import expand_dims, layout_transform, reverse, squeeze, transpose
 from apass.relay.op.broadcast import broadcast_to, broadcast_to_like, collapse_sum_like, collapse_sum_to, repeat, tile
@@ -57,7 +60,7 @@ from apass.relay.op.logical import (
     right_shift,
 )
 from apass.relay.op.reduce import all, any, argmax, argmin, max, mean, min, prod, sum
-from apass.relay.op.registry import OpPattern, define_op, get, register_op_attr
+from apass.relay.op.registry import OpPattern, define_op, get, register_op_attr, register_pattern
 from apass.relay.op.reshape import reshape, reshape_like, reverse_reshape
 from apass.relay.op.scan import cumprod, cumsum
 from apass.relay.op.scatter import one_hot, scatter, scatter_add, scatter_nd, sparse_to_dense
@@ -70,6 +73,7 @@ from apass.relay.op.statistics import logsumexp, mean_std, mean_variance, std, v
 from apass.relay.op.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan, tanh
 
 __all__ = [
+    "Op",
     "OpPattern",
     "abs",
     "acos",
@@ -101,6 +105,7 @@ __all__ = [
     "collapse_sum_like",
     "collapse_sum_to",
     "concatenate",
+    "contrib",
     "copy",
     "cos",
     "cosh",
@@ -167,6 +172,7 @@ __all__ = [
     "power",
     "prod",
     "register_op_attr",
+    "register_pattern",
     "reinterpret",
     "repeat",
     "reshape",
@@ -206,6 +212,8 @@ __all__ = [
     "topk",
     "transpose",
     "trunc",
+    "trunc_divide",
+    "trunc_mod",
     "unique",
     "unravel_index",
     "variance",

@@ -17,6 +17,8 @@ __all__ = [
     "multiply",
     "power",
     "subtract",
+    "trunc_divide",
+    "trunc_mod",
 ]
 
 
@@ -24,6 +26,10 @@ def _divide(lhs: Array, rhs: Array) -> Array:
     if not np.issubdtype(lhs.dtype, np.integer):
         return np.asarray(np.true_divide(lhs, rhs))
     return np.asarray(np.floor_divide(np.subtract(lhs, np.fmod(lhs, rhs)), rhs))
+
+
+def _trunc_divide(lhs: Array, rhs: Array) -> Array:
+    return np.trunc(_divide(lhs, rhs)).astype(lhs.dtype, copy=False)
 
 
 def _floor_divide(lhs: Array, rhs: Array) -> Array:
@@ -48,6 +54,8 @@ _DIVIDE = define_binary(
 _FLOOR_DIVIDE = define_binary("floor_divide", _floor_divide, "The quotient rounded down, with broadcasting.", level=1)
 _MOD = define_binary("mod", np.fmod, "The remainder of a truncated quotient, with broadcasting.", level=1)
 _FLOOR_MOD = define_binary("floor_mod", np.mod, "The remainder of a quotient rounded down, with broadcasting.", level=1)
+_TRUNC_DIVIDE = define_binary("trunc_divide", _trunc_divide, "The quotient, truncated towards zero.", level=1)
+_TRUNC_MOD = define_binary("trunc_mod", np.fmod, "The remainder of a truncated quotient, with broadcasting.", level=1)
 _POWER = define_binary("power", _power, "The power, with broadcasting.")
 _MAXIMUM = define_binary("maximum", np.maximum, "The greater of the two, with broadcasting.")
 _MINIMUM = define_binary("minimum", np.minimum, "The lesser of the two, with broadcasting.")
@@ -86,6 +94,16 @@ def mod(lhs: Expr, rhs: Expr) -> Call:
 def floor_mod(lhs: Expr, rhs: Expr) -> Call:
     """Return the remainder, which has the sign of `rhs` as in Python, with numpy's broadcasting."""
     return Call(_FLOOR_MOD, (lhs, rhs))
+
+
+def trunc_divide(lhs: Expr, rhs: Expr) -> Call:
+    """Return `lhs / rhs` truncated towards zero, with numpy's broadcasting."""
+    return Call(_TRUNC_DIVIDE, (lhs, rhs))
+
+
+def trunc_mod(lhs: Expr, rhs: Expr) -> Call:
+    """Return the remainder of `trunc_divide`, which has the sign of `lhs`, with numpy's broadcasting."""
+    return Call(_TRUNC_MOD, (lhs, rhs))
 
 
 def power(lhs: Expr, rhs: Expr) -> Call:

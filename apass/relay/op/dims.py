@@ -4,7 +4,19 @@ from collections.abc import Callable, Iterable, Sequence
 
 from apass.relay.ty import Any, Dim
 
-__all__ = ["axes_of", "axis_of", "broadcast_dims", "clash", "combined", "ints", "known", "product", "shape_text"]
+__all__ = [
+    "axes_of",
+    "axis_of",
+    "broadcast_dims",
+    "clash",
+    "combined",
+    "ints",
+    "known",
+    "over",
+    "plus",
+    "product",
+    "shape_text",
+]
 
 
 def shape_text(shape: Iterable[Dim]) -> str:
@@ -86,6 +98,20 @@ def product(dims: Iterable[Dim]) -> Dim:
             return Any()
         total *= dim
     return total
+
+
+def plus(dim: Dim, more: int) -> Dim:
+    """Return a dimension with `more` added.
+
+    >>> plus(2, 3), plus(Any(), 3)
+    (5, Any())
+    """
+    return dim if more == 0 else combined(lambda size: size + more, dim)
+
+
+def over(dim: Dim, divisor: int) -> Dim:
+    """Return a dimension divided, rounded down."""
+    return dim if divisor == 1 else combined(lambda size: size // divisor, dim)
 
 
 def broadcast_dims(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:

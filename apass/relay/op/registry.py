@@ -1,13 +1,17 @@
 """How operators are defined: one call of `define_op` each; for the files beside this one, and for yours."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
+from functools import partial
+from typing import TypeVar, overload
 
 from apass.errors import PassRegistrationError
 from apass.relay.attrs import Attrs
 from apass.relay.expr import OPS, Compute, Op, Relation
 
-__all__ = ["OpPattern", "define_op", "get", "register_op_attr"]
+__all__ = ["OpPattern", "define_op", "get", "register_op_attr", "register_pattern"]
+
+ValueT = TypeVar("ValueT")
 
 
 class OpPattern(IntEnum):
@@ -90,11 +94,39 @@ def get(op_name: str) -> Op:
     return Op.get(op_name)
 
 
-def register_op_attr(op_name: str, attr_key: str, value: object) -> None:
-    """Set an attribute of an operator that passes go by.
+@overload
+def register_op_attr(op_name: str, attr_key: str, value: None = None, level: int = 10) -> Callable[[ValueT], ValueT]: ...
+@overload
+def register_op_attr(op_name: str, attr_key: str, value: ValueT, level: int = 10) -> ValueT: ...
+def register_op_attr(op_name: str, attr_key: str, value: object = None, level: int = 10) -> object:
+    """Set an attribute of an operator that passes go by, and return it; without a value, as a decorator of one.
+
+    What was set at a higher level stays.
 
     Raises:
         UnknownOpError: if there is no operator of the name.
 
+    >>> @register_op_attr("add", "FSlogan")
+    ... def slogan():
+    ...     return "more is more"
+    >>> get("add").get_attr("FSlogan") is slogan
+    True
     """
-    Op.get(op_name).set_attr(attr_key, value)
+    op = Op.get(op_name)
+    return partial(_set, op, attr_key, level) if value is None else _set(op, attr_key, level, value)
+
+
+def _set(op: Op, attr_key: str, level: int, value: ValueT) -> ValueT:
+    op.set_attr(attr_key, value, level)
+    return value
+
+
+def register_pattern(op_name: str, pattern: int, level: int = 10) -> OpPattern:
+    """Set how an operator may be fused, its `TOpPattern`.
+
+    Raises:
+        UnknownOpError: if there is no operator of the name.
+        ValueError: if `pattern` is none of `OpPattern`.
+
+    """
+    return register_op_attr(op_name, "TOpPattern", OpPattern(pattern), level)

@@ -12,6 +12,8 @@ from apass.relay.op.arithmetic import (
     multiply,
     power,
     subtract,
+    trunc_divide,
+    trunc_mod,
 )
 from apass.relay.op.compare import equal, greater, greater_equal, less, less_equal, not_equal
 from apass.relay.op.convert import clip, copy, fixed_point_multiply, ones_like, zeros_like
@@ -121,6 +123,8 @@ __all__ = [
     "tan",
     "tanh",
     "trunc",
+    "trunc_divide",
+    "trunc_mod",
     "zeros",
     "zeros_like",
 ]

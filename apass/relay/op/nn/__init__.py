@@ -22,7 +22,14 @@ from apass.relay.op.nn.depth_space import depth_to_space, space_to_depth
 from apass.relay.op.nn.dropout import dropout, dropout_raw
 from apass.relay.op.nn.fifo import fifo_buffer
 from apass.relay.op.nn.flatten import batch_flatten
-from apass.relay.op.nn.global_pool import global_avg_pool2d, global_max_pool2d
+from apass.relay.op.nn.global_pool import (
+    global_avg_pool1d,
+    global_avg_pool2d,
+    global_avg_pool3d,
+    global_max_pool1d,
+    global_max_pool2d,
+    global_max_pool3d,
+)
 from apass.relay.op.nn.loss import cross_entropy, cross_entropy_with_logits, nll_loss
 from apass.relay.op.nn.norm import group_norm, instance_norm, layer_norm
 from apass.relay.op.nn.pad import mirror_pad, pad
@@ -65,8 +72,12 @@ __all__ = [
     "dropout_raw",
     "fast_softmax",
     "fifo_buffer",
+    "global_avg_pool1d",
     "global_avg_pool2d",
+    "global_avg_pool3d",
+    "global_max_pool1d",
     "global_max_pool2d",
+    "global_max_pool3d",
     "group_norm",
     "instance_norm",
     "l2_normalize",

@@ -8,7 +8,7 @@ import numpy as np
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
-from apass.relay.op.nn.relate import along, axis_of, must_be, tensors
+from apass.relay.op.nn.relate import along, axis_in, must_be, tensors
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.op.relations import identity_relation
 from apass.relay.ty import TensorType, Type
@@ -45,7 +45,7 @@ def _prelu_relation(types: Sequence[Type], attrs: PReluAttrs) -> Sequence[Type |
     data, alpha, _ = tensors("nn.prelu", types)
     if data is None:
         return None
-    length = data.shape[axis_of("nn.prelu", data, attrs.axis)]
+    length = data.shape[axis_in("nn.prelu", data, attrs.axis)]
     return [None, must_be("nn.prelu", "alpha", alpha, TensorType((length,), data.dtype)), data]
 
 

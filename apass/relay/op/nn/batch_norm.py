@@ -9,7 +9,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.conv_kernel import accumulator
-from apass.relay.op.nn.relate import along, axis_of, must_be, tensors
+from apass.relay.op.nn.relate import along, axis_in, must_be, tensors
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import TensorType, TupleType, Type
@@ -38,7 +38,7 @@ def _relation(types: Sequence[Type], attrs: BatchNormAttrs) -> Sequence[Type | N
     data, *vectors, _ = tensors("nn.batch_norm", types)
     if data is None:
         return None
-    vector = TensorType((data.shape[axis_of("nn.batch_norm", data, attrs.axis)],), data.dtype)
+    vector = TensorType((data.shape[axis_in("nn.batch_norm", data, attrs.axis)],), data.dtype)
     found = [must_be("nn.batch_norm", what, one, vector) for what, one in zip(_VECTORS, vectors, strict=True)]
     return [None, *found, TupleType([data, *found[2:]])]
 

@@ -10,8 +10,9 @@ from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
+from apass.relay.op.dims import over, plus, product
 from apass.relay.op.nn.pad import pairs
-from apass.relay.op.nn.relate import must_divide, over, plus, tensors, times
+from apass.relay.op.nn.relate import must_divide, tensors
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import TensorType, Type
 
@@ -75,7 +76,7 @@ def _to_batch_relation(types: Sequence[Type], attrs: SpaceToBatchNDAttrs) -> Seq
     for dim, size in zip(padded, block, strict=True):
         must_divide(op, "a padded dimension", dim, size)
     cut = [over(dim, size) for dim, size in zip(padded, block, strict=True)]
-    return [None, TensorType((times(batch, prod(block)), *cut, *places[len(block) :]), data.dtype)]
+    return [None, TensorType((product((batch, prod(block))), *cut, *places[len(block) :]), data.dtype)]
 
 
 def _to_space_relation(types: Sequence[Type], attrs: BatchToSpaceNDAttrs) -> Sequence[Type | None] | None:
@@ -86,7 +87,7 @@ def _to_space_relation(types: Sequence[Type], attrs: BatchToSpaceNDAttrs) -> Seq
     _must_match(op, data, block, "crops", attrs.crops)
     batch, *places = data.shape
     must_divide(op, "the batch", batch, prod(block))
-    spread = [times(dim, size) for dim, size in zip(places, block, strict=False)]
+    spread = [product((dim, size)) for dim, size in zip(places, block, strict=False)]
     cropped = [plus(dim, -sum(pair)) for dim, pair in zip(spread, attrs.crops, strict=True)]
     if any(isinstance(dim, int) and dim < 1 for dim in cropped):
         raise TypeInferenceError(f"{op}: the crops {attrs.crops} leave nothing of {spread}")
@@ -100,7 +101,7 @@ def _dilate_relation(types: Sequence[Type], attrs: DilateAttrs) -> Sequence[Type
     if len(attrs.strides) != len(data.shape) or min(attrs.strides, default=1) < 1:
         raise TypeInferenceError(f"nn.dilate: strides must be a positive number for each dimension of the {data}")
     pairs = zip(data.shape, attrs.strides, strict=True)
-    return [None, TensorType([plus(times(plus(dim, -1), stride), 1) for dim, stride in pairs], data.dtype)]
+    return [None, TensorType([plus(product((plus(dim, -1), stride)), 1) for dim, stride in pairs], data.dtype)]
 
 
 def _to_batch(attrs: SpaceToBatchNDAttrs, data: Array) -> Array:

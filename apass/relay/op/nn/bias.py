@@ -8,7 +8,7 @@ import numpy as np
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
-from apass.relay.op.nn.relate import along, axis_of, must_be, tensors
+from apass.relay.op.nn.relate import along, axis_in, must_be, tensors
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import TensorType, Type
 
@@ -27,7 +27,7 @@ def _relation(types: Sequence[Type], attrs: BiasAddAttrs) -> Sequence[Type | Non
     data, bias, _ = tensors("nn.bias_add", types)
     if data is None:
         return None
-    axis = axis_of("nn.bias_add", data, attrs.axis)
+    axis = axis_in("nn.bias_add", data, attrs.axis)
     return [None, must_be("nn.bias_add", "the bias", bias, TensorType((data.shape[axis],), data.dtype)), data]
 
 

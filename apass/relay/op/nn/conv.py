@@ -7,9 +7,10 @@ from typing import Final
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.ndarray import Array
+from apass.relay.op.dims import over, product
 from apass.relay.op.layout import Layout, convert_array, parse_layout
 from apass.relay.op.nn.conv_kernel import accumulator, convolve
-from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, over, relaid, tensors, times
+from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import Dim, TensorType, Type
@@ -164,7 +165,7 @@ def _kernel(
     if attrs.groups > 1 and channels == attrs.groups == filters:
         # Depthwise: a weight of one filter bank for each channel holds the multiplier where others hold I.
         multiplier = depth if attrs.channels is None else attrs.channels // attrs.groups
-        return times(multiplier, attrs.groups), (channels, multiplier, *window)
+        return product((multiplier, attrs.groups)), (channels, multiplier, *window)
     filters = filters if attrs.channels is None else attrs.channels
     return filters, (filters, share, *window)
 

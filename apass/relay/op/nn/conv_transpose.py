@@ -11,10 +11,11 @@ from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.ndarray import Array
+from apass.relay.op.dims import plus, product
 from apass.relay.op.layout import convert_array, parse_layout
 from apass.relay.op.nn.conv import KERNEL_LAYOUTS
 from apass.relay.op.nn.conv_kernel import accumulator, convolve_transposed
-from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, plus, relaid, tensors, times
+from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import Any, Dim, TensorType, Type
@@ -143,7 +144,7 @@ def _relate(
     share, *window = kernel
     layout = parse_layout(attrs.kernel_layout)
     weight_shape = relaid(op, "the weight", (channels, share, *window), KERNEL_LAYOUTS[rank], layout)
-    shape = (batch, times(share, attrs.groups), *_lengths(op, lengths, window, attrs))
+    shape = (batch, product((share, attrs.groups)), *_lengths(op, lengths, window, attrs))
     result = out_type(relaid(op, "the result", shape, plain, dst), attrs.out_dtype, data)
     return [None, must_fit(op, "the weight", weight, TensorType(weight_shape, data.dtype)), result]
 
@@ -165,7 +166,7 @@ def _lengths(op: str, lengths: Sequence[Dim], window: Sequence[Dim], attrs: Conv
     made: list[Dim] = []
     for axis, reach in enumerate(spans(window, attrs.dilation)):
         cut = sum(both_sides(attrs.padding, rank)[axis])
-        spread = times(plus(lengths[axis], -1), attrs.strides[axis])
+        spread = product((plus(lengths[axis], -1), attrs.strides[axis]))
         length = plus(spread, reach + attrs.output_padding[axis] - cut) if isinstance(reach, int) else Any()
         if isinstance(length, int) and length < 1:
             raise TypeInferenceError(f"{op}: the padding {attrs.padding} cuts off the whole result: {length} is left")

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
+from apass.relay.op.dims import over
 from apass.relay.op.layout import convert_array, parse_layout
 from apass.relay.op.nn.conv import KERNEL_LAYOUTS
 from apass.relay.op.nn.conv_kernel import accumulator
-from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, over, relaid, tensors
+from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import Any, Dim, TensorType, Type

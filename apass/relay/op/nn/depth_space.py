@@ -7,8 +7,9 @@ from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
+from apass.relay.op.dims import over, product
 from apass.relay.op.layout import convert_array, parse_layout
-from apass.relay.op.nn.relate import layout_like, must_divide, over, relaid, tensors, times
+from apass.relay.op.nn.relate import layout_like, must_divide, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import TensorType, Type
@@ -40,7 +41,7 @@ def _to_space_relation(types: Sequence[Type], attrs: SubPixelAttrs) -> Sequence[
     layout = layout_like(op, "layout", attrs.layout, _PLAIN)
     batch, channels, height, width = relaid(op, "the data", data.shape, layout, _PLAIN)
     must_divide(op, "the number of channels", channels, size * size if size > 0 else 0)
-    shape = (batch, over(channels, size * size), times(height, size), times(width, size))
+    shape = (batch, over(channels, size * size), product((height, size)), product((width, size)))
     return [None, TensorType(relaid(op, "the result", shape, _PLAIN, layout), data.dtype)]
 
 
@@ -53,7 +54,7 @@ def _to_depth_relation(types: Sequence[Type], attrs: SubPixelAttrs) -> Sequence[
     batch, channels, height, width = relaid(op, "the data", data.shape, layout, _PLAIN)
     must_divide(op, "the height", height, size)
     must_divide(op, "the width", width, size)
-    shape = (batch, times(channels, size * size), over(height, size), over(width, size))
+    shape = (batch, product((channels, size * size)), over(height, size), over(width, size))
     return [None, TensorType(relaid(op, "the result", shape, _PLAIN, layout), data.dtype)]
 
 

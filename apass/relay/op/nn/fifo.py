@@ -10,7 +10,7 @@ from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.dims import clash
-from apass.relay.op.nn.relate import axis_of, tensors, with_rank
+from apass.relay.op.nn.relate import axis_in, tensors, with_rank
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import Type
 
@@ -30,7 +30,7 @@ def _relation(types: Sequence[Type], attrs: FIFOBufferAttrs) -> Sequence[Type | 
     data, buffer, _ = tensors(op, types)
     if data is None or buffer is None:
         return None
-    axis = axis_of(op, with_rank(op, "the data", data, len(buffer.shape)), attrs.axis)
+    axis = axis_in(op, with_rank(op, "the data", data, len(buffer.shape)), attrs.axis)
     others = [pair for place, pair in enumerate(zip(data.shape, buffer.shape, strict=True)) if place != axis]
     if any(clash(*pair) for pair in others) or data.dtype != buffer.dtype:
         raise TypeInferenceError(f"{op}: the data {data} and the buffer {buffer} may differ in axis {axis} only")

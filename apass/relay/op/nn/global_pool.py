@@ -1,4 +1,4 @@
-"""Pooling of the whole image: nn.global_max_pool2d, nn.global_avg_pool2d."""
+"""Pooling of all there is: nn.global_max_pool2d, nn.global_avg_pool2d; for 1 and 3 dimensions, adaptive to size 1."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +9,27 @@ from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ndarray import Array
 from apass.relay.op.layout import convert_array, parse_layout
+from apass.relay.op.nn.adaptive_pool import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool3d,
+)
 from apass.relay.op.nn.pool_kernel import averaged, summable
 from apass.relay.op.nn.relate import layout_like, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import TensorType, Type
 
-__all__ = ["GlobalPool2DAttrs", "global_avg_pool2d", "global_max_pool2d"]
+__all__ = [
+    "GlobalPool2DAttrs",
+    "global_avg_pool1d",
+    "global_avg_pool2d",
+    "global_avg_pool3d",
+    "global_max_pool1d",
+    "global_max_pool2d",
+    "global_max_pool3d",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +97,23 @@ def global_max_pool2d(data: Expr, layout: str = "NCHW", out_layout: str = "") ->
 def global_avg_pool2d(data: Expr, layout: str = "NCHW", out_layout: str = "") -> Call:
     """Return the mean of each channel of each image; the spatial dimensions become 1."""
     return Call(_GLOBAL_AVG_POOL2D, (data,), GlobalPool2DAttrs(layout=layout, out_layout=out_layout))
+
+
+def global_max_pool1d(data: Expr, layout: str = "NCW", out_layout: str = "") -> Call:
+    """Return the largest element of each channel of each sequence; the spatial dimension becomes 1."""
+    return adaptive_max_pool1d(data, 1, layout, out_layout)
+
+
+def global_max_pool3d(data: Expr, layout: str = "NCDHW", out_layout: str = "") -> Call:
+    """Return the largest element of each channel of each volume; the spatial dimensions become 1."""
+    return adaptive_max_pool3d(data, 1, layout, out_layout)
+
+
+def global_avg_pool1d(data: Expr, layout: str = "NCW", out_layout: str = "") -> Call:
+    """Return the mean of each channel of each sequence; the spatial dimension becomes 1."""
+    return adaptive_avg_pool1d(data, 1, layout, out_layout)
+
+
+def global_avg_pool3d(data: Expr, layout: str = "NCDHW", out_layout: str = "") -> Call:
+    """Return the mean of each channel of each volume; the spatial dimensions become 1."""
+    return adaptive_avg_pool3d(data, 1, layout, out_layout)

@@ -10,7 +10,7 @@ from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.conv_kernel import accumulator
-from apass.relay.op.nn.relate import along, axis_of, must_be, must_divide, tensors
+from apass.relay.op.nn.relate import along, axis_in, must_be, must_divide, tensors
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import TensorType, Type
 
@@ -88,7 +88,7 @@ def _define(name: str, attrs_type: type[Attrs], compute: Compute, description: s
 def _relate(
     op: str, data: TensorType, gamma: TensorType | None, beta: TensorType | None, attrs: NormAttrs | GroupNormAttrs
 ) -> Sequence[Type | None]:
-    channels = data.shape[axis_of(op, data, attrs.axis)]
+    channels = data.shape[axis_in(op, data, attrs.axis)]
     if isinstance(attrs, GroupNormAttrs):
         if attrs.num_groups < 1:
             raise TypeInferenceError(f"{op}: num_groups must be positive, not {attrs.num_groups}")

@@ -12,7 +12,8 @@ from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Constant, Expr
 from apass.relay.make import const
 from apass.relay.ndarray import Array
-from apass.relay.op.nn.relate import plus, tensors
+from apass.relay.op.dims import plus
+from apass.relay.op.nn.relate import tensors
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import TensorType, Type
 

@@ -1,26 +1,24 @@
-"""What the type relations of the neural network operators share: checks that speak, and arithmetic on dimensions."""
+"""What the type relations of the neural network operators share: checks that speak."""
 
 from collections.abc import Iterable, Sequence
 
 from apass.relay.errors import TypeInferenceError
 from apass.relay.ndarray import Array
-from apass.relay.op.dims import clash, shape_text
+from apass.relay.op.dims import axis_of, clash, shape_text
 from apass.relay.op.layout import Layout, convert_shape, parse_layout
-from apass.relay.ty import Any, Dim, IncompleteType, TensorType, Type
+from apass.relay.op.relations import tensor_of
+from apass.relay.ty import Dim, TensorType, Type
 
 __all__ = [
     "along",
-    "axis_of",
+    "axis_in",
     "layout_like",
     "must_be",
     "must_divide",
     "must_fit",
     "out_type",
-    "over",
-    "plus",
     "relaid",
     "tensors",
-    "times",
     "with_rank",
 ]
 
@@ -33,35 +31,8 @@ def tensors(op: str, types: Sequence[Type]) -> list[TensorType | None]:
 
     """
     *arguments, result = types
-    for place, one in enumerate(arguments):
-        if not isinstance(one, TensorType | IncompleteType):
-            raise TypeInferenceError(f"{op}: argument {place} must be a tensor, but it is a {one}")
-    return [one if isinstance(one, TensorType) else None for one in (*arguments, result)]
-
-
-def plus(dim: Dim, more: int) -> Dim:
-    """Return a dimension with `more` added.
-
-    >>> plus(2, 3), plus(Any(), 3)
-    (5, Any())
-    """
-    if more == 0:
-        return dim
-    return dim + more if isinstance(dim, int) else Any()
-
-
-def times(dim: Dim, factor: Dim) -> Dim:
-    """Return the product of two dimensions."""
-    if dim == 1 or factor == 1:
-        return factor if dim == 1 else dim
-    return dim * factor if isinstance(dim, int) and isinstance(factor, int) else Any()
-
-
-def over(dim: Dim, divisor: int) -> Dim:
-    """Return a dimension divided, rounded down."""
-    if divisor == 1:
-        return dim
-    return dim // divisor if isinstance(dim, int) else Any()
+    known = [tensor_of(op, f"argument {place}", one) for place, one in enumerate(arguments)]
+    return [*known, result if isinstance(result, TensorType) else None]
 
 
 def with_rank(op: str, what: str, given: TensorType, rank: int) -> TensorType:
@@ -76,17 +47,17 @@ def with_rank(op: str, what: str, given: TensorType, rank: int) -> TensorType:
     return given
 
 
-def axis_of(op: str, given: TensorType, axis: int) -> int:
+def axis_in(op: str, given: TensorType, axis: int) -> int:
     """Return an axis of a tensor counted from 0, negative ones being counted from the end.
 
     Raises:
         TypeInferenceError: if there is no such axis.
 
     """
-    rank = len(given.shape)
-    if not -rank <= axis < rank:
-        raise TypeInferenceError(f"{op}: a {given} has no axis {axis}; give one from {-rank} to {rank - 1}")
-    return axis % rank
+    try:
+        return axis_of(len(given.shape), axis)
+    except ValueError as error:
+        raise TypeInferenceError(f"{op}: {given}: {error}") from error
 
 
 def must_fit(op: str, what: str, given: TensorType | None, wanted: TensorType) -> TensorType:

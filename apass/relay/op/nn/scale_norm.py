@@ -10,7 +10,7 @@ from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.conv_kernel import accumulator
-from apass.relay.op.nn.relate import axis_of, tensors
+from apass.relay.op.nn.relate import axis_in, tensors
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import Type
 
@@ -47,7 +47,7 @@ def _lrn_relation(types: Sequence[Type], attrs: LRNAttrs) -> Sequence[Type | Non
     data, _ = tensors("nn.lrn", types)
     if data is None:
         return None
-    axis_of("nn.lrn", data, attrs.axis)
+    axis_in("nn.lrn", data, attrs.axis)
     if attrs.size < 1 or attrs.size % 2 == 0:
         raise TypeInferenceError(f"nn.lrn: size must be an odd number, not {attrs.size}")
     return [None, data]
@@ -58,7 +58,7 @@ def _l2_relation(types: Sequence[Type], attrs: L2NormalizeAttrs) -> Sequence[Typ
     if data is None:
         return None
     for axis in attrs.axis or ():
-        axis_of("nn.l2_normalize", data, axis)
+        axis_in("nn.l2_normalize", data, axis)
     return [None, data]
 
 

@@ -9,7 +9,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.conv_kernel import accumulator
-from apass.relay.op.nn.relate import axis_of, tensors
+from apass.relay.op.nn.relate import axis_in, tensors
 from apass.relay.op.registry import OpPattern, define_op
 from apass.relay.ty import Type
 
@@ -50,7 +50,7 @@ def _define(name: str, compute: Compute, pattern: OpPattern, description: str) -
         known = data or out
         if known is None:
             return None
-        axis_of(name, known, attrs.axis)
+        axis_in(name, known, attrs.axis)
         return [known, known]
 
     return define_op(

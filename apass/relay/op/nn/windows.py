@@ -9,8 +9,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from apass.relay.errors import TypeInferenceError
 from apass.relay.ndarray import Array
+from apass.relay.op.dims import plus, product
 from apass.relay.op.layout import Layout, parse_layout
-from apass.relay.op.nn.relate import plus, times
 from apass.relay.ty import Any, Dim
 
 __all__ = [
@@ -63,7 +63,7 @@ def both_sides(padding: Sequence[int], rank: int) -> list[tuple[int, int]]:
 
 def spans(sizes: Sequence[Dim], dilation: Sequence[int]) -> tuple[Dim, ...]:
     """Return how far windows of the sizes reach when their elements are `dilation` apart."""
-    return tuple(plus(times(plus(size, -1), gap), 1) for size, gap in zip(sizes, dilation, strict=True))
+    return tuple(plus(product((plus(size, -1), gap)), 1) for size, gap in zip(sizes, dilation, strict=True))
 
 
 def window_count(op: str, length: Dim, span: Dim, stride: int, sides: tuple[int, int], *, ceil: bool = False) -> Dim:

@@ -133,12 +133,12 @@ def test_dimensions_that_are_not_known_stay_so() -> None:
         (
             nn.bias_add(X, Y, 2),
             (TensorType((2, 3)), None),
-            "nn.bias_add: a Tensor[(2, 3), float32] has no axis 2; give one from -2 to 1",
+            "nn.bias_add: Tensor[(2, 3), float32]: there is no axis 2 among 2 dimensions; give one from -2 to 1",
         ),
         (
             nn.softmax(X, 1),
             (TensorType((2,)),),
-            "nn.softmax: a Tensor[(2), float32] has no axis 1; give one from -1 to 0",
+            "nn.softmax: Tensor[(2), float32]: there is no axis 1 among 1 dimensions; give one from -1 to 0",
         ),
         (
             nn.prelu(X, Y),

@@ -158,7 +158,7 @@ def test_l2_normalization_divides_by_the_root_of_the_sum_of_squares(
         (
             nn.l2_normalize(X, 1.0, [2]),
             (TensorType((2, 3)),),
-            "nn.l2_normalize: a Tensor[(2, 3), float32] has no axis 2; give one from -2 to 1",
+            "nn.l2_normalize: Tensor[(2, 3), float32]: there is no axis 2 among 2 dimensions; give one from -2 to 1",
         ),
     ],
 )
