@@ -106,12 +106,16 @@ def plus(dim: Dim, more: int) -> Dim:
     >>> plus(2, 3), plus(Any(), 3)
     (5, Any())
     """
-    return dim if more == 0 else combined(lambda size: size + more, dim)
+    if more == 0:
+        return dim
+    return dim + more if isinstance(dim, int) else Any()
 
 
 def over(dim: Dim, divisor: int) -> Dim:
     """Return a dimension divided, rounded down."""
-    return dim if divisor == 1 else combined(lambda size: size // divisor, dim)
+    if divisor == 1:
+        return dim
+    return dim // divisor if isinstance(dim, int) else Any()
 
 
 def broadcast_dims(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
