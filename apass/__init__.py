@@ -39,6 +39,7 @@ from apass.instrument import PassInstrument, pass_instrument
 from apass.optimize import Outcome, optimize_all, optimize_stream, run
 from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
 from apass.pipeline import parse_pipeline
+from apass.plan import Decision, PlannedPass, plan
 from apass.print_ir import PrintIR
 from apass.registry import get_pass, list_passes, register_pass, unregister_pass
 from apass.remarks import Remark, RemarkKind
@@ -52,6 +53,7 @@ __all__ = [
     "CircuitOpenError",
     "ConfigTypeError",
     "CyclicRequirementError",
+    "Decision",
     "Diagnostic",
     "DiagnosticContext",
     "DiagnosticError",
@@ -76,6 +78,7 @@ __all__ = [
     "PassTimeoutError",
     "PipelineCycleError",
     "PipelineSyntaxError",
+    "PlannedPass",
     "PrimFuncPass",
     "PrintIR",
     "Race",
@@ -103,6 +106,7 @@ __all__ = [
     "optimize_stream",
     "parse_pipeline",
     "pass_instrument",
+    "plan",
     "prim_func_pass",
     "register_adapter",
     "register_config_option",

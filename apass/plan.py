@@ -125,7 +125,7 @@ class _Planner:
             if hindrance:
                 found.append(PlannedPass(info=info, decision=Decision.SKIP, reason=hindrance))
                 continue
-            found += self.required(info, trail)
+            found += self.required(info.name, info, trail)
             above = info.opt_level > self.ctx.opt_level
             found.append(self.planned(pass_, "required by the context" if above else "", trail))
         return found
@@ -138,9 +138,9 @@ class _Planner:
             return f"level {info.opt_level} is above {self.ctx.opt_level}"
         return ""
 
-    def required(self, info: PassInfo, trail: tuple[str, ...]) -> Iterator[PlannedPass]:
-        """Go over what a pass requires, depth first."""
-        trail = (*trail, info.name)
+    def required(self, owner: str, info: PassInfo, trail: tuple[str, ...]) -> Iterator[PlannedPass]:
+        """Go over what a pass requires, depth first; it goes by the name that it is required by itself."""
+        trail = (*trail, owner)
         for name in info.required:
             if name in trail:
                 cycle = " > ".join((*trail[trail.index(name) :], name))
@@ -148,9 +148,9 @@ class _Planner:
                     f"the required passes form a cycle: {cycle}; take one `required` out of it"
                 )
             pass_ = get_pass(name)
-            yield from self.required(pass_.info, trail)
+            yield from self.required(name, pass_.info, trail)
             hindrance = self.hindrance(pass_.info)
-            reason = f"required by {info.name}" + (f", although {hindrance}" if hindrance else "")
+            reason = f"required by {owner}" + (f", although {hindrance}" if hindrance else "")
             yield self.planned(pass_, reason, (*trail, name))
 
 

@@ -74,7 +74,7 @@ class Sequential(Pass[ModT]):
                     await gate.next_turn()
                 if info.required:
                     steps.is_required = True
-                    mod = await _run_required(info, mod, scope, steps)
+                    mod = await _run_required(info.name, info.required, mod, scope, steps)
                     steps.is_required = False
                 steps.at = pass_
                 mod = await execute(pass_, mod, ctx)
@@ -89,19 +89,20 @@ class Sequential(Pass[ModT]):
         return self.text()
 
 
-async def _run_required(info: PassInfo, mod: Any, scope: Scope, steps: Steps) -> Any:
-    """Run what a pass requires, depth first."""
-    trail = (*_RESOLVING.get(), info.name)
+async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Scope, steps: Steps) -> Any:
+    """Run what a pass requires, depth first; the pass goes by the name that it is required by itself."""
+    trail = (*_RESOLVING.get(), owner)
     token = _RESOLVING.set(trail)
     try:
-        for name in info.required:
+        for name in required:
             if name in trail:
                 cycle = " > ".join((*trail[trail.index(name) :], name))
                 raise CyclicRequirementError(
                     f"the required passes form a cycle: {cycle}; take one `required` out of it"
                 )
             pass_ = get_pass(name)
-            mod = await _run_required(pass_.info, mod, scope, steps) if pass_.info.required else mod
+            if pass_.info.required:
+                mod = await _run_required(name, pass_.info.required, mod, scope, steps)
             scope.meet(name)
             # Its own passes, if it has any, must not require their way back to it.
             _RESOLVING.set((*trail, name))
