@@ -16,7 +16,7 @@ from apass.config import Config, list_configs, make_config
 from apass.diagnostics import DiagnosticContext
 from apass.errors import PassContextError, UnmatchedPassNameWarning, did_you_mean
 from apass.executor import ExecutorChoice, check_executor
-from apass.factories import known_names
+from apass.factories import known_names, load_providers
 from apass.gate import Gate
 from apass.instrument import Hooks, find_hook, instrument_name
 from apass.remarks import Remark
@@ -279,6 +279,8 @@ class Scope:
     def warn_unmatched(self) -> None:
         """Warn of every name in `disabled_pass` and `required_pass` that matched nothing and is not registered."""
         named = {"disabled_pass": self.ctx.disabled_pass, "required_pass": self.ctx.required_pass}
+        if not frozenset().union(*named.values()) <= {*self.met, *known_names()}:
+            load_providers()  # a pass of apass is registered, imported or not
         for parameter, names in named.items():
             for name in sorted(names - self.met - set(known_names())):
                 near = did_you_mean(name, {*known_names(), *self.met})
@@ -333,6 +335,9 @@ def _exits(instruments: Iterable[object]) -> list[Call]:
 
 
 def _out_of_order(ctx: PassContext, scope: Scope | None) -> str:
-    if scope is None or scope.ctx is ctx:
+    above = None if scope is None else scope.parent
+    while above is not None and above.ctx is not ctx:
+        above = above.parent
+    if scope is None or scope.ctx is ctx or above is None:
         return f"{ctx!r} was left in a task that had not entered it; leave a context in the task that entered it"
     return f"{ctx!r} was left while {scope.ctx!r} is current; leave contexts in the reverse of the order of entering"

@@ -90,5 +90,6 @@ def _entry_points() -> Mapping[str, EntryPoint]:
 
 
 def _unknown(name: str) -> UnknownPassError:
+    load_providers()  # what is suggested must not depend on what happens to be imported
     near = did_you_mean(name, known_names(), listing="registered are: ")
     return UnknownPassError(f"no pass is registered under the name {name!r}{near}")

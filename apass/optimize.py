@@ -148,6 +148,7 @@ class OutcomeStream(Generic[ModT]):
         self._limit = limit
         self._source_error: Exception | None = None
         self._leaving = False
+        self._is_open = False
         self._fatal: BaseException | None = None
 
     async def __aenter__(self) -> Self:
@@ -158,12 +159,14 @@ class OutcomeStream(Generic[ModT]):
         self._at_work = 1
         self._group = await anyio.create_task_group().__aenter__()
         self._group.start_soon(self._feed)
+        self._is_open = True
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._leaving = True
+        self._is_open = False
         self._group.cancel_scope.cancel()
         try:
             # The tasks keep their errors to themselves, so the group has none to wrap the body's in.
@@ -175,6 +178,10 @@ class OutcomeStream(Generic[ModT]):
                 raise self._fatal
 
     def __aiter__(self) -> AsyncIterator[Outcome[ModT]]:
+        if not self._is_open:
+            raise PassContextError(
+                "outcomes come only within `async with optimize_stream(...) as outcomes:`; iterate over them there"
+            )
         return self
 
     async def __anext__(self) -> Outcome[ModT]:

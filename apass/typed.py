@@ -182,7 +182,8 @@ def write(value: object) -> str:
     name = f"{getattr(value, '__module__', None)}:{getattr(value, '__qualname__', None)}"
     if callable(value) and BARE_WORD.fullmatch(name) and _names(name, value):
         return name
-    raise TypeError(f"{value!r} ({type(value).__name__}) cannot be written as text")
+    hint = "; what can be called must be what its module and name lead to" if callable(value) else ""
+    raise TypeError(f"{value!r} ({type(value).__name__}) cannot be written as text{hint}")
 
 
 def _plain_type(tp: Any) -> Any:
@@ -264,7 +265,7 @@ def _names(text: str, value: object) -> bool:
 
 def _first_that_fits(how: Callable[[object, Any], Any], value: object, tp: Any) -> Any:
     arms = [_plain_type(arm) for arm in get_args(tp)]
-    known = _untyped(value) if isinstance(value, Bare) else value
+    known = _untyped(str(value)) if isinstance(value, Bare) else value
     if type(known) in _TOLD_APART and type(known) in arms:
         return convert(known, type(known))
     unresolved: _UnresolvedError | None = None

@@ -164,9 +164,11 @@ def test_the_default_of_an_option_of_apass_gives_way_to_a_users_whichever_comes_
     register_config_option("own.B", int, 7)
     assert (provide_config_option("own.B", int, 1).default, PassContext().config["own.B"]) == (7, 7)
     for register in (register_config_option, provide_config_option):
-        with pytest.raises(PassRegistrationError, match="'own.A' is already registered as int with default 7, not str"):
+        with pytest.raises(
+            PassRegistrationError, match=r"'own.A' is already registered as int with default 7, not str"
+        ):
             register("own.A", str, "x")
-    with pytest.raises(PassRegistrationError, match="'own.A' is already registered as int with default 7, not int"):
+    with pytest.raises(PassRegistrationError, match=r"'own.A' is already registered as int with default 7, not int"):
         register_config_option("own.A", int, 8)
 
 

@@ -148,6 +148,14 @@ async def test_a_context_can_be_entered_nested_and_again() -> None:
 # Leaving out of order.
 
 
+async def test_leaving_what_was_never_entered_is_told_as_that() -> None:
+    async with PassContext(opt_level=3):
+        with pytest.raises(
+            PassContextError, match=r"^PassContext\(opt_level=1\) was left in a task that had not entered"
+        ):
+            await PassContext(opt_level=1).__aexit__(None, None, None)
+
+
 async def test_leaving_out_of_order_is_an_error_that_harms_nothing() -> None:
     log: list[str] = []
     before = PassContext.current()

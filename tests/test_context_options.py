@@ -1,5 +1,7 @@
 """What a `PassContext` is made of: what a bad value says, and names of passes that match nothing."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -69,6 +71,26 @@ async def test_a_name_that_no_pass_met_is_warned_about_with_the_nearest() -> Non
 async def test_a_registered_name_is_not_warned_about(registered: str) -> None:
     async with PassContext(disabled_pass=[registered], required_pass=[registered]):
         pass
+
+
+def test_a_pass_of_apass_is_registered_though_nothing_has_imported_it() -> None:
+    code = (
+        "import anyio, apass\n"
+        "async def main():\n"
+        "    async with apass.PassContext(disabled_pass=['FoldConstant'], required_pass=['onnx.Checker']): pass\n"
+        "anyio.run(main)\n"
+        "for name in ('IdentityElimination', 'FoldConstnat'):\n"
+        "    try: apass.get_pass(name)\n"
+        "    except apass.UnknownPassError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stderr, done.stdout.splitlines()) == (
+        "",
+        [
+            "no pass is registered under the name 'IdentityElimination'; did you mean 'onnx.IdentityElimination'?",
+            "no pass is registered under the name 'FoldConstnat'; did you mean 'FoldConstant'?",
+        ],
+    )
 
 
 async def test_a_body_that_failed_is_not_warned_about() -> None:

@@ -312,6 +312,17 @@ async def test_a_wrong_limit_is_told(limit: Any) -> None:
         await optimize_all([{"f": 1}], Double, limit=limit)
 
 
+async def test_iterating_outside_of_the_block_is_told() -> None:
+    stream = optimize_stream([{"f": 1}], Double)
+    says = r"^outcomes come only within `async with optimize_stream\(...\) as outcomes:`; iterate over them there$"
+    with pytest.raises(PassContextError, match=says):
+        aiter(stream)
+    async with stream as outcomes:
+        assert [one.module async for one in outcomes] == [{"f": 2}]
+    with pytest.raises(PassContextError, match=says):
+        aiter(stream)
+
+
 async def test_other_wrong_arguments_are_told() -> None:
     wrong: Any = "ignore"
     with pytest.raises(ValueError, match="errors must be 'raise' or 'collect', not 'ignore'"):

@@ -7,7 +7,7 @@ from apass.cli.inputs import InputError
 from apass.config import find_option
 from apass.context import PassContext
 from apass.errors import ConfigTypeError, UnknownPassError, did_you_mean
-from apass.factories import known_names
+from apass.factories import known_names, load_providers
 from apass.passes import Pass
 from apass.typed import Bare, read, type_name
 
@@ -62,6 +62,9 @@ def _names(pass_: Pass[Any]) -> Iterable[str]:
 
 def _check_name(option: str, name: str, present: set[str]) -> None:
     known = {*present, *known_names()}
+    if name not in known:
+        load_providers()
+        known |= {*known_names()}
     if name not in known:
         near = did_you_mean(name, known, listing="known are ")
         raise UnknownPassError(f"{option} names {name!r}, which is no pass{near}")
