@@ -1,7 +1,9 @@
 """Reductions over axes: sum, mean, max, argmax, ..."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -114,15 +116,54 @@ def _accumulator(function: Callable[..., npt.ArrayLike]) -> Callable[..., npt.Ar
     return accumulate
 
 
+def _extreme(function: Callable[..., npt.ArrayLike], sign: int) -> Callable[..., npt.ArrayLike]:
+    """Return `function`, the greatest (sign 1) or least (-1); of no elements it is the other end of the numbers."""
+
+    def extreme(data: Array, axes: tuple[int, ...], keepdims: bool) -> npt.ArrayLike:
+        if data.size:
+            return function(data, axes, keepdims=keepdims)
+        return function(data, axes, keepdims=keepdims, initial=_end_of(data.dtype, -sign))
+
+    return extreme
+
+
+def _end_of(dtype: np.dtype[Any], sign: int) -> object:
+    """Return the greatest number of an element type (sign 1), or the least (-1)."""
+    if dtype.kind == "f":
+        return sign * np.inf
+    if dtype.kind == "b":
+        return sign > 0
+    return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
+
+
+def _defined(function: Callable[..., npt.ArrayLike]) -> Callable[..., npt.ArrayLike]:
+    """Return `function` that gives nan for no elements, where numpy would warn."""
+
+    def defined(data: Array, axes: tuple[int, ...], keepdims: bool) -> npt.ArrayLike:
+        if data.size:
+            return function(data, axes, keepdims=keepdims)
+        return np.full(_reduced(data, axes, keepdims), np.nan)
+
+    return defined
+
+
+def _reduced(data: Array, axes: tuple[int, ...], keepdims: bool) -> list[int]:
+    """Return the shape that is left of an array."""
+    return [dim for dim in reduced_shape(data.shape, axes, keepdims) if isinstance(dim, int)]
+
+
 def _index_kernel(function: Callable[..., npt.ArrayLike]) -> Compute:
     def compute(attrs: ArgReduceAttrs, data: Array) -> Array:
         axes = reduce_axes(data.ndim, attrs.axis, attrs.exclude)
         kept = [axis for axis in range(data.ndim) if axis not in axes]
         # Several reduced axes are counted as one, the last of them fastest.
-        flat = data.transpose([*kept, *axes]).reshape([*(data.shape[axis] for axis in kept), -1])
+        length = math.prod(data.shape[axis] for axis in axes)
+        flat = data.transpose([*kept, *axes]).reshape([*(data.shape[axis] for axis in kept), length])
+        shape = _reduced(data, axes, attrs.keepdims)
+        if not length:
+            return np.full(shape, -1, "int32")
         found = np.asarray(function(flat[..., ::-1] if attrs.select_last_index else flat, -1))
-        index = flat.shape[-1] - 1 - found if attrs.select_last_index else found
-        shape = [dim for dim in reduced_shape(data.shape, axes, attrs.keepdims) if isinstance(dim, int)]
+        index = length - 1 - found if attrs.select_last_index else found
         return index.astype("int32").reshape(shape)
 
     return compute
@@ -155,10 +196,10 @@ def _define_index(name: str, function: Callable[..., npt.ArrayLike], description
 
 
 _SUM = _define("sum", _accumulator(np.sum), "The sum over axes.")
-_MEAN = _define("mean", np.mean, "The mean over axes.")
+_MEAN = _define("mean", _defined(np.mean), "The mean over axes.")
 _PROD = _define("prod", _accumulator(np.prod), "The product over axes.")
-_MAX = _define("max", np.max, "The greatest element over axes.")
-_MIN = _define("min", np.min, "The least element over axes.")
+_MAX = _define("max", _extreme(np.max, 1), "The greatest element over axes.")
+_MIN = _define("min", _extreme(np.min, -1), "The least element over axes.")
 _ALL = _define("all", np.all, "Whether all elements over axes are true.")
 _ANY = _define("any", np.any, "Whether one of the elements over axes is true.")
 _ARGMAX = _define_index("argmax", np.argmax, "The place of the greatest element over axes.")
@@ -212,12 +253,18 @@ def _argreduce(op: Op, data: Expr, axis: AxisArg, keepdims: bool, exclude: bool,
 def argmax(
     data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool = False, select_last_index: bool = False
 ) -> Call:
-    """Return the place of the greatest element over `axis`, counted over all reduced axes; the first of several."""
+    """Return the place of the greatest element over `axis`, counted over all reduced axes; the first of several.
+
+    Of no elements it is -1.
+    """
     return _argreduce(_ARGMAX, data, axis, keepdims, exclude, select_last_index)
 
 
 def argmin(
     data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool = False, select_last_index: bool = False
 ) -> Call:
-    """Return the place of the least element over `axis`, counted over all reduced axes; the first of several."""
+    """Return the place of the least element over `axis`, counted over all reduced axes; the first of several.
+
+    Of no elements it is -1.
+    """
     return _argreduce(_ARGMIN, data, axis, keepdims, exclude, select_last_index)

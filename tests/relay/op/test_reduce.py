@@ -28,6 +28,22 @@ def test_a_reduction_is_that_of_numpy(
     assert made.shape == np.shape(expected)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "bool"])
+def test_a_reduction_of_no_elements_starts_where_any_element_would_go_on(dtype: str) -> None:
+    empty = const(np.zeros((2, 0, 3), dtype))
+    ends = {"float32": (-np.inf, np.inf), "int8": (-128, 127), "uint8": (0, 255), "bool": (False, True)}[dtype]
+    for reduced, end in ((op.max(empty, 1), ends[0]), (op.min(empty, 1), ends[1])):
+        np.testing.assert_array_equal(value(reduced), np.full((2, 3), end, dtype))
+    assert value(op.max(empty, 0)).shape == (0, 3)
+    assert value(op.argmax(empty, 0)).shape == (0, 3)
+    assert lists(op.argmin(empty, 1, keepdims=True)) == [[[-1, -1, -1]]] * 2
+
+
+def test_the_mean_of_no_elements_is_not_a_number() -> None:
+    np.testing.assert_array_equal(value(op.mean(const(np.zeros((2, 0), "float32")), 1)), [np.nan, np.nan])
+    assert value(op.mean(const(np.zeros((2, 0), "float32")), 0)).shape == (0,)
+
+
 def test_exclude_reduces_the_axes_that_are_not_named() -> None:
     np.testing.assert_allclose(value(op.sum(const(_DATA), 1, exclude=True)), _DATA.sum((0, 2)), rtol=1e-5)
     np.testing.assert_allclose(value(op.max(const(_DATA), (0, -1), exclude=True)), _DATA.max(1))
