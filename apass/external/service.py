@@ -54,9 +54,9 @@ class Service(Generic[QuestionT, AnswerT]):
 
     A question waits for a place among `concurrency` and for the `rate`, has `timeout` seconds for each of its
     `attempts`, and may be hedged. In a `PassContext(deadline=...)` it gets no more than its fair share of what is left,
-    waits between attempts included: what is left when it begins, divided by the rounds still to come. Those are this
-    one, and as many as it takes to ask, `concurrency` at a time, for all that wait for a place and for the functions of
-    the pass at work whose bodies have not begun. What is cancelled leaves nothing behind.
+    waits between attempts included: what is left when it begins, divided by the rounds still to come. So many rounds it
+    takes to ask, `concurrency` at a time, this question, those that wait for a place, and one for each function of the
+    pass at work whose body has not begun. What is cancelled leaves nothing behind.
 
     Parameters:
         ask: the async function.

@@ -14,10 +14,10 @@ __all__ = ["Share", "rounds"]
 def rounds(waiting: int, at_once: float) -> int:
     """Return in how many rounds this question and those `waiting` are asked, `at_once` in each.
 
-    >>> rounds(0, 8), rounds(8, 8), rounds(9, 8), rounds(1000, float("inf"))
-    (1, 2, 3, 1)
+    >>> rounds(0, 8), rounds(7, 8), rounds(8, 8), rounds(1000, float("inf"))
+    (1, 1, 2, 1)
     """
-    return 1 + math.ceil(waiting / at_once)
+    return max(1, math.ceil((1 + waiting) / at_once))
 
 
 class Share:

@@ -1,0 +1,419 @@
+"""Services: every limit of a policy and of the budget, on real waits, on both event loops."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
+from time import monotonic
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from apass import (
+    BudgetExceededError,
+    CircuitOpenError,
+    HelperError,
+    PassContext,
+    ServiceTimeoutError,
+    function_pass,
+)
+from apass.external import Backoff, Breaker, Counts, Policy, Rate, Service
+from apass.external.policy import RetryOn
+
+pytestmark = pytest.mark.anyio
+
+AT_ONCE = Backoff(initial=0, maximum=0, jitter=0)
+Module = dict[str, int]
+Entry = str | Exception | Callable[[], Awaitable[object]]
+
+
+class Script:
+    """Answers as it is told, one entry for each request, the last for all more: a value, an error, or what to await."""
+
+    def __init__(self, *entries: Entry) -> None:
+        self.entries: Sequence[Entry] = entries
+        self.requests: list[int] = []
+        self.at_work = self.most = 0
+
+    async def answer(self, question: int) -> str:
+        """Answer one request."""
+        entry = self.entries[0]
+        self.entries = self.entries[1:] or [entry]
+        self.requests.append(question)
+        self.at_work += 1
+        self.most = max(self.most, self.at_work)
+        try:
+            result = entry if isinstance(entry, str | Exception) else await entry()
+            await checkpoint()
+        finally:
+            self.at_work -= 1
+        if isinstance(result, Exception):
+            raise result
+        return str(result)
+
+
+async def forever() -> None:
+    await anyio.sleep_forever()
+
+
+async def ask_all(service: Service[int, Any], count: int) -> None:
+    async with anyio.create_task_group() as group:
+        for index in range(count):
+            group.start_soon(service.ask, index)
+
+
+async def test_an_answer_comes_through() -> None:
+    service = Service(Script("yes").answer)
+    assert await service.ask(1) == "yes"
+    assert service.counts == Counts(asked=1, answered=1, attempts=1)
+
+
+async def test_an_attempt_that_takes_too_long_is_cut_off() -> None:
+    script = Script(forever)
+    with pytest.raises(ServiceTimeoutError, match=r"^model gave no answer within 0\.02 s$"):
+        await Service(script.answer, Policy(timeout=0.02), name="model").ask(1)
+    assert script.at_work == 0
+
+
+async def test_errors_that_pass_are_retried() -> None:
+    script = Script(OSError("a"), ConnectionResetError("b"), HelperError("c"), "yes")
+    assert await Service(script.answer, Policy(attempts=4, backoff=AT_ONCE)).ask(1) == "yes"
+    assert script.requests == [1, 1, 1, 1]
+
+
+async def test_a_timeout_is_retried() -> None:
+    script = Script(forever, "yes")
+    assert await Service(script.answer, Policy(timeout=0.02, attempts=2, backoff=AT_ONCE)).ask(1) == "yes"
+
+
+async def test_after_the_last_attempt_its_error_comes_out_as_it_is() -> None:
+    last = OSError("third")
+    script = Script(OSError("first"), OSError("second"), last, "never asked")
+    with pytest.raises(OSError, match="third") as caught:
+        await Service(script.answer, Policy(attempts=3, backoff=AT_ONCE)).ask(1)
+    assert caught.value is last
+    assert len(script.requests) == 3
+
+
+async def test_an_error_that_does_not_pass_is_not_retried() -> None:
+    script = Script(ValueError("bad question"), "never asked")
+    with pytest.raises(ValueError, match="bad question"):
+        await Service(script.answer, Policy(attempts=3, backoff=AT_ONCE)).ask(1)
+    assert len(script.requests) == 1
+
+
+def is_lookup_error(error: Exception) -> bool:
+    return isinstance(error, LookupError)
+
+
+def at_once(error: Exception) -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize("retry_on", [LookupError, (LookupError, EOFError), is_lookup_error, at_once])
+async def test_the_policy_may_say_what_passes(retry_on: RetryOn) -> None:
+    script = Script(KeyError("a"), "yes")
+    policy = Policy(attempts=2, backoff=AT_ONCE, retry_on=retry_on)
+    assert await Service(script.answer, policy).ask(1) == "yes"
+
+
+async def test_who_must_wait_longer_than_the_back_off_allows_does_not_ask_again() -> None:
+    script = Script(OSError("busy"), "never asked")
+    policy = Policy(attempts=2, backoff=Backoff(maximum=1), retry_on=lambda _: 3600.0)
+    with pytest.raises(OSError, match="busy"):
+        await Service(script.answer, policy).ask(1)
+
+
+async def test_attempts_wait_longer_and_longer() -> None:
+    times: list[float] = []
+
+    async def fail(question: int) -> int:
+        times.append(monotonic())
+        raise OSError("down")
+
+    policy = Policy(attempts=4, backoff=Backoff(initial=0.02, jitter=0))
+    with pytest.raises(OSError, match="down"):
+        await Service(fail, policy).ask(1)
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert [gap >= 0.02 * 2**n for n, gap in enumerate(gaps)] == [True] * 3
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, None])
+async def test_no_more_than_the_limit_are_in_flight(concurrency: int | None) -> None:
+    go = anyio.Event()
+    script = Script(go.wait)
+    service = Service(script.answer, Policy(concurrency=concurrency))
+    in_flight = concurrency or 10
+    async with anyio.create_task_group() as group:
+        for index in range(10):
+            group.start_soon(service.ask, index)
+        await anyio.wait_all_tasks_blocked()
+        assert service.counts == Counts(asked=10, attempts=in_flight, in_flight=in_flight, waiting=10 - in_flight)
+        go.set()
+    assert script.most == in_flight
+    assert service.counts == Counts(asked=10, answered=10, attempts=10)
+
+
+async def test_those_who_are_cancelled_give_their_places_back() -> None:
+    script = Script(forever)
+    service = Service(script.answer, Policy(concurrency=2, attempts=3, hedge_after=0.001, rate=Rate(questions=1e6)))
+    with anyio.move_on_after(0.05):
+        await ask_all(service, 10)
+    assert (service.counts.in_flight, service.counts.waiting, script.at_work) == (0, 0, 0)
+    script.entries = ["yes"]
+    assert await service.ask(1) == "yes"
+
+
+async def test_the_time_in_the_line_does_not_count_for_the_timeout() -> None:
+    async def slow(question: int) -> int:
+        await anyio.sleep(0.02)
+        return question
+
+    service = Service(slow, Policy(timeout=0.1, concurrency=1))
+    async with anyio.create_task_group() as group:
+        for index in range(8):
+            group.start_soon(service.ask, index)
+    assert service.counts.answered == 8
+
+
+async def test_questions_are_spread_as_the_rate_says() -> None:
+    times: list[float] = []
+
+    async def note(question: int) -> None:
+        times.append(anyio.current_time())
+
+    start = anyio.current_time()
+    await ask_all(Service(note, Policy(rate=Rate(questions=100))), 7)
+    # The n-th comes n intervals later at the soonest.
+    assert [at - start >= n * 0.0099 for n, at in enumerate(times)] == [True] * 7
+
+
+async def test_a_burst_goes_through_at_once() -> None:
+    script = Script("yes")
+    with anyio.move_on_after(0.5):
+        await ask_all(Service(script.answer, Policy(rate=Rate(questions=1, seconds=60, burst=3))), 9)
+    assert len(script.requests) == 3
+
+
+async def test_who_is_cancelled_in_line_for_the_rate_uses_nothing_up() -> None:
+    script = Script("yes")
+    service = Service(script.answer, Policy(rate=Rate(questions=20)))
+    await service.ask(0)
+    with anyio.move_on_after(0.01):
+        await ask_all(service, 50)
+    with anyio.fail_after(0.5):
+        await service.ask(1)
+    assert script.requests == [0, 1]
+
+
+async def test_a_helper_that_fails_again_and_again_is_left_in_peace_and_then_tried_once() -> None:
+    script = Script(OSError("down"))
+    service = Service(script.answer, Policy(breaker=Breaker(failures=3, rest=0.05)), name="model")
+    for _ in range(3):
+        with pytest.raises(OSError, match="down"):
+            await service.ask(1)
+    with pytest.raises(CircuitOpenError, match=r"^model failed 3 times in a row and rests for 0\.05 s; .* down$"):
+        await service.ask(2)
+    await anyio.sleep(0.06)
+    with pytest.raises(OSError, match="down"):
+        await service.ask(3)  # the trial
+    with pytest.raises(CircuitOpenError, match="model failed 4 times"):
+        await service.ask(4)
+    await anyio.sleep(0.06)
+    script.entries = ["yes"]
+    assert [await service.ask(5), await service.ask(6)] == ["yes", "yes"]
+    assert script.requests == [1, 1, 1, 3, 5, 6]
+
+
+async def test_only_one_question_is_the_trial_and_if_it_is_cancelled_another_may_be() -> None:
+    script = Script(OSError("down"), forever, "yes")
+    service = Service(script.answer, Policy(breaker=Breaker(failures=1, rest=0.01)))
+    with pytest.raises(OSError, match="down"):
+        await service.ask(1)
+    await anyio.sleep(0.02)
+    async with anyio.create_task_group() as group:
+        group.start_soon(service.ask, 2)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(CircuitOpenError):
+            await service.ask(3)
+        group.cancel_scope.cancel()
+    assert await service.ask(4) == "yes"
+
+
+async def test_an_error_that_is_the_fault_of_the_question_opens_no_circuit() -> None:
+    script = Script(ValueError("bad"), OSError("down"), ValueError("bad"), OSError("down"))
+    service = Service(script.answer, Policy(breaker=Breaker(failures=2)))
+    for _ in range(3):
+        with pytest.raises((ValueError, OSError)):
+            await service.ask(1)
+    assert len(script.requests) == 3
+
+
+async def test_questions_in_line_fail_at_once_when_the_circuit_opens() -> None:
+    script = Script(OSError("down"))
+    service = Service(script.answer, Policy(concurrency=1, breaker=Breaker(failures=2)))
+    errors: list[type[Exception]] = []
+
+    async def ask() -> None:
+        try:
+            await service.ask(1)
+        except OSError as error:
+            errors.append(type(error))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(6):
+            group.start_soon(ask)
+    assert errors == [OSError] * 2 + [CircuitOpenError] * 4
+    assert len(script.requests) == 2
+
+
+async def test_a_question_that_takes_long_is_asked_once_more() -> None:
+    script = Script(forever, "second")
+    service = Service(script.answer, Policy(hedge_after=0.01))
+    assert await service.ask(1) == "second"
+    assert (script.requests, script.at_work) == ([1, 1], 0)
+    assert service.counts == Counts(asked=1, answered=1, attempts=2, hedges=1)
+
+
+async def test_a_hedge_needs_a_place_of_its_own() -> None:
+    async def slow() -> str:
+        await anyio.sleep(0.05)
+        return "slow"
+
+    script = Script(slow, "second")
+    service = Service(script.answer, Policy(hedge_after=0.01, concurrency=1))
+    assert await service.ask(1) == "slow"
+    assert script.most == 1
+
+
+async def slow_error() -> Exception:
+    await anyio.sleep(0.03)
+    return OSError("slow")
+
+
+async def slow_answer() -> str:
+    await anyio.sleep(0.03)
+    return "slow"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "comes"),
+    [
+        (OSError("at once"), "never asked", "at once"),
+        (slow_error, forever, None),
+        (slow_error, OSError("second"), "second"),
+        (slow_answer, OSError("second"), "slow"),
+        (slow_answer, forever, "slow"),
+        (forever, "second", "second"),
+    ],
+)
+async def test_of_two_requests_the_first_answer_counts_and_an_error_only_if_both_fail(
+    first: Entry, second: Entry, comes: str | None
+) -> None:
+    script = Script(first, second)
+    service = Service(script.answer, Policy(hedge_after=0.005, timeout=0.1))
+    try:
+        result = str(await service.ask(1))
+    except ServiceTimeoutError:
+        result = None
+    except OSError as error:
+        result = str(error)
+    assert (result, script.at_work, service.counts.in_flight) == (comes, 0, 0)
+
+
+async def test_no_question_gets_more_than_what_is_left_of_the_budget() -> None:
+    script = Script(forever)
+    service = Service(script.answer, Policy(timeout=60, attempts=5), name="model")
+    async with PassContext(deadline=0.05):
+        with pytest.raises(BudgetExceededError, match=r"^the question to model ran out of the budget of 0\.05 s;"):
+            await service.ask(1)
+        with pytest.raises(BudgetExceededError, match="ran out of the budget"):
+            await service.ask(2)
+    assert script.requests == [1]
+
+
+async def test_waits_in_line_and_between_attempts_are_within_the_budget() -> None:
+    service = Service(Script(OSError("a")).answer, Policy(attempts=9, backoff=Backoff(initial=60, maximum=60)))
+    limited = Service(Script("yes").answer, Policy(rate=Rate(questions=1, seconds=60)))
+    await limited.ask(1)
+    for one in (service, limited):
+        async with PassContext(deadline=0.02):
+            with pytest.raises(BudgetExceededError):
+                await one.ask(1)
+
+
+async def test_one_question_may_not_eat_the_budget_of_those_that_come_after_it() -> None:
+    service = Service(Script(forever, "yes").answer, Policy(concurrency=1), name="model")
+    async with PassContext(deadline=1.0):
+        with pytest.raises(
+            BudgetExceededError, match=r"^the question to model took longer than its fair share, 0\.1 s"
+        ):
+            await service.ask(0, to_come=9)
+        assert PassContext.time_left() > 0.7
+        assert await service.ask(1, to_come=8) == "yes"
+
+
+async def test_a_fair_share_is_counted_in_rounds_of_those_in_line() -> None:
+    service = Service(Script(forever).answer, Policy(concurrency=2))
+    ends: list[float] = []
+
+    async def ask() -> None:
+        with pytest.raises(BudgetExceededError):
+            await service.ask(1)
+        ends.append(PassContext.time_left())
+
+    async with PassContext(deadline=0.8), anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(ask)
+    # Two at a time: four rounds of 0.2 s.
+    assert [round(left / 0.2) for left in ends] == [3, 3, 2, 2, 1, 1, 0, 0]
+
+
+async def test_functions_whose_bodies_have_not_begun_count_for_the_fair_share() -> None:
+    """Every tenth function's question is never answered, and yet all others are, as none eats up the whole budget."""
+
+    async def answer(question: int) -> int:
+        if question % 10 == 0:
+            await anyio.sleep_forever()
+        return -question
+
+    service = Service(answer, Policy(concurrency=2))
+
+    @function_pass(opt_level=0, on_error="keep")
+    async def Ask(func: int, mod: Module, ctx: PassContext) -> int:
+        return await service.ask(func)
+
+    async with PassContext(deadline=0.5, max_concurrency=1) as ctx:
+        made = await Ask({f"f{index}": index for index in range(1, 101)})
+    assert [value for value in made.values() if value > 0] == list(range(10, 101, 10))
+    assert len(ctx.diag_ctx.diagnostics) == 10
+
+
+async def test_a_fallback_answers_for_a_helper_that_does_not() -> None:
+    service = Service(Script(OSError("down")).answer, Policy(attempts=2, backoff=AT_ONCE))
+
+    async def ask(func: int, mod: Module, ctx: PassContext) -> int:
+        await service.ask(func)
+        return func
+
+    def guess(func: int, mod: Module, ctx: PassContext, error: Exception) -> int:
+        return func * 100
+
+    assert await function_pass(ask, opt_level=0, on_error=guess)({"f": 1, "g": 2}) == {"f": 100, "g": 200}
+
+
+def test_one_service_serves_one_event_loop_after_the_other() -> None:
+    script = Script("yes")
+    service = Service(script.answer, Policy(concurrency=2, rate=Rate(questions=1000)))
+    for backend in ("asyncio", "trio", "asyncio"):
+        anyio.run(ask_all, service, 5, backend=backend)
+    assert len(script.requests) == 15
+
+
+async def test_a_service_may_ask_another() -> None:
+    inner = Service(Script("20").answer, Policy(concurrency=1))
+
+    async def ask_inner(question: int) -> str:
+        return await inner.ask(question)
+
+    assert await Service(ask_inner, Policy(concurrency=1)).ask(1) == "20"
