@@ -9,6 +9,7 @@ from collections.abc import Iterable
 __all__ = [
     "AdapterError",
     "ApassError",
+    "BisectError",
     "BudgetExceededError",
     "CircuitOpenError",
     "ConfigTypeError",
@@ -26,6 +27,7 @@ __all__ = [
     "PipelineCycleError",
     "PipelineSyntaxError",
     "RemoteError",
+    "ReproducerError",
     "ServiceTimeoutError",
     "UnknownConfigError",
     "UnknownPassError",
@@ -125,12 +127,21 @@ class ConfigTypeError(ApassError, TypeError):
     """The value of a config option is not of the type that it was registered with."""
 
 
+class ReproducerError(ApassError, ValueError):
+    """A folder holds no reproducer, or one that cannot be replayed here; the message says what is missing."""
+
+
 class VerifyError(ApassError):
     """A module breaks a rule of its IR."""
 
 
 class DiagnosticError(ApassError):
     """Diagnostics of level error were rendered; the message is their rendering."""
+
+
+class BisectError(ApassError, ValueError):
+    """There is nothing to search for: the untouched module fails the check, the optimized one passes it, or neither can be
+    tried."""
 
 
 class AdapterError(ApassError, TypeError):

@@ -85,6 +85,18 @@ class RelayAdapter:
         """Return the module that `dumps` wrote; ParseError if `data` holds none."""
         return parse(data.decode())
 
+    def facts(self, mod: IRModule) -> dict[str, list[str]]:
+        """Return which functions have types, as the text does not say."""
+        return {"typed": [name for name, func in self.functions(mod) if func.checked_type_ is not None]}
+
+    def restore(self, mod: IRModule, facts: Mapping[str, list[str]]) -> IRModule:
+        """Return a module whose functions have types where `facts` says so, and where they still can be found."""
+        try:
+            typed = infer_module(mod)
+        except DiagnosticError:
+            return mod
+        return mod.with_functions({name: typed[name] for name in facts["typed"] if name in typed})
+
     def isolate(self, mod: IRModule, names: Iterable[str]) -> IRModule:
         """Return a module of the named functions, with all data types; nodes are immutable, so none is copied."""
         kept = set(names)
