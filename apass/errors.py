@@ -140,8 +140,7 @@ class DiagnosticError(ApassError):
 
 
 class BisectError(ApassError, ValueError):
-    """There is nothing to search for: the untouched module fails the check, the optimized one passes it, or neither can be
-    tried."""
+    """There is nothing to search for, or no way to: the untouched module is bad, or the optimized one is good."""
 
 
 class AdapterError(ApassError, TypeError):
