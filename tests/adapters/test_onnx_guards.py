@@ -1,5 +1,7 @@
 """What onnx_ir's passes would get wrong of their own: outputs lost, twins taken for one, invalid results, errors."""
 
+from pathlib import Path
+
 import numpy as np
 import onnx_ir as ir
 import onnx_ir.passes.common as library
@@ -223,3 +225,20 @@ def test_operator_sets_that_do_not_fit_are_told() -> None:
     with pytest.raises(ValueError, match="Opset mismatch when inlining function 'local::f'") as caught:
         run("onnx.Inline", model)
     assert caught.value.__notes__ == ["in pass 'onnx.Inline'"]
+
+
+def test_the_checker_and_shape_inference_find_external_data_wherever_the_model_is(tmp_path: Path) -> None:
+    np.array([2, 2], np.int64).tofile(tmp_path / "weights.bin")
+    tensor = ir.ExternalTensor(
+        "weights.bin", 0, 16, ir.DataType.INT64, shape=ir.Shape([2]), name="s", base_dir=tmp_path
+    )
+    model = model_of(
+        """g (float[4] a) => (float[M, N] y)
+        <int64[2] s = {0, 0}> { k = Constant <value = int64[2] {0, 0}> () t = Reshape(a, s) y = Reshape(t, k) }"""
+    )
+    model.graph.initializers["s"].const_value = tensor
+    model.graph[0].attributes["value"] = ir.AttrTensor("value", tensor)
+    assert run("onnx.Checker", model) is model
+    made = run("onnx.ShapeInference", model)
+    assert [str(node.outputs[0].shape) for node in made.graph] == ["[2]", "[2,2]", "[2,2]"]
+    assert model.graph.initializers["s"].const_value is tensor

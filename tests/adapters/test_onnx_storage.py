@@ -141,6 +141,16 @@ def test_external_data_stays_external_in_a_file_next_to_the_model(tmp_path: Path
     assert ADAPTER.equal(loaded, model)
 
 
+def test_weights_that_all_fit_into_the_model_file_leave_no_empty_file_beside_it(tmp_path: Path) -> None:
+    model = external_model(tmp_path)
+    small = ir.ExternalTensor("given.bin", 0, 8, ir.DataType.FLOAT, shape=ir.Shape([2]), name="w", base_dir=tmp_path)
+    model.graph.initializers["w"].const_value = small
+    (tmp_path / "out").mkdir()
+    save_model(model, tmp_path / "out" / "model.onnx")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["model.onnx"]
+    assert ADAPTER.equal(load_model(tmp_path / "out" / "model.onnx"), model)
+
+
 def test_a_model_saved_over_itself_still_reads_its_weights(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save_model(external_model(tmp_path), path)

@@ -145,6 +145,9 @@ def save_model(model: ir.Model, path: str | os.PathLike[str]) -> None:
             target = _weights_path(path, tensors)
             weights = _beside(target), target
             proto = _proto_beside_weights(model, *weights)
+            if not weights[0].stat().st_size:
+                weights[0].unlink()
+                weights = None  # all of them are small enough for the model file
         else:
             proto = model_proto(model)
         beside.write_bytes(_encoded(proto, path))

@@ -32,6 +32,8 @@ MAY_BREAK_RULES: Final = frozenset(
 _PINNED: Final = "apass.pinned"
 _ONNX_DOMAINS: Final = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"})
 _DROPOUT_TRAINING_INPUT: Final = 2
+_SMALL: Final = 1000
+"""Bytes of an initializer up to which onnx_ir gives its data to the checker and to shape inference."""
 
 
 def _graphs(model: ir.Model) -> Iterator[ir.Graph]:
@@ -149,6 +151,28 @@ def _set_inputs(inputs: list[tuple[ir.Graph, list[ir.Value]]]) -> None:
         graph.inputs.extend(values)
 
 
+def _read_external(model: ir.Model) -> Undo:
+    """Read into memory what onnx would look for in the working directory: all external data that it is given.
+
+    It is not given the data of the big initializers of the main graph.
+    """
+    for graph in _graphs(model):
+        for value in graph.initializers.values():
+            tensor = value.const_value
+            if isinstance(tensor, ir.ExternalTensor) and (tensor.nbytes <= _SMALL or graph is not model.graph):
+                value.const_value = _in_memory(tensor)
+        for node in graph:
+            for name, attr in list(node.attributes.items()):
+                if attr.type is ir.AttributeType.TENSOR and isinstance(attr.value, ir.ExternalTensor):
+                    node.attributes[name] = ir.AttrTensor(name, _in_memory(attr.value), doc_string=attr.doc_string)
+    return _nothing
+
+
+def _in_memory(tensor: ir.ExternalTensor) -> ir.TensorProtocol:
+    own: dict[str, Any] = {"name": tensor.name, "doc_string": tensor.doc_string}
+    return ir.Tensor(tensor.numpy(), tensor.dtype, metadata_props=dict(tensor.metadata_props), **own)
+
+
 def keep_output_types(model: ir.Model) -> Undo:
     """Have the outputs keep their types, where a pass puts values in their places that have none."""
     known = [(value.type, value.shape) for value in model.graph.outputs]
@@ -168,10 +192,12 @@ def _nothing() -> None:
 GUARDS: Final[Mapping[str, Callable[[ir.Model], Undo]]] = {
     "AddDefaultAttributes": _note_versions,
     "AddInitializersToInputs": _keep_subgraph_inputs,
+    "Checker": _read_external,
     "CommonSubexpressionElimination": _pin_incomparable,
     "IdentityElimination": _pin_identities,
     "Inline": _separate_outputs,
     "RemoveInitializersFromInputs": _keep_subgraph_inputs,
+    "ShapeInference": _read_external,
 }
 """What is done to the private copy before a pass runs on it; what each returns is called after it."""
 
