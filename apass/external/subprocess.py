@@ -173,12 +173,17 @@ class _Child:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.IncompleteRead):
             raise HelperError(await self._why_no_answer()) from None
         except anyio.DelimiterNotFound:
-            raise HelperError(f"{_shown(self.command)} answered more than {self.max_line} bytes in a line") from None
+            raise HelperError(self._too_long()) from None
         except UnicodeDecodeError as error:
             raise HelperError(f"{_shown(self.command)} answered what is no UTF-8: {error}") from error
+        if len(line) > self.max_line:
+            raise HelperError(self._too_long())
         if self.answers.buffer:
             raise HelperError(f"{_shown(self.command)} answered more than one line: {answer!r} and then more")
         return answer
+
+    def _too_long(self) -> str:
+        return f"{_shown(self.command)} answered more than {self.max_line} bytes in a line"
 
     async def _why_no_answer(self) -> str:
         # It closed its output: it has ended or is about to.
