@@ -77,7 +77,8 @@ def _scalar(fill_value: TensorType) -> str:
 
 
 def _relate_full(fill_value: TensorType, attrs: InitOpAttrs) -> TensorType:
-    return TensorType(_given(attrs), attrs.dtype or _scalar(fill_value))
+    dtype = _scalar(fill_value)
+    return TensorType(_given(attrs), attrs.dtype or dtype)
 
 
 def _full(attrs: InitOpAttrs, fill_value: Array) -> Array:

@@ -19,6 +19,7 @@ def test_tensors_of_one_number() -> None:
     assert lists(op.full(numbers(7), const([2]))) == [7, 7]
     assert value(op.full(numbers(7), (), "float64")).dtype == np.float64
     assert lists(op.full_like(floats([[1, 2]]), numbers(3))) == [[3, 3]]
+    assert refusal(op.full(tensor(2), (2,), "int32")) == refusal(op.full(tensor(2), (2,)))
     assert refusal(op.full(tensor(2), (2,))) == "full: fill_value must be a scalar, but it is a Tensor[(2), float32]"
 
 

@@ -28,7 +28,7 @@ class PadAttrs(Attrs):
     """The attributes of nn.pad."""
 
     pad_width: tuple[tuple[int, ...], ...]
-    """How many elements to add before and behind each dimension."""
+    """How many elements to add before and behind each dimension; to cut off, if negative."""
     pad_mode: str = "constant"
     """What is added: a constant, copies of the edge, or the reflection that does not repeat the edge."""
 
@@ -54,6 +54,9 @@ def _pad_relation(types: Sequence[Type], attrs: PadAttrs) -> Sequence[Type | Non
 
 def _mirror_relation(types: Sequence[Type], attrs: MirrorPadAttrs) -> Sequence[Type | None] | None:
     data, _ = tensors("nn.mirror_pad", types)
+    if any(min(pair, default=0) < 0 for pair in attrs.pad_width):
+        width = attrs.pad_width
+        raise TypeInferenceError(f"nn.mirror_pad: pad_width must not be negative: {width}; cut off with strided_slice")
     return None if data is None else [None, _padded("nn.mirror_pad", data, attrs.pad_width, attrs.mode, _MIRROR_MODES)]
 
 
@@ -62,9 +65,9 @@ def _padded(op: str, data: TensorType, width: Sequence[Sequence[int]], mode: str
         raise TypeInferenceError(f"{op}: there is no mode {mode!r}; use one of {list(modes)}")
     if len(width) != len(data.shape) or any(len(pair) != 2 for pair in width):
         raise TypeInferenceError(f"{op}: pad_width must be a pair for each dimension of the {data}, not {width}")
-    if any(min(pair) < 0 for pair in width):
-        raise TypeInferenceError(f"{op}: pad_width must not be negative: {width}; cut off with strided_slice")
     shape = [plus(dim, sum(pair)) for dim, pair in zip(data.shape, width, strict=True)]
+    if any(isinstance(dim, int) and dim < 0 for dim in shape):
+        raise TypeInferenceError(f"{op}: pad_width cuts off more than there is of the {data}: {width}")
     return TensorType(shape, data.dtype)
 
 
@@ -74,9 +77,13 @@ def pairs(widths: Iterable[tuple[int, ...]]) -> NDArray[np.int64]:
 
 
 def _pad(attrs: PadAttrs, data: Array, value: Array) -> Array:
+    added = np.maximum(pairs(attrs.pad_width), 0)
     if attrs.pad_mode == "constant":
-        return np.pad(data, pairs(attrs.pad_width), constant_values=value.astype(data.dtype).item())
-    return np.pad(data, pairs(attrs.pad_width), mode="edge" if attrs.pad_mode == "edge" else "reflect")
+        padded = np.pad(data, added, constant_values=value.astype(data.dtype).item())
+    else:
+        padded = np.pad(data, added, mode="edge" if attrs.pad_mode == "edge" else "reflect")
+    rows = zip(padded.shape, attrs.pad_width, strict=True)
+    return padded[tuple(slice(max(-before, 0), size - max(-behind, 0)) for size, (before, behind) in rows)]
 
 
 def _mirror_pad(attrs: MirrorPadAttrs, data: Array) -> Array:
@@ -114,6 +121,7 @@ def pad(
 ) -> Call:
     """Return the data with elements added: `pad_width` has a pair (before, behind) for each dimension.
 
+    Where it is negative, so many elements are cut off.
     `pad_value` counts in mode constant only, and is cast to the element type of the data.
 
     Raises:

@@ -27,6 +27,8 @@ class SoftmaxAttrs(Attrs):
 def _shifted(attrs: SoftmaxAttrs, data: Array) -> Array:
     """Return the data less its largest element along the axis, so that no exponential overflows."""
     wide = data.astype(accumulator(str(data.dtype)), copy=False)
+    if not data.size:
+        return wide
     shifted: Array = np.subtract(wide, wide.max(axis=attrs.axis, keepdims=True))
     return shifted
 

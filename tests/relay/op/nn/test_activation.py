@@ -1,5 +1,7 @@
 """Activations, bias, softmax, dropout, flattening: against their definitions; what their types tell."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -71,6 +73,12 @@ def test_softmax_does_not_overflow() -> None:
     data = np.array([[1e4, 1e4, -1e4]], "float32")
     close(evaluated(nn.softmax(X), data), [[0.5, 0.5, 0.0]])
     close(evaluated(nn.log_softmax(X), data), [[-np.log(2), -np.log(2), -2e4 - np.log(2)]])
+
+
+@pytest.mark.parametrize("function", [nn.softmax, nn.log_softmax])
+def test_softmax_of_no_elements_is_none(function: Callable[..., Call]) -> None:
+    for shape in ((3, 0), (0, 3)):
+        assert evaluated(function(X), numbers(*shape)).shape == shape
 
 
 def test_dropout_at_inference_returns_the_data_and_a_mask_of_ones() -> None:

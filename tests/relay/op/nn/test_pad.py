@@ -27,6 +27,14 @@ def test_pad_is_that_of_numpy(shape: tuple[int, ...], data: st.DataObject, mode:
     same(evaluated(nn.pad(X, width, 3.0, mode), array), np.pad(array, np.array(width), options, **more))
 
 
+@pytest.mark.parametrize(
+    ("width", "right"), [((-1, 2), [1, 2, 9, 9]), ((1, -2), [9, 0]), ((-4, 2), [9]), ((-3, 0), []), ((-1, -1), [1])]
+)
+def test_a_negative_width_cuts_off(width: tuple[int, int], right: list[int]) -> None:
+    same(evaluated(nn.pad(X, [width], 9), np.arange(3, dtype="float32")), np.array(right, "float32"))
+    assert inferred(nn.pad(X, [width]), TensorType((3,)), None) == [None, None, TensorType((len(right),))]
+
+
 @given(SHAPES, st.data(), st.sampled_from(["SYMMETRIC", "REFLECT"]))
 def test_mirror_pad_is_that_of_numpy(shape: tuple[int, ...], data: st.DataObject, mode: str) -> None:
     width = [(data.draw(st.integers(0, 1)), data.draw(st.integers(0, 1))) for _ in shape]
@@ -128,9 +136,14 @@ def test_dimensions_that_are_not_known_stay_so() -> None:
             "nn.pad: pad_width must be a pair for each dimension of the Tensor[(2, 3), float32], not ((1, 1),)",
         ),
         (
-            nn.pad(X, [[1, -1]]),
+            nn.pad(X, [[1, -4]]),
             (TensorType((2,)), None),
-            "nn.pad: pad_width must not be negative: ((1, -1),); cut off with strided_slice",
+            "nn.pad: pad_width cuts off more than there is of the Tensor[(2), float32]: ((1, -4),)",
+        ),
+        (
+            nn.mirror_pad(X, [[1, -1]]),
+            (TensorType((2,)),),
+            "nn.mirror_pad: pad_width must not be negative: ((1, -1),); cut off with strided_slice",
         ),
         (
             nn.pad(X, [[1, 1]], 0, "edges"),
