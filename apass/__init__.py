@@ -27,6 +27,7 @@ from apass.errors import (
     PipelineCycleError,
     PipelineSyntaxError,
     RemoteError,
+    ResumeError,
     ServiceTimeoutError,
     UnknownConfigError,
     UnknownPassError,
@@ -36,6 +37,7 @@ from apass.errors import (
 )
 from apass.info import PassInfo
 from apass.instrument import PassInstrument, pass_instrument
+from apass.numbering import Position
 from apass.optimize import Outcome, optimize_all, optimize_stream, run
 from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
 from apass.pipeline import parse_pipeline
@@ -43,6 +45,7 @@ from apass.plan import Decision, PlannedPass, plan
 from apass.print_ir import PrintIR
 from apass.registry import get_pass, list_passes, register_pass, unregister_pass
 from apass.remarks import Remark, RemarkKind
+from apass.resume import rest_of
 from apass.run import Run, current_run
 from apass.sequential import Sequential
 
@@ -79,6 +82,7 @@ __all__ = [
     "PipelineCycleError",
     "PipelineSyntaxError",
     "PlannedPass",
+    "Position",
     "PrimFuncPass",
     "PrintIR",
     "Race",
@@ -86,6 +90,7 @@ __all__ = [
     "RemarkKind",
     "RemoteError",
     "Repeat",
+    "ResumeError",
     "Run",
     "Sequential",
     "ServiceTimeoutError",
@@ -111,6 +116,7 @@ __all__ = [
     "register_adapter",
     "register_config_option",
     "register_pass",
+    "rest_of",
     "run",
     "unregister_pass",
 ]

@@ -28,6 +28,7 @@ __all__ = [
     "PipelineSyntaxError",
     "RemoteError",
     "ReproducerError",
+    "ResumeError",
     "ServiceTimeoutError",
     "UnknownConfigError",
     "UnknownPassError",
@@ -125,6 +126,10 @@ class UnknownConfigError(ApassError, LookupError):
 
 class ConfigTypeError(ApassError, TypeError):
     """The value of a config option is not of the type that it was registered with."""
+
+
+class ResumeError(ApassError, ValueError):
+    """A pipeline cannot be gone on with from the place that was given; the message says why."""
 
 
 class ReproducerError(ApassError, ValueError):

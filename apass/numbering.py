@@ -1,8 +1,10 @@
 """`Numbering`: where each run of a pass stands in its pipeline, the same at every run of it; for instruments."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from threading import Lock
+from typing import Self
 from weakref import WeakKeyDictionary
 
 from apass.run import Run
@@ -26,6 +28,25 @@ class Position:
     steps: tuple[tuple[int, str, str | None], ...]
     """`(number, pass, function)` from the outermost run down: the how manieth pass it is that the one above began (in
     the same function), and the function whose body begins the next; None where it is not a body that does."""
+
+    @classmethod
+    def parse(cls, text: str, module: str | None = None) -> Self:
+        """Return the position that `text` was written for.
+
+        Raises:
+            ValueError: if it is no such text.
+
+        >>> Position.parse("0:sequential/2:Tune@main/0:Inner").steps
+        ((0, 'sequential', None), (2, 'Tune', 'main'), (0, 'Inner', None))
+        """
+        steps: list[tuple[int, str, str | None]] = []
+        for part in re.split(r"/(?=\d+:)", text):
+            number, colon, name = part.partition(":")
+            name, at, function = name.partition("@")
+            if not (colon and name and number.isdecimal()):
+                raise ValueError(f"{text!r} is no position; one is written as 0:sequential/2:Tune@main/0:Inner")
+            steps.append((int(number), name, function if at else None))
+        return cls(module, tuple(steps))
 
     @property
     def text(self) -> str:

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROWS = (
     "errors",
-    "info typed fingerprint files gate stepping diagnostics timings textdiff single_flight",
+    "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight",
     "relay.[!_t]* relay.t[!r]*",
     "run config factories cleanup budget executor",
     "remarks numbering",
@@ -25,7 +25,7 @@ ROWS = (
     "registry decorators optimize",
     "sequential",
     "combinators pipeline",
-    "plan reproducers",
+    "plan reproducers resume",
     "instruments* executors* adapters* external* print_ir relay.transform* replaying",
     "bisecting reducing",
     "relay",
@@ -37,7 +37,7 @@ ROWS = (
 FOREIGN_INSIDE = ("adapters*", "relay.frontend*")
 """Where an import within a function is allowed: an adapter's own foreign library."""
 
-TOGETHER = ("cli", "executors", "external", "relay")
+TOGETHER = ("cli", "executors", "external", "instruments", "relay")
 """Packages whose modules may import each other, without a cycle."""
 
 HEAVY = (

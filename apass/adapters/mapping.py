@@ -27,6 +27,8 @@ class DictAdapter:
 
     thread_safe: bool = True
     """The adapter touches nothing but the module it is given."""
+    suffix: str = ".json"
+    """The ending of a file that has what `dumps` returns: JSON."""
 
     def functions(self, mod: Module) -> Iterable[tuple[str, Any]]:
         """Go over the items of the dict."""

@@ -25,6 +25,8 @@ class RelayAdapter:
 
     thread_safe: bool = True
     """The adapter touches nothing but the module it is given."""
+    suffix: str = ".relay"
+    """The ending of a file that has what `dumps` returns: Relay's text."""
 
     def functions(self, mod: IRModule) -> Iterator[tuple[str, Function]]:
         """Go over the functions by their global names."""

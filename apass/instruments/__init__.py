@@ -1,6 +1,7 @@
 """Instruments that come with apass: timing, printing, dumping and so on; for `PassContext(instruments=[...])`."""
 
 from apass.instruments.dump_ir import DumpIR
+from apass.instruments.dump_tree import DumpTree
 from apass.instruments.function_timing import FunctionTimingInstrument
 from apass.instruments.honest_change import HonestChangeInstrument
 from apass.instruments.memory import PassMemory, PassMemoryInstrument
@@ -30,6 +31,7 @@ from apass.timings import (
 
 __all__ = [
     "DumpIR",
+    "DumpTree",
     "FunctionTiming",
     "FunctionTimingInstrument",
     "HonestChangeInstrument",

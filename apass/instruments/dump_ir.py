@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,16 +13,13 @@ from apass.adapter import adapter_for
 from apass.files import write_whole
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
+from apass.instruments.places import FolderNames, file_name
 from apass.run import current_module_name
 
 __all__ = ["DumpIR"]
 
 _DUMPED: Final = re.compile(r"\d{3,}_.*\.txt|\.\d{3,}_.*\.txt\.part", re.DOTALL)
 """The names of dumped files, and of those that a killed process left half written."""
-_UNFIT: Final = re.compile(r"[^\w.-]|^\.|\.$", re.ASCII)
-"""What the name of a folder cannot hold everywhere."""
-_LONGEST: Final = 100
-"""How many characters of a name go into the name of a file."""
 
 
 @pass_instrument
@@ -53,7 +49,7 @@ class DumpIR:
         if self.dump_dir.exists() and not self.dump_dir.is_dir():
             raise NotADirectoryError(f"DumpIR writes into a folder, and {str(dump_dir)!r} is a file; choose another")
         self._counts: Counter[str | None] = Counter()
-        self._named: dict[str, str] = {}
+        self._names = FolderNames(reserved=_DUMPED)
         if refresh and self.dump_dir.is_dir():
             _empty(self.dump_dir)
 
@@ -72,16 +68,8 @@ class DumpIR:
     def _next_path(self, module: str | None, pass_name: str) -> Path:
         number = self._counts[module]
         self._counts[module] += 1
-        folder = self.dump_dir if module is None else self.dump_dir / self._folder(module)
-        return folder / f"{number:03d}_{_UNFIT.sub('_', pass_name)[:_LONGEST]}.txt"
-
-    def _folder(self, module: str) -> str:
-        fit = _UNFIT.sub("_", module)[:_LONGEST]
-        is_plain = fit == module != "" and not _DUMPED.fullmatch(module)
-        # Some file systems take names for the same that differ in case.
-        if is_plain and self._named.setdefault(module.casefold(), module) == module:
-            return module
-        return f"{fit}~{sha256(module.encode(errors='surrogatepass')).hexdigest()[:8]}"
+        folder = self.dump_dir if module is None else self.dump_dir / self._names.folder(module)
+        return folder / f"{number:03d}_{file_name(pass_name)}.txt"
 
 
 def _empty(folder: Path) -> None:

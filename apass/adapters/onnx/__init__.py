@@ -60,6 +60,8 @@ class OnnxAdapter:
 
     thread_safe: bool = True
     """The adapter touches nothing but the model it is given."""
+    suffix: str = ".onnx"
+    """The ending of a file that has what `dumps` returns: a protobuf."""
 
     def functions(self, mod: ir.Model) -> Iterator[tuple[str, OnnxFunction]]:
         """Go over the main graph, then the model-local functions; the objects are those of the model."""

@@ -14,6 +14,7 @@ from apass.cli.optimizing import optimize_files
 from apass.cli.options import with_options
 from apass.cli.planning import make_plan
 from apass.cli.reporting import Reporter
+from apass.cli.resuming import resume_plan
 from apass.cli.settings import make_context
 from apass.cli.showing import Showing
 from apass.cli.watching import WATCHES, Run, WatchOptions
@@ -52,6 +53,10 @@ def opt(
     to: Annotated[
         Format | None, typer.Option("--to", help="Write results in this format instead of the model's own.")
     ] = None,
+    resume_from: Annotated[
+        Path | None,
+        typer.Option("--resume-from", metavar="FILE", help="Go on after the pass that --dump-ir wrote FILE for."),
+    ] = None,
     verify_outputs: Annotated[
         bool, typer.Option("--verify-outputs", help="Run models before and after on the same inputs and compare.")
     ] = False,
@@ -64,6 +69,9 @@ def opt(
     with complaints():
         check_backend(backend)
         plan = make_plan(models, output, pipeline, in_place=in_place, to=to and to.value)
+        if resume_from is not None:
+            levels = make_context(opt_level, disable or [], require or [], [], [], plan.passes.values())
+            plan = resume_plan(plan, resume_from, levels)
         run = Run(
             plan=plan,
             opt_level=opt_level,

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from apass.cli.watching.dumping import DumpingOptions
 from apass.cli.watching.memory import MemoryOptions
 from apass.cli.watching.printing import PrintingOptions
 from apass.cli.watching.remarks import RemarksOptions
@@ -19,5 +20,6 @@ WATCHES: Final[tuple[type[WatchOptions], ...]] = (
     StatisticsOptions,
     RemarksOptions,
     VerifyingOptions,
+    DumpingOptions,
 )
 """Every way to watch, in the order of `--help`; their instruments are called in this order."""
