@@ -27,19 +27,21 @@ class SoftmaxAttrs(Attrs):
 def _shifted(attrs: SoftmaxAttrs, data: Array) -> Array:
     """Return the data less its largest element along the axis, so that no exponential overflows."""
     wide = data.astype(accumulator(str(data.dtype)), copy=False)
-    if not data.size:
-        return wide
     shifted: Array = np.subtract(wide, wide.max(axis=attrs.axis, keepdims=True))
     return shifted
 
 
 def _softmax(attrs: SoftmaxAttrs, data: Array) -> Array:
+    if not data.size:
+        return data
     powers: Array = np.exp(_shifted(attrs, data))
     np.divide(powers, powers.sum(axis=attrs.axis, keepdims=True), out=powers)
     return powers.astype(data.dtype, copy=False)
 
 
 def _log_softmax(attrs: SoftmaxAttrs, data: Array) -> Array:
+    if not data.size:
+        return data
     shifted = _shifted(attrs, data)
     powers: Array = np.exp(shifted)
     out: Array = np.subtract(shifted, np.log(powers.sum(axis=attrs.axis, keepdims=True)))
