@@ -27,6 +27,7 @@ from apass.errors import (
     PipelineCycleError,
     PipelineSyntaxError,
     RemoteError,
+    ReproducerError,
     ResumeError,
     ServiceTimeoutError,
     UnknownConfigError,
@@ -46,6 +47,8 @@ from apass.print_ir import PrintIR
 from apass.registry import get_pass, list_passes, register_pass, unregister_pass
 from apass.remarks import Remark, RemarkKind
 from apass.resume import rest_of
+from apass.replaying import Replay, Verdict, replay
+from apass.reproducers import Failure, Reproducer, read_reproducer
 from apass.run import Run, current_run
 from apass.sequential import Sequential
 
@@ -62,6 +65,7 @@ __all__ = [
     "DiagnosticError",
     "DiagnosticLevel",
     "ExecutorError",
+    "Failure",
     "FunctionPass",
     "HelperError",
     "IRAdapter",
@@ -90,6 +94,9 @@ __all__ = [
     "RemarkKind",
     "RemoteError",
     "Repeat",
+    "Replay",
+    "Reproducer",
+    "ReproducerError",
     "ResumeError",
     "Run",
     "Sequential",
@@ -98,6 +105,7 @@ __all__ = [
     "UnknownConfigError",
     "UnknownPassError",
     "UnmatchedPassNameWarning",
+    "Verdict",
     "VerifyError",
     "WorkerLostError",
     "adapter_for",
@@ -113,9 +121,11 @@ __all__ = [
     "pass_instrument",
     "plan",
     "prim_func_pass",
+    "read_reproducer",
     "register_adapter",
     "register_config_option",
     "register_pass",
+    "replay",
     "rest_of",
     "run",
     "unregister_pass",

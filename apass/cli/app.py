@@ -9,6 +9,7 @@ from apass.cli.alone import command_with
 from apass.cli.commands.opt import opt
 from apass.cli.commands.passes import passes
 from apass.cli.commands.plan import plan
+from apass.cli.commands.replay import replay
 from apass.cli.watching import WATCHES
 
 __all__ = ["app", "main"]
@@ -40,6 +41,7 @@ def _root(
 app.command("opt", cls=command_with(*WATCHES))(opt)
 app.command("passes")(passes)
 app.command("plan")(plan)
+app.command("replay")(replay)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from apass.instruments.printing import (
     PrintIRBefore,
 )
 from apass.instruments.remarks import RemarksInstrument, render_remarks
+from apass.instruments.reproducing import ReproducerInstrument
 from apass.instruments.statistics import PassStatistic, StatisticsInstrument
 from apass.instruments.timing import PassTimingInstrument
 from apass.instruments.verify import VerifyInstrument
@@ -47,6 +48,7 @@ __all__ = [
     "PrintIRAfter",
     "PrintIRBefore",
     "RemarksInstrument",
+    "ReproducerInstrument",
     "StatisticsInstrument",
     "VerifyInstrument",
     "render_functions",

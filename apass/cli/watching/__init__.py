@@ -6,6 +6,7 @@ from apass.cli.watching.dumping import DumpingOptions
 from apass.cli.watching.memory import MemoryOptions
 from apass.cli.watching.printing import PrintingOptions
 from apass.cli.watching.remarks import RemarksOptions
+from apass.cli.watching.reproducing import ReproducingOptions
 from apass.cli.watching.statistics import StatisticsOptions
 from apass.cli.watching.timing import TimingOptions
 from apass.cli.watching.verifying import VerifyingOptions
@@ -20,6 +21,7 @@ WATCHES: Final[tuple[type[WatchOptions], ...]] = (
     StatisticsOptions,
     RemarksOptions,
     VerifyingOptions,
+    ReproducingOptions,
     DumpingOptions,
 )
 """Every way to watch, in the order of `--help`; their instruments are called in this order."""
