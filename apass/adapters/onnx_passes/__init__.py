@@ -144,10 +144,13 @@ class OnnxPass(ModulePass[ir.Model]):
     def _report(self, mod: ir.Model, made: ir.Model, warnings: list[str], ctx: PassContext) -> None:
         """Tell the context what onnx_ir complained of, and whoever listens what became of the model."""
         name = self.info.name
-        if made is not mod and ctx.hooks.remarks:
+        if made is not mod and (ctx.hooks.remarks or ctx.hooks.statistics):
             before, after = _count_nodes(mod), _count_nodes(made)
             message = f"{before} nodes before, {after} after"
             ctx.remark(Remark.analysis("NodeCount", message, before=before, after=after))
+            ctx.statistic("changed")
+            if before > after:
+                ctx.statistic("nodes removed", before - after)
         for text in warnings:
             message = f"pass {name!r}: {text}"
             ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.WARNING, message, None, name, None, current_module_name()))

@@ -16,6 +16,7 @@ from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.remarks import remark_on_dropping
+from apass.relay.transform.statistics import count_dropped
 from apass.relay.walks import post_order
 
 __all__ = ["DeadCodeElimination", "eliminate_dead_code"]
@@ -49,6 +50,8 @@ def DeadCodeElimination(inline_once: bool = False) -> FunctionPass[IRModule, Fun
         made = eliminate_dead_code(func, mod, inline_once)
         if ctx.hooks.remarks:
             remark_on_dropping(ctx, func, made)
+        if ctx.hooks.statistics:
+            count_dropped(ctx, func, made)
         return made
 
     return function_pass(eliminate, opt_level=1, name="DeadCodeElimination")

@@ -13,6 +13,7 @@ from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.remarks import remark_on_merging
+from apass.relay.transform.statistics import count_merged
 
 __all__ = ["EliminateCommonSubexpr", "eliminate_common_subexpr"]
 
@@ -48,6 +49,8 @@ def EliminateCommonSubexpr(fskip: Skip | None = None) -> FunctionPass[IRModule, 
         made = rewrite_function(eliminator, func)
         if ctx.hooks.remarks:
             remark_on_merging(ctx, eliminator.memo_map)
+        if ctx.hooks.statistics:
+            count_merged(ctx, eliminator.memo_map)
         return made
 
     return function_pass(eliminate, opt_level=3, name="EliminateCommonSubexpr", required=["InferType"])

@@ -22,6 +22,7 @@ from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.remarks import remark_on_folding
+from apass.relay.transform.statistics import count_folded
 from apass.relay.ty import TensorType
 from apass.relay.type_infer import ensure_typed
 from apass.relay.walks import post_order
@@ -63,6 +64,8 @@ def _fold(func: Function, mod: IRModule, ctx: PassContext) -> Function:
     folded = rewrite_function(folder, typed)
     if ctx.hooks.remarks:
         remark_on_folding(ctx, folder.memo_map)
+    if ctx.hooks.statistics:
+        count_folded(ctx, folder.memo_map)
     return func if folded is typed else folded
 
 

@@ -1,0 +1,147 @@
+"""`--timing`, `--memory` and `--statistics`: what the passes of a run took, and what they counted."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.models import TEST_DATA, apass, write_model
+from tests.cli.test_relay import program
+
+SQUEEZENET = TEST_DATA / "light" / "light_squeezenet.onnx"
+
+
+def after_totals(out: str) -> list[str]:
+    """Return the lines below the table and the totals, without times and what depends on them."""
+    lines = out.splitlines()
+    place = max(at for at, line in enumerate(lines) if " models written" in line)
+    return [re.sub(r"^ *[\d.]+ +[\d.]+ +[\d.]+( +[\d.]+%)?  ", "# ", line) for line in lines[place + 1 :]]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_timing_alone_shows_the_tree(tmp_path: Path, backend: str) -> None:
+    source = program(tmp_path / "m.relay")
+    out = apass("opt", source, "-p", "FoldConstant", "--timing", "--backend", backend).stdout
+    assert after_totals(out) == [
+        "wall ms  busy ms  waiting ms  of parent  pass",
+        "# sequential",
+        "#   FoldConstant",
+    ]
+    assert after_totals(apass("opt", source, "-p", "FoldConstant", "--timing=tree").stdout) == after_totals(out)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_timing_as_a_list_shows_passes_modules_and_functions(tmp_path: Path, backend: str) -> None:
+    program(tmp_path / "a.relay")
+    program(tmp_path / "b.relay")
+    out = apass("opt", tmp_path, "-o", tmp_path / "out", "-p", "FoldConstant", "--timing=list", "--backend", backend)
+    shown = after_totals(out.stdout)
+    heads = [re.sub(" +", " ", line) for line in shown if line and not line.startswith("#")]
+    assert heads == [
+        "wall ms busy ms waiting ms of all pass",
+        "wall ms busy ms waiting ms of all module",
+        "wall ms busy ms waiting ms function pass",
+    ]
+    assert sorted(line for line in shown if line.startswith("#")) == [
+        "# FoldConstant (2 calls)",
+        "# a.relay",
+        "# a.relay:main  sequential/FoldConstant",
+        "# b.relay",
+        "# b.relay:main  sequential/FoldConstant",
+        "# sequential (2 calls)",
+    ]
+
+
+def test_many_modules_are_cut_on_the_terminal_and_all_in_a_file(tmp_path: Path) -> None:
+    for place in range(12):
+        write_model(tmp_path / f"m{place:02}.onnx")
+    out = apass("opt", tmp_path, "-o", tmp_path / "out", "--timing=list").stdout
+    assert out.splitlines()[-1] == "and 2 more modules; a file gets them all"
+    file = tmp_path / "times" / "list.txt"
+    result = apass("opt", tmp_path, "-o", tmp_path / "out", "--timing=list", "--timing-output", file)
+    assert after_totals(result.stdout) == []
+    assert sorted(re.findall(r"m\d\d\.onnx", file.read_text())) == [f"m{place:02}.onnx" for place in range(12)]
+
+
+def shapes(passes: list[dict[str, Any]]) -> list[Any]:
+    return [[one["name"], one["module"], one["calls"], shapes(one["children"])] for one in passes]
+
+
+def test_timing_as_json_is_a_line_on_the_terminal_and_can_go_to_a_file(tmp_path: Path) -> None:
+    arguments = ("opt", SQUEEZENET, "-o", tmp_path / "out", "-p", "onnx.IdentityElimination", "--timing=json")
+    line = json.loads(apass(*arguments).stdout.splitlines()[-1])
+    name = SQUEEZENET.name
+    file = tmp_path / "times.json"
+    result = apass(*arguments, "--timing-output", file)
+    for shown in (line, json.loads(file.read_text())):
+        assert list(shown) == ["version", "passes", "by_pass", "by_module", "functions"]
+        assert shapes(shown["passes"]) == [["sequential", name, 1, [["onnx.IdentityElimination", name, 1, []]]]]
+        assert [one["name"] for one in shown["by_pass"]] == ["sequential", "onnx.IdentityElimination"]
+        assert [one["module"] for one in shown["by_module"]] == [name]
+        assert shown["functions"] == []
+        assert all(one["wall"] == pytest.approx(one["busy"] + one["waiting"]) for one in shown["by_pass"])
+    assert after_totals(result.stdout) == []
+
+
+def test_the_number_of_functions_is_given(tmp_path: Path) -> None:
+    source = program(tmp_path / "m.relay")
+    pipeline = ("opt", source, "-p", "FoldConstant,DeadCodeElimination", "--in-place")
+    shown = json.loads(apass(*pipeline, "--timing=json", "--timing-functions", 1).stdout.splitlines()[-1])
+    assert [(one["module"], one["function"]) for one in shown["functions"]] == [("m.relay", "main")]
+    tree = after_totals(apass(*pipeline, "--timing", "--timing-functions", 5).stdout)
+    assert sorted(line for line in tree if "main" in line) == [
+        "# m.relay:main  sequential/DeadCodeElimination",
+        "# m.relay:main  sequential/FoldConstant",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--timing-output", "x"), "--timing-output needs --timing, or --timing=list or --timing=json"),
+        (("--timing-functions", 3), "--timing-functions needs --timing, or --timing=list or --timing=json"),
+        (("--timing", "--timing-output", "."), "--timing-output writes a file, and . is a folder"),
+        (("--timing=rows",), "'rows' is not one of 'tree', 'list', 'json'"),
+        (("--timing", "list"), "no such file or directory: 'list'"),
+    ],
+)
+def test_options_of_timing_that_are_wrong_are_refused(
+    tmp_path: Path, options: tuple[object, ...], complaint: str
+) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    result = apass("opt", model, *options)
+    shown = " ".join(result.stderr.replace("│", " ").split())
+    assert (result.exit_code, complaint in shown) == (2, True), shown
+    assert not (tmp_path / "m.opt.onnx").exists()
+
+
+def test_what_follows_two_dashes_is_a_file_whatever_it_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = apass("opt", "--", "--timing")
+    assert (result.exit_code, "no such file or directory: '--timing'" in result.stderr) == (2, True)
+
+
+def test_memory_shows_the_most_that_passes_took(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    shown = apass("opt", model, "-p", "onnx.IdentityElimination", "--memory").stdout.splitlines()[-3:]
+    assert shown[0].split() == ["peak", "MiB", "grown", "MiB", "calls", "pass"]
+    assert {line.split()[3] for line in shown[1:]} == {"sequential", "onnx.IdentityElimination"}
+
+
+def test_statistics_show_what_passes_counted(tmp_path: Path) -> None:
+    for place in range(2):
+        write_model(tmp_path / f"m{place}.onnx")
+    arguments = ("opt", tmp_path, "-o", tmp_path / "out", "-p", "onnx.IdentityElimination")
+    assert apass(*arguments, "--statistics").stdout.splitlines()[-3:] == [
+        "onnx.IdentityElimination",
+        "  2  changed",
+        "  4  nodes removed",
+    ]
+    assert json.loads(apass(*arguments, "--statistics=json").stdout.splitlines()[-1]) == {
+        "version": 1,
+        "statistics": {"onnx.IdentityElimination": {"changed": 2, "nodes removed": 4}},
+    }

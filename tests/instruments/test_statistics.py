@@ -1,0 +1,78 @@
+"""`StatisticsInstrument`, and what the passes that come with apass count."""
+
+from textwrap import dedent
+
+import anyio
+import anyio.to_thread
+import pytest
+
+import apass
+from apass.instruments import PassStatistic, StatisticsInstrument
+from apass.relay.parser import parse
+from apass.relay.type_infer import infer_module
+from tests.instruments.crowd import Module, failing, run_crowd
+
+PROGRAM = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32]) {
+  let %dead = negative(%x);
+  %0 = add(2f, 3f);
+  %1 = multiply(%x, %0);
+  %2 = multiply(%x, %0);
+  add(%1, %2)
+}
+"""
+
+
+@apass.module_pass(opt_level=0)
+async def Count(mod: Module, ctx: apass.PassContext) -> Module:
+    ctx.statistic("modules")
+    ctx.statistic("seconds saved", 0.25)
+    await anyio.to_thread.run_sync(ctx.statistic, "from a thread", len(mod))
+    return mod
+
+
+def test_what_passes_counted_is_shown_for_each() -> None:
+    statistics = StatisticsInstrument()
+    context = apass.PassContext(instruments=[statistics])
+    context.statistic("outside", 12_345)
+    apass.run(apass.Sequential([Count, Count]), {"f": 1, "g": 2}, context=context)
+    assert statistics.render() == dedent(
+        """\
+        outside of any pass
+          12345  outside
+        Count
+              4  from a thread
+              2  modules
+            0.5  seconds saved"""
+    )
+    assert statistics.as_json() == {
+        "version": 1,
+        "statistics": {"": {"outside": 12_345}, "Count": {"from a thread": 4, "modules": 2, "seconds saved": 0.5}},
+    }
+    statistics.reset()
+    assert statistics.render() == "no pass counted anything"
+
+
+def test_passes_of_relay_count_what_they_did() -> None:
+    statistics = StatisticsInstrument()
+    context = apass.PassContext(opt_level=3, instruments=[statistics])
+    pipeline = apass.parse_pipeline("FoldConstant,EliminateCommonSubexpr,DeadCodeElimination")
+    apass.run(pipeline, infer_module(parse(PROGRAM)), context=context)
+    assert statistics.totals() == (
+        PassStatistic("DeadCodeElimination", "dropped", 1),
+        PassStatistic("EliminateCommonSubexpr", "eliminated", 1),
+        PassStatistic("FoldConstant", "folded", 1),
+    )
+
+
+@pytest.mark.anyio
+async def test_two_hundred_modules_at_once_count_as_one_after_the_other() -> None:
+    counted = [StatisticsInstrument(), StatisticsInstrument()]
+    together = await run_crowd([counted[0]], limit=None)
+    alone = await run_crowd([counted[1]], limit=1)
+    assert failing(together) == failing(alone)
+    fine = [[one for one in each.totals(merge=False) if one.module not in failing(alone)] for each in counted]
+    assert fine[0] == fine[1]
+    assert len({one.module for one in fine[0]}) == len(alone) - len(failing(alone))
+    halved = [sum(one.amount for one in each.totals() if one.name == "halved") for each in counted]
+    assert halved[0] == halved[1] > 0

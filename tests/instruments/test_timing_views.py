@@ -1,0 +1,160 @@
+"""Timings as lists and as JSON, and the slowest functions."""
+
+import json
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+import apass
+from apass.instruments import (
+    FunctionTiming,
+    FunctionTimingInstrument,
+    PassTiming,
+    PassTimingInstrument,
+    render_functions,
+    render_modules,
+    render_passes,
+    timings_as_json,
+    timings_by_module,
+    timings_by_pass,
+)
+from tests.instruments.crowd import Module, crowd, failing, run_crowd
+
+
+def timing(
+    name: str, module: str | None, wall: float, busy: float, *children: PassTiming, failed: int = 0
+) -> PassTiming:
+    return PassTiming(
+        name=name, module=module, calls=1, failed=failed, unfinished=0, wall=wall, busy=busy, children=children
+    )
+
+
+PROFILE = (
+    timing("sequential", "a", 1.0, 0.5, timing("Fold", "a", 0.25, 0.25), timing("Fold", "a", 0.5, 0.125, failed=1)),
+    timing("sequential", "b", 2.0, 0.5, timing("Tune", "b", 1.5, 0.25, timing("Fold", "kernel", 1.0, 0.25))),
+    timing("Fold", "a", 0.5, 0.5),
+)
+
+
+def test_the_list_of_passes_sums_over_places_and_modules_and_begins_with_the_longest() -> None:
+    assert render_passes(timings_by_pass(PROFILE)) == dedent(
+        """\
+         wall ms   busy ms  waiting ms  of all  pass
+        3000.000  1000.000    2000.000   44.4%  sequential (2 calls)
+        2250.000  1125.000    1125.000   33.3%  Fold (4 calls, 1 failed)
+        1500.000   250.000    1250.000   22.2%  Tune"""
+    )
+
+
+def test_the_list_of_modules_counts_only_the_outermost_passes_of_each() -> None:
+    assert render_modules(timings_by_module(PROFILE)) == dedent(
+        """\
+         wall ms   busy ms  waiting ms  of all  module
+        2000.000   500.000    1500.000   44.4%  b
+        1500.000  1000.000     500.000   33.3%  a
+        1000.000   250.000     750.000   22.2%  kernel"""
+    )
+    assert [(one.module, one.name) for one in timings_by_module(PROFILE)] == [
+        ("b", "sequential"),
+        ("a", "sequential+Fold"),
+        ("kernel", "Fold"),
+    ]
+
+
+def test_the_list_of_functions_names_module_and_pass() -> None:
+    slow = FunctionTiming(module="a", function="f", path="sequential/Tune", failed=True, wall=0.5, busy=0.25)
+    fast = FunctionTiming(module=None, function="main", path="Tune", failed=False, wall=0.01, busy=0.01)
+    assert render_functions([slow, fast]) == dedent(
+        """\
+        wall ms  busy ms  waiting ms  function  pass
+        500.000  250.000     250.000  a:f       sequential/Tune (failed)
+         10.000   10.000       0.000  main      Tune"""
+    )
+
+
+def test_what_saw_nothing_says_so() -> None:
+    assert (render_passes([]), render_modules([]), render_functions([])) == (
+        "no pass was timed",
+        "no pass was timed",
+        "no function was timed",
+    )
+
+
+def test_the_json_has_the_tree_and_the_lists() -> None:
+    slow = FunctionTiming(module="a", function="f", path="Tune", failed=False, wall=0.5, busy=0.25)
+    fold = {"calls": 1, "failed": 0, "unfinished": 0, "wall": 0.5, "busy": 0.5, "waiting": 0.0}
+    shown = json.loads(json.dumps(timings_as_json(PROFILE[2:], [slow])))
+    assert shown == {
+        "version": 1,
+        "passes": [{"name": "Fold", "module": "a", **fold, "children": []}],
+        "by_pass": [{"name": "Fold", "module": None, **fold}],
+        "by_module": [{"name": "Fold", "module": "a", **fold}],
+        "functions": [
+            {
+                "function": "f",
+                "module": "a",
+                "path": "Tune",
+                "failed": False,
+                "wall": 0.5,
+                "busy": 0.25,
+                "waiting": 0.25,
+            }
+        ],
+    }
+
+
+@pytest.mark.anyio
+async def test_only_the_slowest_functions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("apass.instruments.function_timing.perf_counter", lambda: now[0])
+
+    @apass.function_pass(opt_level=0)
+    def Spend(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        now[0] += func
+        if func == 9:
+            raise ValueError(func)
+        return func
+
+    instrument = FunctionTimingInstrument(top=3)
+    modules = {"m": {f"f{n}": n for n in range(6)}, "n": {"g": 9}}
+    async with apass.PassContext(instruments=[instrument]):
+        outcomes = await apass.optimize_all(modules, Spend, errors="collect")
+    assert failing(outcomes) == {"n"}
+    assert [(one.module, one.function, one.failed, one.wall, one.path) for one in instrument.slowest()] == [
+        ("n", "g", True, 9.0, "Spend"),
+        ("m", "f5", False, 5.0, "Spend"),
+        ("m", "f4", False, 4.0, "Spend"),
+    ]
+    instrument.reset()
+    assert (instrument.slowest(), instrument.render()) == ((), "no function was timed")
+
+
+@pytest.mark.parametrize("top", [0, -1, True])
+def test_a_number_of_functions_that_is_none_is_refused(top: int) -> None:
+    with pytest.raises(ValueError, match="top must be how many functions to keep, 1 or more"):
+        FunctionTimingInstrument(top=top)
+
+
+Shape = tuple[str, str | None, int, int, frozenset[Any]]
+
+
+def shapes(timings: tuple[PassTiming, ...]) -> frozenset[Shape]:
+    """Return what a run decides and the clock does not."""
+    return frozenset((one.name, one.module, one.calls, one.failed, shapes(one.children)) for one in timings)
+
+
+@pytest.mark.anyio
+async def test_two_hundred_modules_at_once_are_timed_as_one_after_the_other() -> None:
+    timers = [(PassTimingInstrument(), FunctionTimingInstrument(top=10_000)) for _ in range(2)]
+    together = await run_crowd(timers[0], limit=None)
+    alone = await run_crowd(timers[1], limit=1)
+    assert failing(together) == failing(alone)
+    assert 20 < len(failing(alone)) < 150
+    modules = [{(one.module, one.name, one.failed) for one in timings_by_module(each.profile())} for each, _ in timers]
+    assert modules[0] == modules[1] >= {(name, "sequential", int(name in failing(alone))) for name in crowd()}
+    fine = [{one for one in shapes(each.profile()) if not one[3]} for each, _ in timers]
+    assert fine[0] == fine[1]
+    bodies = [[one for one in each.slowest() if one.module not in failing(alone)] for _, each in timers]
+    places = [sorted((one.module or "", one.function, one.path) for one in each) for each in bodies]
+    assert places[0] == places[1]
