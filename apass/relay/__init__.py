@@ -4,6 +4,7 @@
 builds some. Programs are immutable: see `apass.relay.expr`.
 """
 
+from apass.diagnostics import Span
 from apass.relay import (
     adt,
     analysis,
@@ -12,6 +13,7 @@ from apass.relay import (
     expr_functor,
     frontend,
     op,
+    param_dict,
     parser,
     prelude,
     testing,
@@ -48,6 +50,7 @@ from apass.relay.op import (
     add,
     adv_index,
     all,
+    annotation,
     any,
     arange,
     argmax,
@@ -79,6 +82,7 @@ from apass.relay.op import (
     define_op,
     device_copy,
     divide,
+    einsum,
     equal,
     erf,
     exp,
@@ -172,6 +176,8 @@ from apass.relay.op import (
     topk,
     transpose,
     trunc,
+    trunc_divide,
+    trunc_mod,
     unique,
     unravel_index,
     variance,
@@ -179,6 +185,7 @@ from apass.relay.op import (
     zeros,
     zeros_like,
 )
+from apass.relay.param_dict import load_param_dict, save_param_dict
 from apass.relay.parser import fromtext, parse, parse_expr
 from apass.relay.prelude import Prelude
 from apass.relay.printer import astext, pretty_print
@@ -249,6 +256,7 @@ __all__ = [
     "RefWrite",
     "ScopeBuilder",
     "ShapeVar",
+    "Span",
     "TensorType",
     "Tuple",
     "TupleGetItem",
@@ -276,6 +284,7 @@ __all__ = [
     "adv_index",
     "all",
     "analysis",
+    "annotation",
     "any",
     "arange",
     "argmax",
@@ -313,6 +322,7 @@ __all__ = [
     "define_op",
     "device_copy",
     "divide",
+    "einsum",
     "equal",
     "erf",
     "evaluate",
@@ -345,6 +355,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "load_param_dict",
     "log",
     "log2",
     "log10",
@@ -372,6 +383,7 @@ __all__ = [
     "ones",
     "ones_like",
     "op",
+    "param_dict",
     "parse",
     "parse_expr",
     "parser",
@@ -391,6 +403,7 @@ __all__ = [
     "right_shift",
     "round",
     "rsqrt",
+    "save_param_dict",
     "scalar_type",
     "scatter",
     "scatter_add",
@@ -426,6 +439,8 @@ __all__ = [
     "transform",
     "transpose",
     "trunc",
+    "trunc_divide",
+    "trunc_mod",
     "ty",
     "type_functor",
     "unique",

@@ -1,7 +1,6 @@
 """The expressions of Relay: immutable nodes in TVM's names, equal only to themselves.
 
-`apass.relay.structural` compares them by structure; `apass.relay.expr_functor` walks them, to any depth. Functions are
-in `apass.relay.function`, algebraic data types in `apass.relay.adt`.
+`apass.relay.structural` compares them, `apass.relay.expr_functor` walks them; there are more in `function` and `adt`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,8 +53,7 @@ def set_text_format(
 class Expr(Operators["Call"]):
     """The base of all expressions. Two are equal only if they are the same object.
 
-    Python's operators build calls: `x + y` is `add(x, y)`, `f(x)` is `Call(f, [x])`, `t[0]` is `TupleGetItem(t, 0)`
-    (of a `Tuple`, the field itself).
+    Python's operators build calls: `x + y` is `add(x, y)`, `f(x)` is `Call(f, [x])`, `t[0]` is `TupleGetItem(t, 0)`.
     """
 
     span: Span | None = field(default=None, kw_only=True)
@@ -214,7 +212,7 @@ class Tuple(Expr):
         return self.fields
 
     def __getitem__(self, index: int) -> Expr:
-        """Return a field itself; IndexError if there is none."""
+        """Return a field, and not a `TupleGetItem`; IndexError if there is none."""
         return self.fields[index]
 
     def __iter__(self) -> Iterator[Expr]:
@@ -380,11 +378,17 @@ class Op(Expr):
 
     def get_attr(self, attr_name: str, default: object = None) -> object:
         """Return what `set_attr` set, `default` if nothing was."""
-        return OP_ATTRS.get(attr_name, {}).get(self.name, default)
+        return OP_ATTRS.get(attr_name, {}).get(self.name, (0, default))[1]
 
-    def set_attr(self, attr_name: str, value: object) -> None:
-        """Set something that passes go by, such as `TOpPattern`."""
-        OP_ATTRS.setdefault(attr_name, {})[self.name] = value
+    def set_attr(self, attr_name: str, value: object, plevel: int = 10) -> None:
+        """Set something that passes go by, such as `TOpPattern`; unless it was set at a higher level."""
+        known = OP_ATTRS.setdefault(attr_name, {})
+        if self.name not in known or plevel >= known[self.name][0]:
+            known[self.name] = (plevel, value)
+
+    def reset_attr(self, attr_name: str) -> None:
+        """Forget what `set_attr` set."""
+        OP_ATTRS.get(attr_name, {}).pop(self.name, None)
 
     def _label(self) -> str:
         return f" {self.name}"
@@ -392,5 +396,5 @@ class Op(Expr):
 
 OPS: Final[dict[str, Op]] = {}
 """The registry of operators by name; `apass.relay.op` fills it."""
-OP_ATTRS: Final[dict[str, dict[str, object]]] = {}
-"""The attributes of operators: attribute name, then operator name."""
+OP_ATTRS: Final[dict[str, dict[str, tuple[int, object]]]] = {}
+"""The attributes of operators by attribute name, then operator name: the level they were set at, and the value."""

@@ -1,8 +1,12 @@
 """What can be found out about a Relay program without changing it: `relay.analysis`."""
 
+from apass.relay.analysis.basic_block_normal_form import check_basic_block_normal_form
+from apass.relay.analysis.constness import check_constant
+from apass.relay.analysis.feature import Feature, detect_feature
 from apass.relay.analysis.kinds import check_kind
 from apass.relay.analysis.mac_count import get_total_mac_number
 from apass.relay.analysis.unmatched_cases import unmatched_cases
+from apass.relay.analysis.used import all_dtypes, list_op_types
 from apass.relay.analysis.variables import (
     all_type_vars,
     all_vars,
@@ -15,14 +19,20 @@ from apass.relay.analysis.visit import post_order_visit
 from apass.relay.analysis.well_formed import well_formed, what_is_ill_formed
 
 __all__ = [
+    "Feature",
+    "all_dtypes",
     "all_type_vars",
     "all_vars",
     "bound_type_vars",
     "bound_vars",
+    "check_basic_block_normal_form",
+    "check_constant",
     "check_kind",
+    "detect_feature",
     "free_type_vars",
     "free_vars",
     "get_total_mac_number",
+    "list_op_types",
     "post_order_visit",
     "unmatched_cases",
     "well_formed",

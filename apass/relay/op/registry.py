@@ -95,7 +95,9 @@ def get(op_name: str) -> Op:
 
 
 @overload
-def register_op_attr(op_name: str, attr_key: str, value: None = None, level: int = 10) -> Callable[[ValueT], ValueT]: ...
+def register_op_attr(
+    op_name: str, attr_key: str, value: None = None, level: int = 10
+) -> Callable[[ValueT], ValueT]: ...
 @overload
 def register_op_attr(op_name: str, attr_key: str, value: ValueT, level: int = 10) -> ValueT: ...
 def register_op_attr(op_name: str, attr_key: str, value: object = None, level: int = 10) -> object:

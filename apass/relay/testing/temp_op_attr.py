@@ -32,12 +32,13 @@ class TempOpAttr:
         """The name of the attribute."""
         self.attr_value = attr_value
         """What it is set to."""
-        self._before: list[object] = []
+        self._before: list[tuple[int, object]] = []
 
     def __enter__(self) -> Self:
         """Set the attribute."""
         entries = OP_ATTRS.setdefault(self.attr_key, {})
         self._before = [entries[self.op.name]] if self.op.name in entries else []
+        self.op.reset_attr(self.attr_key)
         self.op.set_attr(self.attr_key, self.attr_value)
         return self
 
@@ -45,7 +46,6 @@ class TempOpAttr:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Restore what was there."""
-        if self._before:
-            self.op.set_attr(self.attr_key, self._before[0])
-        else:
-            del OP_ATTRS[self.attr_key][self.op.name]
+        self.op.reset_attr(self.attr_key)
+        for level, value in self._before:
+            self.op.set_attr(self.attr_key, value, level)

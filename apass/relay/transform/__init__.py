@@ -1,5 +1,10 @@
-"""The passes of Relay: `relay.transform`, under TVM's names; importing it registers all of them."""
+"""The passes of Relay: `relay.transform`, under TVM's names; importing it registers all of them.
 
+`function_pass` and `FunctionPass` are those of `apass` itself.
+"""
+
+from apass.decorators import function_pass
+from apass.passes import FunctionPass
 from apass.relay.transform.annotate_spans import AnnotateSpans
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast
 from apass.relay.transform.canonicalize_ops import CanonicalizeOps
@@ -30,7 +35,7 @@ from apass.relay.transform.merge_composite import MergeComposite
 from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions
 from apass.relay.transform.simplify_expr import SimplifyExpr
 from apass.relay.transform.simplify_inference import SimplifyInference
-from apass.relay.transform.to_a_normal_form import ToANormalForm
+from apass.relay.transform.to_a_normal_form import ToANormalForm, ToANormalFormExpr
 from apass.relay.transform.to_basic_block_normal_form import ToBasicBlockNormalForm
 from apass.relay.transform.to_graph_normal_form import ToGraphNormalForm
 
@@ -54,6 +59,7 @@ __all__ = [
     "FoldConstantExpr",
     "FoldScaleAxis",
     "ForwardFoldScaleAxis",
+    "FunctionPass",
     "FuseOps",
     "InferType",
     "InferTypeLocal",
@@ -64,7 +70,9 @@ __all__ = [
     "SimplifyExpr",
     "SimplifyInference",
     "ToANormalForm",
+    "ToANormalFormExpr",
     "ToBasicBlockNormalForm",
     "ToGraphNormalForm",
     "fold_constant",
+    "function_pass",
 ]

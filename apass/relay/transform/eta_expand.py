@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from apass.context import PassContext
 from apass.decorators import module_pass
-from apass.errors import PassDefinitionError
 from apass.passes import ModulePass
 from apass.registry import provide_pass
 from apass.relay.adt import Constructor
@@ -37,15 +36,11 @@ def eta_expand(
 
 
 @provide_pass("EtaExpand")
-def EtaExpand(expand_constructor: bool = True, expand_global_var: bool = False) -> ModulePass[IRModule]:
-    """Make functions of constructors, and of global functions if asked for, that are not called where they stand.
+def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False) -> ModulePass[IRModule]:
+    """Make functions of constructors and of global functions, if asked for, that are not called where they stand.
 
-    Raises:
-        PassDefinitionError: if neither is to be expanded.
-
+    As in TVM, neither is by default, and then the pass changes nothing.
     """
-    if not expand_constructor and not expand_global_var:
-        raise PassDefinitionError("EtaExpand must expand something: set expand_constructor or expand_global_var")
 
     def expand(mod: IRModule, ctx: PassContext) -> IRModule:
         expanded = {

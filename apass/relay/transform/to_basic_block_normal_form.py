@@ -13,7 +13,7 @@ from apass.relay.expr import Expr
 from apass.relay.let_binding import LetBinder, convert_bodies, convert_body
 from apass.relay.module import IRModule
 
-__all__ = ["ToBasicBlockNormalForm", "check_basic_block_normal_form", "to_basic_block_normal_form"]
+__all__ = ["ToBasicBlockNormalForm", "to_basic_block_normal_form"]
 
 
 def to_basic_block_normal_form(expr: Expr) -> Expr:
@@ -30,11 +30,6 @@ def to_basic_block_normal_form(expr: Expr) -> Expr:
     True
     """
     return convert_body(expr, _converted)
-
-
-def check_basic_block_normal_form(expr: Expr) -> bool:
-    """Tell whether nothing in an expression must be bound for it to be in basic block normal form."""
-    return not LetBinder(expr, has_let_scopes=True).lifted()
 
 
 @provide_pass("ToBasicBlockNormalForm")

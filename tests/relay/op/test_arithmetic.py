@@ -18,6 +18,10 @@ def test_integers_divide_towards_zero_and_leave_a_remainder_of_the_sign_of_the_l
     quotient, rest = value(op.divide(numbers(a), numbers(b))), value(op.mod(numbers(a), numbers(b)))
     assert quotient == int(a / b)
     assert rest == a - int(a / b) * b
+    assert (value(op.trunc_divide(numbers(a), numbers(b))), value(op.trunc_mod(numbers(a), numbers(b)))) == (
+        quotient,
+        rest,
+    )
 
 
 @given(a=_WHOLE, b=_DIVISOR)
@@ -29,7 +33,8 @@ def test_floor_divide_and_floor_mod_are_those_of_python(a: int, b: int) -> None:
 def test_floats_divide_exactly_and_their_remainders_differ_in_sign() -> None:
     a, b = floats([-7.5, 7.5]), floats([2.0, -2.0])
     assert lists(op.divide(a, b)) == [-3.75, -3.75]
-    assert lists(op.mod(a, b)) == [-1.5, 1.5]
+    assert lists(op.mod(a, b)) == lists(op.trunc_mod(a, b)) == [-1.5, 1.5]
+    assert lists(op.trunc_divide(a, b)) == [-3, -3]
     assert lists(op.floor_divide(a, b)) == [-4, -4]
     assert lists(op.floor_mod(a, b)) == [0.5, -0.5]
 

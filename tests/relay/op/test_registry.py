@@ -94,3 +94,32 @@ def test_a_name_is_given_once() -> None:
 def test_an_unknown_operator_has_a_suggestion() -> None:
     with pytest.raises(UnknownOpError, match="there is no operator named 'concatenat'; did you mean 'concatenate'"):
         op.get("concatenat")
+
+
+def test_an_attribute_is_set_by_a_decorator_and_forgotten_again() -> None:
+    @op.register_op_attr("add", "FTest")
+    def rule() -> int:
+        return 1
+
+    assert op.get("add").get_attr("FTest") is rule
+    op.get("add").reset_attr("FTest")
+    assert op.get("add").get_attr("FTest", "nothing") == "nothing"
+    op.get("add").reset_attr("FTest")
+
+
+def test_what_was_set_at_a_higher_level_stays() -> None:
+    add = op.get("add")
+    op.register_op_attr("add", "FTest", "strong", level=11)
+    op.register_op_attr("add", "FTest", "weak")
+    assert add.get_attr("FTest") == "strong"
+    add.set_attr("FTest", "stronger", 12)
+    assert add.get_attr("FTest") == "stronger"
+    add.reset_attr("FTest")
+
+
+def test_how_an_operator_is_fused_is_registered(shift: Op) -> None:
+    op.register_pattern("example.shift", 8)
+    assert shift.get_attr("TOpPattern") is op.OpPattern.OPAQUE
+    with pytest.raises(ValueError, match="5 is not a valid OpPattern"):
+        op.register_pattern("example.shift", 5)
+    shift.reset_attr("TOpPattern")

@@ -149,9 +149,13 @@ def test_a_global_function_becomes_one_in_place_if_asked_for_unless_it_is_called
     assert structural_equal(eta_expand(func, mod, expand_global_var=True), expected)
 
 
-def test_to_expand_nothing_is_an_error() -> None:
-    with pytest.raises(apass.PassDefinitionError, match="EtaExpand must expand something"):
-        EtaExpand(expand_constructor=False)
+def test_nothing_is_expanded_that_is_not_asked_for() -> None:
+    outer, mod = with_list(CONS)
+    mod["main"] = outer
+    assert apass.run(EtaExpand(), mod) is mod
+    expanded = apass.run(EtaExpand(expand_constructor=True), mod)
+    assert structural_equal(expanded["main"], eta_expand(outer, mod))
+    assert expanded is not mod
 
 
 def chain() -> IRModule:

@@ -4,6 +4,7 @@ import pytest
 
 import apass
 from apass.relay.adt import Clause, Constructor, Match, PatternConstructor, PatternVar
+from apass.relay.analysis.basic_block_normal_form import check_basic_block_normal_form
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, TupleGetItem
 from apass.relay.function import Function
 from apass.relay.make import const, var
@@ -15,7 +16,6 @@ from apass.relay.structural import structural_equal
 from apass.relay.transform.to_a_normal_form import ToANormalForm, ToANormalFormExpr, to_a_normal_form
 from apass.relay.transform.to_basic_block_normal_form import (
     ToBasicBlockNormalForm,
-    check_basic_block_normal_form,
     to_basic_block_normal_form,
 )
 from apass.relay.transform.to_graph_normal_form import ToGraphNormalForm, to_graph_normal_form

@@ -24,7 +24,7 @@ PASSES: dict[str, tuple[str, dict[str, object]]] = {
     "DeadCodeElimination": ("DeadCodeElimination", {}),
     "DeadCodeElimination inline_once": ("DeadCodeElimination", {"inline_once": True}),
     "EliminateCommonSubexpr": ("EliminateCommonSubexpr", {}),
-    "EtaExpand": ("EtaExpand", {"expand_global_var": True}),
+    "EtaExpand": ("EtaExpand", {"expand_constructor": True, "expand_global_var": True}),
     "FoldConstant": ("FoldConstant", {}),
     "Inline": ("Inline", {}),
     "LambdaLift": ("LambdaLift", {}),

@@ -185,6 +185,14 @@ def test_global_pooling_is_pooling_with_a_window_as_large_as_the_image(layout: s
         close(evaluated(whole(X, layout, "NCHW"), laid_out), expected)
 
 
+def test_global_pooling_of_sequences_and_volumes_leaves_one_element_of_each_channel() -> None:
+    volume, sequence = numbers(2, 3, 4, 5, 2), numbers(2, 3, 7)
+    close(evaluated(nn.global_max_pool3d(X), volume), volume.max((2, 3, 4), keepdims=True))
+    close(evaluated(nn.global_avg_pool3d(X), volume), volume.mean((2, 3, 4), keepdims=True))
+    close(evaluated(nn.global_max_pool1d(X), sequence), sequence.max(2, keepdims=True))
+    close(evaluated(nn.global_avg_pool1d(X, "NWC"), sequence), sequence.mean(1, keepdims=True))
+
+
 @settings(max_examples=60)
 @given(st.data(), st.sampled_from([1, 2, 3]))
 def test_adaptive_pooling_cuts_each_dimension_into_bins_that_cover_it(data: st.DataObject, rank: int) -> None:

@@ -1,0 +1,56 @@
+"""`detect_feature`: the parts of the language that a program uses."""
+
+import pytest
+
+from apass.relay.adt import Clause, Match, PatternConstructor, PatternWildcard
+from apass.relay.analysis import detect_feature
+from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, TupleGetItem
+from apass.relay.function import Function
+from apass.relay.make import const, var
+from apass.relay.module import IRModule
+from apass.relay.op.arithmetic import add
+from apass.relay.prelude import Prelude
+from apass.relay.ref import RefCreate, RefRead, RefWrite
+
+X, Y, F = var("x"), var("y"), var("f")
+PRELUDE = Prelude()
+
+
+def names(program: Expr | IRModule, other: IRModule | None = None) -> str:
+    return " ".join(one.name for one in sorted(detect_feature(program, other)))
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        (X, "fVar"),
+        (const(1), "fConstant"),
+        (Call(GlobalVar("g"), [Tuple([X, X])]), "fVar fGlobalVar fTuple fCall"),
+        (TupleGetItem(X, 0), "fVar fTupleGetItem"),
+        (add(X, X), "fVar fOp fCall"),
+        (If(X, X, X), "fVar fIf"),
+        (Let(X, Y, X), "fVar fLet"),
+        (Let(F, Function([X], Call(F, [X])), F), "fVar fFunction fCall fLet fLetRec"),
+        (RefWrite(RefCreate(X), RefRead(Y)), "fVar fRefCreate fRefRead fRefWrite"),
+        (Match(PRELUDE.nil, [Clause(PatternConstructor(PRELUDE.nil), X)]), "fVar fConstructor fMatch"),
+        (Match(X, [Clause(PatternWildcard(), X)]), "fVar fMatch"),
+    ],
+)
+def test_each_kind_of_node_is_a_feature(expr: Expr, expected: str) -> None:
+    assert names(expr) == expected
+
+
+def test_only_what_is_more_than_a_name_makes_a_graph() -> None:
+    shared = add(X, Y)
+    assert "fGraph" in names(add(shared, shared)).split()
+    assert "fGraph" not in names(add(add(X, Y), add(X, Y))).split()
+
+
+def test_what_is_within_a_primitive_function_does_not_count() -> None:
+    assert names(Function([X], add(X, X), attrs={"Primitive": 1})) == "fFunction"
+
+
+def test_the_features_of_a_module_are_those_of_all_its_functions() -> None:
+    mod = IRModule({"f": Function([X], X), "g": Function([], const(1))})
+    assert names(mod) == "fVar fConstant fFunction"
+    assert names(TupleGetItem(X, 0), mod) == "fVar fConstant fTupleGetItem fFunction"

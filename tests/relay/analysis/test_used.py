@@ -1,0 +1,27 @@
+"""`all_dtypes`, `list_op_types` and `check_constant`."""
+
+from apass.relay.analysis import all_dtypes, check_constant, list_op_types
+from apass.relay.expr import Tuple
+from apass.relay.make import const, var
+from apass.relay.op import cast
+from apass.relay.op.arithmetic import add
+from apass.relay.ref import RefCreate
+from apass.relay.type_infer import infer_expr
+
+X = var("x", shape=(2,))
+
+
+def test_all_element_types_are_found_within_tuples_and_functions_too() -> None:
+    expr = Tuple([cast(add(X, X), "int8"), const(True), RefCreate(const(1.0, "float16"))])
+    assert all_dtypes(infer_expr(expr)) == {"float32", "int8", "bool", "float16"}
+    assert all_dtypes(expr) == {"float32", "bool", "float16"}
+
+
+def test_each_operator_is_listed_once() -> None:
+    assert list_op_types(cast(add(add(X, X), X), "int8")) == ["add", "cast"]
+
+
+def test_only_constants_and_tuples_of_them_are_constant() -> None:
+    assert check_constant(Tuple([const(1), Tuple([const(2)])]))
+    assert not check_constant(add(const(1), const(2)))
+    assert not check_constant(Tuple([const(1), X]))
