@@ -1,8 +1,9 @@
 """Running the event loop of a command so that Ctrl-C cancels what is at work, the same way on every loop."""
 
+import logging
 import signal
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 
 import anyio
@@ -37,11 +38,27 @@ def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> 
     A second Ctrl-C does not wait. What `work` raises is raised as it is.
     """
     try:
-        anyio.run(_watched, work, backend=backend)
+        with _quiet_end_of_workers():
+            anyio.run(_watched, work, backend=backend)
     except BaseExceptionGroup as group:
         if group.subgroup(KeyboardInterrupt) is None:
             raise
         raise KeyboardInterrupt from None
+
+
+@contextmanager
+def _quiet_end_of_workers() -> Generator[None]:
+    """Keep off the terminal that asyncio was late to ask for the exit status of a worker process that was ended."""
+    logger = logging.getLogger("asyncio")
+    logger.addFilter(_tells_something)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_tells_something)
+
+
+def _tells_something(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith("Unknown child process pid")
 
 
 async def _watched(work: Callable[[], Awaitable[None]]) -> None:

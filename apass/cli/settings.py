@@ -78,4 +78,6 @@ def _option(text: str) -> tuple[str, object]:
     try:
         return key, read(Bare(value), option.type)
     except TypeError as error:
-        raise ConfigTypeError(f"--config {key}: wanted {type_name(option.type)} ({error})") from None
+        wanted = f"wanted {type_name(option.type)}"
+        told = str(error) if str(error).startswith(f"{wanted},") else f"{wanted} ({error})"
+        raise ConfigTypeError(f"--config {key}: {told}") from None

@@ -1,10 +1,12 @@
 """Ctrl-C in the middle of `apass opt`."""
 
+import logging
 import signal
 from pathlib import Path
 
 import pytest
 
+from apass.cli.interrupts import run_until_interrupted
 from tests.cli.models import files, nodes_of, script, write_model
 
 HOLDS = """
@@ -37,3 +39,16 @@ def test_an_interrupt_leaves_whole_files_only_and_says_so(tmp_path: Path, backen
     assert (started.returncode, err) == (130, "apass: interrupted; every file that was written is whole\n")
     assert out.splitlines()[-1] == "1 of 3 models written, 4 nodes before, 2 after, 2 not done"
     assert (files(tmp_path / "out"), nodes_of(tmp_path / "out" / "a.onnx")) == (["a.onnx"], ["Relu", "Neg"])
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_what_asyncio_says_of_ended_workers_is_kept_off_the_terminal(
+    caplog: pytest.LogCaptureFixture, backend: str
+) -> None:
+    async def work() -> None:
+        for message in ("Unknown child process pid %d, will report returncode 255", "something else of %d"):
+            logging.getLogger("asyncio").warning(message, 7)
+
+    run_until_interrupted(work, backend)
+    assert caplog.messages == ["something else of 7"]
+    assert logging.getLogger("asyncio").filters == []

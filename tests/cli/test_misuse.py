@@ -77,9 +77,19 @@ def test_a_bad_option_value_of_the_command_line_itself_is_told(tmp_path: Path) -
 
 def test_a_config_value_of_another_type_is_told(tmp_path: Path) -> None:
     register_config_option("demo.cli.depth", int, default=3)
-    result = apass("opt", write_model(tmp_path / "m.onnx"), "--config", "demo.cli.depth=deep")
-    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
-    assert result.stderr.startswith("apass: --config demo.cli.depth: wanted int")
+    register_config_option("demo.cli.depths", list[int])
+    for given, complaint in (
+        ("demo.cli.depth=deep", "demo.cli.depth: wanted int, got 'deep' (str)"),
+        ("demo.cli.depths=3", "demo.cli.depths: wanted list[int], got 3 (int)"),
+    ):
+        result = apass("opt", write_model(tmp_path / "m.onnx"), "--config", given)
+        assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: --config {complaint}\n")
+
+
+@pytest.mark.parametrize("name", ["FoldConstant", "onnx.Inline"])
+def test_any_registered_pass_may_be_disabled(tmp_path: Path, name: str) -> None:
+    result = apass("opt", write_model(tmp_path / "m.onnx"), "--disable", name, "--require", name)
+    assert (result.exit_code, result.stderr) == (0, "")
 
 
 HIDE = """
