@@ -1,6 +1,16 @@
 """Many modules in one event loop, and one module from synchronous code."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from time import perf_counter
 from types import TracebackType
@@ -12,6 +22,8 @@ from apass.adapter import ModT
 from apass.cleanup import combine
 from apass.context import PassContext, current_scope
 from apass.errors import MissingExtraError, PassCancelledError, PassContextError
+from apass.executor import ExecutorChoice, check_executor, executor_in_force
+from apass.instrument import instrument_name
 from apass.passes import Pass
 from apass.run import enter_module
 
@@ -49,11 +61,21 @@ class Outcome(Generic[ModT]):
 
 @overload
 async def optimize_all(
-    modules: Mapping[KeyT, ModT], pass_: Pass[ModT], *, limit: int | None = ..., errors: Literal["raise"] = ...
+    modules: Mapping[KeyT, ModT],
+    pass_: Pass[ModT],
+    *,
+    limit: int | None = ...,
+    errors: Literal["raise"] = ...,
+    executor: ExecutorChoice = ...,
 ) -> dict[KeyT, ModT]: ...
 @overload
 async def optimize_all(
-    modules: Mapping[KeyT, ModT], pass_: Pass[ModT], *, limit: int | None = ..., errors: Literal["collect"]
+    modules: Mapping[KeyT, ModT],
+    pass_: Pass[ModT],
+    *,
+    limit: int | None = ...,
+    errors: Literal["collect"],
+    executor: ExecutorChoice = ...,
 ) -> dict[KeyT, Outcome[ModT]]: ...
 @overload
 async def optimize_all(
@@ -62,13 +84,24 @@ async def optimize_all(
     *,
     limit: int | None = ...,
     errors: Literal["raise"] = ...,
+    executor: ExecutorChoice = ...,
 ) -> list[ModT]: ...
 @overload
 async def optimize_all(
-    modules: Sequence[ModT] | Iterator[ModT], pass_: Pass[ModT], *, limit: int | None = ..., errors: Literal["collect"]
+    modules: Sequence[ModT] | Iterator[ModT],
+    pass_: Pass[ModT],
+    *,
+    limit: int | None = ...,
+    errors: Literal["collect"],
+    executor: ExecutorChoice = ...,
 ) -> list[Outcome[ModT]]: ...
 async def optimize_all(
-    modules: Any, pass_: Pass[Any], *, limit: int | None = DEFAULT_LIMIT, errors: Literal["raise", "collect"] = "raise"
+    modules: Any,
+    pass_: Pass[Any],
+    *,
+    limit: int | None = DEFAULT_LIMIT,
+    errors: Literal["raise", "collect"] = "raise",
+    executor: ExecutorChoice = None,
 ) -> Any:
     """Run `pass_` on every module concurrently; return the results under the same keys, or in the same order.
 
@@ -78,6 +111,12 @@ async def optimize_all(
         limit: at most so many modules in flight; None for all at once.
         errors: `"raise"` cancels the others when one fails, and raises its error; `"collect"` lets them all go on and
             returns an `Outcome` for each.
+        executor: where each module goes as a whole, with `pass_` and the options of the context, rather than in this
+            event loop. Instruments do not go along.
+
+    Raises:
+        PassContextError: if there is an executor, and the context has instruments.
+        Exception: what a pass raised, several of them as one group.
 
     >>> from apass.decorators import module_pass
     >>> double = module_pass(lambda mod, ctx: {name: 2 * n for name, n in mod.items()}, opt_level=0, name="Double")
@@ -90,7 +129,7 @@ async def optimize_all(
     if isinstance(modules, AsyncIterable):
         raise TypeError("optimize_all takes modules that are all there; use optimize_stream for an async iterable")
     found: dict[Any, Outcome[Any]] = {}
-    async with OutcomeStream(modules, pass_, limit) as outcomes:
+    async with OutcomeStream(modules, pass_, limit, executor) as outcomes:
         async for outcome in outcomes:
             found[outcome.name] = outcome
             if outcome.error is not None and errors == "raise":
@@ -107,17 +146,24 @@ async def optimize_all(
 
 @overload
 def optimize_stream(
-    modules: Mapping[KeyT, ModT], pass_: Pass[ModT], *, limit: int | None = ...
+    modules: Mapping[KeyT, ModT], pass_: Pass[ModT], *, limit: int | None = ..., executor: ExecutorChoice = ...
 ) -> "OutcomeStream[ModT]": ...
 @overload
 def optimize_stream(
-    modules: Iterable[ModT] | AsyncIterable[ModT], pass_: Pass[ModT], *, limit: int | None = ...
+    modules: Iterable[ModT] | AsyncIterable[ModT],
+    pass_: Pass[ModT],
+    *,
+    limit: int | None = ...,
+    executor: ExecutorChoice = ...,
 ) -> "OutcomeStream[ModT]": ...
-def optimize_stream(modules: Any, pass_: Pass[Any], *, limit: int | None = DEFAULT_LIMIT) -> "OutcomeStream[Any]":
+def optimize_stream(
+    modules: Any, pass_: Pass[Any], *, limit: int | None = DEFAULT_LIMIT, executor: ExecutorChoice = None
+) -> "OutcomeStream[Any]":
     """Run `pass_` on modules as they come, and give outcomes as they are done.
 
     `modules` may be an async iterable without an end: a module is only asked for when fewer than `limit` are in
-    flight, counting those whose outcome nobody has taken yet. Leaving the block early cancels what is in flight.
+    flight, counting those whose outcome nobody has taken yet. Leaving the block early cancels what is in flight. With
+    an `executor`, modules go there, as with `optimize_all`.
 
     >>> from apass.decorators import module_pass
     >>> async def main():
@@ -128,13 +174,13 @@ def optimize_stream(modules: Any, pass_: Pass[Any], *, limit: int | None = DEFAU
     [[0, {'f': -1}], [1, {'f': -2}]]
 
     """
-    return OutcomeStream(modules, pass_, limit)
+    return OutcomeStream(modules, pass_, limit, executor)
 
 
 class OutcomeStream(Generic[ModT]):
     """The outcomes of `optimize_stream`: an async context manager, and within it an async iterator."""
 
-    def __init__(self, modules: Any, pass_: Pass[ModT], limit: int | None) -> None:
+    def __init__(self, modules: Any, pass_: Pass[ModT], limit: int | None, executor: ExecutorChoice = None) -> None:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise ValueError(f"limit must be an int of at least 1, or None for no limit; not {limit!r}")
         if not isinstance(pass_, Pass):
@@ -143,6 +189,7 @@ class OutcomeStream(Generic[ModT]):
             )
         self.late_errors: list[Exception] = []
         """What passes raised after the block was left."""
+        self._executor: ExecutorChoice = check_executor("optimize_stream", executor)
         self._source = _Source(modules)
         self._pass = pass_
         self._limit = limit
@@ -154,6 +201,7 @@ class OutcomeStream(Generic[ModT]):
     async def __aenter__(self) -> Self:
         # All modules share the default context where there is no other.
         current_scope()
+        self._run = _runner(self._pass, self._executor)
         self._send, self._outcomes = anyio.create_memory_object_stream[Outcome[ModT]](0)
         self._slots = None if self._limit is None else anyio.Semaphore(self._limit, fast_acquire=True)
         self._at_work = 1
@@ -223,7 +271,7 @@ class OutcomeStream(Generic[ModT]):
         result: ModT | None = None
         failure: Exception | None = None
         try:
-            result = await self._pass(mod)
+            result = await self._run(mod)
         except Exception as error:
             failure = error
             if self._leaving:
@@ -247,6 +295,26 @@ class OutcomeStream(Generic[ModT]):
         self._at_work -= 1
         if self._at_work == 0:
             self._send.close()
+
+
+def _runner(pass_: Pass[ModT], choice: ExecutorChoice) -> Callable[[ModT], Awaitable[ModT]]:
+    """Return what runs a pass on a module, here or in the executor that is chosen."""
+    executor = executor_in_force(choice)
+    ctx = PassContext.current()
+    if executor is None:
+        return pass_
+    if ctx.instruments:
+        names = ", ".join(map(instrument_name, ctx.instruments))
+        raise PassContextError(
+            f"instruments ({names}) do not go to an executor with whole modules, and would see nothing; leave them "
+            "out, or let single passes choose it: function_pass(executor=...)"
+        )
+
+    async def run_elsewhere(mod: ModT) -> ModT:
+        made: ModT = await executor.optimize(pass_, mod, ctx)
+        return made
+
+    return run_elsewhere
 
 
 class _Source:

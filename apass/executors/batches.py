@@ -110,10 +110,11 @@ class Batches(Generic[ItemT, R]):
     async def _do(self, tickets: list[_Ticket[ItemT, R]]) -> None:
         if not tickets:
             return
+        every: Sequence[Done[R]]
         try:
             every = await self._work([ticket.item for ticket in tickets])
         except Exception as error:
-            every = [Done[R](None, error, 0.0) for _ in tickets]
+            every = [Done(None, error, 0.0) for _ in tickets]
         cost = sum(done.seconds for done in every) / len(tickets)
         self._cost = cost if self._cost is None else (self._cost + cost) / 2
         for ticket, done in zip(tickets, every, strict=True):

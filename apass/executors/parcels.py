@@ -3,7 +3,7 @@
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from apass.adapter import IRAdapter, adapter_for, adapter_of_type, register_adapter
 from apass.config import ConfigOption, find_option, register_config_option
@@ -31,8 +31,9 @@ class ModuleParcel:
     def open(self) -> Any:
         """Return the module."""
         mod = pickle.loads(self.data) if self.is_pickle else self.adapter.loads(self.data)
-        if adapter_of_type(type(mod)) is None:
-            register_adapter(type(mod), self.adapter)
+        kind = cast("Any", type(mod))
+        if adapter_of_type(kind) is None:
+            register_adapter(kind, self.adapter)
         return mod
 
 

@@ -47,6 +47,9 @@ class ProcessExecutor(RemoteExecutor):
     def __init__(self, workers: int | None = None, timeout: float | None = None) -> None:
         super().__init__(usable_cores() if workers is None else workers, timeout)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.workers, self.timeout)
+
     def __repr__(self) -> str:
         return f"ProcessExecutor(workers={self.workers}, timeout={self.timeout})"
 

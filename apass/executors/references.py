@@ -9,13 +9,25 @@ from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any, Final, cast
 
+from apass.decorators import function_pass, module_pass, prim_func_pass
 from apass.errors import ApassError, ExecutorError, UnknownPassError
-from apass.passes import Pass
+from apass.factories import known_names
+from apass.info import PassInfo
+from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
 from apass.registry import find_recipe, make_pass
 
 __all__ = ["dumps", "loads"]
 
-_ADVICE: Final = "define it at the top level of a module, or register it there with register_pass"
+_ADVICE: Final = (
+    "define it at the top level of a module, or register it there with register_pass and make it with get_pass"
+)
+
+_DECORATORS: Final[tuple[tuple[Any, Callable[..., Any]], ...]] = (
+    (PrimFuncPass, prim_func_pass),
+    (FunctionPass, function_pass),
+    (ModulePass, module_pass),
+)
+"""What makes a pass of a function, the special kind of pass before the general one."""
 
 _Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 
@@ -56,18 +68,23 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         """Return how `obj` is made again; NotImplemented for the usual way."""
+        given: Any = obj
         if isinstance(obj, Pass):
-            return _reduce_pass(obj)
+            return _reduce_pass(given)
         if type(obj) is MappingProxyType:
-            return MappingProxyType, (dict(cast("Mapping[Any, Any]", obj)),)
+            return _frozen, (dict(cast("Mapping[Any, Any]", obj)),)
         return NotImplemented
+
+
+def _frozen(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(values)
 
 
 def _reduce_pass(pass_: Pass[Any]) -> Any:
     place = _place_of(pass_)
     if place is not None and _found_at(place) is pass_:
         return resolve_name, (place,)
-    reduced = _by_registered_name(pass_) or _by_class_and_options(pass_)
+    reduced = _by_registered_name(pass_) or _by_class_and_options(pass_) or _by_function(pass_)
     if reduced is not None:
         return reduced
     kind = type(pass_)
@@ -93,6 +110,9 @@ def _found_at(place: str) -> object:
 
 def _by_registered_name(pass_: Pass[Any]) -> _Reduced | None:
     name, options = pass_.spec or (pass_.info.name, cast("Mapping[str, object]", {}))
+    # Whoever made it has registered it by now; to look further would import every module that provides some.
+    if name not in known_names():
+        return None
     try:
         recipe = find_recipe(name)
         passes = list(pass_.children()) if "passes" in recipe.parameters else None
@@ -113,6 +133,24 @@ def _by_class_and_options(pass_: Pass[Any]) -> _Reduced | None:
     return _make_of_class, (kind, dict(pass_.spec[1]))
 
 
+def _by_function(pass_: Pass[Any]) -> _Reduced | None:
+    own = vars(pass_)
+    function: object = own.get("__wrapped__")
+    if not _is_found(function):
+        return None
+    guards = {key: own[key] for key in ("timeout", "on_error") if key in own}
+    decorator = next(make for kind, make in _DECORATORS if isinstance(pass_, kind))
+    return _make_of_function, (decorator, function, pass_.info, guards)
+
+
+def _is_found(function: Any) -> bool:
+    """Tell whether a function, or the one that a partial is of, can be imported."""
+    while isinstance(function, partial):
+        function = function.func
+    place = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
+    return function is not None and "<" not in place and _found_at(place) is function
+
+
 def _module_of(factory: Any) -> str:
     """Return the module that registers a pass when it is imported, as far as one can tell."""
     while isinstance(factory, partial):
@@ -126,6 +164,12 @@ def _make_registered(module: str, name: str, options: Mapping[str, object], pass
         return make_pass(name, options, passes)
     except UnknownPassError as error:
         raise ExecutorError(f"{error}; importing {module} does not register it in a worker") from None
+
+
+def _make_of_function(
+    decorator: Callable[..., Any], function: Callable[..., Any], info: PassInfo, guards: Mapping[str, Any]
+) -> Any:
+    return decorator(function, info.opt_level, info.name, info.required, **guards)
 
 
 def _make_of_class(kind: Callable[..., Any], options: Mapping[str, Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple
 
 import anyio
 from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar
+from anyio.lowlevel import RunVar, checkpoint_if_cancelled
 
 from apass.adapter import adapter_for
 from apass.context import PassContext
@@ -52,6 +52,9 @@ class ThreadExecutor:
         self.workers: Final = usable_cores() if workers is None else workers
         """How many threads work at once."""
         self._slots: Final[RunVar[CapacityLimiter]] = RunVar("ThreadExecutor slots")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.workers,)
 
     def __repr__(self) -> str:
         return f"ThreadExecutor(workers={self.workers})"
@@ -181,6 +184,8 @@ async def _in_thread(items: Sequence[_Item]) -> Sequence[Done[Any]]:
         watchers.start_soon(_tell_when_cancelled, thread)
         await to_thread.run_sync(thread.run, limiter=_no_limit())
         watchers.cancel_scope.cancel()
+    # A thread is waited for; then the cancellation goes on.
+    await checkpoint_if_cancelled()
     return thread.done
 
 

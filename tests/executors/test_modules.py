@@ -1,0 +1,92 @@
+"""Whole modules in executors: `optimize_all(executor=...)`."""
+
+import os
+from typing import Any
+
+import anyio
+import pytest
+
+from apass import Diagnostic, PassContext, PassContextError, Sequential, optimize_all, optimize_stream, relay
+from apass.executors import Executor, ProcessExecutor, ThreadExecutor
+from apass.instruments import PassTimingInstrument
+from tests.executors import work
+
+pytestmark = pytest.mark.anyio
+
+every_executor = pytest.mark.parametrize(
+    "executor", [ThreadExecutor(workers=2), ProcessExecutor(workers=2)], ids=["threads", "processes"]
+)
+
+
+@every_executor
+async def test_modules_come_back_under_their_keys(executor: Executor) -> None:
+    modules = {f"m{i}": {"f": i} for i in range(6)}
+    async with PassContext(config={"tests.executors.step": 5}) as ctx:
+        results = await optimize_all(modules, Sequential([work.Increment, work.AddSum]), executor=executor)
+    assert results == {f"m{i}": {"f": i + 5, "sum": i + 5} for i in range(6)}
+    assert ctx.diag_ctx.diagnostics == (Diagnostic.warning("summed"),) * 6
+
+
+@every_executor
+async def test_a_module_that_does_not_change_is_the_same_object(executor: Executor) -> None:
+    mod = {"f": 1}
+    assert (await optimize_all([mod], work.Keep, executor=executor))[0] is mod
+
+
+@every_executor
+async def test_a_module_that_fails_says_where_and_harms_no_other(executor: Executor) -> None:
+    results: dict[str, Any] = await optimize_all(
+        {"good": {"a": "fine"}, "bad": {"a": "plain"}}, work.Fail, errors="collect", executor=executor
+    )
+    assert results["good"].module == {"a": "done"}
+    assert isinstance(results["bad"].error, LookupError)
+    assert "in pass 'Fail', function 'a', module 'bad'" in results["bad"].error.__notes__
+
+
+@every_executor
+async def test_bodies_do_not_go_on_to_an_executor_from_within_one(executor: Executor) -> None:
+    results = await optimize_all([{"a": 1, "b": 2}], work.WhereInProcess, executor=executor)
+    pids = set(results[0].values())
+    assert len(pids) == 1
+    assert (os.getpid() in pids) == isinstance(executor, ThreadExecutor)
+
+
+@every_executor
+async def test_names_that_only_match_elsewhere_are_not_warned_of(executor: Executor) -> None:
+    async with PassContext(disabled_pass=["Keep"]):
+        await optimize_all([{"a": 1}], Sequential([work.Keep]), executor=executor)
+
+
+@every_executor
+async def test_instruments_would_see_nothing_and_are_refused(executor: Executor) -> None:
+    async with PassContext(instruments=[PassTimingInstrument()]):
+        with pytest.raises(PassContextError, match=r"instruments \(PassTimingInstrument\) do not go to an executor"):
+            await optimize_all([{"a": 1}], work.Keep, executor=executor)
+
+
+@every_executor
+async def test_a_cancelled_run_ends_whole_modules(executor: Executor) -> None:
+    with anyio.fail_after(20), anyio.move_on_after(1.5) as scope:
+        await optimize_all([{"a": 1}] * 3, work.WaitForEver, executor=executor)
+    assert scope.cancelled_caught
+
+
+async def test_outcomes_stream_in(anyio_backend: str) -> None:
+    async with optimize_stream([{"f": 1}, {"f": 2}], work.Increment, executor=ProcessExecutor(workers=2)) as outcomes:
+        found = {outcome.name: outcome.unwrap() async for outcome in outcomes}
+    assert found == {0: {"f": 2}, 1: {"f": 3}}
+
+
+async def test_relay_goes_to_processes_and_back() -> None:
+    mod = relay.parse(
+        '#[version = "0.0.5"]\n'
+        "def @g(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { add(add(%x, 0f), 1f) }\n"
+        "def @f(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { @g(add(%x, add(1f, 2f))) }\n"
+    )
+    passes = Sequential([relay.transform.InferType(), relay.transform.FoldConstant()])
+    inline = await passes(mod)
+    executor = ProcessExecutor(workers=1)
+    async with PassContext(executor=executor):
+        assert relay.structural_equal(await passes(mod), inline)
+    (whole,) = await optimize_all([mod], passes, executor=executor)
+    assert relay.structural_equal(whole, inline)

@@ -1,0 +1,267 @@
+"""Passes and functions that the tests send to workers; importable there, without pytest."""
+
+import os
+import signal
+import threading
+import time
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from apass import (
+    Diagnostic,
+    FunctionPass,
+    PassContext,
+    PassInfo,
+    current_run,
+    function_pass,
+    module_pass,
+    register_config_option,
+    register_pass,
+)
+from apass.executors import check_cancelled
+from apass.remarks import Remark
+
+Module = dict[str, Any]
+
+register_config_option("tests.executors.step", int, default=1)
+SEEN: ContextVar[str] = ContextVar("seen", default="nothing")
+
+
+@function_pass(opt_level=0)
+def Increment(func: int, mod: Module, ctx: PassContext) -> int:
+    step: int = ctx.config["tests.executors.step"]
+    return func + step
+
+
+@function_pass(opt_level=0)
+def IncrementEven(func: int, mod: Module, ctx: PassContext) -> int:
+    return func + 1 if func % 2 == 0 else func
+
+
+@function_pass(opt_level=0)
+def WhereItRan(func: Any, mod: Module, ctx: PassContext) -> list[Any]:
+    run = current_run()
+    assert run is not None
+    return [os.getpid(), threading.get_ident(), run.function, run.module, list(run.path), sorted(mod), ctx.opt_level]
+
+
+@function_pass(opt_level=0)
+def WhatOthersSet(func: str, mod: Module, ctx: PassContext) -> str:
+    before = SEEN.get()
+    SEEN.set(func)
+    return before
+
+
+@register_pass
+@function_pass(opt_level=0)
+class Scale:
+    """A pass with an option."""
+
+    def __init__(self, by: int = 2) -> None:
+        self.by = by
+
+    def transform_function(self, func: int, mod: Module, ctx: PassContext) -> int:
+        return func * self.by
+
+
+class Shift(FunctionPass[Module, int]):
+    """A pass by subclassing, with a field."""
+
+    info = PassInfo(opt_level=0, name="Shift")
+
+    def __init__(self, by: int) -> None:
+        self.by = by
+
+    def transform_function(self, func: int, mod: Module, ctx: PassContext) -> int:
+        return func + self.by
+
+
+def _made(by: int = 1) -> FunctionPass[Module, int]:
+    @function_pass(opt_level=0, name="ByFactory")
+    def work(func: int, mod: Module, ctx: PassContext) -> int:
+        return func + by
+
+    return work
+
+
+register_pass("tests.ByFactory", _made)
+
+
+class OddError(Exception):
+    """An error that pickle cannot rebuild: it takes more than its `args` say."""
+
+    def __init__(self, what: str, *, hint: str) -> None:
+        super().__init__(f"{what}: {hint}")
+
+
+@function_pass(opt_level=0)
+def Fail(func: str, mod: Module, ctx: PassContext) -> str:
+    if func == "fine":
+        return "done"
+    error: Exception = OddError(func, hint="no") if func == "odd" else LookupError(func)
+    error.add_note(f"about {func}")
+    raise error
+
+
+@function_pass(opt_level=0)
+def Unsendable(func: str, mod: Module, ctx: PassContext) -> Any:
+    return (lambda: func) if func == "bad" else func.upper()
+
+
+@function_pass(opt_level=0)
+def Nothing(func: str, mod: Module, ctx: PassContext) -> Any:
+    return None
+
+
+async def _later(func: Any) -> Any:
+    return func
+
+
+@function_pass(opt_level=0)
+def ReturnsCoroutine(func: Any, mod: Module, ctx: PassContext) -> Any:
+    return _later(func)
+
+
+@function_pass(opt_level=0, timeout=0.5)
+def HoldForATenth(func: float, mod: Module, ctx: PassContext) -> float:
+    time.sleep(0.1 + func)
+    return func + 1
+
+
+@function_pass(opt_level=0)
+def Report(func: str, mod: Module, ctx: PassContext) -> str:
+    ctx.diag_ctx.emit(Diagnostic.warning(f"saw {func}"))
+    ctx.statistic("seen", 2)
+    ctx.remark(Remark.passed("Seen", f"saw {func}", times=2))
+    return func
+
+
+def _once(path: str) -> bool:
+    """Tell whether nobody was here before."""
+    try:
+        Path(path).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+@function_pass(opt_level=0)
+def DieOnce(func: str, mod: Module, ctx: PassContext) -> str:
+    if func.startswith("/") and _once(func):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "done"
+
+
+@function_pass(opt_level=0)
+def DieAlways(func: str, mod: Module, ctx: PassContext) -> str:
+    if func == "deadly":
+        os._exit(3)
+    return "done"
+
+
+@function_pass(opt_level=0, on_error="keep")
+def DieAlwaysKept(func: str, mod: Module, ctx: PassContext) -> str:
+    if func == "deadly":
+        os._exit(3)
+    return "done"
+
+
+@function_pass(opt_level=0, timeout=0.2)
+def HangLimited(func: str, mod: Module, ctx: PassContext) -> str:
+    time.sleep(600)
+    return func
+
+
+@function_pass(opt_level=0)
+def WaitOrFail(func: str, mod: Module, ctx: PassContext) -> str:
+    """Fail once the other body has written where it runs; that one waits for ever."""
+    if func.startswith("fail"):
+        path = Path(func.split()[2])
+        while not (path.exists() and path.read_text()):
+            time.sleep(0.01)
+        raise LookupError(func)
+    Path(func).write_text(str(os.getpid()))
+    time.sleep(600)
+    return func
+
+
+@function_pass(opt_level=0, executor="process")
+def WhereInProcess(func: int, mod: Module, ctx: PassContext) -> int:
+    return os.getpid()
+
+
+@function_pass(opt_level=0)
+def Hang(func: str, mod: Module, ctx: PassContext) -> str:
+    if func == "hang" or (func.startswith("/") and _once(func)):
+        time.sleep(600)
+    return "done"
+
+
+@function_pass(opt_level=0)
+def SayAndWait(func: str, mod: Module, ctx: PassContext) -> str:
+    """Write where it runs into the file `func`, and wait until somebody removes it."""
+    Path(func).write_text(str(os.getpid()))
+    while Path(func).exists():
+        check_cancelled()
+        time.sleep(0.01)
+    return "done"
+
+
+@module_pass(opt_level=0)
+async def AddSum(mod: Module, ctx: PassContext) -> Module:
+    await checkpoint()
+    ctx.diag_ctx.warning("summed")
+    return {**mod, "sum": sum(mod.values())}
+
+
+@module_pass(opt_level=0)
+async def FailWhole(mod: Module, ctx: PassContext) -> Module:
+    await checkpoint()
+    raise LookupError("whole")
+
+
+@module_pass(opt_level=0)
+async def WaitForEver(mod: Module, ctx: PassContext) -> Module:
+    await anyio.sleep_forever()
+    return mod
+
+
+@module_pass(opt_level=0)
+async def Keep(mod: Module, ctx: PassContext) -> Module:
+    await checkpoint()
+    return mod
+
+
+def double(value: int) -> int:
+    """Return twice the value."""
+    return 2 * value
+
+
+def fail_at_three(value: int) -> int:
+    """Fail for 3."""
+    if value == 3:
+        raise LookupError("three")
+    return value
+
+
+def work_for(seconds: float) -> float:
+    """Hold a processor."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+    return seconds
+
+
+def hang() -> None:
+    """Take much too long."""
+    time.sleep(600)
+
+
+def pid_after(seconds: float) -> int:
+    """Take a while, and return the process id."""
+    time.sleep(seconds)
+    return os.getpid()
