@@ -25,9 +25,10 @@ STATUS = {"500": "500 Internal Server Error", "400": "400 Bad Request", "busy": 
 class FaultyServer:
     """Answers `{"question": q}` with `{"answer": 2 * q}`, unless the plan says otherwise, and counts."""
 
-    def __init__(self, port: int, plan: Plan) -> None:
+    def __init__(self, port: int, plan: Plan, delay: float) -> None:
         self.url = f"http://127.0.0.1:{port}/ask"
         self.plan = plan
+        self.delay = delay
         self.requests: Counter[Any] = Counter()
         self.answers: Counter[Any] = Counter()
         self.faults: Counter[str] = Counter()
@@ -66,7 +67,7 @@ class FaultyServer:
 
     async def _reply(self, question: Any, fault: Fault) -> bytes:
         """Return the bytes to send, after a while."""
-        await anyio.sleep({"delay": 0.01, "hang": 3600}.get(fault, 0))
+        await anyio.sleep({"delay": 5 * self.delay, "hang": 3600}.get(fault, self.delay))
         if fault in ("drop", "reset"):
             return b""
         if fault in STATUS:
@@ -111,10 +112,12 @@ def response(body: bytes, status: str = "200 OK", headers: str = "") -> bytes:
 
 
 @asynccontextmanager
-async def faulty_server(plan: Plan = lambda question, time: "none") -> AsyncGenerator[FaultyServer]:
-    """Serve on a port of its own until the end of the block."""
+async def faulty_server(
+    plan: Plan = lambda question, time: "none", *, delay: float = 0
+) -> AsyncGenerator[FaultyServer]:
+    """Serve on a port of its own until the end of the block; each answer takes `delay` seconds, a late one more."""
     async with await anyio.create_tcp_listener(local_host="127.0.0.1", backlog=512) as listener:
-        server = FaultyServer(int(listener.extra(SocketAttribute.local_port)), plan)
+        server = FaultyServer(int(listener.extra(SocketAttribute.local_port)), plan, delay)
         async with anyio.create_task_group() as group:
             group.start_soon(listener.serve, server.serve)
             yield server

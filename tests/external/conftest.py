@@ -1,0 +1,14 @@
+"""What all tests of external helpers share."""
+
+from collections.abc import Iterator
+
+import pytest
+from stamina.instrumentation import set_on_retry_hooks
+
+
+@pytest.fixture(autouse=True)
+def _quiet_retries() -> Iterator[None]:
+    """Let retries pass without a line in the log each."""
+    set_on_retry_hooks([])
+    yield
+    set_on_retry_hooks(None)
