@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from apass.relay.adt import Constructor
+from apass.relay.dataflow_pattern.fit import Fit, Search, settle
 from apass.relay.dataflow_pattern.graph import ExprGraph
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, Op, Var
 from apass.relay.module import IRModule
@@ -30,8 +31,12 @@ class Pattern:
         """Whether there is but one object that the pattern can match."""
         return False
 
-    def fits(self, expr: Expr, matcher: "Matcher") -> bool:
-        """Tell whether the pattern matches an expression; for the patterns within it, ask `matcher.visit`."""
+    def fits(self, expr: Expr, matcher: "Matcher") -> Fit:
+        """Tell whether the pattern matches an expression.
+
+        For the patterns within it, `yield matcher.attempt(pattern, expr)` gives the answer, to any depth;
+        `matcher.visit(pattern, expr)` gives it by recursion.
+        """
         raise NotImplementedError
 
     def inputs(self, match: Expr) -> Sequence[Expr]:
@@ -82,24 +87,41 @@ class Matcher:
 
     def visit(self, pattern: Pattern, expr: Expr) -> bool:
         """Tell whether a pattern that is part of the one that is being matched matches a node."""
+        return settle(self.attempt(pattern, expr))
+
+    def attempt(self, pattern: Pattern, expr: Expr) -> Fit:
+        """Return whether a pattern that is part of the one that is being matched matches a node, or the search."""
         node_map = self.node_map
         if self.memoizes and pattern in node_map:
             return node_map[pattern][0] is expr
         mark = self.mark()
-        if not pattern.fits(expr, self):
-            self.forget(mark)
+        fit = pattern.fits(expr, self)
+        return (
+            self._noted(pattern, expr, mark, fit) if isinstance(fit, bool) else self._searched(pattern, expr, mark, fit)
+        )
+
+    def attempt_all(self, patterns: Sequence[Pattern], exprs: Sequence[Expr]) -> Search:
+        """Search whether the patterns match the nodes one by one; what they matched is forgotten if not all do."""
+        mark = self.mark()
+        if len(patterns) != len(exprs):
             return False
-        node_map.setdefault(pattern, []).append(expr)
-        self._matched.append(pattern)
+        for pattern, expr in zip(patterns, exprs, strict=True):
+            if not (yield self.attempt(pattern, expr)):
+                self.forget(mark)
+                return False
         return True
 
-    def visit_all(self, patterns: Sequence[Pattern], exprs: Sequence[Expr]) -> bool:
-        """Tell whether the patterns match the nodes one by one; what they matched is forgotten if not all do."""
-        mark = self.mark()
-        if len(patterns) == len(exprs) and all(map(self.visit, patterns, exprs)):
-            return True
-        self.forget(mark)
-        return False
+    def _searched(self, pattern: Pattern, expr: Expr, mark: int, search: Search) -> Search:
+        return self._noted(pattern, expr, mark, (yield search))
+
+    def _noted(self, pattern: Pattern, expr: Expr, mark: int, fits: bool) -> bool:
+        """Note that a pattern matched a node, or forget what matched within it."""
+        if fits:
+            self.node_map.setdefault(pattern, []).append(expr)
+            self._matched.append(pattern)
+        else:
+            self.forget(mark)
+        return fits
 
     def mark(self) -> int:
         """Return how much has matched so far, for `forget`."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from apass.relay.dataflow_pattern.fit import Fit, Search
 from apass.relay.dataflow_pattern.matcher import Matcher, NodeMap, Pattern
 from apass.relay.dataflow_pattern.pattern import DFPattern
 from apass.relay.expr import Expr, If, Let, Tuple, TupleGetItem, set_field
@@ -30,9 +31,9 @@ class TuplePattern(DFPattern):
         """The fields."""
         return self.fields or ()
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Fit:
         """Tell whether it is a tuple of such fields."""
-        return isinstance(expr, Tuple) and (self.fields is None or matcher.visit_all(self.fields, expr.fields))
+        return isinstance(expr, Tuple) and (self.fields is None or matcher.attempt_all(self.fields, expr.fields))
 
     def inputs(self, match: Expr) -> Sequence[Expr]:
         """Return the fields, if they may be any."""
@@ -55,11 +56,11 @@ class TupleGetItemPattern(DFPattern):
         """The tuple."""
         return (self.tuple,)
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Search:
         """Tell whether it is the field of such a tuple."""
         if not isinstance(expr, TupleGetItem) or self.index not in (None, expr.index):
             return False
-        return matcher.visit(self.tuple, expr.tuple_value)
+        return (yield matcher.attempt(self.tuple, expr.tuple_value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,9 +79,9 @@ class IfPattern(DFPattern):
         """The condition and the branches."""
         return (self.cond, self.true_branch, self.false_branch)
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Fit:
         """Tell whether it is an If of such parts."""
-        return isinstance(expr, If) and matcher.visit_all(self.children, expr.children)
+        return isinstance(expr, If) and matcher.attempt_all(self.children, expr.children)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,9 +100,9 @@ class LetPattern(DFPattern):
         """The variable, the value and the body."""
         return (self.var, self.value, self.body)
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Fit:
         """Tell whether it is a Let of such parts."""
-        return isinstance(expr, Let) and matcher.visit_all(self.children, expr.children)
+        return isinstance(expr, Let) and matcher.attempt_all(self.children, expr.children)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -122,13 +123,13 @@ class FunctionPattern(DFPattern):
         """The parameters, then the body."""
         return (*(self.params or ()), self.body)
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Search:
         """Tell whether it is a function of such parts."""
         if not isinstance(expr, Function):
             return False
-        if self.params is not None and not matcher.visit_all(self.params, expr.params):
+        if self.params is not None and not (yield matcher.attempt_all(self.params, expr.params)):
             return False
-        return matcher.visit(self.body, expr.body)
+        return (yield matcher.attempt(self.body, expr.body))
 
     def inner(self, node_map: NodeMap) -> Iterator[Expr]:
         """Go over all within the function."""

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
 
-from apass.relay.attrs import Attrs, DictAttrs
+from apass.relay.attrs import DictAttrs
+from apass.relay.dataflow_pattern.attribute import has_attribute
+from apass.relay.dataflow_pattern.fit import Fit, Search
 from apass.relay.dataflow_pattern.matcher import Matcher, NodeMap, Pattern
 from apass.relay.dataflow_pattern.partitioner import partition_matches
 from apass.relay.expr import Call, Constant, Expr, Op, Var, set_field
-from apass.relay.function import Function
 from apass.relay.structural import structural_equal
 from apass.relay.ty import Dim, TensorType, Type
 
@@ -185,27 +185,29 @@ class CallPattern(DFPattern):
         """What is called, then the arguments."""
         return (self.op, *(self.args or ()))
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Fit:
         """Tell whether it is a call that fits."""
-        if not isinstance(expr, Call):
-            return False
-        if not matcher.visit(self.op, expr.op):
-            return self._fits_otherwise(expr, matcher)
-        if self.args is None or matcher.visit_all(self.args, expr.args):
+        return isinstance(expr, Call) and self._fits_call(expr, matcher)
+
+    def _fits_call(self, call: Call, matcher: Matcher) -> Search:
+        if not (yield matcher.attempt(self.op, call.op)):
+            return (yield self._fits_otherwise(call, matcher))
+        if self.args is None or (yield matcher.attempt_all(self.args, call.args)):
             return True
-        return op_name(self.op) in ("add", "multiply") and matcher.visit_all(self.args[::-1], expr.args)
+        swaps = op_name(self.op) in ("add", "multiply")
+        return swaps and (yield matcher.attempt_all(self.args[::-1], call.args))
 
     def inputs(self, match: Expr) -> Sequence[Expr]:
         """Return the arguments, if they may be any."""
         return match.args if self.args is None and isinstance(match, Call) else ()
 
-    def _fits_otherwise(self, call: Call, matcher: Matcher) -> bool:
+    def _fits_otherwise(self, call: Call, matcher: Matcher) -> Fit:
         """Try a pattern `(a * b) / c` on `a * (b / c)`, and the other way round."""
         kinds = (op_name(self.op), _name_of(call.op))
         if kinds == ("divide", "multiply") and _has_operand(call, "divide"):
-            return any(matcher.visit(one, call) for one in self._products())
+            return _fits_one(self._products(), call, matcher)
         if kinds == ("multiply", "divide") and _has_operand(call, "multiply"):
-            return any(matcher.visit(one, call) for one in islice(self._quotients(), 1))
+            return _fits_one(islice(self._quotients(), 1), call, matcher)
         return False
 
     def _products(self) -> "Iterator[CallPattern]":
@@ -226,6 +228,13 @@ class CallPattern(DFPattern):
         for one, beside in zip(args, args[::-1], strict=True):
             if isinstance(one, CallPattern) and op_name(one.op) == name and one.args is not None:
                 yield one, (one.args[0], one.args[-1]), beside
+
+
+def _fits_one(patterns: "Iterable[CallPattern]", call: Call, matcher: Matcher) -> Search:
+    for one in patterns:
+        if (yield matcher.attempt(one, call)):
+            return True
+    return False
 
 
 def op_name(pattern: DFPattern) -> str:
@@ -255,9 +264,9 @@ class AltPattern(DFPattern):
         """Both."""
         return (self.left, self.right)
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Search:
         """Tell whether one of them does."""
-        return matcher.visit(self.left, expr) or matcher.visit(self.right, expr)
+        return (yield matcher.attempt(self.left, expr)) or (yield matcher.attempt(self.right, expr))
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -278,27 +287,10 @@ class AttrPattern(DFPattern):
         """The other pattern."""
         return (self.pattern,)
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Search:
         """Tell whether it matches and has them."""
-        return matcher.visit(self.pattern, expr) and all(_has(expr, name, value) for name, value in self.attrs.items())
-
-
-_MISSING: Final = object()
-_SCALARS: Final = (int, float, str)
-
-
-def _has(expr: Expr, name: str, value: object) -> bool:
-    found = _attribute(expr, name)
-    if isinstance(found, _SCALARS) and isinstance(value, _SCALARS):
-        return found == value
-    return found is not _MISSING and structural_equal(found, value)
-
-
-def _attribute(expr: Expr, name: str) -> object:
-    if isinstance(expr, Op):
-        return expr.get_attr(name, _MISSING)
-    attrs: Attrs | None = expr.attrs if isinstance(expr, Call | Function) else None
-    return _MISSING if attrs is None else dict(attrs.items()).get(name, _MISSING)
+        found = yield matcher.attempt(self.pattern, expr)
+        return found and all(has_attribute(expr, name, value) for name, value in self.attrs.items())
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -319,9 +311,10 @@ class TypePattern(DFPattern):
         """The other pattern."""
         return (self.pattern,)
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Search:
         """Tell whether it matches and is."""
-        return matcher.visit(self.pattern, expr) and structural_equal(matcher.type_of(expr), self.type)
+        found = yield matcher.attempt(self.pattern, expr)
+        return found and structural_equal(matcher.type_of(expr), self.type)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -338,9 +331,9 @@ class DataTypePattern(DFPattern):
         """The other pattern."""
         return (self.pattern,)
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Search:
         """Tell whether it matches and is."""
-        ty = matcher.type_of(expr) if matcher.visit(self.pattern, expr) else None
+        ty = matcher.type_of(expr) if (yield matcher.attempt(self.pattern, expr)) else None
         return isinstance(ty, TensorType) and ty.dtype == self.dtype
 
 
@@ -362,9 +355,9 @@ class ShapePattern(DFPattern):
         """The other pattern."""
         return (self.pattern,)
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Search:
         """Tell whether it matches and is."""
-        ty = matcher.type_of(expr) if matcher.visit(self.pattern, expr) else None
+        ty = matcher.type_of(expr) if (yield matcher.attempt(self.pattern, expr)) else None
         return isinstance(ty, TensorType) and ty.shape == self.shape
 
 
@@ -384,9 +377,10 @@ class DominatorPattern(DFPattern):
         """The parent, the path and the child."""
         return (self.parent, self.path, self.child)
 
-    def fits(self, expr: Expr, matcher: Matcher) -> bool:
+    def fits(self, expr: Expr, matcher: Matcher) -> Search:
         """Tell whether the child matches and dominates the parent."""
-        return matcher.visit(self.child, expr) and matcher.dominates(self, self.parent, self.path, expr)
+        found = yield matcher.attempt(self.child, expr)
+        return found and matcher.dominates(self, self.parent, self.path, expr)
 
     def inner(self, node_map: NodeMap) -> Iterator[Expr]:
         """Go over the parent and what is on the path."""

@@ -297,3 +297,35 @@ def test_paths_that_part_and_meet_many_times_are_followed_once() -> None:
 
 def test_match_is_a_function_too() -> None:
     assert match(ExprPattern(X) + wildcard(), add(X, Y))
+
+
+def in_calls(inner: DFPattern, expr: Expr) -> tuple[DFPattern, Expr]:
+    return RELU(inner), relu(expr)
+
+
+def in_tuples(inner: DFPattern, expr: Expr) -> tuple[DFPattern, Expr]:
+    return is_tuple_get_item(is_tuple([inner]), 0), TupleGetItem(Tuple([expr]), 0)
+
+
+def in_sums(inner: DFPattern, expr: Expr) -> tuple[DFPattern, Expr]:
+    return wildcard() + inner, add(expr, Y)
+
+
+def in_functions(inner: DFPattern, expr: Expr) -> tuple[DFPattern, Expr]:
+    return FunctionPattern([], is_if(wildcard(), inner, wildcard())), Function([], If(X, expr, Y))
+
+
+def in_conditions(inner: DFPattern, expr: Expr) -> tuple[DFPattern, Expr]:
+    return has_attr({"TOpPattern": OpPattern.OPAQUE}) | inner.has_attr({}) | RELU(wildcard()), expr
+
+
+@pytest.mark.parametrize("wrap", [in_calls, in_tuples, in_sums, in_functions, in_conditions])
+def test_a_pattern_may_be_nested_as_deep_as_what_it_matches(
+    wrap: Callable[[DFPattern, Expr], tuple[DFPattern, Expr]],
+) -> None:
+    pattern: DFPattern = is_var("x")
+    expr: Expr = X
+    for _ in range(2_000):
+        pattern, expr = wrap(pattern, expr)
+    assert pattern.match(expr)
+    assert not pattern.match(Y)
