@@ -14,9 +14,11 @@ from apass.instruments.printing import (
     PrintIRBefore,
 )
 from apass.instruments.remarks import RemarksInstrument, render_remarks
+from apass.instruments.report import ReportInstrument
 from apass.instruments.reproducing import ReproducerInstrument
 from apass.instruments.statistics import PassStatistic, StatisticsInstrument
 from apass.instruments.timing import PassTimingInstrument
+from apass.instruments.trace import TraceInstrument
 from apass.instruments.verify import VerifyInstrument
 from apass.timings import (
     FunctionTiming,
@@ -48,8 +50,10 @@ __all__ = [
     "PrintIRAfter",
     "PrintIRBefore",
     "RemarksInstrument",
+    "ReportInstrument",
     "ReproducerInstrument",
     "StatisticsInstrument",
+    "TraceInstrument",
     "VerifyInstrument",
     "render_functions",
     "render_modules",

@@ -6,9 +6,11 @@ from apass.cli.watching.dumping import DumpingOptions
 from apass.cli.watching.memory import MemoryOptions
 from apass.cli.watching.printing import PrintingOptions
 from apass.cli.watching.remarks import RemarksOptions
+from apass.cli.watching.report import ReportOptions
 from apass.cli.watching.reproducing import ReproducingOptions
 from apass.cli.watching.statistics import StatisticsOptions
 from apass.cli.watching.timing import TimingOptions
+from apass.cli.watching.tracing import TracingOptions
 from apass.cli.watching.verifying import VerifyingOptions
 from apass.cli.watching.watch import Run, Watch, WatchOptions
 
@@ -19,7 +21,9 @@ WATCHES: Final[tuple[type[WatchOptions], ...]] = (
     TimingOptions,
     MemoryOptions,
     StatisticsOptions,
+    TracingOptions,
     RemarksOptions,
+    ReportOptions,
     VerifyingOptions,
     ReproducingOptions,
     DumpingOptions,

@@ -1,0 +1,119 @@
+"""`EventFile`: a trace in Chrome's format, written while it grows by a thread of its own; for instruments."""
+
+import json
+from collections.abc import Iterable, Mapping
+from os import truncate
+from pathlib import Path
+from queue import Queue
+from shutil import copyfile
+from threading import Lock, Thread
+from typing import Any, BinaryIO, Final
+
+__all__ = ["Event", "EventFile"]
+
+Event = Mapping[str, Any]
+"""One event, with the keys of Chrome's trace format."""
+
+_HEAD: Final = b'{"displayTimeUnit":"ms","traceEvents":[\n'
+_TAIL: Final = b"\n]}\n"
+_BATCH: Final = 512
+"""Events handed to the thread at once."""
+_BACKLOG: Final = 64
+"""Batches that may wait for the thread; with more, whoever adds one waits."""
+
+
+class EventFile:
+    """A file of events. Any thread may add some; memory is bounded, whatever their number.
+
+    What is written stands in a file beside `path` that takes its name when it is finished. Started again, a finished
+    file is gone on with.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+        """Where the file is, once finished."""
+        self._part = path.with_name(f".{path.name}.part")
+        self._pending: list[Event] = []
+        self._queue: Queue[list[Event] | None] = Queue(_BACKLOG)
+        self._lock = Lock()
+        self._at_work = Lock()
+        self._thread: Thread | None = None
+        self._error: OSError | None = None
+        self._size = 0
+
+    def add(self, event: Event) -> None:
+        """Add an event; it is written between `start` and `finish`."""
+        with self._lock:
+            self._pending.append(event)
+            if len(self._pending) < _BATCH:
+                return
+            batch, self._pending = self._pending, []
+        self._queue.put(batch)
+
+    def start(self) -> None:
+        """Open the file, and begin to write.
+
+        Raises:
+            OSError: if it cannot be opened.
+
+        """
+        with self._at_work:
+            if self._thread is None:
+                file = self._open()
+                self._thread = Thread(target=self._write_all, args=(file,), name="apass trace", daemon=True)
+                self._thread.start()
+
+    def finish(self) -> None:
+        """Write what there is, end the file, and give it its name.
+
+        Raises:
+            OSError: if that failed, or anything before.
+
+        """
+        with self._at_work:
+            if self._thread is None:
+                return
+            with self._lock:
+                batch, self._pending = self._pending, []
+            self._queue.put(batch)
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+            error, self._error = self._error, None
+            if error is not None:
+                self._part.unlink(missing_ok=True)
+                raise error
+            self._part.replace(self.path)
+
+    def _open(self) -> BinaryIO:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not self._size or not self.path.exists():
+            self._part.write_bytes(_HEAD)
+            self._size = 0
+        else:
+            copyfile(self.path, self._part)
+            truncate(self._part, self._size)
+        return self._part.open("ab")
+
+    def _write_all(self, file: BinaryIO) -> None:
+        with file:
+            while (batch := self._queue.get()) is not None:
+                self._attempt(file, self._lines(batch))
+            self._attempt(file, _TAIL)
+
+    def _lines(self, batch: Iterable[Event]) -> bytes:
+        lines = ",\n".join(json.dumps(event, separators=(",", ":"), default=str) for event in batch)
+        comma = ",\n" if lines and self._size else ""
+        return (comma + lines).encode()
+
+    def _attempt(self, file: BinaryIO, data: bytes) -> None:
+        """Write, unless that has failed before; then the queue is emptied all the same."""
+        if self._error is not None:
+            return
+        try:
+            file.write(data)
+            file.flush()
+            if data and data != _TAIL:
+                self._size = file.tell()
+        except OSError as error:
+            self._error = error
