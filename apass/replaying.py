@@ -110,8 +110,10 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
             import_module(reproducer.defined_in or "")
             return _only_pass(text)
         except (ImportError, ValueError, UnknownPassError):
-            hint = f"import what registers it ({reproducer.defined_in}), or, from Python, give replay the pass"
-            raise ReproducerError(f"the pass of {folder} is not registered: {error}; {hint}") from error
+            raise ReproducerError(
+                f"the reproducer in {folder} is of {text}, and that, or a pass in it, is not registered: import what "
+                f"registers it ({reproducer.defined_in}), or, from Python, give replay the pass"
+            ) from error
 
 
 def _only_pass(text: str) -> Pass[Any]:

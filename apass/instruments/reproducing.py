@@ -176,7 +176,8 @@ def _is_written(error: BaseException, run: Run) -> bool:
         if id(one) in seen:
             continue
         seen.add(id(one))
-        if any(isinstance(note, _Written) and run in note.run.lineage for note in getattr(one, "__notes__", ())):
+        notes = [note for note in getattr(one, "__notes__", ()) if isinstance(note, _Written)]
+        if any(run in (inner, inner.body_of) for note in notes for inner in note.run.lineage):
             return True
         if isinstance(one, BaseExceptionGroup):
             todo += cast("BaseExceptionGroup[BaseException]", one).exceptions
