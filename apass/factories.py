@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, cast
 
-from apass.errors import MissingExtraError, PassRegistrationError, UnknownPassError, did_you_mean
+from apass.errors import ApassError, MissingExtraError, PassRegistrationError, UnknownPassError, did_you_mean
 
 __all__ = ["Factory", "add_factory", "find_factory", "known_names", "load_providers", "remove_factory"]
 
@@ -60,10 +60,11 @@ def find_factory(name: str) -> Factory:
     Raises:
         UnknownPassError: with a suggestion, if there is none.
         MissingExtraError: if the module that provides it needs a library that is not installed.
+        PassRegistrationError: if it is an entry point that cannot be loaded.
 
     """
     if name not in _FACTORIES and name in _entry_points():
-        return cast("Factory", _entry_points()[name].load())
+        return _load(_entry_points()[name])
     for module in (module for prefix, module in PROVIDERS.items() if name.startswith(prefix)):
         if name not in _FACTORIES:
             import_module(module)
@@ -87,6 +88,18 @@ def known_names() -> Iterator[str]:
 @cache
 def _entry_points() -> Mapping[str, EntryPoint]:
     return {point.name: point for point in entry_points(group="apass.passes")}
+
+
+def _load(point: EntryPoint) -> Factory:
+    try:
+        return cast("Factory", point.load())
+    except ApassError:
+        raise
+    except Exception as error:  # it imports a module of somebody else
+        raise PassRegistrationError(
+            f"pass {point.name!r} cannot be loaded from the entry point {point.value!r}: "
+            f"{type(error).__name__}: {error}; mend or uninstall the distribution that declares it"
+        ) from error
 
 
 def _unknown(name: str) -> UnknownPassError:

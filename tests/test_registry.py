@@ -446,5 +446,11 @@ def test_an_entry_point_near_to_an_unknown_name_is_suggested(installed: Path) ->
 
 
 def test_an_entry_point_that_names_nothing_says_so_when_it_is_asked_for(installed: Path) -> None:
-    code = "try:\n    apass.get_pass('plugin.Missing')\nexcept AttributeError as error:\n    print(error)\n"
-    assert output_of(code, installed) == ["plugin is imported", "module 'plugin' has no attribute 'missing'"]
+    code = (
+        "try:\n    apass.get_pass('plugin.Missing')\nexcept apass.PassRegistrationError as error:\n    print(error)\n"
+    )
+    told = (
+        "pass 'plugin.Missing' cannot be loaded from the entry point 'plugin:missing': AttributeError: module 'plugin' "
+        "has no attribute 'missing'; mend or uninstall the distribution that declares it"
+    )
+    assert output_of(code, installed) == ["plugin is imported", told]

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from apass.errors import ApassError, MissingExtraError, PassDefinitionError
+from apass.errors import ApassError, PassDefinitionError
 from apass.factories import PROVIDERS, find_factory
 from apass.registry import get_pass, list_passes, pass_options
 from apass.typed import type_name, write
@@ -27,9 +27,9 @@ def describe_passes(only: str | None = None) -> Iterator[str]:
     for name in names:
         try:
             yield from _describe(name, whole=False)
-        except MissingExtraError as error:
+        except Exception as error:  # of a factory that is somebody else's: the others are listed all the same
             yield f"[bold]{escape(name)}[/]"
-            yield f"    {escape(str(error))}"
+            yield f"    {escape(str(error) if isinstance(error, ApassError) else repr(error))}"
     for prefix in PROVIDERS:
         if not any(name.startswith(prefix) for name in names):
             yield f"[bold]{escape(prefix)}*[/]"

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from apass.registry import list_passes
+from apass.registry import list_passes, register_pass, unregister_pass
 from tests.cli.models import apass
 
 
@@ -30,6 +30,21 @@ def test_a_pass_is_listed_with_its_options_and_a_line_of_documentation() -> None
 def test_one_pass_is_shown_with_its_whole_documentation() -> None:
     result = apass("passes", "onnx.Inline")
     assert result.stdout.startswith("onnx.Inline  level 3\n    Put the bodies of model-local functions in")
+
+
+def test_a_pass_that_cannot_be_made_keeps_no_other_from_the_list() -> None:
+    def fail() -> None:
+        raise OSError("no device")
+
+    register_pass("demo.Broken", fail)
+    try:
+        result = apass("passes")
+    finally:
+        unregister_pass("demo.Broken")
+    lines = result.stdout.splitlines()
+    start = lines.index("demo.Broken")
+    assert (result.exit_code, lines[start + 1]) == (0, "    OSError('no device')")
+    assert "onnx.Checker  level 0" in lines
 
 
 def test_an_unknown_pass_is_told() -> None:
