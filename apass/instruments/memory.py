@@ -1,10 +1,12 @@
 """`PassMemoryInstrument`: how much memory each pass took, by tracemalloc; for whoever looks for the greedy one."""
 
-import tracemalloc
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from threading import Lock
 from time import perf_counter
+from typing import Any
 
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
@@ -61,8 +63,8 @@ class PassMemoryInstrument:
         """Begin to trace, if nobody has."""
         with self._lock:
             self._entered += 1
-            if not tracemalloc.is_tracing():
-                tracemalloc.start(1)
+            if not _tracemalloc().is_tracing():
+                _tracemalloc().start(1)
                 self._has_started = True
 
     def exit_pass_ctx(self) -> None:
@@ -70,7 +72,7 @@ class PassMemoryInstrument:
         with self._lock:
             self._entered -= 1
             if self._entered == 0 and self._has_started:
-                tracemalloc.stop()
+                _tracemalloc().stop()
                 self._has_started = False
                 self._marks.clear()
 
@@ -127,10 +129,10 @@ class PassMemoryInstrument:
 
     def _mark(self, now: float) -> None:
         """Note what is in use now, and the most that was since the last time."""
-        if not tracemalloc.is_tracing():
+        if not _tracemalloc().is_tracing():
             return
-        current, peak = tracemalloc.get_traced_memory()
-        tracemalloc.reset_peak()
+        current, peak = _tracemalloc().get_traced_memory()
+        _tracemalloc().reset_peak()
         self._marks.append(_Mark(now, current, peak))
 
     def _since(self, start: float, end: float) -> tuple[int, int]:
@@ -202,3 +204,9 @@ def _render(memories: Iterable[PassMemory]) -> str:
 
 def _mib(size: int) -> str:
     return f"{size / 2**20:.3f}"
+
+
+@cache
+def _tracemalloc() -> Any:
+    """Return the module, which an interpreter that works for an executor can do without, and must."""
+    return import_module("tracemalloc")
