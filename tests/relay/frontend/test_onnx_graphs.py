@@ -60,6 +60,13 @@ def test_an_input_that_a_call_leaves_out_is_left_out_in_the_body() -> None:
     assert operators(imported(proto).body) == []
 
 
+def test_functions_may_call_each_other_to_any_depth() -> None:
+    depth = 500
+    inner = [f"f{step} (x) => (y) {{ y = local.f{step + 1}(x) }}" for step in range(depth)]
+    proto = model("g (float[2] x) => (float[2] y) { y = local.f0(x) }", *inner, f"f{depth} (x) => (y) {{ y = Neg(x) }}")
+    np.testing.assert_array_equal(evaluated(proto, ONES)[0], -ONES)
+
+
 def test_a_function_that_calls_itself_is_refused() -> None:
     proto = model("g (float[2] x) => (float[2] y) { y = local.f(x) }", "f (p) => (q) { r = Neg(p)  q = local.f(r) }")
     with pytest.raises(ValueError, match="the function 'f' of the ONNX model calls itself"):

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import onnx
 from onnx import AttributeProto
 
+from apass.relay.depth import Walk, walk_deep
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.expr import Call, Constant, Expr, TupleGetItem
 from apass.relay.frontend.onnx.convert import find_converter
@@ -35,6 +36,8 @@ FOLD_LIMIT: Final = 4096
 
 Inputs: TypeAlias = tuple[Expr | None, ...]
 """The inputs of a node; None for those left out."""
+Outputs: TypeAlias = Sequence[Expr | None]
+"""The outputs of a node; None for those that it does not give."""
 
 
 class GraphImporter:
@@ -55,18 +58,24 @@ class GraphImporter:
             OpNotImplementedError: if one cannot be translated.
 
         """
+        walk_deep(self._run(nodes, tuple(results), scope))
+
+    def _run(self, nodes: Sequence[onnx.NodeProto], results: Sequence[str], scope: Scope) -> Walk[Outputs]:
+        """Translate nodes; a walk, as functions may call others to any depth."""
         used = {*results, *_used_names(nodes)}
         for node in nodes:
             try:
-                self._add(node, used, scope)
+                yield self._add(node, used, scope)
             except Exception as error:
                 error.add_note(f"in the node {_name(node)!r} ({node.op_type}) of the ONNX model")
                 raise
+        # A body may leave out results that nobody asked for.
+        return [scope.values.get(name) for name in results]
 
-    def _add(self, node: onnx.NodeProto, used: Set[str], scope: Scope) -> None:
+    def _add(self, node: onnx.NodeProto, used: Set[str], scope: Scope) -> Walk[Outputs]:
         inputs = tuple(scope[name] for name in node.input)
         wanted = tuple(name if name in used else "" for name in node.output)
-        outputs = self._translate(node, inputs, wanted, scope)
+        outputs = yield self._translate(node, inputs, wanted, scope)
         if any(wanted[len(outputs) :]):
             raise _refused(node, f"only its first {len(outputs)} outputs are known to from_onnx")
         for one in outputs:
@@ -74,14 +83,13 @@ class GraphImporter:
         may_fold = not any(isinstance(one, Expr) and not isinstance(one, Constant) for one in inputs)
         made = [self._folded(one) for one in outputs] if may_fold else outputs
         scope.values.update((name, one) for name, one in zip(node.output, made, strict=False) if name)
+        return outputs
 
-    def _translate(
-        self, node: onnx.NodeProto, inputs: Inputs, wanted: tuple[str, ...], scope: Scope
-    ) -> Sequence[Expr | None]:
+    def _translate(self, node: onnx.NodeProto, inputs: Inputs, wanted: tuple[str, ...], scope: Scope) -> Walk[Outputs]:
         attributes = attributes_of(node, scope.attributes)
         key = function_key(node)
         if key in self.functions:
-            return self._called(key, attributes, inputs, scope)
+            return (yield self._called(key, attributes, inputs, scope))
         version = scope.opsets.get(key[0], 1)
         converter = find_converter(key[0], node.op_type, version)
         if converter is not None:
@@ -92,16 +100,16 @@ class GraphImporter:
         if body is None:
             raise _refused(node, "its operator is not known to from_onnx")
         refuse_unknown(body.nodes, {**scope.opsets, **body.opsets}, self.functions)
-        return self._inlined(body, inputs, scope)
+        return (yield self._inlined(body, inputs, scope))
 
     def _called(
         self, key: FunctionKey, attributes: Mapping[str, AttributeProto], inputs: Inputs, scope: Scope
-    ) -> Sequence[Expr | None]:
+    ) -> Walk[Outputs]:
         """Return the results of a function that the model brings."""
         if key in self._open:
             raise ValueError(f"the function {key[1]!r} of the ONNX model calls itself, so that it cannot be inlined")
         self._open.add(key)
-        results = self._inlined(Body.of(self.functions[key], attributes), inputs, scope)
+        results = yield self._inlined(Body.of(self.functions[key], attributes), inputs, scope)
         self._open.remove(key)
         return results
 
@@ -131,15 +139,13 @@ class GraphImporter:
             config=self._config,
         )
 
-    def _inlined(self, body: Body, inputs: Inputs, outer: Scope) -> Sequence[Expr | None]:
+    def _inlined(self, body: Body, inputs: Inputs, outer: Scope) -> Walk[Outputs]:
         """Return the results of a function, translated anew for this call of it."""
         # Some bodies of ONNX's own leave the default domain out.
         scope = Scope({**outer.opsets, **body.opsets}, body.attributes)
         padded = (*inputs, *[None] * (len(body.inputs) - len(inputs)))
         scope.values.update(zip(body.inputs, padded, strict=True))
-        self.run(body.nodes, body.outputs, scope)
-        # A body may leave out results that nobody asked for.
-        return [scope.values.get(name) for name in body.outputs]
+        return self._run(body.nodes, body.outputs, scope)
 
     def _folded(self, expr: Expr | None) -> Expr | None:
         """Return a small constant in the place of the computation of one."""
