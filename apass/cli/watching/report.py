@@ -1,0 +1,62 @@
+"""`--report`: a page to look at what each pass did to each model."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apass.cli.inputs import InputError
+from apass.cli.optimizing import JobResult
+from apass.cli.watching.watch import PANEL, Run, Watch
+from apass.files import write_whole
+from apass.instruments import ReportInstrument
+
+__all__ = ["ReportOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """What the command line says of the report."""
+
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE.html",
+            help="Write a page that shows what each pass did to each model, and when.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    """Where to write it."""
+
+    def watch(self, run: Run) -> Watch | None:
+        """Return what records the run, if it is asked for.
+
+        Raises:
+            InputError: if a folder is in the place of the page.
+
+        """
+        if self.report is None:
+            return None
+        if self.report.is_dir():
+            raise InputError(f"--report writes a file, and {self.report} is a folder")
+        return _Report(self.report)
+
+
+class _Report(Watch):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._instrument = ReportInstrument("apass opt")
+
+    def instruments(self) -> Iterable[object]:
+        return (self._instrument,)
+
+    def result(self, result: JobResult) -> None:
+        if result.error is not None:
+            self._instrument.fail(result.job.name, result.error)
+
+    def finish(self, show: Callable[[str], None]) -> None:
+        write_whole(self._path, self._instrument.render())
+        show(f"report: {self._path}")

@@ -1,0 +1,218 @@
+// The page: what is at its top, the views below it, and the keyboard.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { Data, Module, Run, Status } from "./data";
+import { Detail } from "./detail";
+import { count, time } from "./format";
+import { Failures, Remarks, Slowest } from "./lists";
+import { Modules } from "./modules";
+import { Passes } from "./passes";
+import { firstRun, initial, keepPlace, remember, shownModules, shownRuns, State, Theme, Update, View, VIEWS } from "./store";
+import { Timeline } from "./timeline";
+
+const THEMES: Theme[] = ["auto", "light", "dark"];
+const TITLES: Record<View, string> = {
+  passes: "Passes",
+  timeline: "Timeline",
+  slowest: "Slowest",
+  remarks: "Remarks",
+  failures: "Failures",
+};
+const KEYS: [string, string][] = [
+  ["↑ ↓", "previous, next pass"],
+  ["← →", "previous, next module"],
+  ["n p", "next, previous change in the text"],
+  ["/", "search"],
+  ["c", "only passes that changed something"],
+  ["f", "only modules that failed"],
+  ["u", "side by side, or one column"],
+  ["t", "light, dark, or as the system is"],
+  ["1 – 5", "the views"],
+  ["?", "this help"],
+];
+
+export function App({ data }: { data: Data }) {
+  const [state, setState] = useState(() => initial(data));
+  const update: Update = (change) => setState((old) => ({ ...old, ...change }));
+  const modules = useMemo(() => shownModules(data, state), [data, state.query, state.sort, state.failedOnly]);
+  const runs = useMemo(() => shownRuns(state.module, state.changedOnly), [state.module, state.changedOnly]);
+  const select = (module: Module) => update({ module, run: firstRun(module, state.changedOnly) });
+  const open = (module: Module, run?: Run | null) =>
+    update({ view: "passes", module, run: run ?? firstRun(module, state.changedOnly) });
+
+  useEffect(() => {
+    keepPlace(state);
+    remember(state);
+    if (state.theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = state.theme;
+  }, [state]);
+
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (isTyping(event.target)) {
+        if (event.key === "Escape") (event.target as HTMLElement).blur();
+        if (!["ArrowUp", "ArrowDown", "Enter"].includes(event.key) || !isSearch(event.target)) return;
+        (event.target as HTMLElement).blur();
+        if (event.key === "Enter" && modules.length && !modules.includes(state.module!)) select(modules[0]);
+        event.preventDefault();
+        return;
+      }
+      const act = actions(state, update, { modules, runs, select })[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  });
+
+  return (
+    <>
+      <Top data={data} state={state} update={update} />
+      <main class={state.view}>
+        {state.view === "passes" && (
+          <>
+            <Modules data={data} state={state} update={update} shown={modules} select={select} />
+            <Passes state={state} update={update} shown={runs} select={(run) => update({ run })} />
+            <Detail data={data} state={state} update={update} />
+          </>
+        )}
+        {state.view === "timeline" && (
+          <Timeline data={data} module={state.module} run={state.run} theme={state.theme} open={open} />
+        )}
+        {state.view === "slowest" && <Slowest data={data} open={open} />}
+        {state.view === "remarks" && <Remarks data={data} open={open} />}
+        {state.view === "failures" && <Failures data={data} open={open} />}
+      </main>
+      {state.help && <Help close={() => update({ help: false })} />}
+    </>
+  );
+}
+
+function Top({ data, state, update }: { data: Data; state: State; update: Update }) {
+  const failed = data.modules.filter((module) => module.status >= Status.Failed).length;
+  const badges: Partial<Record<View, number>> = { remarks: data.remarks.length, failures: failed };
+  const left = Object.entries(data.leftOut).map(([what, many]) => `${many.toLocaleString("en-US")} ${what}`);
+  return (
+    <header class="top">
+      <h1 title={`apass ${data.version}, ${data.created}`}>
+        <Logo />
+        <span>{data.title}</span>
+      </h1>
+      <nav class="views" aria-label="Views">
+        {VIEWS.map((view) => (
+          <button key={view} aria-current={view === state.view} onClick={() => update({ view })}>
+            {TITLES[view]}
+            {badges[view] ? <span class={`badge ${view === "failures" ? "bad" : "quiet"}`}>{badges[view]}</span> : null}
+          </button>
+        ))}
+      </nav>
+      <p class="summary">
+        <span>{count(data.modules.length, "module")}</span>
+        <span>{count(data.runs.length, "pass run")}</span>
+        <span>{time(data.end)}</span>
+        {failed > 0 && <span class="bad">{failed} failed</span>}
+      </p>
+      {left.length > 0 && (
+        <span class="warn" title={`There was too much to keep all of it. Left out: ${left.join(", ")}`}>
+          incomplete
+        </span>
+      )}
+      <button
+        id="theme"
+        class="round"
+        onClick={() => update({ theme: next(state.theme) })}
+        title={`Colours: ${state.theme} (t)`}
+        aria-label={`Colours: ${state.theme}`}
+      >
+        {{ auto: "◐", light: "☀", dark: "☾" }[state.theme]}
+      </button>
+      <button class="round" onClick={() => update({ help: true })} title="Keys (?)" aria-label="Keys">
+        ?
+      </button>
+    </header>
+  );
+}
+
+function Logo() {
+  return (
+    <svg viewBox="0 0 24 24" aria-hidden="true">
+      <rect x="2" y="4" width="13" height="4" rx="2" />
+      <rect x="6" y="10" width="16" height="4" rx="2" opacity=".7" />
+      <rect x="4" y="16" width="10" height="4" rx="2" opacity=".45" />
+    </svg>
+  );
+}
+
+function Help({ close }: { close: () => void }) {
+  return (
+    <div class="veil" onClick={close}>
+      <div class="help" role="dialog" aria-label="Keys" onClick={(event) => event.stopPropagation()}>
+        <h2>Keys</h2>
+        <dl>
+          {KEYS.map(([keys, what]) => (
+            <div key={keys}>
+              <dt>
+                {keys.split(" ").map((key) => (key === "–" ? " – " : <kbd key={key}>{key}</kbd>))}
+              </dt>
+              <dd>{what}</dd>
+            </div>
+          ))}
+        </dl>
+        <button onClick={close}>Close</button>
+      </div>
+    </div>
+  );
+}
+
+interface Lists {
+  modules: Module[];
+  runs: Run[];
+  select: (module: Module) => void;
+}
+
+function actions(state: State, update: Update, { modules, runs, select }: Lists): Record<string, (() => void) | undefined> {
+  const move = <T,>(items: T[], at: T | null, by: number): T | undefined => {
+    const here = at === null ? -1 : items.indexOf(at);
+    return here < 0 ? items[0] : items[Math.max(0, Math.min(items.length - 1, here + by))];
+  };
+  const toRun = (by: number) => {
+    const run = move(runs, state.run, by);
+    if (run) update({ run });
+  };
+  const toModule = (by: number) => {
+    const module = move(modules, state.module, by);
+    if (module && module !== state.module) select(module);
+  };
+  const views = Object.fromEntries(VIEWS.map((view, at) => [String(at + 1), () => update({ view })]));
+  return {
+    ...views,
+    ArrowUp: () => toRun(-1),
+    ArrowDown: () => toRun(1),
+    ArrowLeft: () => toModule(-1),
+    ArrowRight: () => toModule(1),
+    "/": () => {
+      update({ view: state.view === "remarks" ? "remarks" : "passes" });
+      requestAnimationFrame(() => document.querySelector<HTMLInputElement>("input[type=search]")?.focus());
+    },
+    c: () => update({ changedOnly: !state.changedOnly }),
+    f: () => update({ failedOnly: !state.failedOnly }),
+    u: () => update({ unified: !state.unified }),
+    t: () => update({ theme: next(state.theme) }),
+    "?": () => update({ help: !state.help }),
+    Escape: () => update({ help: false, query: "" }),
+  };
+}
+
+function next(theme: Theme): Theme {
+  return THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLSelectElement || (target instanceof HTMLInputElement && target.type !== "checkbox");
+}
+
+function isSearch(target: EventTarget | null): boolean {
+  return target instanceof HTMLInputElement && target.type === "search";
+}

@@ -1,0 +1,276 @@
+// What the page is about: the index and the texts, as the recorder wrote them, and what follows from them.
+
+import { inflateSync } from "fflate";
+
+export const enum Status {
+  Unchanged = 0,
+  Changed = 1,
+  Failed = 2,
+  Cancelled = 3,
+  Unfinished = 4,
+}
+
+export const STATUS_NAMES = ["unchanged", "changed", "failed", "cancelled", "unfinished"];
+export const REMARK_KINDS = ["passed", "missed", "analysis"];
+
+const WINDOW = 1 << 15; // how far deflate looks back, so how much of a text serves as a dictionary
+const MOST_CACHED = 24;
+
+interface Index {
+  title: string;
+  version: string;
+  created: string;
+  modules: string[];
+  moduleFailures: [number, number][];
+  runs: {
+    module: number[];
+    parent: number[];
+    name: number[];
+    function: number[];
+    start: number[];
+    wall: number[];
+    busy: number[];
+    slices: number[][];
+    before: number[];
+    after: number[];
+    status: number[];
+    failure: number[];
+    statistics: Record<string, Record<string, number | string>>;
+  };
+  bodies: {
+    run: number[];
+    function: number[];
+    start: number[];
+    wall: number[];
+    busy: number[];
+    worker: number[];
+    status: number[];
+  };
+  texts: { offset: number[]; base: number[] };
+  remarks: [number, number, string, number, number, number, number, string, Record<string, unknown>][];
+  names: string[];
+  failures: [string, string, string[], string][];
+  leftOut: Record<string, number>;
+}
+
+export interface Run {
+  id: number;
+  module: Module;
+  parent: Run | null;
+  children: Run[];
+  depth: number;
+  name: string;
+  func: string | null;
+  start: number; // microseconds, as all times
+  wall: number;
+  busy: number;
+  slices: number[]; // gaps and lengths in turn; empty where all of it is one
+  before: number;
+  after: number;
+  status: Status;
+  failure: Failure | null;
+  statistics: Record<string, number | string>;
+  bodies: Body[];
+  remarks: Remark[];
+}
+
+export interface Body {
+  run: Run;
+  func: string;
+  start: number;
+  wall: number;
+  busy: number;
+  worker: number;
+  status: Status;
+}
+
+export interface Module {
+  id: number;
+  name: string;
+  runs: Run[];
+  status: Status;
+  failure: Failure | null;
+  start: number;
+  wall: number;
+  changed: number;
+  remarks: Remark[];
+}
+
+export interface Failure {
+  id: number;
+  kind: string;
+  message: string;
+  notes: string[];
+  traceback: string;
+}
+
+export interface Remark {
+  kind: number;
+  name: string;
+  message: string;
+  pass: string;
+  func: string;
+  module: Module | null;
+  run: Run | null;
+  place: string;
+  args: Record<string, unknown>;
+}
+
+export interface Data {
+  title: string;
+  version: string;
+  created: string;
+  modules: Module[];
+  runs: Run[];
+  bodies: Body[];
+  remarks: Remark[];
+  failures: Failure[];
+  leftOut: Record<string, number>;
+  end: number;
+  text(index: number): string;
+}
+
+function bytes(base64: string): Uint8Array {
+  const binary = atob(base64);
+  const made = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at++) made[at] = binary.charCodeAt(at);
+  return made;
+}
+
+/** Texts by number, decompressed when they are asked for; the ones asked for last are kept. */
+function textReader(blob: string, { offset, base }: Index["texts"]): (index: number) => string {
+  const cache = new Map<number, Uint8Array>();
+  const decoder = new TextDecoder();
+  function read(index: number): Uint8Array {
+    const known = cache.get(index);
+    if (known) {
+      cache.delete(index);
+      cache.set(index, known);
+      return known;
+    }
+    const packed = bytes(blob.slice(offset[index], offset[index + 1]));
+    const dictionary = base[index] < 0 ? undefined : read(base[index]).slice(-WINDOW);
+    const made = inflateSync(packed, dictionary ? { dictionary } : undefined);
+    cache.set(index, made);
+    if (cache.size > MOST_CACHED) cache.delete(cache.keys().next().value!);
+    return made;
+  }
+  return (index) => (index < 0 ? "" : decoder.decode(read(index)));
+}
+
+function makeRuns(index: Index, modules: Module[], failures: Failure[]): Run[] {
+  const columns = index.runs;
+  const runs: Run[] = columns.module.map((module, id) => ({
+    id,
+    module: modules[module],
+    parent: null,
+    children: [],
+    depth: 0,
+    name: index.names[columns.name[id]],
+    func: columns.function[id] < 0 ? null : index.names[columns.function[id]],
+    start: columns.start[id],
+    wall: columns.wall[id],
+    busy: columns.busy[id],
+    slices: columns.slices[id],
+    before: columns.before[id],
+    after: columns.after[id],
+    status: columns.status[id],
+    failure: columns.failure[id] < 0 ? null : failures[columns.failure[id]],
+    statistics: columns.statistics[id] ?? {},
+    bodies: [],
+    remarks: [],
+  }));
+  // A caller stands before what it called, so its depth is known by then.
+  for (const run of runs) {
+    const above = columns.parent[run.id];
+    if (above >= 0) {
+      run.parent = runs[above];
+      run.depth = run.parent.depth + 1;
+      run.parent.children.push(run);
+    }
+    run.module.runs.push(run);
+  }
+  return runs;
+}
+
+function summarize(module: Module): void {
+  const outermost = module.runs.filter((run) => run.parent === null);
+  module.start = Math.min(...outermost.map((run) => run.start), Infinity);
+  const end = Math.max(...outermost.map((run) => run.start + run.wall), 0);
+  module.wall = outermost.length ? end - module.start : 0;
+  if (!outermost.length) module.start = 0;
+  module.changed = module.runs.filter((run) => run.children.length === 0 && run.status === Status.Changed).length;
+  const worst = [Status.Failed, Status.Cancelled, Status.Unfinished, Status.Changed];
+  const found = worst.find((status) => outermost.some((run) => run.status === status));
+  module.status = module.failure ? Status.Failed : (found ?? Status.Unchanged);
+  module.failure ??= outermost.find((run) => run.failure)?.failure ?? null;
+}
+
+function attachRemarks(index: Index, modules: Module[], runs: Run[]): Remark[] {
+  return index.remarks.map(([kind, name, message, pass, func, module, run, place, args]) => {
+    const remark: Remark = {
+      kind,
+      name: index.names[name],
+      message,
+      pass: index.names[pass],
+      func: index.names[func],
+      module: module < 0 ? null : modules[module],
+      run: run < 0 ? null : runs[run],
+      place,
+      args,
+    };
+    remark.module?.remarks.push(remark);
+    remark.run?.remarks.push(remark);
+    return remark;
+  });
+}
+
+export function load(index64: string, blob: string): Data {
+  const index = JSON.parse(new TextDecoder().decode(inflateSync(bytes(index64)))) as Index;
+  const failures = index.failures.map(([kind, message, notes, traceback], id) => ({
+    id,
+    kind,
+    message,
+    notes,
+    traceback,
+  }));
+  const modules: Module[] = index.modules.map((name, id) => ({
+    id,
+    name,
+    runs: [],
+    status: Status.Unchanged,
+    failure: null,
+    start: 0,
+    wall: 0,
+    changed: 0,
+    remarks: [],
+  }));
+  for (const [module, failure] of index.moduleFailures) modules[module].failure = failures[failure];
+  const runs = makeRuns(index, modules, failures);
+  modules.forEach(summarize);
+  const columns = index.bodies;
+  const bodies: Body[] = columns.run.map((run, id) => ({
+    run: runs[run],
+    func: index.names[columns.function[id]],
+    start: columns.start[id],
+    wall: columns.wall[id],
+    busy: columns.busy[id],
+    worker: columns.worker[id],
+    status: columns.status[id],
+  }));
+  for (const body of bodies) body.run.bodies.push(body);
+  const remarks = attachRemarks(index, modules, runs);
+  return {
+    title: index.title,
+    version: index.version,
+    created: index.created,
+    modules,
+    runs,
+    bodies,
+    remarks,
+    failures,
+    leftOut: index.leftOut,
+    end: runs.reduce((latest, run) => Math.max(latest, run.start + run.wall), 0),
+    text: textReader(blob, index.texts),
+  };
+}

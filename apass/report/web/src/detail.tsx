@@ -1,0 +1,200 @@
+// One run of a pass: what it did to the module, and what is known of it.
+
+import { useMemo } from "preact/hooks";
+import { Data, Failure, Remark, REMARK_KINDS, Run, Status, STATUS_NAMES } from "./data";
+import { DiffView, TextView } from "./diffview";
+import { amount, count, time } from "./format";
+import { Pane, State, Update } from "./store";
+
+interface Props {
+  data: Data;
+  state: State;
+  update: Update;
+}
+
+export function Detail({ data, state, update }: Props) {
+  const { run, module } = state;
+  if (!run) {
+    return (
+      <section class="column detail" aria-label="Detail">
+        {module?.failure ? (
+          <div class="page">
+            <h2>{module.name}</h2>
+            <FailureCard failure={module.failure} />
+          </div>
+        ) : (
+          <p class="empty">Choose a pass.</p>
+        )}
+      </section>
+    );
+  }
+  return (
+    <section class="column detail" aria-label="Detail">
+      <Head run={run} />
+      {run.failure && <FailureCard failure={run.failure} />}
+      <Panes data={data} run={run} state={state} update={update} />
+    </section>
+  );
+}
+
+function Head({ run }: { run: Run }) {
+  const path: Run[] = [];
+  for (let one: Run | null = run; one; one = one.parent) path.unshift(one);
+  return (
+    <header class="head">
+      <nav class="path" aria-label="Path">
+        {path.map((one, at) => (
+          <span key={one.id} class={at === path.length - 1 ? "last" : ""}>
+            {one.name}
+            {path[at + 1]?.func ? `@${path[at + 1].func}` : ""}
+          </span>
+        ))}
+        <span class={`state ${STATUS_NAMES[run.status]}`}>{STATUS_NAMES[run.status]}</span>
+      </nav>
+      <dl class="facts">
+        <Fact name="wall" value={time(run.wall)} />
+        <Fact name="at work" value={time(run.busy)} />
+        <Fact name="waiting" value={time(Math.max(0, run.wall - run.busy))} />
+        {Object.entries(run.statistics).map(([name, value]) => (
+          <Fact key={name} name={name} value={amount(value)} />
+        ))}
+      </dl>
+    </header>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+function Panes({ data, run, state, update }: Props & { run: Run }) {
+  const before = useMemo(() => data.text(run.before), [run]);
+  const after = useMemo(() => data.text(run.after), [run]);
+  const isChanged = run.before !== run.after && run.before >= 0 && run.after >= 0;
+  const panes: [Pane, string][] = [["diff", "Diff"]];
+  if (run.before >= 0) panes.push(["before", "Before"]);
+  if (run.after >= 0) panes.push(["after", "After"]);
+  if (run.remarks.length) panes.push(["remarks", `Remarks ${run.remarks.length}`]);
+  if (run.bodies.length) panes.push(["functions", `Functions ${run.bodies.length}`]);
+  const pane = panes.some(([one]) => one === state.pane) ? state.pane : "diff";
+  return (
+    <>
+      <div class="panes" role="tablist">
+        {panes.map(([one, title]) => (
+          <button key={one} role="tab" aria-selected={one === pane} onClick={() => update({ pane: one })}>
+            {title}
+          </button>
+        ))}
+        <span class="space" />
+        {pane === "diff" && isChanged && (
+          <div class="switch" role="group" aria-label="Layout">
+            <button aria-pressed={!state.unified} onClick={() => update({ unified: false })} title="Side by side (u)">
+              Split
+            </button>
+            <button aria-pressed={state.unified} onClick={() => update({ unified: true })} title="One column (u)">
+              Unified
+            </button>
+          </div>
+        )}
+      </div>
+      {pane === "diff" && isChanged && <DiffView before={before} after={after} unified={state.unified} />}
+      {pane === "diff" && !isChanged && <Unchanged run={run} text={before || after} />}
+      {pane === "before" && <TextView text={before} />}
+      {pane === "after" && <TextView text={after} />}
+      {pane === "remarks" && <RemarkList remarks={run.remarks} />}
+      {pane === "functions" && <Functions run={run} />}
+    </>
+  );
+}
+
+function Unchanged({ run, text }: { run: Run; text: string }) {
+  const said: Record<number, string> = {
+    [Status.Unchanged]: "This pass left the module as it was.",
+    [Status.Failed]: "This pass failed; the module as it was before:",
+    [Status.Cancelled]: "This pass was cancelled; the module as it was before:",
+    [Status.Unfinished]: "This pass had not ended; the module as it was before:",
+    [Status.Changed]: "This pass changed the module, and the texts were not kept.",
+  };
+  return (
+    <>
+      <p class="note">{said[run.status]}</p>
+      {text && <TextView text={text} />}
+    </>
+  );
+}
+
+function Functions({ run }: { run: Run }) {
+  const bodies = [...run.bodies].sort((a, b) => b.wall - a.wall);
+  return (
+    <div class="page">
+      <p class="note">Functions that this pass changed, failed on, or took long for.</p>
+      <table>
+        <thead>
+          <tr>
+            <th>function</th>
+            <th>result</th>
+            <th class="n">wall</th>
+            <th class="n">at work</th>
+            <th class="n">waiting</th>
+          </tr>
+        </thead>
+        <tbody>
+          {bodies.map((body, at) => (
+            <tr key={at}>
+              <td>@{body.func}</td>
+              <td>
+                <span class={`state ${STATUS_NAMES[body.status]}`}>{STATUS_NAMES[body.status]}</span>
+              </td>
+              <td class="n">{time(body.wall)}</td>
+              <td class="n">{time(body.busy)}</td>
+              <td class="n">{time(Math.max(0, body.wall - body.busy))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export function RemarkList({ remarks }: { remarks: Remark[] }) {
+  return (
+    <div class="page">
+      {remarks.map((remark, at) => (
+        <article key={at} class="remark">
+          <span class={`kind ${REMARK_KINDS[remark.kind]}`}>{REMARK_KINDS[remark.kind]}</span>
+          <b>{remark.name}</b>
+          <span>{remark.message}</span>
+          <small>{[remark.func && `@${remark.func}`, remark.place].filter(Boolean).join(" · ")}</small>
+        </article>
+      ))}
+      {remarks.length === 0 && <p class="empty">{count(0, "remark")}</p>}
+    </div>
+  );
+}
+
+export function FailureCard({ failure }: { failure: Failure }) {
+  return (
+    <article class="failure">
+      <h3>
+        {failure.kind}
+        {failure.message && `: ${failure.message}`}
+      </h3>
+      {failure.notes.length > 0 && (
+        <ul>
+          {failure.notes.map((note, at) => (
+            <li key={at}>{note}</li>
+          ))}
+        </ul>
+      )}
+      <details>
+        <summary>Traceback</summary>
+        <pre>{failure.traceback}</pre>
+      </details>
+    </article>
+  );
+}

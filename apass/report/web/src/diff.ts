@@ -1,0 +1,183 @@
+// Two texts side by side: which lines belong together, and what differs within a line.
+
+import { diffArrays, diffWordsWithSpace } from "diff";
+
+export interface Row {
+  kind: "same" | "changed" | "removed" | "added" | "gap";
+  a: number; // the line on the left, from 0; -1 for none
+  b: number; // the line on the right
+  hidden?: [number, number, number]; // of a gap: the first lines of both sides, and how many
+}
+
+export interface Diff {
+  a: string[];
+  b: string[];
+  rows: Row[]; // all lines, without gaps
+  removed: number;
+  added: number;
+  isCoarse: boolean; // it would have taken too long to be exact
+}
+
+const TIMEOUT = 1500;
+const CONTEXT = 3;
+const MOST_PAIRED = 80; // lines of a block in which the best pairs are looked for
+const ALIKE = 0.4; // how much two lines must have in common to stand beside each other
+const LONGEST = 4000; // a longer line is not compared word by word
+
+export function lines(text: string): string[] {
+  const made = text.split("\n");
+  if (made.at(-1) === "") made.pop();
+  return made;
+}
+
+export function compare(before: string, after: string): Diff {
+  const a = lines(before);
+  const b = lines(after);
+  let head = 0;
+  while (head < a.length && head < b.length && a[head] === b[head]) head++;
+  let tail = 0;
+  while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++;
+  const rows: Row[] = [];
+  for (let at = 0; at < head; at++) rows.push({ kind: "same", a: at, b: at });
+  const isCoarse = !addMiddle(rows, a, b, head, a.length - tail, b.length - tail);
+  for (let at = tail; at > 0; at--) rows.push({ kind: "same", a: a.length - at, b: b.length - at });
+  const removed = rows.filter((row) => row.kind === "removed" || row.kind === "changed").length;
+  const added = rows.filter((row) => row.kind === "added" || row.kind === "changed").length;
+  return { a, b, rows, removed, added, isCoarse };
+}
+
+function addMiddle(rows: Row[], a: string[], b: string[], head: number, endA: number, endB: number): boolean {
+  const parts = diffArrays(a.slice(head, endA), b.slice(head, endB), { timeout: TIMEOUT });
+  if (!parts) {
+    addBlock(rows, a, b, head, endA, head, endB);
+    return false;
+  }
+  let [atA, atB, fromA, fromB] = [head, head, head, head];
+  for (const part of parts) {
+    if (part.removed) atA += part.value.length;
+    else if (part.added) atB += part.value.length;
+    else {
+      addBlock(rows, a, b, fromA, atA, fromB, atB);
+      for (const _ of part.value) rows.push({ kind: "same", a: atA++, b: atB++ });
+      [fromA, fromB] = [atA, atB];
+    }
+  }
+  addBlock(rows, a, b, fromA, atA, fromB, atB);
+  return true;
+}
+
+/** Add the rows of lines that were replaced: those that are alike beside each other. */
+function addBlock(rows: Row[], a: string[], b: string[], fromA: number, endA: number, fromB: number, endB: number) {
+  let [atA, atB] = [fromA, fromB];
+  for (const [x, y] of [...pairs(a.slice(fromA, endA), b.slice(fromB, endB)), [endA - fromA, endB - fromB]]) {
+    while (atA < fromA + x) rows.push({ kind: "removed", a: atA++, b: -1 });
+    while (atB < fromB + y) rows.push({ kind: "added", a: -1, b: atB++ });
+    if (atA < endA && atB < endB) rows.push({ kind: "changed", a: atA++, b: atB++ });
+  }
+}
+
+/** Return which lines of two blocks stand beside each other: as many as are alike, in order. */
+function pairs(a: string[], b: string[]): [number, number][] {
+  if (!a.length || !b.length) return [];
+  if (a.length > MOST_PAIRED || b.length > MOST_PAIRED) {
+    return a.slice(0, b.length).map((_, at) => [at, at] as [number, number]);
+  }
+  const [bagsA, bagsB] = [a.map(bag), b.map(bag)];
+  const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
+  const score = (x: number, y: number) => {
+    const alike = likeness(bagsA[x], bagsB[y]);
+    return alike >= ALIKE || (a.length === 1 && b.length === 1) ? alike + 0.01 : -1;
+  };
+  for (let x = a.length - 1; x >= 0; x--)
+    for (let y = b.length - 1; y >= 0; y--)
+      best[x][y] = Math.max(best[x + 1][y], best[x][y + 1], best[x + 1][y + 1] + score(x, y));
+  const found: [number, number][] = [];
+  for (let x = 0, y = 0; x < a.length && y < b.length; ) {
+    if (best[x][y] === best[x + 1][y + 1] + score(x, y)) found.push([x++, y++]);
+    else if (best[x][y] === best[x + 1][y]) x++;
+    else y++;
+  }
+  return found;
+}
+
+function bag(line: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const word of line.match(/\w+|[^\s\w]/g) ?? []) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return counts;
+}
+
+function likeness(a: Map<string, number>, b: Map<string, number>): number {
+  let [common, total] = [0, 0];
+  for (const [word, times] of a) {
+    common += 2 * Math.min(times, b.get(word) ?? 0);
+    total += times;
+  }
+  for (const times of b.values()) total += times;
+  return total ? common / total : 1;
+}
+
+/** Return the rows with long stretches of equal lines as gaps, but for those that were opened. */
+export function folded(rows: Row[], opened: ReadonlySet<number>): Row[] {
+  const made: Row[] = [];
+  for (let at = 0; at < rows.length; ) {
+    let end = at;
+    while (end < rows.length && rows[end].kind === "same") end++;
+    if (end === at) {
+      made.push(rows[at++]);
+      continue;
+    }
+    const first = at === 0 ? at : at + CONTEXT;
+    const last = end === rows.length ? end : end - CONTEXT;
+    if (last - first < 4 || opened.has(rows[first].a)) {
+      for (; at < end; at++) made.push(rows[at]);
+      continue;
+    }
+    for (; at < first; at++) made.push(rows[at]);
+    made.push({ kind: "gap", a: rows[first].a, b: rows[first].b, hidden: [rows[first].a, rows[first].b, last - first] });
+    for (at = last; at < end; at++) made.push(rows[at]);
+  }
+  return made;
+}
+
+/** Return the stretches of both lines that differ, as start and end in turn. */
+export function within(a: string, b: string): [number[], number[]] {
+  const [inA, inB]: [number[], number[]] = [[], []];
+  if (a.length > LONGEST || b.length > LONGEST) return [inA, inB];
+  let [atA, atB] = [0, 0];
+  for (const part of diffWordsWithSpace(a, b)) {
+    const size = part.value.length;
+    if (part.removed) inA.push(atA, (atA += size));
+    else if (part.added) inB.push(atB, (atB += size));
+    else [atA, atB] = [atA + size, atB + size];
+  }
+  return [inA, inB];
+}
+
+const TOKENS =
+  /("(?:[^"\\]|\\.)*"?)|(\/\*.*?\*\/|\/\/.*$|#.*$)|([%@][\w.$-]+)|(\b(?:\d[\d_]*(?:\.\d*)?(?:e[+-]?\d+)?[a-z]?\d*)\b)|(\b(?:fn|def|let|if|else|match|type|extern|func|module|return|true|false|None|meta|Tensor|float|int|ir_version|opset_import)\b)/gi;
+const CLASSES = ["", "s", "c", "v", "n", "k"];
+
+export interface Piece {
+  text: string;
+  token: string;
+  differs: boolean;
+}
+
+/** Cut a line where its colour changes. */
+export function pieces(line: string, differing: number[]): Piece[] {
+  const cuts: [number, string][] = []; // from where on, which colour
+  if (line.length <= LONGEST)
+    for (const match of line.matchAll(TOKENS)) {
+      const group = match.findIndex((value, at) => at > 0 && value !== undefined);
+      cuts.push([match.index, CLASSES[group]], [match.index + match[0].length, ""]);
+    }
+  const bounds = [...new Set([0, line.length, ...differing, ...cuts.map(([at]) => at)])].sort((x, y) => x - y);
+  const made: Piece[] = [];
+  let [token, cut, edge] = ["", 0, 0];
+  for (let at = 0; at + 1 < bounds.length; at++) {
+    while (cut < cuts.length && cuts[cut][0] <= bounds[at]) token = cuts[cut++][1];
+    while (edge < differing.length && differing[edge] <= bounds[at]) edge++;
+    made.push({ text: line.slice(bounds[at], bounds[at + 1]), token, differs: edge % 2 === 1 });
+  }
+  return made;
+}

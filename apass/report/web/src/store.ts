@@ -1,0 +1,118 @@
+// What is shown at the moment: one value, which components are given, and which the address of the page keeps.
+
+import { Data, Module, Run, Status } from "./data";
+
+export type View = "passes" | "timeline" | "slowest" | "remarks" | "failures";
+export const VIEWS: View[] = ["passes", "timeline", "slowest", "remarks", "failures"];
+export const SORTS = ["name", "time", "changes", "start", "failures first"] as const;
+export type Sort = (typeof SORTS)[number];
+export type Theme = "auto" | "light" | "dark";
+export type Pane = "diff" | "before" | "after" | "remarks" | "functions";
+
+export interface State {
+  view: View;
+  module: Module | null;
+  run: Run | null;
+  pane: Pane;
+  query: string;
+  sort: Sort;
+  failedOnly: boolean;
+  changedOnly: boolean;
+  unified: boolean;
+  theme: Theme;
+  help: boolean;
+}
+
+export type Update = (change: Partial<State>) => void;
+
+const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+const KEY = "apass-report";
+
+export function remembered(): Partial<State> {
+  try {
+    return JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<State>;
+  } catch {
+    return {};
+  }
+}
+
+export function remember({ theme, unified, changedOnly }: State): void {
+  try {
+    localStorage.setItem(KEY, JSON.stringify({ theme, unified, changedOnly }));
+  } catch {
+    // Where the browser keeps nothing, nothing is kept.
+  }
+}
+
+export function initial(data: Data): State {
+  const state: State = {
+    view: "passes",
+    module: data.modules.find((module) => module.status === Status.Failed) ?? data.modules[0] ?? null,
+    run: null,
+    pane: "diff",
+    query: "",
+    sort: "name",
+    failedOnly: false,
+    changedOnly: false,
+    unified: innerWidth < 1000,
+    theme: "auto",
+    help: false,
+    ...remembered(),
+  };
+  const place = new URLSearchParams(location.hash.slice(1));
+  const view = place.get("view") as View;
+  if (VIEWS.includes(view)) state.view = view;
+  const module = data.modules.find((one) => one.name === place.get("module"));
+  if (module) state.module = module;
+  state.run = state.module?.runs[Number(place.get("pass") ?? -1)] ?? firstRun(state.module, state.changedOnly);
+  return state;
+}
+
+export function keepPlace(state: State): void {
+  const place = new URLSearchParams({ view: state.view });
+  if (state.module) place.set("module", state.module.name);
+  if (state.module && state.run) place.set("pass", String(state.module.runs.indexOf(state.run)));
+  history.replaceState(null, "", `#${place}`);
+}
+
+/** Return the run to look at first: the one that failed, else the first that changed something, else the first. */
+export function firstRun(module: Module | null, changedOnly = false): Run | null {
+  if (!module) return null;
+  const innermost = module.runs.filter((run) => run.children.length === 0);
+  const failed = innermost.find((run) => run.status === Status.Failed);
+  const changed = innermost.find((run) => run.status === Status.Changed);
+  return failed ?? changed ?? (changedOnly ? null : (innermost[0] ?? module.runs[0] ?? null));
+}
+
+export function shownModules(data: Data, state: State): Module[] {
+  const words = state.query.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = data.modules.filter(
+    (module) => (!state.failedOnly || module.status >= Status.Failed) && words.every((word) => matches(module, word)),
+  );
+  return found.sort(ORDERS[state.sort]);
+}
+
+function matches(module: Module, word: string): boolean {
+  if (module.name.toLowerCase().includes(word)) return true;
+  if (module.failure && `${module.failure.kind} ${module.failure.message}`.toLowerCase().includes(word)) return true;
+  return module.runs.some((run) => run.status !== Status.Unchanged && run.name.toLowerCase().includes(word));
+}
+
+const byName = (a: Module, b: Module) => collator.compare(a.name, b.name);
+const ORDERS: Record<Sort, (a: Module, b: Module) => number> = {
+  name: byName,
+  time: (a, b) => b.wall - a.wall || byName(a, b),
+  changes: (a, b) => b.changed - a.changed || byName(a, b),
+  start: (a, b) => a.start - b.start || byName(a, b),
+  "failures first": (a, b) => Number(b.status >= Status.Failed) - Number(a.status >= Status.Failed) || byName(a, b),
+};
+
+/** Return the runs of a module to list: with `changedOnly` those that did something, and those that called them. */
+export function shownRuns(module: Module | null, changedOnly: boolean): Run[] {
+  if (!module) return [];
+  if (!changedOnly) return module.runs;
+  const kept = new Set<Run>();
+  for (const run of module.runs)
+    if (run.status !== Status.Unchanged) for (let one: Run | null = run; one; one = one.parent) kept.add(one);
+  return module.runs.filter((run) => kept.has(run));
+}
