@@ -25,7 +25,7 @@ ROWS = (
     "registry decorators optimize",
     "sequential",
     "combinators pipeline",
-    "plan reproducers resume",
+    "plan reproducers resume report*",
     "instruments* executors* adapters* external* print_ir relay.transform* replaying",
     "bisecting reducing",
     "relay",
@@ -37,7 +37,7 @@ ROWS = (
 FOREIGN_INSIDE = ("adapters*", "relay.frontend*")
 """Where an import within a function is allowed: an adapter's own foreign library."""
 
-TOGETHER = ("cli", "executors", "external", "instruments", "relay")
+TOGETHER = ("cli", "executors", "external", "instruments", "relay", "report")
 """Packages whose modules may import each other, without a cycle."""
 
 HEAVY = (
