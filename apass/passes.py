@@ -119,6 +119,7 @@ class ModulePass(Pass[ModT]):
 
     Made by `module_pass`, or by subclassing:
 
+    >>> import anyio
     >>> class Upper(ModulePass[dict[str, str]]):
     ...     info = PassInfo(opt_level=1, name="Upper")
     ...     async def transform_module(self, mod, ctx):
