@@ -27,7 +27,7 @@ from apass.instrument import instrument_name
 from apass.passes import Pass
 from apass.run import enter_module
 
-__all__ = ["Modules", "Outcome", "OutcomeStream", "optimize_all", "optimize_stream", "run"]
+__all__ = ["Modules", "Outcome", "OutcomeStream", "optimize_all", "optimize_stream", "run", "runner"]
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -201,7 +201,7 @@ class OutcomeStream(Generic[ModT]):
     async def __aenter__(self) -> Self:
         # All modules share the default context where there is no other.
         current_scope()
-        self._run = _runner(self._pass, self._executor)
+        self._run = runner(self._pass, self._executor)
         self._send, self._outcomes = anyio.create_memory_object_stream[Outcome[ModT]](0)
         self._slots = None if self._limit is None else anyio.Semaphore(self._limit, fast_acquire=True)
         self._at_work = 1
@@ -297,8 +297,13 @@ class OutcomeStream(Generic[ModT]):
             self._send.close()
 
 
-def _runner(pass_: Pass[ModT], choice: ExecutorChoice) -> Callable[[ModT], Awaitable[ModT]]:
-    """Return what runs a pass on a module, here or in the executor that is chosen."""
+def runner(pass_: Pass[ModT], choice: ExecutorChoice) -> Callable[[ModT], Awaitable[ModT]]:
+    """Return what runs a pass on a module in the current context, here or in the executor that is chosen.
+
+    Raises:
+        PassContextError: if there is an executor, and the context has instruments.
+
+    """
     executor = executor_in_force(choice)
     ctx = PassContext.current()
     if executor is None:

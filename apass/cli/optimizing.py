@@ -12,6 +12,8 @@ import anyio.lowlevel
 from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.errors import ApassError, PassCancelledError
+from apass.executor import Executor
+from apass.optimize import runner
 from apass.passes import Pass
 from apass.run import enter_module
 
@@ -55,12 +57,15 @@ async def optimize_files(
     jobs: Iterable[Job],
     treatment_of: Callable[[Job], Treatment],
     *,
+    executor: Executor | None = None,
     limit: int,
     verify: bool,
     on_phase: Phase,
     on_result: Callable[[JobResult], None],
 ) -> None:
     """Optimize each of `jobs` as `treatment_of` says, at most `limit` at once, telling `on_result` as each is done.
+
+    With an `executor`, passes run there, and files are read and written here.
 
     One file's failure harms no other. A result is written beside its place and renamed, so a run that is cut off leaves
     whole files only.
@@ -70,7 +75,7 @@ async def optimize_files(
     async with anyio.create_task_group() as group:
         for job in jobs:
             await slots.acquire_on_behalf_of(job)
-            work = _Work(job, *treatment_of(job), workers, on_phase)
+            work = _Work(job, *treatment_of(job), executor, workers, on_phase)
             group.start_soon(_finish, work, slots, on_result)
 
 
@@ -101,11 +106,12 @@ class _Work:
         job: Job,
         model_format: ModelFormat,
         pipeline: Pass[Any],
+        executor: Executor | None,
         workers: anyio.CapacityLimiter | None,
         on_phase: Phase,
     ) -> None:
         self.job = job
-        self.pipeline = pipeline
+        self.run_pipeline = runner(pipeline, executor)
         self.format = model_format
         self.workers = workers
         self.on_phase = on_phase
@@ -119,7 +125,7 @@ class _Work:
         mod = await anyio.to_thread.run_sync(self.format.load, self.job.source)
         self.before = self.format.size(mod)
         self.on_phase(self.job, "optimizing")
-        result = await self.pipeline(mod)
+        result = await self.run_pipeline(mod)
         self.after = self.format.size(result)
         if result is mod:
             self.remark = "unchanged"

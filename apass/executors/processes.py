@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import anyio
-from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
-from anyio.lowlevel import RunVar, checkpoint_if_cancelled
+from anyio import BrokenWorkerProcess, to_process
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from apass.errors import ExecutorError
-from apass.executors.cores import usable_cores
 from apass.executors.remote import Errand, RemoteExecutor, WorkerDiedError
+from apass.executors.slots import NO_LIMIT, usable_cores
+from apass.executors.watchdog import end_when_late
 from apass.executors.worker import handle
 
 __all__ = ["DEFAULT", "ProcessExecutor"]
@@ -62,7 +63,7 @@ class ProcessExecutor(RemoteExecutor):
 
     async def _send(self, request: bytes, parcel: bytes | None) -> bytes:
         async def run() -> bytes:
-            return await to_process.run_sync(_serve, request, parcel, cancellable=True, limiter=_no_limit())
+            return await to_process.run_sync(_serve, request, parcel, cancellable=True, limiter=NO_LIMIT.here())
 
         try:
             return await _with_grace(run)
@@ -81,19 +82,7 @@ def _serve(request: bytes, parcel: bytes | None) -> bytes:
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, 2)
         os.close(devnull)
-    return handle(request, parcel)
-
-
-_LIMITER: RunVar[CapacityLimiter] = RunVar("apass no limit")
-
-
-def _no_limit() -> CapacityLimiter:
-    """Return a limiter that lets all through: the executor has slots of its own."""
-    try:
-        return _LIMITER.get()
-    except LookupError:
-        _LIMITER.set(CapacityLimiter(float("inf")))
-        return _LIMITER.get()
+    return handle(request, parcel, end_when_late)
 
 
 async def _with_grace(work: Callable[[], Awaitable[R]]) -> R:

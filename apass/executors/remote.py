@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import anyio
 from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar, current_token
+from anyio.lowlevel import current_token
 
 from apass.adapter import adapter_for
 from apass.context import PassContext, current_scope
@@ -20,6 +20,7 @@ from apass.errors import PassTimeoutError, WorkerLostError
 from apass.executors.batches import Batches, Done
 from apass.executors.parcels import ModuleParcel, pack_bodies, pack_pass
 from apass.executors.references import dumps, loads
+from apass.executors.slots import Slots
 from apass.executors.worker import Answer, Reply, Request
 from apass.passes import Pass
 from apass.run import current_run
@@ -76,7 +77,7 @@ class RemoteExecutor(ABC):
         """How many workers there are at most."""
         self.timeout: Final = timeout
         """Seconds that a worker has for one body, call or module; None is no limit."""
-        self._slots: Final[RunVar[CapacityLimiter]] = RunVar(f"{type(self).__name__} slots")
+        self._slots: Final = Slots(workers)
 
     @abstractmethod
     async def exchange(self, request: bytes, errand: Errand) -> bytes:
@@ -95,11 +96,7 @@ class RemoteExecutor(ABC):
 
     def slots(self) -> CapacityLimiter:
         """Return the slots of the executor in this event loop; each batch holds one."""
-        try:
-            return self._slots.get()
-        except LookupError:
-            self._slots.set(CapacityLimiter(self.workers))
-            return self._slots.get()
+        return self._slots.here()
 
     def bodies(self, pass_: Any, mod: Any, ctx: PassContext) -> "_Bodies":
         """Make ready for the bodies of a function pass on `mod` (see `Executor`)."""

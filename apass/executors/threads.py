@@ -8,15 +8,15 @@ from typing import Any, Final, TypeVar, TypeVarTuple
 
 import anyio
 from anyio import CapacityLimiter, to_thread
-from anyio.lowlevel import RunVar, checkpoint_if_cancelled
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from apass.adapter import adapter_for
 from apass.context import PassContext
 from apass.errors import ExecutorError, PassTimeoutError
 from apass.executor import STOPPED
 from apass.executors.batches import Batches, Done
-from apass.executors.cores import usable_cores
 from apass.executors.remote import backend_name, meet
+from apass.executors.slots import NO_LIMIT, Slots, usable_cores
 from apass.executors.worker import plain, run_whole_pass
 from apass.passes import Pass
 from apass.run import RUN, Run, current_module_name, current_run
@@ -51,7 +51,7 @@ class ThreadExecutor:
             raise ValueError(f"workers must be an int of at least 1, not {workers!r}")
         self.workers: Final = usable_cores() if workers is None else workers
         """How many threads work at once."""
-        self._slots: Final[RunVar[CapacityLimiter]] = RunVar("ThreadExecutor slots")
+        self._slots: Final = Slots(self.workers)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.workers,)
@@ -61,11 +61,7 @@ class ThreadExecutor:
 
     def slots(self) -> CapacityLimiter:
         """Return the slots of the executor in this event loop; each batch holds one."""
-        try:
-            return self._slots.get()
-        except LookupError:
-            self._slots.set(CapacityLimiter(self.workers))
-            return self._slots.get()
+        return self._slots.here()
 
     def bodies(self, pass_: Any, mod: Any, ctx: PassContext) -> "_Bodies":
         """Make ready for the bodies of a function pass on `mod` (see `Executor`)."""
@@ -182,7 +178,7 @@ async def _in_thread(items: Sequence[_Item]) -> Sequence[Done[Any]]:
     thread = _Thread(items)
     async with anyio.create_task_group() as watchers:
         watchers.start_soon(_tell_when_cancelled, thread)
-        await to_thread.run_sync(thread.run, limiter=_no_limit())
+        await to_thread.run_sync(thread.run, limiter=NO_LIMIT.here())
         watchers.cancel_scope.cancel()
     # A thread is waited for; then the cancellation goes on.
     await checkpoint_if_cancelled()
@@ -194,18 +190,6 @@ async def _tell_when_cancelled(thread: _Thread) -> None:
         await anyio.sleep_forever()
     finally:
         thread.is_stopped = True
-
-
-_LIMITER: RunVar[CapacityLimiter] = RunVar("apass no limit of threads")
-
-
-def _no_limit() -> CapacityLimiter:
-    """Return a limiter that lets all through: the executor has slots of its own."""
-    try:
-        return _LIMITER.get()
-    except LookupError:
-        _LIMITER.set(CapacityLimiter(float("inf")))
-        return _LIMITER.get()
 
 
 def _check_threads(mod: Any) -> None:

@@ -1,18 +1,16 @@
 """What runs in a worker, be it a process, an interpreter or a machine: a request in, a reply out, both as bytes."""
 
-import faulthandler
 import pickle
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, Protocol, TextIO, cast
+from typing import Any, Final, Protocol, cast
 
 import anyio
 
@@ -28,7 +26,7 @@ from apass.remarks import Remark
 from apass.run import RUN, Run, enter_module
 from apass.stepping import is_awaitable
 
-__all__ = ["Answer", "Heard", "Reply", "Request", "handle", "plain", "run_whole_pass", "stop"]
+__all__ = ["Answer", "Heard", "Reply", "Request", "handle", "no_watch", "plain", "run_whole_pass", "stop"]
 
 POLL_SECONDS: Final = 0.05
 """How often a whole pass is asked whether it was stopped."""
@@ -45,9 +43,9 @@ class Request:
     items: Sequence[Any]
     """What is to be worked on: names of functions, arguments, or one None for a whole module."""
     limit: float | None
-    """Seconds that one item may take before the process ends itself; None is no limit."""
+    """Seconds that one item may take before the worker ends itself; None is no limit."""
     last_words: str
-    """The file that says where it was when it did."""
+    """The file where it then says what it was at."""
 
 
 @dataclass(slots=True)
@@ -98,16 +96,29 @@ class Reply:
     """The new module, or one of the new functions."""
 
 
+_Watch = Callable[[], AbstractContextManager[None]]
+
+
 class _Work(Protocol):
     """What an opened parcel is. A Protocol, because the two kinds share no code."""
 
-    def do(self, items: Sequence[Any], watch: "_Watch") -> Reply:
+    def do(self, items: Sequence[Any], watch: _Watch) -> Reply:
         """Do a batch."""
         ...
 
 
-def handle(request: bytes, parcel: bytes | None) -> bytes:
-    """Do what `request` asks, and return the reply; an empty one if the parcel is not here and has to be sent along."""
+def no_watch(_asked: Request) -> AbstractContextManager[None]:
+    """Watch over nothing: where a worker cannot be ended."""
+    return nullcontext()
+
+
+def handle(
+    request: bytes, parcel: bytes | None, watch: Callable[[Request], AbstractContextManager[None]] = no_watch
+) -> bytes:
+    """Do what `request` asks, and return the reply; an empty one if the parcel is not here and has to be sent along.
+
+    `watch` is entered for each item, and looks after its time.
+    """
     token = STOPPED.set(_never)
     try:
         asked = cast("Request", pickle.loads(request))
@@ -121,7 +132,7 @@ def handle(request: bytes, parcel: bytes | None) -> bytes:
             while len(_OPEN) > OPEN_RUNS:
                 _OPEN.popitem(last=False)
         STOPPED.set(partial(_is_stopped, asked.key))
-        reply = copy_context().run(work.do, asked.items, _Watch(asked))
+        reply = copy_context().run(work.do, asked.items, partial(watch, asked))
     except BaseException as error:
         reply = Reply([Answer("failed", None, failure_of(error), 0.0, None)], None)
     finally:
@@ -157,27 +168,6 @@ def _open(parcel: bytes) -> _Work:
     return _Calls(contents)
 
 
-class _Watch:
-    """Ends the process when an item takes too long: by a timer that needs no turn of Python's to go off."""
-
-    def __init__(self, asked: Request) -> None:
-        self._asked = asked
-        self._file: TextIO | None = None
-
-    @contextmanager
-    def item(self) -> Generator[None]:
-        """Watch over one item."""
-        if self._asked.limit is None:
-            yield
-            return
-        with Path(self._asked.last_words).open("w") as file:
-            faulthandler.dump_traceback_later(self._asked.limit, exit=True, file=file)
-            try:
-                yield
-            finally:
-                faulthandler.cancel_dump_traceback_later()
-
-
 class _Calls:
     """A plain function to be called."""
 
@@ -191,7 +181,7 @@ class _Calls:
     def _answer(self, arguments: Any, watch: _Watch) -> Answer:
         start = perf_counter()
         try:
-            with watch.item():
+            with watch():
                 result = copy_context().run(self._function, *arguments)
             value = dumps(plain(result, "the function"), f"what {self._function!r} returned")
         except BaseException as error:
@@ -230,7 +220,7 @@ class _Bodies:
         func = self._adapter.get(self._mod, name)
         start = perf_counter()
         try:
-            with watch.item():
+            with watch():
                 result = self._parcel.pass_.transform_function(func, self._mod, self._ctx)
             result = plain(result, f"the body of pass {self._parcel.pass_.info.name!r}")
         except BaseException as error:
@@ -270,7 +260,7 @@ class _WholePass:
         ctx = self._parcel.context.open([_Listening()], _HearingContext())
         start = perf_counter()
         try:
-            with watch.item():
+            with watch():
                 result = run_whole_pass(self._parcel.pass_, mod, ctx, self._parcel.module_name, self._parcel.backend)
             module = None if result is mod else pack_module(result)
         except BaseException as error:

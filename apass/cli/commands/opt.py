@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from apass.cli.complaints import FAILED, complaints, warnings_as_lines
+from apass.cli.executing import executor_scope
 from apass.cli.inputs import check_places
 from apass.cli.interrupts import check_backend, run_until_interrupted
 from apass.cli.optimizing import optimize_files
@@ -57,6 +58,10 @@ def opt(
         Path | None,
         typer.Option("--resume-from", metavar="FILE", help="Go on after the pass that --dump-ir wrote FILE for."),
     ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option("--executor", help=r"Where passes run: process, thread, interpreter, dask or dask://HOST:PORT."),
+    ] = None,
     verify_outputs: Annotated[
         bool, typer.Option("--verify-outputs", help="Run models before and after on the same inputs and compare.")
     ] = False,
@@ -85,14 +90,16 @@ def opt(
         context = make_context(
             opt_level, run.disable, run.require, run.config, instruments, pipelines=plan.passes.values()
         )
+        executors = executor_scope(executor, context.instruments)
         check_places(plan.jobs, output)
         show = Showing(Reporter(len(plan.jobs)), watches)
 
         async def work() -> None:
-            async with context:
+            async with context, executors as chosen:
                 await optimize_files(
                     plan.jobs,
                     plan.treatment_of,
+                    executor=chosen,
                     limit=jobs,
                     verify=verify_outputs,
                     on_phase=show.phase,

@@ -1,0 +1,45 @@
+"""Interpreters as workers, on Pythons that have them."""
+
+import os
+import sys
+
+import anyio
+import pytest
+
+from apass import ExecutorError, PassContext, RemoteError, optimize_all
+from apass.executor import executor_in_force
+from apass.executors import Executor
+from tests.executors import work
+
+HAS_THEM = sys.version_info >= (3, 13)
+
+
+@pytest.mark.skipif(HAS_THEM, reason="this Python has interpreters")
+def test_an_older_python_says_what_is_needed() -> None:
+    with pytest.raises(ExecutorError, match=r"interpreters as workers need Python 3\.13 or later, and this is 3\.1"):
+        executor_in_force("interpreter")
+
+
+@pytest.mark.skipif(not HAS_THEM, reason="interpreters as workers need Python 3.13")
+@pytest.mark.anyio
+async def test_bodies_functions_and_modules_go_to_interpreters() -> None:
+    executor: Executor | None = executor_in_force("interpreter")
+    assert executor is not None
+    async with PassContext(executor="interpreter", config={"tests.executors.step": 3}):
+        assert await work.Increment({f"f{i}": i for i in range(30)}) == {f"f{i}": i + 3 for i in range(30)}
+        with pytest.raises(RemoteError, match="OddError: odd: no"):
+            await work.Fail({"a": "odd"})
+    assert await executor.map(work.pid_after, [0.0, 0.0]) == [os.getpid()] * 2
+    assert await optimize_all([{"a": 1}], work.AddSum, executor=executor) == [{"a": 1, "sum": 1}]
+
+
+@pytest.mark.skipif(not HAS_THEM, reason="interpreters as workers need Python 3.13")
+@pytest.mark.anyio
+async def test_a_cancelled_run_waits_for_its_interpreters() -> None:
+    executor: Executor | None = executor_in_force("interpreter")
+    assert executor is not None
+    await executor.call(work.work_for, 0.0)
+    start = anyio.current_time()
+    with anyio.move_on_after(0.05):
+        await executor.call(work.work_for, 0.3)
+    assert anyio.current_time() - start > 0.25
