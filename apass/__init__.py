@@ -2,6 +2,7 @@
 
 from apass import instruments
 from apass.adapter import IRAdapter, adapter_for, register_adapter
+from apass.bisecting import Bisected, bisect
 from apass.combinators import If, Race, Repeat
 from apass.config import register_config_option
 from apass.context import PassContext
@@ -10,6 +11,7 @@ from apass.diagnostics import Diagnostic, DiagnosticContext, DiagnosticLevel, Sp
 from apass.errors import (
     AdapterError,
     ApassError,
+    BisectError,
     BudgetExceededError,
     CircuitOpenError,
     ConfigTypeError,
@@ -55,6 +57,8 @@ from apass.sequential import Sequential
 __all__ = [
     "AdapterError",
     "ApassError",
+    "BisectError",
+    "Bisected",
     "BudgetExceededError",
     "CircuitOpenError",
     "ConfigTypeError",
@@ -109,6 +113,7 @@ __all__ = [
     "VerifyError",
     "WorkerLostError",
     "adapter_for",
+    "bisect",
     "current_run",
     "function_pass",
     "get_pass",

@@ -5,6 +5,7 @@ from apass.instruments.dump_tree import DumpTree
 from apass.instruments.function_timing import FunctionTimingInstrument
 from apass.instruments.honest_change import HonestChangeInstrument
 from apass.instruments.memory import PassMemory, PassMemoryInstrument
+from apass.instruments.opt_bisect import BisectInstrument, BisectStep, parse_intervals
 from apass.instruments.print_changed import PrintChanged
 from apass.instruments.printing import (
     PassPrintingInstrument,
@@ -33,6 +34,8 @@ from apass.timings import (
 )
 
 __all__ = [
+    "BisectInstrument",
+    "BisectStep",
     "DumpIR",
     "DumpTree",
     "FunctionTiming",
@@ -55,6 +58,7 @@ __all__ = [
     "StatisticsInstrument",
     "TraceInstrument",
     "VerifyInstrument",
+    "parse_intervals",
     "render_functions",
     "render_modules",
     "render_passes",

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from apass.cli.watching.bisecting import BisectingOptions
 from apass.cli.watching.dumping import DumpingOptions
 from apass.cli.watching.memory import MemoryOptions
 from apass.cli.watching.printing import PrintingOptions
@@ -26,6 +27,7 @@ WATCHES: Final[tuple[type[WatchOptions], ...]] = (
     ReportOptions,
     VerifyingOptions,
     ReproducingOptions,
+    BisectingOptions,
     DumpingOptions,
 )
 """Every way to watch, in the order of `--help`; their instruments are called in this order."""
