@@ -2,6 +2,7 @@
 
 from apass import instruments
 from apass.adapter import IRAdapter, adapter_for, register_adapter
+from apass.analysis import Analysis, analysis
 from apass.bisecting import Bisected, bisect
 from apass.combinators import If, Race, Repeat
 from apass.config import register_config_option
@@ -10,6 +11,7 @@ from apass.decorators import function_pass, module_pass, prim_func_pass
 from apass.diagnostics import Diagnostic, DiagnosticContext, DiagnosticLevel, Span
 from apass.errors import (
     AdapterError,
+    AnalysisError,
     ApassError,
     BisectError,
     BudgetExceededError,
@@ -48,14 +50,16 @@ from apass.plan import Decision, PlannedPass, plan
 from apass.print_ir import PrintIR
 from apass.registry import get_pass, list_passes, register_pass, unregister_pass
 from apass.remarks import Remark, RemarkKind
-from apass.resume import rest_of
 from apass.replaying import Replay, Verdict, replay
 from apass.reproducers import Failure, Reproducer, read_reproducer
+from apass.resume import rest_of
 from apass.run import Run, current_run
 from apass.sequential import Sequential
 
 __all__ = [
     "AdapterError",
+    "Analysis",
+    "AnalysisError",
     "ApassError",
     "BisectError",
     "Bisected",
@@ -114,6 +118,7 @@ __all__ = [
     "WorkerLostError",
     "adapter_for",
     "bisect",
+    "analysis",
     "current_run",
     "function_pass",
     "get_pass",

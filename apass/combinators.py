@@ -16,7 +16,7 @@ from apass.info import PassInfo
 from apass.passes import Pass, check_passes
 from apass.registry import register_pass
 from apass.run import current_module_name
-from apass.sequential import Sequential
+from apass.sequential import Sequential, is_enabled
 from apass.stepping import is_awaitable, metered_task
 
 __all__ = ["If", "Race", "Repeat"]
@@ -99,6 +99,11 @@ class Repeat(_Combinator[ModT]):
         self.strict: Final = strict
         """Whether it must settle within `times`."""
         self._round = Sequential(self.passes)
+
+    def cache_key(self, ctx: PassContext) -> str | None:
+        """Return the key of a round, and how many there may be; None if a round has none."""
+        inner = self._round.cache_key(ctx)
+        return None if inner is None else f"{self.info.name}{{times={self.times},strict={self.strict}}}{inner}"
 
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Run the passes until nothing changes."""
@@ -234,7 +239,7 @@ class Race(_Combinator[ModT]):
         for alternative in self._alternatives:
             info = alternative.passes[0].info
             scope.meet(info.name)
-            if _is_enabled(info, ctx):
+            if is_enabled(info, ctx):
                 entrants.append(alternative)
         return await _Contest(self, entrants, mod, ctx).run() if entrants else mod
 
@@ -351,11 +356,6 @@ class _Contest(Generic[ModT]):
 
 def _fingerprint(mod: object) -> tuple[type, str]:
     return (type(mod), adapter_for(mod).fingerprint(mod))
-
-
-def _is_enabled(info: PassInfo, ctx: PassContext) -> bool:
-    in_level = info.opt_level <= ctx.opt_level or info.name in ctx.required_pass
-    return in_level and info.name not in ctx.disabled_pass
 
 
 register_pass("Sequential", Sequential)

@@ -1,15 +1,17 @@
 """`PassContext`: the configuration that passes run under, current in a task and in the tasks started from it."""
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self, final
+from typing import Any, Final, NoReturn, Self, TypeVar, final
 
 import anyio
 from anyio.lowlevel import RunVar
 
+from apass.analyses import Analyses
+from apass.analysis import Analysis
 from apass.budget import Budget, tighter
 from apass.cleanup import Call, call_to_the_end, combine
 from apass.config import Config, list_configs, make_config
@@ -22,8 +24,12 @@ from apass.instrument import Hooks, find_hook, instrument_name
 from apass.remarks import Remark
 from apass.run import current_run
 from apass.stepping import is_awaitable
+from apass.store import Store
 
 __all__ = ["PassContext", "Scope", "current_scope"]
+
+
+R = TypeVar("R")
 
 
 @final
@@ -47,6 +53,8 @@ class PassContext:
             end counts. What is over fails with BudgetExceededError (None, no limit).
         executor: where plain bodies of function passes run: `"inline"`, `"thread"`, `"process"`, `"interpreter"` or an
             `Executor` (None, in the thread of the event loop).
+        store: where persistent analyses, and passes that are `cacheable`, keep results beyond the context (None).
+        strict: whether what passes claim to preserve of analyses is computed anew and compared (False).
 
     Raises:
         TypeError: if a value is of the wrong type, or an instrument has a misspelt hook.
@@ -61,6 +69,7 @@ class PassContext:
     """
 
     __slots__ = (
+        "analyses",
         "config",
         "deadline",
         "diag_ctx",
@@ -73,6 +82,7 @@ class PassContext:
         "may_be_limited",
         "opt_level",
         "required_pass",
+        "store",
     )
 
     def __init__(
@@ -88,6 +98,8 @@ class PassContext:
         exit_grace: float = 10.0,
         executor: ExecutorChoice = None,
         deadline: float | None = None,
+        store: Store | None = None,
+        strict: bool = False,
     ) -> None:
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
             raise TypeError(f"opt_level must be an int, not {opt_level!r}")
@@ -119,6 +131,12 @@ class PassContext:
         """Seconds that everything beneath has from when the context is entered; None is no limit."""
         self.may_be_limited = deadline is not None
         """Whether a budget may be in force beneath it, its own or one around it; for the runner, who then looks."""
+        if store is not None and not isinstance(store, Store):
+            raise TypeError(f"store must be a Store, such as apass.stores.SqliteStore(path), not {store!r}")
+        self.store: Final = store
+        """Where results are kept beyond the context; None is nowhere."""
+        self.analyses: Final = Analyses(store=store, strict=strict)
+        """The results of analyses that passes asked for."""
         self.hooks = Hooks.of(_instruments(instruments))
         """The hooks of the instruments in force; for the runner."""
         self.gate: Final = Gate(max_concurrency)
@@ -151,6 +169,23 @@ class PassContext:
     def list_configs() -> Mapping[str, Mapping[str, Any]]:
         """Return every registered config option: its key to its `type`, `default` and `doc`."""
         return list_configs()
+
+    async def get(self, analysis: Analysis[R], x: object, /, **options: Hashable) -> R:
+        """Return what an analysis says about a function or a module, computed if it is not known for equal contents.
+
+        Who asks the same at once shares one computation: one asker's cancellation does not fail the others, and an
+        error, which all get, is not kept.
+
+        Raises:
+            AnalysisError: if an option cannot be hashed, or the analysis asks its way back to itself.
+            Exception: what the analysis raised.
+
+        """
+        return await self.analyses.get(analysis, x, self, options)
+
+    def got(self, analysis: Analysis[R], x: object, /, **options: Hashable) -> R:
+        """Return, without waiting, what a pass's `required` names or was asked before; AnalysisError if it was not."""
+        return self.analyses.got(analysis, x, options)
 
     def statistic(self, name: str, amount: float = 1) -> None:
         """Count `amount` more of what `name` says, for the pass at work; nothing where no instrument counts.

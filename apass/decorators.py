@@ -3,9 +3,11 @@
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Protocol, cast, overload
+from typing import Any, Literal, Protocol, TypedDict, Unpack, cast, overload
 
 from apass.adapter import FuncT, ModT
+from apass.analyses import with_analyses
+from apass.analysis import Analysis
 from apass.context import PassContext
 from apass.errors import PassDefinitionError, did_you_mean
 from apass.executor import ExecutorChoice, check_executor
@@ -13,10 +15,28 @@ from apass.guard import OnError
 from apass.info import PassInfo
 from apass.passes import FunctionPass, ModulePass, PrimFuncPass
 
-__all__ = ["function_pass", "module_pass", "prim_func_pass"]
+__all__ = ["Promises", "function_pass", "module_pass", "prim_func_pass"]
 
 _ModuleBody = Callable[[ModT, PassContext], ModT | Awaitable[ModT]]
 _FunctionBody = Callable[[FuncT, ModT, PassContext], FuncT | Awaitable[FuncT]]
+
+
+Requirements = Iterable[str | Analysis[Any]] | None
+"""What a pass requires: passes by name, and analyses."""
+
+
+class Promises(TypedDict, total=False):
+    """What a pass promises about its result."""
+
+    preserves: Iterable[Analysis[Any]] | Literal["all"]
+    """The analyses that still hold for what the pass made of a function or module; none by default."""
+    cacheable: bool
+    """Whether the result depends on the input, the options and the config alone, so that it may be kept in the
+    context's `store`. For a function pass: on the function, and not on the rest of the module."""
+    version: str
+    """The version that kept results belong to, `"1"` by default; to be raised when the pass does something else."""
+    config_keys: Iterable[str]
+    """The config options that the result depends on; by default, all that are set."""
 
 
 class _ModulePassDecorator(Protocol):
@@ -42,24 +62,34 @@ class _PrimFuncPassDecorator(Protocol):
 
 @overload
 def module_pass(
-    pass_func: None = None, opt_level: int | None = None, name: str | None = None, required: Iterable[str] | None = None
+    pass_func: None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Requirements = None,
+    **promises: Unpack[Promises],
 ) -> _ModulePassDecorator: ...
 @overload
 def module_pass(
     pass_func: type[Any],
     opt_level: int | None = None,
     name: str | None = None,
-    required: Iterable[str] | None = None,
+    required: Requirements = None,
+    **promises: Unpack[Promises],
 ) -> Any: ...
 @overload
 def module_pass(
     pass_func: _ModuleBody[ModT],
     opt_level: int | None = None,
     name: str | None = None,
-    required: Iterable[str] | None = None,
+    required: Requirements = None,
+    **promises: Unpack[Promises],
 ) -> ModulePass[ModT]: ...
 def module_pass(
-    pass_func: Any = None, opt_level: int | None = None, name: str | None = None, required: Iterable[str] | None = None
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Requirements = None,
+    **promises: Unpack[Promises],
 ) -> Any:
     """Make a module pass of a function `(mod, ctx) -> mod`, or of a class with a method `transform_module(mod, ctx)`.
 
@@ -70,7 +100,9 @@ def module_pass(
         pass_func: the function or class; left out in a decorator.
         opt_level: the lowest `PassContext.opt_level` at which a Sequential runs the pass; must be given.
         name: the pass's name; that of the function or class by default.
-        required: names of registered passes that a Sequential runs before it.
+        required: names of registered passes that a Sequential runs before it; and analyses, whose results are then
+            there for `ctx.got`.
+        preserves, cacheable, version, config_keys: see `Promises`.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or `pass_func` cannot be the work of a pass.
@@ -82,7 +114,7 @@ def module_pass(
     PassInfo(opt_level=2, name='DropEmpty', required=())
 
     """
-    return _decorate("module_pass", ModulePass, pass_func, opt_level, name, required, {})
+    return _decorate("module_pass", ModulePass, pass_func, opt_level, name, required, _promised(promises))
 
 
 @overload
@@ -90,43 +122,47 @@ def function_pass(
     pass_func: None = None,
     opt_level: int | None = None,
     name: str | None = None,
-    required: Iterable[str] | None = None,
+    required: Requirements = None,
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
     executor: ExecutorChoice = None,
+    **promises: Unpack[Promises],
 ) -> _FunctionPassDecorator: ...
 @overload
 def function_pass(
     pass_func: type[Any],
     opt_level: int | None = None,
     name: str | None = None,
-    required: Iterable[str] | None = None,
+    required: Requirements = None,
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
     executor: ExecutorChoice = None,
+    **promises: Unpack[Promises],
 ) -> Any: ...
 @overload
 def function_pass(
     pass_func: _FunctionBody[FuncT, ModT],
     opt_level: int | None = None,
     name: str | None = None,
-    required: Iterable[str] | None = None,
+    required: Requirements = None,
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
     executor: ExecutorChoice = None,
+    **promises: Unpack[Promises],
 ) -> FunctionPass[ModT, FuncT]: ...
 def function_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
-    required: Iterable[str] | None = None,
+    required: Requirements = None,
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
     executor: ExecutorChoice = None,
+    **promises: Unpack[Promises],
 ) -> Any:
     """Make a function pass of a function `(func, mod, ctx) -> func`, or of a class with `transform_function`.
 
@@ -136,7 +172,9 @@ def function_pass(
         pass_func: the function or class; left out in a decorator.
         opt_level: the lowest `PassContext.opt_level` at which a Sequential runs the pass; must be given.
         name: the pass's name; that of the function or class by default.
-        required: names of registered passes that a Sequential runs before it.
+        required: names of registered passes that a Sequential runs before it; and analyses, whose results are then
+            there for `ctx.got`.
+        preserves, cacheable, version, config_keys: see `Promises`.
         timeout: seconds that one function may take before it fails with PassTimeoutError; None is no limit.
         on_error: what to do when a body fails: `"raise"` its error; `"keep"` the function as it was, with a warning in
             `ctx.diag_ctx`; or call a fallback `(func, mod, ctx, error) -> func`, plain or async, with a note there.
@@ -147,7 +185,7 @@ def function_pass(
         PassDefinitionError: if `opt_level` is missing, or an argument cannot be what it is for.
 
     """
-    extra = _guards(timeout, on_error) | _place("function_pass", executor)
+    extra = _guards(timeout, on_error) | _place("function_pass", executor) | _promised(promises)
     return _decorate("function_pass", FunctionPass, pass_func, opt_level, name, required, extra)
 
 
@@ -156,46 +194,50 @@ def prim_func_pass(
     pass_func: None = None,
     opt_level: int | None = None,
     name: str | None = None,
-    required: Iterable[str] | None = None,
+    required: Requirements = None,
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
     executor: ExecutorChoice = None,
+    **promises: Unpack[Promises],
 ) -> _PrimFuncPassDecorator: ...
 @overload
 def prim_func_pass(
     pass_func: type[Any],
     opt_level: int | None = None,
     name: str | None = None,
-    required: Iterable[str] | None = None,
+    required: Requirements = None,
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
     executor: ExecutorChoice = None,
+    **promises: Unpack[Promises],
 ) -> Any: ...
 @overload
 def prim_func_pass(
     pass_func: _FunctionBody[FuncT, ModT],
     opt_level: int | None = None,
     name: str | None = None,
-    required: Iterable[str] | None = None,
+    required: Requirements = None,
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
     executor: ExecutorChoice = None,
+    **promises: Unpack[Promises],
 ) -> PrimFuncPass[ModT, FuncT]: ...
 def prim_func_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
-    required: Iterable[str] | None = None,
+    required: Requirements = None,
     *,
     timeout: float | None = None,
     on_error: OnError = "raise",
     executor: ExecutorChoice = None,
+    **promises: Unpack[Promises],
 ) -> Any:
     """Make a pass over the functions of kind `"prim_func"`; in all else as `function_pass`."""
-    extra = _guards(timeout, on_error) | _place("prim_func_pass", executor)
+    extra = _guards(timeout, on_error) | _place("prim_func_pass", executor) | _promised(promises)
     return _decorate("prim_func_pass", PrimFuncPass, pass_func, opt_level, name, required, extra)
 
 
@@ -206,6 +248,22 @@ def _guards(timeout: float | None, on_error: OnError) -> dict[str, Any]:
         choices = "'raise', 'keep' or a function (func, mod, ctx, error) -> func"
         raise PassDefinitionError(f"on_error must be {choices}, not {on_error!r}")
     return {"timeout": timeout, "on_error": on_error}
+
+
+def _promised(promises: Promises) -> dict[str, Any]:
+    unknown = promises.keys() - Promises.__annotations__.keys()
+    if unknown:
+        name = min(unknown)
+        raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, Promises.__annotations__)}")
+    made: dict[str, Any] = dict(promises)
+    preserves = promises.get("preserves", ())
+    if preserves != "all":
+        if isinstance(preserves, str) or not all(isinstance(one, Analysis) for one in preserves):
+            raise PassDefinitionError(f"preserves must be a set of analyses, or 'all'; not {preserves!r}")
+        made["preserves"] = frozenset(preserves)
+    if "config_keys" in promises:
+        made["config_keys"] = tuple(promises["config_keys"])
+    return made
 
 
 def _place(decorator: str, executor: ExecutorChoice) -> dict[str, Any]:
@@ -221,9 +279,13 @@ def _decorate(
     pass_func: Any,
     opt_level: int | None,
     name: str | None,
-    required: Iterable[str] | None,
+    required: Requirements,
     extra: dict[str, Any],
 ) -> Any:
+    if not isinstance(required, str) and required is not None:
+        needed = tuple(required)
+        required = [one for one in needed if not isinstance(one, Analysis)]
+        extra = {**extra, "analyses": tuple(one for one in needed if isinstance(one, Analysis))}
     if opt_level is None:
         raise PassDefinitionError(f"please provide opt_level: {decorator}(opt_level=...)")
     if isinstance(pass_func, int) or (pass_func is not None and not callable(pass_func)):
@@ -233,7 +295,7 @@ def _decorate(
         if not callable(target):
             raise PassDefinitionError(f"{decorator} takes a function or a class, not {target!r}")
         own_name = str(getattr(target, "__name__", type(target).__name__))
-        info = PassInfo(opt_level, name or own_name, required)
+        info = PassInfo(opt_level, name or own_name, cast("Iterable[str] | None", required))
         method = "transform_module" if base is ModulePass else "transform_function"
         if inspect.isclass(target):
             return _class_of_passes(decorator, base, target, method, info, extra)
@@ -250,6 +312,8 @@ def _pass_of(base: Any, function: Any, method: str, info: PassInfo, extra: dict[
 
     made: Any = type(base.__name__, (base,), {method: work, "__module__": base.__module__})()
     functools.update_wrapper(made, function)
+    if base is ModulePass and extra.get("analyses"):
+        function = with_analyses(function, extra["analyses"])
     # The function itself in the method's place: no frame between the runner and the work.
     _attributes(made).update(extra, info=info, **{_slot(base): function})
     return made
@@ -264,7 +328,10 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
         instance = target(*args, **kwargs)
         own = {"_instance": instance, "spec": _spec_of(info.name, target, args, kwargs)}
-        _attributes(self).update(own, **{_slot(base): getattr(instance, method)})
+        function = getattr(instance, method)
+        if base is ModulePass and extra.get("analyses"):
+            function = with_analyses(function, extra["analyses"])
+        _attributes(self).update(own, **{_slot(base): function})
 
     def __getattr__(self: Any, name: str) -> Any:  # noqa: N807  becomes the method of that name
         if name.startswith("__") or "_instance" not in _attributes(self):

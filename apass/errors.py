@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "AdapterError",
+    "AnalysisError",
     "ApassError",
     "BisectError",
     "BudgetExceededError",
@@ -146,6 +147,10 @@ class DiagnosticError(ApassError):
 
 class BisectError(ApassError, ValueError):
     """There is nothing to search for, or no way to: the untouched module is bad, or the optimized one is good."""
+
+
+class AnalysisError(ApassError, LookupError):
+    """An analysis cannot be asked so, asks its way back to itself, or its result is not there or cannot be kept."""
 
 
 class AdapterError(ApassError, TypeError):

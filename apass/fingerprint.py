@@ -2,15 +2,49 @@
 
 import hashlib
 import sys
+import weakref
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from types import MethodType
 from typing import Any, Final, cast
 
-__all__ = ["fingerprint_value"]
+__all__ = ["Fingerprints", "fingerprint_value"]
 
 _SCALARS: Final = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+
+
+_HELD: Final = 1024
+"""How many objects that cannot be referred to weakly are held, because their fingerprints are known."""
+
+
+class Fingerprints:
+    """The fingerprints of objects that nobody changes, taken once for each object that lives."""
+
+    def __init__(self) -> None:
+        self._weak: dict[int, tuple[weakref.ref[Any], str]] = {}
+        self._held: OrderedDict[int, tuple[object, str]] = OrderedDict()
+
+    def get(self, value: object) -> str | None:
+        """Return the fingerprint of this very object, None if it is not known."""
+        key = id(value)
+        weak = self._weak.get(key)
+        if weak is not None:
+            return weak[1]
+        held = self._held.get(key)
+        return None if held is None else held[1]
+
+    def keep(self, value: object, fingerprint: str) -> None:
+        """Note the fingerprint of an object."""
+        key = id(value)
+        try:
+            self._weak[key] = (weakref.ref(value, lambda _: self._weak.pop(key, None)), fingerprint)
+        except TypeError:
+            # Held, so that no other object takes its id.
+            self._held[key] = (value, fingerprint)
+            if len(self._held) > _HELD:
+                self._held.popitem(last=False)
 
 
 def fingerprint_value(value: object) -> str:

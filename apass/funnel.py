@@ -3,12 +3,13 @@
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from types import CoroutineType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 
-from apass.adapter import ModT, adapter_of_type
+from apass.adapter import ModT, adapter_for, adapter_of_type
 from apass.budget import Budget
+from apass.caching import cached
 from apass.cleanup import Call, call_to_the_end
 from apass.context import PassContext, current_scope
 from apass.errors import PassResultError
@@ -17,27 +18,13 @@ from apass.info import PassInfo
 from apass.instrument import Hooks, instrument_name
 from apass.run import Run, current_run, note_whereabouts
 from apass.stepping import is_awaitable, metered_pass
+from apass.transformer import Transformer
 
-__all__ = ["Transformer", "execute"]
+__all__ = ["execute"]
 
 _COROUTINE: Any = CoroutineType
 
 T = TypeVar("T")
-
-
-class Transformer(Protocol[T]):
-    """What the funnel needs of a pass. A Protocol, because the funnel lies below the passes that call it."""
-
-    info: PassInfo
-    """The metadata of the pass."""
-
-    def transform(self, mod: T, ctx: PassContext) -> T | Awaitable[T]:
-        """Do the work."""
-        ...
-
-    def is_cut_as_one(self) -> bool:
-        """Tell whether the end of a budget cuts off the work as a whole, and not each of its parts."""
-        ...
 
 
 def execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> Coroutine[Any, Any, ModT]:
@@ -48,6 +35,8 @@ def execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> Coroutine[
         Exception: what the pass or a hook raised, with a note that says where.
 
     """
+    if ctx.store is not None:
+        pass_ = cached(pass_, ctx)
     if ctx.may_be_limited:
         budget = current_scope().budget
         if budget is not None and pass_.is_cut_as_one():
@@ -60,6 +49,7 @@ class _Limited(Transformer[T]):
 
     def __init__(self, pass_: Transformer[T], budget: Budget) -> None:
         self.info = pass_.info
+        self.preserves = pass_.preserves
         self.pass_ = pass_
         self.budget = budget
 
@@ -68,6 +58,9 @@ class _Limited(Transformer[T]):
 
     def is_cut_as_one(self) -> bool:
         return True
+
+    def cache_key(self, ctx: PassContext) -> str | None:
+        return self.pass_.cache_key(ctx)
 
 
 async def _execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> ModT:
@@ -79,6 +72,8 @@ async def _execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> Mod
         kind: type[Any] = type(mod)
         if type(result) is not kind:
             result = await _module(result, mod, pass_.info)
+        if result is not mod and pass_.preserves:
+            await _preserve(pass_, mod, result, ctx)
         # The pass itself may have given its context instruments.
         if ctx.hooks.after:
             for _, hook in ctx.hooks.after:
@@ -119,6 +114,8 @@ async def _execute_between_hooks(pass_: Transformer[ModT], mod: ModT, ctx: PassC
         kind: type[Any] = type(mod)
         if type(result) is not kind:
             result = await _module(result, mod, info)
+        if result is not mod and pass_.preserves:
+            await _preserve(pass_, mod, result, ctx)
         now = ctx.hooks
         for place, hook in now.after:
             told = place + 1
@@ -134,6 +131,13 @@ async def _execute_between_hooks(pass_: Transformer[ModT], mod: ModT, ctx: PassC
             open_ = _left_open(hooks, announced, told_of_end)
             await _announce_failure(open_, mod, info, error, ctx.exit_grace)
         raise
+
+
+async def _preserve(pass_: Transformer[Any], mod: Any, result: Any, ctx: PassContext) -> None:
+    """Take over the analyses that still hold, of the module and of each function that was changed."""
+    old, adapter = dict(adapter_for(mod).functions(mod)), adapter_for(result)
+    changed = [(old[name], new) for name, new in adapter.functions(result) if name in old and old[name] is not new]
+    await ctx.analyses.carry(pass_.info.name, pass_.preserves, [(mod, result), *changed], ctx)
 
 
 async def _answer(answer: Any, hooks: Hooks, place: int, info: PassInfo) -> bool:

@@ -8,6 +8,9 @@ from types import NoneType
 from typing import Any, ClassVar, Generic, cast
 
 from apass.adapter import FuncT, FunctionKind, ModT, adapter_for, select_functions
+from apass.analyses import Preserves, with_analyses
+from apass.analysis import Analysis
+from apass.caching import key_of, with_cache
 from apass.context import PassContext, current_scope
 from apass.errors import PassDefinitionError, PassResultError
 from apass.executor import Executor, ExecutorChoice, executor_in_force
@@ -31,6 +34,18 @@ class Pass(ABC, Generic[ModT]):
 
     info: PassInfo
     """The metadata: level, name, requirements. A subclass sets it, on the class or on `self`."""
+
+    preserves: Preserves = frozenset()
+    """The analyses that still hold for what the pass made of a function or module; none but where it says so."""
+    analyses: tuple[Analysis[Any], ...] = ()
+    """The analyses whose results a pass finds ready, for `ctx.got`."""
+
+    cacheable: bool = False
+    """Whether the result depends on the input, the options and the config alone, and may be kept in a store."""
+    version: str = "1"
+    """The version that results in a store belong to; to be raised when the pass does something else."""
+    config_keys: tuple[str, ...] | None = None
+    """The config options that the result depends on; None is all that are set."""
 
     spec: tuple[str, Mapping[str, object]] | None = None
     """The registered name and the options that the pass was made with; what `str()` and `==` go by, where known."""
@@ -81,6 +96,15 @@ class Pass(ABC, Generic[ModT]):
     def is_cut_as_one(self) -> bool:
         """Tell whether the end of a budget cuts off the work as a whole, as where there are no passes inside."""
         return not self.children()
+
+    def cache_key(self, ctx: PassContext) -> str | None:
+        """Return what the result depends on beside the input; None if it is not to be kept as a whole."""
+        return self.own_cache_key(ctx) if self.cacheable else None
+
+    def own_cache_key(self, ctx: PassContext) -> str:
+        """Return name, version, options and the relevant config, as a text."""
+        name, options = self.spec or (self.info.name, {})
+        return key_of(name, self.version, options, ctx, self.config_keys)
 
     def text(self) -> str:
         """Return the pass as one element of a pipeline's text: `Name{option=value}(children)`.
@@ -177,11 +201,15 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     async def _updates(
         self, names: list[str], funcs: list[FuncT], mod: ModT, ctx: PassContext, run: Run
     ) -> Mapping[str, Any]:
-        bodies = Bodies(run, names)
+        bodies = Bodies(run, names, mod)
         is_guarded = self.timeout is not None or self.on_error != "raise" or _is_limited(ctx)
         body: Callable[..., Any] = self._guarded if is_guarded else self.transform_function
         executor = self.executor or ctx.executor
         elsewhere = None if executor is None else self._elsewhere(executor)
+        if self.cacheable and ctx.store is not None:
+            body = with_cache(body, self.own_cache_key(ctx), ctx.store)
+        if self.analyses:
+            body = with_analyses(body, self.analyses)
         if ctx.hooks.functions is not None:
             body = observed(body, ctx.hooks.functions)
         if elsewhere is not None:
@@ -206,6 +234,11 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     def _elsewhere(self, executor: ExecutorChoice) -> Executor | None:
         """Return the executor that bodies are to run in, if they can."""
         if not is_async(self.transform_function):
+            if self.analyses and executor != "inline":
+                name = self.info.name
+                raise PassDefinitionError(
+                    f"pass {name!r} requires analyses, which are in the loop; take its executor away"
+                )
             return executor_in_force(executor)
         if self.executor not in (None, "inline"):
             name = self.info.name
@@ -222,6 +255,10 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
             if ctx.hooks.functions is not None:
                 body = observed(body, ctx.hooks.functions)
             return await fan_out(body, funcs, mod, ctx, bodies, ctx.gate)
+
+    def cache_key(self, ctx: PassContext) -> str | None:
+        """Return None: results are kept function by function."""
+        return None
 
     def is_cut_as_one(self) -> bool:
         """Tell the runner that the end of a budget cuts off each body for itself."""

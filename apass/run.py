@@ -8,7 +8,16 @@ from typing import Any, Protocol, Self
 
 from apass.info import PassInfo
 
-__all__ = ["Run", "Steps", "current_module_name", "current_run", "enter_module", "functions_to_come", "leave_module"]
+__all__ = [
+    "Run",
+    "Steps",
+    "current_module_name",
+    "current_run",
+    "enter_module",
+    "functions_to_come",
+    "leave_module",
+    "module_at_work",
+]
 
 
 class HasInfo(Protocol):
@@ -83,13 +92,15 @@ class Steps:
 class Bodies:
     """The bodies of one function pass; a body's `Run` is made only when somebody asks for it."""
 
-    __slots__ = ("_made", "left", "names", "parent")
+    __slots__ = ("_made", "left", "mod", "names", "parent")
 
-    def __init__(self, parent: Run, names: Sequence[str]) -> None:
+    def __init__(self, parent: Run, names: Sequence[str], mod: object = None) -> None:
         self.parent = parent
         """The run of the function pass."""
         self.names = names
         """The functions whose bodies run, by index."""
+        self.mod = mod
+        """The module whose functions they are."""
         self.left: Iterator[int] = iter(())
         """The indices of the bodies that have not begun; a range's iterator, which knows how many those are."""
         self._made: dict[int, Run] = {}
@@ -181,6 +192,12 @@ def functions_to_come() -> int:
     """Return how many functions of the pass at work have to wait for their bodies to begin; 0 outside of a body."""
     at = RUN.get()
     return length_hint(at.bodies.left) if isinstance(at, Place) else 0
+
+
+def module_at_work() -> object:
+    """Return the module whose function's body the caller is, None outside of a body."""
+    at = RUN.get()
+    return at.bodies.mod if isinstance(at, Place | InlinePlace) else None
 
 
 def current_module_name() -> str | None:

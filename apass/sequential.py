@@ -10,11 +10,11 @@ from apass.context import PassContext, Scope, current_scope
 from apass.errors import CyclicRequirementError
 from apass.funnel import execute
 from apass.info import PassInfo
-from apass.passes import Pass, check_passes
+from apass.passes import FunctionPass, Pass, check_passes
 from apass.registry import get_pass
 from apass.run import RUN, Steps, current_run
 
-__all__ = ["Sequential"]
+__all__ = ["Sequential", "is_enabled"]
 
 _RESOLVING: ContextVar[tuple[str, ...]] = ContextVar("apass_resolving", default=())
 
@@ -82,11 +82,33 @@ class Sequential(Pass[ModT]):
             RUN.set(before)
         return mod
 
+    def cache_key(self, ctx: PassContext) -> str | None:
+        """Return the keys of the passes that would run; None if one has none, or an instrument would not see them."""
+        if ctx.hooks.instruments:
+            return None
+        keys = [_enabled_key(pass_, ctx) for pass_ in self.passes if is_enabled(pass_.info, ctx)]
+        return None if None in keys or not keys else f"{self.info.name}({','.join(map(str, keys))})"
+
     def __str__(self) -> str:
         """Return the text of the pipeline: the passes with commas, in `Sequential(...)` only where that is needed."""
         if self.spec == ("Sequential", {}) and not (len(self.passes) == 1 and isinstance(self.passes[0], Sequential)):
             return ",".join(pass_.text() for pass_ in self.passes)
         return self.text()
+
+
+def is_enabled(info: PassInfo, ctx: PassContext) -> bool:
+    """Tell whether a Sequential runs a pass: by its level, and by name."""
+    in_level = info.opt_level <= ctx.opt_level or info.name in ctx.required_pass
+    return in_level and info.name not in ctx.disabled_pass
+
+
+def _enabled_key(pass_: Pass[Any], ctx: PassContext) -> str | None:
+    # A pass that its own text does not tell from others cannot be part of a key, nor what it requires.
+    if pass_.info.required:
+        return None
+    if isinstance(pass_, FunctionPass):
+        return pass_.own_cache_key(ctx) if pass_.cacheable else None
+    return pass_.cache_key(ctx)
 
 
 async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Scope, steps: Steps) -> Any:

@@ -13,13 +13,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROWS = (
     "errors",
-    "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight",
+    "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight store",
     "relay.[!_t]* relay.t[!r]*",
-    "run config factories cleanup budget executor",
-    "remarks numbering",
+    "run adapter analysis config factories cleanup budget executor",
+    "remarks numbering analyses",
     "instrument",
     "context",
-    "adapter fanout observing guard",
+    "transformer",
+    "fanout observing guard caching",
     "funnel",
     "passes",
     "registry decorators optimize",
