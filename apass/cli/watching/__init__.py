@@ -5,6 +5,7 @@ from typing import Final
 from apass.cli.watching.bisecting import BisectingOptions
 from apass.cli.watching.dumping import DumpingOptions
 from apass.cli.watching.memory import MemoryOptions
+from apass.cli.watching.otel import OtelOptions
 from apass.cli.watching.printing import PrintingOptions
 from apass.cli.watching.remarks import RemarksOptions
 from apass.cli.watching.report import ReportOptions
@@ -23,6 +24,7 @@ WATCHES: Final[tuple[type[WatchOptions], ...]] = (
     MemoryOptions,
     StatisticsOptions,
     TracingOptions,
+    OtelOptions,
     RemarksOptions,
     ReportOptions,
     VerifyingOptions,
