@@ -1,6 +1,6 @@
 """`HttpService`: a helper that answers over HTTP, with pooled connections. Needs `pip install apass[http]`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -87,7 +87,9 @@ class HttpService(Service[QuestionT, AnswerT]):
         if self._client is None:
             raise RuntimeError(f"the service {self.name} is not open; ask it within `async with service:`")
         content = question if self._encode is None else self._encode(question)
-        response = await self._client.post(self._url, json=content, headers=self._headers)
+        request = self._client.build_request("POST", self._url, json=content, headers=self._headers)
+        request.stream = _Body(request.content)
+        response = await self._client.send(request)
         response.raise_for_status()
         try:
             answer: Any = response.json()
@@ -95,6 +97,28 @@ class HttpService(Service[QuestionT, AnswerT]):
         except Exception as error:
             what = f"{self.name} answered what is no answer, {response.text[:200]!r}"
             raise HelperError(f"{what} ({type(error).__name__}: {error})") from error
+
+
+class _Body(httpx.AsyncByteStream):
+    """The content of a request. httpx's own is an async generator, which a cancelled request leaves open."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return _Once(self._content)
+
+
+class _Once(AsyncIterator[bytes]):
+    """An iterator over one item."""
+
+    def __init__(self, item: bytes) -> None:
+        self._left = [item]
+
+    async def __anext__(self) -> bytes:
+        if not self._left:
+            raise StopAsyncIteration
+        return self._left.pop()
 
 
 def _seconds_to_retry(error: Exception) -> bool | float:
