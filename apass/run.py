@@ -169,6 +169,8 @@ def note_whereabouts(error: BaseException, run: Run) -> None:
             return
     where = f"in pass {' > '.join(run.path)!r}"
     where += f", function {run.function!r}" if run.function is not None else ""
+    for caller in run.lineage[1:]:
+        where += f", for function {caller.function!r} of {caller.info.name!r}" if caller.function is not None else ""
     where += f", module {run.module!r}" if run.module is not None else ""
     error.add_note(Whereabouts(where, run))
 

@@ -320,7 +320,8 @@ async def test_several_errors_become_one_flat_group_each_with_its_note() -> None
     with pytest.raises(ExceptionGroup) as caught:
         await Outer({"main": 0})
     flat = {(type(error), error.args, *error.__notes__) for error in caught.value.exceptions}
-    assert flat == {(ValueError, (n,), f"in pass 'Outer > Bad', function 'f{n}'") for n in range(3)}
+    note = "in pass 'Outer > Bad', function 'f{}', for function 'main' of 'Outer'"
+    assert flat == {(ValueError, (n,), note.format(n)) for n in range(3)}
 
 
 @pytest.mark.parametrize("functions", [1, 5])
