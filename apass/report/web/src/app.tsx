@@ -41,6 +41,13 @@ export function App({ data }: { data: Data }) {
     update({ view: "passes", module, run: run ?? firstRun(module, state.changedOnly) });
 
   useEffect(() => {
+    // Where the pass in view is hidden, the nearest that is shown comes into view.
+    if (!state.run || runs.includes(state.run) || !runs.length) return;
+    const id = state.run.id;
+    update({ run: runs.find((run) => run.id > id && !run.children.length) ?? runs.at(-1)! });
+  }, [runs, state.run]);
+
+  useEffect(() => {
     keepPlace(state);
     remember(state);
     if (state.theme === "auto") delete document.documentElement.dataset.theme;

@@ -3,7 +3,7 @@
 import { diffArrays, diffWordsWithSpace } from "diff";
 
 export interface Row {
-  kind: "same" | "changed" | "removed" | "added" | "gap";
+  kind: "same" | "renumbered" | "changed" | "removed" | "added" | "gap";
   a: number; // the line on the left, from 0; -1 for none
   b: number; // the line on the right
   hidden?: [number, number, number]; // of a gap: the first lines of both sides, and how many
@@ -15,12 +15,13 @@ export interface Diff {
   rows: Row[]; // all lines, without gaps
   removed: number;
   added: number;
+  renumbered: number; // lines that differ in nothing but the numbers of values
   isCoarse: boolean; // it would have taken too long to be exact
 }
 
 const TIMEOUT = 1500;
 const CONTEXT = 3;
-const MOST_PAIRED = 80; // lines of a block in which the best pairs are looked for
+const MOST_PAIRED = 12_000; // pairs of lines of a block among which the best are looked for
 const ALIKE = 0.4; // how much two lines must have in common to stand beside each other
 const LONGEST = 4000; // a longer line is not compared word by word
 
@@ -30,20 +31,38 @@ export function lines(text: string): string[] {
   return made;
 }
 
+/** Return a line without the numbers of values, which change with every value that comes or goes before. */
+function unnumbered(line: string): string {
+  return line.replace(/%\d+\b/g, "%");
+}
+
 export function compare(before: string, after: string): Diff {
-  const a = lines(before);
-  const b = lines(after);
+  const [a, b] = [lines(before), lines(after)];
+  const [keysA, keysB] = [a.map(unnumbered), b.map(unnumbered)];
   let head = 0;
-  while (head < a.length && head < b.length && a[head] === b[head]) head++;
+  while (head < a.length && head < b.length && keysA[head] === keysB[head]) head++;
   let tail = 0;
-  while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++;
+  while (tail < a.length - head && tail < b.length - head && keysA.at(-1 - tail) === keysB.at(-1 - tail)) tail++;
   const rows: Row[] = [];
   for (let at = 0; at < head; at++) rows.push({ kind: "same", a: at, b: at });
-  const isCoarse = !addMiddle(rows, a, b, head, a.length - tail, b.length - tail);
+  const isCoarse = !addMiddle(rows, keysA, keysB, head, a.length - tail, b.length - tail);
   for (let at = tail; at > 0; at--) rows.push({ kind: "same", a: a.length - at, b: b.length - at });
-  const removed = rows.filter((row) => row.kind === "removed" || row.kind === "changed").length;
-  const added = rows.filter((row) => row.kind === "added" || row.kind === "changed").length;
-  return { a, b, rows, removed, added, isCoarse };
+  for (const row of rows) if (row.kind === "same" && a[row.a] !== b[row.b]) row.kind = "renumbered";
+  const count = (...kinds: Row["kind"][]) => rows.filter((row) => kinds.includes(row.kind)).length;
+  return {
+    a,
+    b,
+    rows,
+    removed: count("removed", "changed"),
+    added: count("added", "changed"),
+    renumbered: count("renumbered"),
+    isCoarse,
+  };
+}
+
+/** Return the rows with what is merely renumbered as changed. */
+export function withNumbers(rows: Row[]): Row[] {
+  return rows.map((row) => (row.kind === "renumbered" ? { ...row, kind: "changed" } : row));
 }
 
 function addMiddle(rows: Row[], a: string[], b: string[], head: number, endA: number, endB: number): boolean {
@@ -79,7 +98,7 @@ function addBlock(rows: Row[], a: string[], b: string[], fromA: number, endA: nu
 /** Return which lines of two blocks stand beside each other: as many as are alike, in order. */
 function pairs(a: string[], b: string[]): [number, number][] {
   if (!a.length || !b.length) return [];
-  if (a.length > MOST_PAIRED || b.length > MOST_PAIRED) {
+  if (a.length * b.length > MOST_PAIRED) {
     return a.slice(0, b.length).map((_, at) => [at, at] as [number, number]);
   }
   const [bagsA, bagsB] = [a.map(bag), b.map(bag)];
@@ -116,12 +135,17 @@ function likeness(a: Map<string, number>, b: Map<string, number>): number {
   return total ? common / total : 1;
 }
 
+/** Tell whether a row is nothing to look at. */
+export function isQuiet(row: Row): boolean {
+  return row.kind === "same" || row.kind === "renumbered";
+}
+
 /** Return the rows with long stretches of equal lines as gaps, but for those that were opened. */
 export function folded(rows: Row[], opened: ReadonlySet<number>): Row[] {
   const made: Row[] = [];
   for (let at = 0; at < rows.length; ) {
     let end = at;
-    while (end < rows.length && rows[end].kind === "same") end++;
+    while (end < rows.length && isQuiet(rows[end])) end++;
     if (end === at) {
       made.push(rows[at++]);
       continue;
@@ -142,7 +166,7 @@ export function folded(rows: Row[], opened: ReadonlySet<number>): Row[] {
 /** Return the stretches of both lines that differ, as start and end in turn. */
 export function within(a: string, b: string): [number[], number[]] {
   const [inA, inB]: [number[], number[]] = [[], []];
-  if (a.length > LONGEST || b.length > LONGEST) return [inA, inB];
+  if (a.length > LONGEST || b.length > LONGEST || likeness(bag(a), bag(b)) < ALIKE) return [inA, inB];
   let [atA, atB] = [0, 0];
   for (const part of diffWordsWithSpace(a, b)) {
     const size = part.value.length;

@@ -1,7 +1,7 @@
 // Two texts side by side or in one column, or one text: rows of one height, of which only those in sight are made.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { compare, Diff, folded, lines, Piece, pieces, Row, within } from "./diff";
+import { compare, Diff, folded, isQuiet, lines, Piece, pieces, Row, within, withNumbers } from "./diff";
 import { VirtualList } from "./virtual";
 
 const HEIGHT = 20;
@@ -16,11 +16,12 @@ interface Props {
 export function DiffView({ before, after, unified }: Props) {
   const diff = useMemo(() => compare(before, after), [before, after]);
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
+  const [numbers, setNumbers] = useState(false);
   useEffect(() => setOpened(new Set()), [diff]);
   const rows = useMemo(() => {
-    const made = folded(diff.rows, opened);
+    const made = folded(numbers ? withNumbers(diff.rows) : diff.rows, opened);
     return unified ? oneColumn(made) : made;
-  }, [diff, opened, unified]);
+  }, [diff, opened, unified, numbers]);
   const [at, setAt] = useState(-1);
   const changes = useMemo(() => starts(rows), [rows]);
   const scroller = useRef<HTMLElement | null>(null);
@@ -57,6 +58,12 @@ export function DiffView({ before, after, unified }: Props) {
       <div class="diffbar">
         <span class="count removed">−{diff.removed.toLocaleString("en-US")}</span>
         <span class="count added">+{diff.added.toLocaleString("en-US")}</span>
+        {diff.renumbered > 0 && (
+          <label class="toggle" title="Lines that differ only in the numbers of values, such as %3 and %4">
+            <input type="checkbox" checked={numbers} onChange={(event) => setNumbers(event.currentTarget.checked)} />
+            {diff.renumbered.toLocaleString("en-US")} renumbered
+          </label>
+        )}
         {diff.isCoarse && <span class="hint">large: compared roughly</span>}
         <span class="space" />
         <button onClick={() => step(-1)} title="Previous change (p)" aria-label="Previous change">
@@ -130,7 +137,7 @@ function Marks({ rows, jump }: { rows: Row[]; jump: (row: number) => void }) {
     const made: { from: number; to: number; kind: string }[] = [];
     const apart = rows.length / MOST_MARKS;
     rows.forEach((row, at) => {
-      if (row.kind === "same" || row.kind === "gap") return;
+      if (isQuiet(row) || row.kind === "gap") return;
       const last = made.at(-1);
       if (last && at - last.to <= apart + 1 && last.kind === row.kind) last.to = at;
       else if (!last || at - last.to >= apart) made.push({ from: at, to: at, kind: row.kind });
@@ -154,8 +161,8 @@ function Marks({ rows, jump }: { rows: Row[]; jump: (row: number) => void }) {
 
 function Line({ row, diff, unified, isHere }: { row: Row; diff: Diff; unified: boolean; isHere: boolean }) {
   const [left, right] = [diff.a[row.a], diff.b[row.b]];
-  const [inA, inB] = row.kind === "changed" ? within(left, right) : [[], []];
-  const kind = isHere ? "here" : "";
+  const [inA, inB] = row.kind === "changed" || row.kind === "renumbered" ? within(left, right) : [[], []];
+  const kind = `${isHere ? "here" : ""} ${row.kind === "renumbered" ? "renumbered" : ""}`;
   if (unified) {
     const isRemoved = row.kind === "removed" || (row.kind === "changed" && (row as Half).half === "a");
     const isAdded = row.kind === "added" || (row.kind === "changed" && (row as Half).half === "b");
@@ -165,11 +172,11 @@ function Line({ row, diff, unified, isHere }: { row: Row; diff: Diff; unified: b
         <span class="number">{isAdded ? "" : row.a + 1}</span>
         <span class="number">{isRemoved ? "" : row.b + 1}</span>
         <span class="sign">{isRemoved ? "−" : isAdded ? "+" : ""}</span>
-        <code>{paint(isAdded ? pieces(right, inB) : pieces(left, inA))}</code>
+        <code>{paint(isRemoved ? pieces(left, inA) : pieces(right, inB))}</code>
       </div>
     );
   }
-  const isSame = row.kind === "same";
+  const isSame = isQuiet(row);
   return (
     <div class={`line ${kind}`} role="row">
       <div class={`half ${isSame ? "" : row.a < 0 ? "none" : "removed"}`} role="cell">
@@ -204,7 +211,7 @@ function oneColumn(rows: Row[]): Row[] {
   const made: Row[] = [];
   for (let at = 0; at < rows.length; ) {
     let end = at;
-    while (end < rows.length && rows[end].kind !== "same" && rows[end].kind !== "gap") end++;
+    while (end < rows.length && !isQuiet(rows[end]) && rows[end].kind !== "gap") end++;
     if (end === at) {
       made.push(rows[at++]);
       continue;
@@ -219,7 +226,7 @@ function oneColumn(rows: Row[]): Row[] {
 
 /** Return where changes begin. */
 function starts(rows: Row[]): number[] {
-  const isChange = (row: Row | undefined) => row !== undefined && row.kind !== "same" && row.kind !== "gap";
+  const isChange = (row: Row | undefined) => row !== undefined && !isQuiet(row) && row.kind !== "gap";
   return rows.flatMap((row, at) => (isChange(row) && !isChange(rows[at - 1]) ? [at] : []));
 }
 
