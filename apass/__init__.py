@@ -55,6 +55,7 @@ from apass.reproducers import Failure, Reproducer, read_reproducer
 from apass.resume import rest_of
 from apass.run import Run, current_run
 from apass.sequential import Sequential
+from apass.waits import waiting_for
 
 __all__ = [
     "AdapterError",
@@ -117,8 +118,8 @@ __all__ = [
     "VerifyError",
     "WorkerLostError",
     "adapter_for",
-    "bisect",
     "analysis",
+    "bisect",
     "current_run",
     "function_pass",
     "get_pass",
@@ -139,4 +140,5 @@ __all__ = [
     "rest_of",
     "run",
     "unregister_pass",
+    "waiting_for",
 ]

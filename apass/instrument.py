@@ -32,6 +32,7 @@ HOOKS: Final = {
     "run_after_function_step": ("run", "start", "end"),
     "on_statistic": ("run", "name", "amount"),
     "on_remark": ("remark",),
+    "on_wait": ("run", "what", "is_over"),
 }
 """The hooks that an instrument may define, each with the arguments that it is called with."""
 
@@ -95,6 +96,9 @@ class PassInstrument:
 
     def on_remark(self, remark: Remark) -> None:
         """Called when a pass says something by `ctx.remark(remark)`; perhaps in another thread."""
+
+    def on_wait(self, run: Run | None, what: str, is_over: bool) -> None:
+        """Called when a pass begins to wait for what it named by `apass.waiting_for(what)`, and when that is over."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Check the hooks of a subclass as `pass_instrument` does."""
@@ -174,6 +178,8 @@ class Hooks:
     """Each `on_statistic`."""
     remarks: tuple[Callable[[Remark], object], ...]
     """Each `on_remark`."""
+    waits: tuple[Callable[[Run | None, str, bool], object], ...]
+    """Each `on_wait`."""
 
     @classmethod
     def of(cls, instruments: Iterable[object]) -> "Hooks":
@@ -196,6 +202,7 @@ class Hooks:
             functions=_function_hooks(row),
             statistics=_hooks(row, "on_statistic"),
             remarks=_hooks(row, "on_remark"),
+            waits=_hooks(row, "on_wait"),
         )
 
 

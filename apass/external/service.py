@@ -19,6 +19,7 @@ from apass.external.policy import Policy, RetryOn
 from apass.external.rate import RateLimiter
 from apass.external.share import Share, rounds
 from apass.run import functions_to_come
+from apass.waits import waiting_for
 
 try:
     import stamina
@@ -109,10 +110,11 @@ class Service(Generic[QuestionT, AnswerT]):
         """
         desk, budget = self._desk(), current_scope().budget
         desk.count(asked=1)
-        if budget is None:
-            answer = await self._retried(desk, question, None, to_come)
-        else:
-            answer = await self._ask_within(budget, desk, question, to_come)
+        with waiting_for(self.name):
+            if budget is None:
+                answer = await self._retried(desk, question, None, to_come)
+            else:
+                answer = await self._ask_within(budget, desk, question, to_come)
         desk.count(answered=1)
         return answer
 

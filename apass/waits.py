@@ -1,0 +1,30 @@
+"""`waiting_for`: naming what a pass waits for, for whoever watches it meanwhile."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from apass.context import PassContext
+from apass.run import current_run
+
+__all__ = ["waiting_for"]
+
+
+@contextmanager
+def waiting_for(what: str) -> Generator[None]:
+    """Name what the pass at work waits for within the block, such as a service; nothing where no instrument listens.
+
+    >>> with waiting_for("the cost model"):
+    ...     pass
+    """
+    hooks = PassContext.current().hooks.waits
+    if not hooks:
+        yield
+        return
+    run = current_run()
+    for hook in hooks:
+        hook(run, what, False)
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook(run, what, True)
