@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic
 
 from apass.adapter import ModT, adapter_for
-from apass.context import PassContext
+from apass.context import PassContext, current_scope
 from apass.errors import BisectError
 from apass.instruments.opt_bisect import BisectInstrument, BisectStep
 from apass.numbering import Position
@@ -93,7 +93,8 @@ class _Search(Generic[ModT]):
         self.pass_ = pass_
         self.check = check
         self.report = report
-        self.ctx: Final = PassContext.current()
+        self.scope: Final = current_scope()
+        self.ctx: Final = self.scope.ctx
         self.made: dict[int, ModT] = {}
         # Holds the modules too: a fingerprint may go by the identity of what lives.
         self.known: dict[str, tuple[bool, ModT]] = {}
@@ -144,7 +145,11 @@ class _Search(Generic[ModT]):
         )
         try:
             async with context:
-                return await self.pass_(self.mod)
+                result, inner = await self.pass_(self.mod), current_scope()
+                # The caller's context is the one to warn of names that match no pass.
+                self.scope.met.update(inner.met)
+                inner.met.update(ctx.disabled_pass, ctx.required_pass)
+                return result
         except Exception as error:
             raise BisectError(
                 f"a pass fails, so there is no module to check: {type(error).__name__}: {error}; a reproducer of the "

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from apass.context import PassContext
+from apass.context import PassContext, current_scope
 from apass.errors import ReproducerError, UnknownPassError
 from apass.passes import Pass
 from apass.pipeline import parse_pipeline
@@ -70,6 +70,8 @@ async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any) -> Except
     try:
         context: PassContext = reproducer.context.make()
         async with context:
+            # Most names that it was to leave out are of passes that do not run here.
+            current_scope().met.update(context.disabled_pass, context.required_pass)
             try:
                 await pass_(mod)
             except Exception as error:

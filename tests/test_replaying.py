@@ -12,6 +12,7 @@ from apass import relay
 from apass.instruments import ReproducerInstrument
 from apass.registry import find_recipe
 from tests.failing_passes import FailOn, Strict, add_one, failing_passes
+from tests.recording import module_pass_of
 
 pytestmark = pytest.mark.anyio
 
@@ -45,10 +46,11 @@ async def test_a_failure_happens_again_with_its_type_and_its_message(tmp_path: P
 
 
 async def test_the_context_is_that_of_the_failure_and_the_level_of_the_pass_does_not_matter(tmp_path: Path) -> None:
-    settings = {"opt_level": 1, "required_pass": ["Strict"], "disabled_pass": ["add_one"]}
-    folder = await reproducer(apass.Sequential([Strict]), {}, tmp_path, **settings)
+    settings = {"opt_level": 1, "required_pass": ["Strict"], "disabled_pass": ["Elsewhere"]}
+    elsewhere = module_pass_of(lambda mod, ctx: mod, name="Elsewhere")
+    folder = await reproducer(apass.Sequential([elsewhere, Strict]), {}, tmp_path, **settings)
     found = await apass.replay(folder)
-    assert (found.verdict, str(found.error)) == (apass.Verdict.SAME, "level 1, disabled ['add_one']")
+    assert (found.verdict, str(found.error)) == (apass.Verdict.SAME, "level 1, disabled ['Elsewhere']")
 
 
 async def test_a_pass_that_was_mended_or_fails_otherwise_is_told(tmp_path: Path) -> None:

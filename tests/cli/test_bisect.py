@@ -1,0 +1,113 @@
+"""`apass bisect` and `--opt-bisect-limit`: with real commands as checks, on real models."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.cli.models import TEST_DATA, apass, files, nodes_of, write_model
+
+HAS_IDENTITY = (
+    f'{shlex.quote(sys.executable)} -c \'import sys; sys.exit(b"Identity" not in open(sys.argv[1], "rb").read())\''
+)
+RELAY = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2), float32]) {
+  %0 = add(1f, 2f);
+  add(%x, %0)
+}
+"""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_pass_is_found_by_a_command_and_the_diff_is_shown(tmp_path: Path, backend: str) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    pipeline = "onnx.RemoveUnusedNodes,onnx.Checker,onnx.IdentityElimination,onnx.RemoveUnusedOpsets"
+    arguments = ["bisect", model, "-p", pipeline, "--check", HAS_IDENTITY, "-o", tmp_path / "out", "--backend", backend]
+    result = apass(*arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout == (
+        "the untouched module: good\n"
+        "after all 4 passes: bad\n"
+        "after passes 1-2: good, as one like it was\n"
+        "after passes 1-3: bad, as one like it was\n"
+        "the first bad pass is (3) onnx.IdentityElimination at m.onnx: 0:sequential/2:onnx.IdentityElimination\n"
+        "@@ -4,7 +4,5 @@\n >\n g (float[2] x) => (float[2] y) {\n    v0 = Relu (x)\n"
+        "-   v1 = Identity (v0)\n-   v2 = Identity (v1)\n-   y = Neg (v2)\n+   y = Neg (v0)\n }\n"
+        f"before it: {tmp_path / 'out' / 'm.before.onnx'}\n"
+        f"after it: {tmp_path / 'out' / 'm.after.onnx'}\n"
+        "to stop after it: apass opt --opt-bisect-limit 3 ...\n"
+    )
+    assert [nodes_of(tmp_path / "out" / f"m.{word}.onnx") for word in ("before", "after")] == [
+        ["Relu", "Identity", "Identity", "Neg"],
+        ["Relu", "Neg"],
+    ]
+
+
+def test_relay_and_a_command_with_the_path_in_its_middle(tmp_path: Path) -> None:
+    (tmp_path / "m.relay").write_text(RELAY)
+    result = apass("bisect", tmp_path / "m.relay", "-O", 3, "--check", "grep -q 1f {} -s")
+    assert (result.exit_code, result.stderr) == (0, "")
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("the first bad")]
+    assert line.split(" at ")[0].endswith(") FoldConstant")
+    assert line.endswith(" in function main")
+
+
+def test_a_real_model_is_bisected(tmp_path: Path) -> None:
+    model = TEST_DATA / "light" / "light_squeezenet.onnx"
+    nodes = len(onnx.load(str(model)).graph.node)
+    code = f"import sys,onnx; sys.exit(len(onnx.load(sys.argv[1]).graph.node) < {nodes})"
+    result = apass("bisect", model, "--check", f"{sys.executable} -c {shlex.quote(code)}")
+    assert (result.exit_code, result.stderr) == (2, "apass: " + NOTHING)
+
+
+NOTHING = "the module is good after all 6 passes: there is nothing to find\n"
+
+
+def test_what_cannot_be_bisected_is_told_in_a_line(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    complaints = {
+        "false": "the untouched module is bad: no pass is to blame; see to it that the check is right\n",
+        "true": NOTHING,
+        "'": '--check "\'" is no command: No closing quotation\n',
+        "": "--check needs a command, such as 'python check.py {}'\n",
+        "no-such-command": "the check cannot be run: [Errno 2] No such file or directory: 'no-such-command'\n",
+        "sh -c 'no-such-command 2>/dev/null' {}": (
+            "the check cannot be run: sh -c 'no-such-command 2>/dev/null' PATH ended with 127: \n"
+        ),
+    }
+    for command, complaint in complaints.items():
+        result = apass("bisect", model, "--check", command)
+        said = " ".join("PATH" if one.endswith("/m.onnx") else one for one in result.stderr.split(" "))
+        assert (command, result.exit_code, said) == (command, 2, f"apass: {complaint}")
+    result = apass("bisect", tmp_path / "n.onnx", "--check", "true")
+    assert (result.exit_code, result.stderr) == (2, f"apass: no such file: '{tmp_path / 'n.onnx'}'\n")
+
+
+def test_passes_are_left_out_by_hand(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_model(tmp_path / f"{name}.onnx")
+    pipeline = "onnx.RemoveUnusedNodes,onnx.IdentityElimination"
+    for options, nodes in ((["--opt-bisect-limit", 1], 4), (["--opt-bisect", "2"], 2)):
+        result = apass("opt", tmp_path, "-o", tmp_path / "out", "-p", pipeline, *options)
+        assert result.exit_code == 0
+        runs = ["running", "NOT running"] if nodes == 4 else ["NOT running", "running"]
+        assert sorted(result.stderr.splitlines(), key=lambda line: (line.rsplit(" ")[-1], line.split("(")[1])) == [
+            f"BISECT: {word} pass ({number}) {name} on {model}.onnx"
+            for model in "ab"
+            for number, (word, name) in enumerate(zip(runs, pipeline.split(","), strict=True), 1)
+        ]
+        assert [len(nodes_of(tmp_path / "out" / f"{model}.onnx")) for model in "ab"] == [nodes, nodes]
+    assert files(tmp_path / "out") == ["a.onnx", "b.onnx"]
+
+
+def test_wrong_numbers_are_told(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    result = apass("opt", model, "--opt-bisect", "3-")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "apass: --opt-bisect: '3-' are no intervals of numbers; write them as 3-7,9\n",
+    )
+    result = apass("opt", model, "--opt-bisect", "3", "--opt-bisect-limit", 1)
+    assert (result.exit_code, result.stderr) == (2, "apass: --opt-bisect-limit and --opt-bisect exclude each other\n")
