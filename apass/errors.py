@@ -31,6 +31,8 @@ __all__ = [
     "ReproducerError",
     "ResumeError",
     "ServiceTimeoutError",
+    "StoreError",
+    "StoreWarning",
     "UnknownConfigError",
     "UnknownPassError",
     "UnmatchedPassNameWarning",
@@ -171,6 +173,14 @@ class RemoteError(ApassError, RuntimeError):
 
 class MissingExtraError(ApassError, ImportError):
     """An optional library is not installed; the message names the extra that brings it."""
+
+
+class StoreError(ApassError, OSError):
+    """A store of results cannot be read or written."""
+
+
+class StoreWarning(UserWarning):
+    """A store of results was damaged, and is begun anew; what it had is set aside."""
 
 
 class UnmatchedPassNameWarning(UserWarning):

@@ -1,0 +1,237 @@
+"""Stores: what every one of them does, and what each does when things go wrong."""
+
+import gc
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import warnings
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from shutil import which
+from tempfile import TemporaryDirectory
+from time import sleep
+
+import anyio
+import pytest
+
+from apass.errors import StoreError, StoreWarning
+from apass.store import Store
+from apass.stores import MemoryStore, SqliteStore
+from apass.stores.redis import RedisStore
+
+pytestmark = pytest.mark.anyio
+
+needs_redis = pytest.mark.skipif(which("redis-server") is None, reason="there is no redis-server on this machine")
+
+
+@pytest.fixture(scope="module")
+def redis_url() -> Iterator[str]:
+    """Run a Redis server of our own."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with TemporaryDirectory() as folder:
+        command = ["redis-server", "--port", str(port), "--save", "", "--dir", folder]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+            _await_port(port)
+            yield f"redis://127.0.0.1:{port}/0"
+            server.terminate()
+
+
+def _await_port(port: int) -> None:
+    for _ in range(200):
+        with socket.socket() as knock:
+            if knock.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        sleep(0.02)  # a process of somebody else's has no event to wait for
+    raise AssertionError("the server did not begin")
+
+
+@asynccontextmanager
+async def store_of(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerator[Store]:
+    """Open an empty store."""
+    if kind == "memory":
+        yield MemoryStore()
+    elif kind == "sqlite":
+        store = SqliteStore(tmp_path / "deep" / "results.db")
+        yield store
+        store.close()
+    else:
+        async with RedisStore(request.getfixturevalue("redis_url")) as opened:
+            await opened.clear()
+            yield opened
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("redis", marks=needs_redis)])
+async def test_a_store_gives_back_what_was_put(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    async with store_of(kind, tmp_path, request) as store:
+        assert isinstance(store, Store)
+        large = bytes(range(256)) * 4096
+        assert await store.get("a/b") is None
+        await store.put("a/b", b"\x00\xff")
+        await store.put("large", large)
+        await store.put("a/b", b"new")
+        assert (await store.get("a/b"), await store.get("large")) == (b"new", large)
+        info = await store.info()
+        assert (info.entries, info.size) == (2, 3 + len(large))
+        await store.clear()
+        assert (await store.get("a/b"), (await store.info()).entries) == (None, 0)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("redis", marks=needs_redis)])
+async def test_many_tasks_may_use_one_store(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    async with store_of(kind, tmp_path, request) as store:
+
+        async def use(index: int) -> None:
+            await store.put(f"key{index % 5}", str(index % 5).encode())
+            assert await store.get(f"key{index % 5}") == str(index % 5).encode()
+
+        async with anyio.create_task_group() as group:
+            for index in range(50):
+                group.start_soon(use, index)
+        assert (await store.info()).entries == 5
+
+
+async def test_what_was_not_used_longest_makes_room(tmp_path: Path) -> None:
+    memory = MemoryStore(limit=10)
+    for key in ("a", "b", "a", "c"):
+        await memory.put(key, b"12345")
+    assert [await memory.get(key) for key in "abc"] == [b"12345", None, b"12345"]
+    await memory.put("a", b"x" * 11)
+    assert await memory.get("a") is None
+    sqlite = SqliteStore(tmp_path / "results.db", limit=1000)
+    for index in range(100):
+        await sqlite.put(f"{index:03d}", bytes(50))
+    info = await sqlite.info()
+    assert info.size <= 1000 + 1000 // 16 + 50
+    assert await sqlite.get("099") == bytes(50)
+    sqlite.close()
+
+
+def test_a_limit_must_leave_room() -> None:
+    with pytest.raises(ValueError, match="limit must be a number of bytes of at least 1, not 0"):
+        MemoryStore(limit=0)
+    with pytest.raises(ValueError, match="limit must be a number of bytes of at least 1, not 0"):
+        SqliteStore("x", limit=0)
+
+
+def _damaged(folder: Path) -> list[Path]:
+    """Return the files that were set aside."""
+    return [one for one in folder.iterdir() if ".damaged-" in one.name]
+
+
+@pytest.mark.parametrize("damage", [b"this is no database", b"\x00" * 5000])
+async def test_a_damaged_file_is_set_aside_and_said_so(tmp_path: Path, damage: bytes) -> None:
+    path = tmp_path / "results.db"
+    path.write_bytes(damage)
+    store = SqliteStore(path)
+    with pytest.warns(StoreWarning, match=r"results\.db' is damaged .*; it is kept as"):
+        assert await store.get("a") is None
+    await store.put("a", b"1")
+    assert await store.get("a") == b"1"
+    assert [one.read_bytes() for one in _damaged(tmp_path)] == [damage]
+    store.close()
+
+
+async def test_a_file_that_is_damaged_later_is_set_aside_too(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    store = SqliteStore(path)
+    for index in range(200):
+        await store.put(str(index), bytes(1000))
+    store.close()
+    data = bytearray(path.read_bytes())
+    data[2048:] = b"\xaa" * (len(data) - 2048)
+    path.write_bytes(data)
+
+    async def fill() -> None:
+        for index in range(200):
+            await store.put(str(index), bytes(1000))
+
+    with pytest.warns(StoreWarning):
+        await fill()
+    assert (await store.info()).entries > 0
+    store.close()
+
+
+async def test_a_single_damaged_result_is_as_if_it_was_never_there(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "results.db")
+    await store.put("a", b"right")
+    with sqlite3.connect(tmp_path / "results.db") as other:
+        other.execute("UPDATE results SET value = ?", (b"wrong",))
+    other.close()
+    assert (await store.get("a"), (await store.info()).entries) == (None, 0)
+    store.close()
+
+
+async def test_a_place_that_cannot_be_written_is_an_error_that_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be made: "):
+        await SqliteStore(tmp_path / "file" / "results.db").get("a")
+    with pytest.raises(StoreError, match="cannot be used: unable to open"):
+        await SqliteStore(tmp_path).get("a")
+
+
+_WRITER = """
+import anyio, sys
+from apass.stores import SqliteStore
+async def main():
+    store = SqliteStore(sys.argv[1])
+    print("ready", flush=True)
+    for index in range(10**6):
+        await store.put(f"{sys.argv[2]}/{index}", f"{index}".encode() * 200)
+        print(index, flush=True)
+anyio.run(main)
+"""
+
+
+def test_results_survive_processes_that_are_killed_while_they_write(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    told: dict[str, int] = {}
+    for round_ in range(2):
+        writers = {
+            name: subprocess.Popen([sys.executable, "-c", _WRITER, path, name], stdout=subprocess.PIPE, text=True)
+            for name in (f"x{round_}", f"y{round_}")
+        }
+        for name, writer in writers.items():
+            assert writer.stdout is not None
+            for line in writer.stdout:
+                if line.strip() == str(20 + 7 * round_):
+                    break
+            writer.send_signal(signal.SIGKILL)
+            rest = [line for line in writer.stdout if line.endswith("\n")]
+            told[name] = int(rest[-1]) if rest else 20 + 7 * round_
+            writer.stdout.close()
+            writer.wait()
+
+    async def check() -> None:
+        store = SqliteStore(path)
+        for name, last in told.items():
+            for index in range(last + 1):
+                assert await store.get(f"{name}/{index}") == f"{index}".encode() * 200
+        store.close()
+
+    anyio.run(check)
+
+
+@needs_redis
+async def test_a_redis_store_must_be_entered_and_forgets_when_told(redis_url: str) -> None:
+    store = RedisStore(redis_url, expire=3600)
+    with pytest.raises(StoreError, match="is used within `async with RedisStore"):
+        await store.get("a")
+    async with store:
+        await store.put("a", b"1")
+        assert await store.get("a") == b"1"
+    async with RedisStore(redis_url, prefix="other:") as other:
+        assert await other.get("a") is None
+
+
+async def test_a_redis_server_that_is_not_there_is_an_error_that_says_so() -> None:
+    with warnings.catch_warnings():
+        # coredis forgets to close streams of connections that failed.
+        warnings.simplefilter("ignore", ResourceWarning)
+        with pytest.raises(StoreError, match=r"the Redis server 'redis://127\.0\.0\.1:9/0' cannot be asked"):
+            await RedisStore("redis://127.0.0.1:9/0").__aenter__()
+        gc.collect()
