@@ -1,0 +1,37 @@
+"""The example that asks an HTTP cost model: every tile is the best that is known, with faults and without."""
+
+import re
+
+import pytest
+
+from examples.http_cost_model import CACHE, TILES, estimate, main
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_every_function_gets_the_tile_that_the_model_names(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
+    status = main(["--functions", "60", "--backend", backend])
+    written, errors = capfd.readouterr()
+    assert (status, errors) == (0, "")
+    assert re.fullmatch(
+        "60 questions, 0 asked again, 0 without an answer\n60 functions, .* s before, .* s after\n", written
+    )
+
+
+def test_a_model_that_fails_is_asked_again(capfd: pytest.CaptureFixture[str]) -> None:
+    status = main(["--functions", "60", "--faults", "0.4"])
+    written, _ = capfd.readouterr()
+    asked = re.match(r"60 questions, (\d+) asked again, (\d+) without an answer", written)
+    assert asked is not None
+    assert (status, int(asked[1]) > 20, int(asked[2]) < 15) == (0, True, True)
+
+
+def test_without_a_model_every_function_goes_by_the_rule_of_thumb(capfd: pytest.CaptureFixture[str]) -> None:
+    status = main(["--functions", "60", "--faults", "1"])
+    written, _ = capfd.readouterr()
+    assert (status, "60 without an answer" in written) == (0, True)
+
+
+def test_the_model_knows_small_caches_and_ragged_edges() -> None:
+    assert min(TILES, key=lambda tile: estimate(8, 8, 8, tile)) == 8
+    assert min(TILES, key=lambda tile: estimate(1024, 1024, 1024, tile)) == 64
+    assert 3 * 64 * 64 * 4 <= CACHE < 3 * 128 * 128 * 4
