@@ -1,0 +1,96 @@
+"""Runs to make reports of: modules of dicts, passes that wait, nest, fail and talk."""
+
+import json
+import re
+import zlib
+from base64 import b64decode
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+import apass
+from apass import Remark
+from apass.instruments import ReportInstrument
+
+Module = dict[str, int]
+
+
+@apass.function_pass(opt_level=0)
+async def Halve(func: int, mod: Module, ctx: apass.PassContext) -> int:
+    await anyio.lowlevel.checkpoint()
+    if func % 2:
+        return func
+    ctx.statistic("halved")
+    ctx.remark(Remark.passed("Halved", f"{func} is even", value=func))
+    return func // 2
+
+
+@apass.module_pass(opt_level=0)
+async def Nothing(mod: Module, ctx: apass.PassContext) -> Module:
+    await anyio.lowlevel.checkpoint()
+    return mod
+
+
+@apass.module_pass(opt_level=0)
+def Rebuild(mod: Module, ctx: apass.PassContext) -> Module:
+    return dict(mod)
+
+
+@apass.module_pass(opt_level=0)
+async def RefuseNines(mod: Module, ctx: apass.PassContext) -> Module:
+    await anyio.lowlevel.checkpoint()
+    if -9 in mod.values():
+        error = ValueError("minus nine <script>alert(1)</script>")
+        error.add_note("nines are bad luck")
+        raise error
+    return mod
+
+
+@apass.module_pass(opt_level=0)
+def Extend(mod: Module, ctx: apass.PassContext) -> Module:
+    return {**mod, **{f"more{n}": n for n in range(3)}}
+
+
+PIPELINE = apass.Sequential(
+    [Nothing, apass.Sequential([Halve, Rebuild], name="Inner"), RefuseNines, Extend, Halve], name="Main"
+)
+
+
+def modules(count: int, size: int = 12) -> dict[str, Module]:
+    """Return so many modules, named m0 on; one in five has a minus nine."""
+    return {
+        f"m{n}": {f"f{k}": 8 * n + 2 * k for k in range(size)} | {"g": -9 if n % 5 == 4 else 1} for n in range(count)
+    }
+
+
+async def recorded(count: int, *, size: int = 12, limit: int | None = None, **options: Any) -> ReportInstrument:
+    """Return the report of the pipeline on so many modules."""
+    report = ReportInstrument("a report", **options)
+    async with apass.PassContext(instruments=[report]):
+        await apass.optimize_all(modules(count, size), PIPELINE, limit=limit, errors="collect")
+    return report
+
+
+def index_of(page: str) -> dict[str, Any]:
+    """Return what a page says of everything but the texts."""
+    index: dict[str, Any] = json.loads(zlib.decompress(b64decode(_script(page, "apass-index")), -15))
+    return index
+
+
+def texts_of(page: str) -> list[str]:
+    """Return the texts of a page, as the page reads them."""
+    blob, columns = _script(page, "apass-texts"), index_of(page)["texts"]
+    bases: list[int] = columns["base"]
+    found: list[bytes] = []
+    for number, base in enumerate(bases):
+        data = b64decode(blob[columns["offset"][number] : columns["offset"][number + 1]])
+        reader = zlib.decompressobj(-15) if base < 0 else zlib.decompressobj(-15, zdict=found[base][-(2**15) :])
+        found.append(reader.decompress(data) + reader.flush())
+    return [one.decode() for one in found]
+
+
+def _script(page: str, name: str) -> str:
+    found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
+    assert found is not None
+    return found[1]
