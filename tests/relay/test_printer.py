@@ -26,6 +26,7 @@ from apass.relay.ty import (
     ShapeVar,
     TensorType,
     TupleType,
+    Type,
     TypeCall,
     TypeRelation,
     TypeVar,
@@ -357,6 +358,13 @@ def test_a_chain_of_calls_and_a_chain_of_lets_have_no_limit() -> None:
     for _ in range(5_000):
         expr = Let(Var("a"), X, RefWrite(X, expr))
     assert str(expr).count("let") == 5_000
+
+
+def test_a_type_may_be_nested_deeply() -> None:
+    ty: Type = TensorType(())
+    for _ in range(1_000):
+        ty = FuncType([], RefType(TupleType([ty])))
+    assert pretty_print(ty) == "fn () -> ref((" * 1_000 + "float32" + ",))" * 1_000
 
 
 def test_what_is_no_expression_cannot_be_printed() -> None:

@@ -78,9 +78,12 @@ def _types_of(node: Expr) -> list[Type]:
 
 
 def _type_nodes(ty: Type) -> Iterator[Type]:
-    yield ty
-    for one in _types_below(ty):
-        yield from _type_nodes(one)
+    """Go over a type and all below it, to any depth."""
+    work = [ty]
+    while work:
+        one = work.pop()
+        yield one
+        work += reversed(_types_below(one))
 
 
 def _types_below(ty: Type) -> tuple[Type, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from string import ascii_letters
 from typing import Final
 
+from apass.relay.depth import Walk, walk_deep
 from apass.relay.text.literals import name_text
 from apass.relay.text.metadata import MetadataWriter
 from apass.relay.ty import (
@@ -81,8 +82,16 @@ class TypeText:
             if ty not in self._tensors:
                 self._tensors[ty] = self._tensor(ty)
             return self._tensors[ty]
+        if id(ty) in self._others:
+            return self._others[id(ty)][1]
+        return walk_deep(self._walk(ty))
+
+    def _walk(self, ty: Type) -> Walk[str]:
+        """Return the text of a type; a walk, as types may be nested to any depth."""
+        if isinstance(ty, TensorType):
+            return self(ty)
         if id(ty) not in self._others:
-            self._others[id(ty)] = (ty, self._other(ty))  # kept, so that its id stays its own
+            self._others[id(ty)] = (ty, (yield self._other(ty)))  # kept, so that its id stays its own
         return self._others[id(ty)][1]
 
     def _tensor(self, ty: TensorType) -> str:
@@ -91,26 +100,29 @@ class TypeText:
         dims = [self._meta.reference(dim) if isinstance(dim, ShapeVar) else str(dim) for dim in ty.shape]
         return f"Tensor[({', '.join(dims)}), {ty.dtype}]"
 
-    def _other(self, ty: Type) -> str:
+    def _other(self, ty: Type) -> Walk[str]:
         if isinstance(ty, TypeVar):
             return self._names.get(ty, ty.name_hint)
         if isinstance(ty, TupleType):
-            return f"({self._joined(ty.fields)}{',' if len(ty.fields) == 1 else ''})"
+            return f"({(yield self._joined(ty.fields))}{',' if len(ty.fields) == 1 else ''})"
         if isinstance(ty, RefType):
-            return f"ref({self(ty.value)})"
+            return f"ref({(yield self._walk(ty.value))})"
         if isinstance(ty, TypeCall):
-            return f"{self(ty.func)}[{self._joined(ty.args)}]"
+            return f"{(yield self._walk(ty.func))}[{(yield self._joined(ty.args))}]"
         if isinstance(ty, FuncType):
-            return self._function(ty)
+            return (yield self._function(ty))
         if isinstance(ty, TypeRelation):
-            return f"{ty.func}({self._joined(ty.args)})"
+            return f"{ty.func}({(yield self._joined(ty.args))})"
         return "_" if isinstance(ty, IncompleteType) else str(ty)
 
-    def _function(self, ty: FuncType) -> str:
+    def _function(self, ty: FuncType) -> Walk[str]:
         params = f"[{', '.join(self.bind(ty.type_params))}]" if ty.type_params else ""
-        text = f"fn {params}({self._joined(ty.arg_types)}) -> {self(ty.ret_type)}"
+        text = f"fn {params}({(yield self._joined(ty.arg_types))}) -> {(yield self._walk(ty.ret_type))}"
         self.release(ty.type_params)
         return text
 
-    def _joined(self, types: Iterable[Type]) -> str:
-        return ", ".join(map(self, types))
+    def _joined(self, types: Iterable[Type]) -> Walk[str]:
+        texts: list[str] = []
+        for ty in types:
+            texts += [(yield self._walk(ty))]
+        return ", ".join(texts)
