@@ -5,7 +5,6 @@ from collections import Counter
 import numpy as np
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.calls import op_name, tensor_type
@@ -15,6 +14,7 @@ from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.op.registry import OpPattern
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.typed import function_pass
 from apass.relay.type_infer import ensure_typed
 
 __all__ = ["CanonicalizeCast", "canonicalize_cast"]

@@ -1,7 +1,6 @@
 """CanonicalizeOps: `nn.bias_add` becomes an addition, which other passes know; TVM's `canonicalize_ops.cc`."""
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.calls import along_axis, call_op, op_name, tensor_type
@@ -11,6 +10,7 @@ from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.op.nn.bias import BiasAddAttrs
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.typed import function_pass
 from apass.relay.type_infer import ensure_typed
 
 __all__ = ["CanonicalizeOps", "canonicalize_ops"]

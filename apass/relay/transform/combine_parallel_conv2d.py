@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.calls import attrs_of, call_op, tensor_type
@@ -15,6 +14,7 @@ from apass.relay.op.layout import parse_layout
 from apass.relay.op.nn.conv import Conv2DAttrs
 from apass.relay.transform.combine_parallel import combine_parallel
 from apass.relay.transform.joining import Concatenated
+from apass.relay.transform.typed import function_pass
 from apass.relay.type_infer import ensure_typed
 
 __all__ = ["CombineParallelConv2D", "combine_parallel_conv2d"]

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Final
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.errors import PassDefinitionError
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
@@ -19,6 +18,7 @@ from apass.relay.op.layout import parse_layout
 from apass.relay.op.nn.conv import Conv2DAttrs
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.layout_rules import Change, adapted_attrs, is_elementwise
+from apass.relay.transform.typed import function_pass
 from apass.relay.ty import TensorType
 from apass.relay.type_infer import ensure_typed
 

@@ -6,7 +6,6 @@ mean. Neither is a value moved into a function, where it would be computed at ev
 """
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.effects import Effect, Effects
@@ -17,6 +16,7 @@ from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.remarks import remark_on_dropping
 from apass.relay.transform.statistics import count_dropped
+from apass.relay.transform.typed import function_pass
 from apass.relay.walks import post_order
 
 __all__ = ["DeadCodeElimination", "eliminate_dead_code"]

@@ -1,7 +1,6 @@
 """DefuseOps: undoes FuseOps; TVM's `defuse_ops.cc`."""
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.expr import Call, Expr
@@ -10,6 +9,7 @@ from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.fusion_graph import PRIMITIVE
+from apass.relay.transform.typed import function_pass
 
 __all__ = ["DefuseOps", "defuse_ops"]
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem
@@ -14,6 +13,7 @@ from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.remarks import remark_on_merging
 from apass.relay.transform.statistics import count_merged
+from apass.relay.transform.typed import function_pass
 
 __all__ = ["EliminateCommonSubexpr", "eliminate_common_subexpr"]
 

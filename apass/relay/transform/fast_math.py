@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.calls import op_name
@@ -13,6 +12,7 @@ from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.typed import function_pass
 
 __all__ = ["FAST", "FastMath", "fast_math"]
 

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.calls import known_type, op_name
@@ -23,6 +22,7 @@ from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.remarks import remark_on_folding
 from apass.relay.transform.statistics import count_folded
+from apass.relay.transform.typed import function_pass
 from apass.relay.ty import TensorType
 from apass.relay.type_infer import ensure_typed
 from apass.relay.walks import post_order

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.calls import along_axis, call_op, known_type, op_name, tensor_type
@@ -14,6 +13,7 @@ from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.scale_axes import Demand, scale_weight, scaled_axis, squeeze_to_axis
+from apass.relay.transform.typed import function_pass
 from apass.relay.ty import TensorType
 from apass.relay.type_infer import ensure_typed
 from apass.relay.walks import post_order

@@ -6,7 +6,6 @@ from typing import Final
 
 from apass.config import provide_config_option
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
@@ -17,6 +16,7 @@ from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.fusion_graph import PRIMITIVE, FusionGraph, stays
 from apass.relay.transform.fusion_groups import FusionGroups
 from apass.relay.transform.remarks import remark_on_fusing
+from apass.relay.transform.typed import function_pass
 from apass.relay.ty import TensorType, Type
 from apass.relay.type_infer import ensure_typed
 from apass.relay.walks import post_order

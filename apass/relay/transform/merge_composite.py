@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.errors import PassDefinitionError
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
@@ -14,6 +13,7 @@ from apass.relay.expr import Expr
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.op.contrib.register import PatternEntry, get_pattern_table
+from apass.relay.transform.typed import function_pass
 from apass.relay.type_infer import infer_function
 
 __all__ = ["COMPOSITE", "MergeComposite", "merge_composite"]

@@ -6,7 +6,6 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.calls import attrs_of, call_op, is_scalar, op_name
@@ -17,6 +16,7 @@ from apass.relay.module import IRModule
 from apass.relay.op.axes import TransposeAttrs
 from apass.relay.op.broadcast import collapse_sum_to
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.typed import function_pass
 from apass.relay.ty import TensorType, Type
 from apass.relay.type_infer import ensure_typed
 

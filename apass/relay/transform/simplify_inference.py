@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.calls import along_axis, call_op, op_name, scalar_like, tensor_type
@@ -16,6 +15,7 @@ from apass.relay.op.nn.batch_norm import BatchNormAttrs
 from apass.relay.op.nn.norm import GroupNormAttrs, InstanceNormAttrs, LayerNormAttrs
 from apass.relay.op.nn.scale_norm import L2NormalizeAttrs
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.typed import function_pass
 from apass.relay.type_infer import ensure_typed
 
 __all__ = ["SimplifyInference", "simplify_inference"]

@@ -5,7 +5,6 @@ matters. A recursive function keeps a Let around its variable alone, as in TVM.
 """
 
 from apass.context import PassContext
-from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.registry import provide_pass
 from apass.relay.effects import Effect, Effects
@@ -14,6 +13,7 @@ from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.typed import function_pass
 
 __all__ = ["ToGraphNormalForm", "to_graph_normal_form"]
 

@@ -1,0 +1,74 @@
+"""What a function pass of Relay leaves has types, as in TVM, where it can have any."""
+
+import pytest
+
+import apass
+import apass.relay.transform
+from apass.relay.expr import Expr, Let, Tuple
+from apass.relay.function import Function
+from apass.relay.make import const, var
+from apass.relay.module import IRModule
+from apass.relay.op.arithmetic import add
+from apass.relay.op.convert import cast
+from apass.relay.op.elementwise import exp
+from apass.relay.op.nn.activation import relu
+from apass.relay.op.nn.dense import dense
+from apass.relay.op.nn.dropout import dropout
+from apass.relay.transform.typed import function_pass
+from apass.relay.type_infer import infer_module
+
+OPTIONS: dict[str, dict[str, object]] = {
+    "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},
+    "MergeComposite": {"pattern_table": []},
+}
+NAMES = [
+    name
+    for name in apass.list_passes()
+    if hasattr(apass.relay.transform, name)
+    and isinstance(apass.get_pass(name, **OPTIONS.get(name, {})), apass.FunctionPass)
+]
+
+
+def program() -> IRModule:
+    """Return a program without types that most passes find something to do in."""
+    x, weight, bound = var("x", shape=(2, 3)), var("weight", shape=(4, 3)), var("bound")
+    value = add(relu(dense(x, weight)), add(const(1.0), const(2.0)))
+    fields = [add(exp(bound), exp(bound)), dropout(bound), cast(cast(bound, "int32"), "int32")]
+    return IRModule({"main": Function([x, weight], Let(bound, value, Tuple(fields)))})
+
+
+def test_all_function_passes_are_tried() -> None:
+    assert len(NAMES) >= 17
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_function_pass_leaves_has_types(name: str) -> None:
+    made = apass.run(apass.get_pass(name, **OPTIONS.get(name, {})), program())
+    assert infer_module(made, trust=False) is made
+    assert made["main"].body.checked_type == made["main"].ret_type
+
+
+@pytest.mark.parametrize("name", ["FoldConstant", "DeadCodeElimination", "ToGraphNormalForm"])
+def test_a_program_that_has_no_types_stays_as_it_is(name: str) -> None:
+    ill_typed = IRModule({"main": Function([], add(const([1.0, 2.0]), const([1.0, 2.0, 3.0])))})
+    assert apass.run(apass.get_pass(name), ill_typed) is ill_typed
+
+
+def test_a_body_that_raises_is_not_kept_from_it() -> None:
+    def work(func: Function, mod: IRModule, ctx: apass.PassContext) -> Function:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        apass.run(function_pass(work, opt_level=0, name="Refuse"), program())
+
+
+def test_types_are_found_with_the_functions_that_are_called() -> None:
+    def keep(func: Function, mod: IRModule, ctx: apass.PassContext) -> Function:
+        return func
+
+    x = var("x", shape=(2,))
+    mod = IRModule({"callee": Function([x], exp(x))})
+    called: Expr = mod.get_global_var("callee")(x)
+    mod["main"] = Function([x], called)
+    made = apass.run(function_pass(keep, opt_level=0, name="Keep"), mod)
+    assert made["main"].ret_type == x.type_annotation
