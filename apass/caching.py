@@ -2,7 +2,10 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import cache
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 from typing import Any, Final, TypeVar
 
 from anyio.to_thread import run_sync
@@ -114,6 +117,14 @@ def _full_key(pass_key: str, fingerprint: str) -> str:
     return f"pass/{sha256(pass_key.encode()).hexdigest()}/{fingerprint}"
 
 
+@cache
+def _own_version() -> str:
+    try:
+        return version_of("apass")
+    except PackageNotFoundError:
+        return "unknown"
+
+
 async def _now(function: Callable[[], T]) -> T:
     return function()
 
@@ -121,4 +132,4 @@ async def _now(function: Callable[[], T]) -> T:
 def key_of(name: str, version: str, options: object, ctx: PassContext, keys: Sequence[str] | None) -> str:
     """Return what the result of one pass depends on: name, version, options, and the relevant config of the context."""
     config = dict(ctx.config) if keys is None else {key: ctx.config[key] for key in keys}
-    return f"{name}@{version}{{{fingerprint_value(options)}}}[{fingerprint_value(config)}]"
+    return f"apass {_own_version()}: {name}@{version}{{{fingerprint_value(options)}}}[{fingerprint_value(config)}]"

@@ -30,9 +30,10 @@ class Promises(TypedDict, total=False):
 
     preserves: Iterable[Analysis[Any]] | Literal["all"]
     """The analyses that still hold for what the pass made of a function or module; none by default."""
-    cacheable: bool
+    cacheable: bool | Literal["module"]
     """Whether the result depends on the input, the options and the config alone, so that it may be kept in the
-    context's `store`. For a function pass: on the function, and not on the rest of the module."""
+    context's `store`. For a function pass, `True` says that it depends on the function alone, and `"module"` that a
+    body may look at the rest of the module."""
     version: str
     """The version that kept results belong to, `"1"` by default; to be raised when the pass does something else."""
     config_keys: Iterable[str]

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from operator import is_
 from types import NoneType
-from typing import Any, ClassVar, Generic, cast
+from typing import Any, ClassVar, Generic, Literal, cast
 
 from apass.adapter import FuncT, FunctionKind, ModT, adapter_for, select_functions
 from apass.analyses import Preserves, with_analyses
@@ -40,8 +40,9 @@ class Pass(ABC, Generic[ModT]):
     analyses: tuple[Analysis[Any], ...] = ()
     """The analyses whose results a pass finds ready, for `ctx.got`."""
 
-    cacheable: bool = False
-    """Whether the result depends on the input, the options and the config alone, and may be kept in a store."""
+    cacheable: bool | Literal["module"] = False
+    """Whether the result depends on the input, the options and the config alone, and may be kept in a store; for a
+    function pass, `True` function by function, and `"module"` where a body may look at the rest of the module."""
     version: str = "1"
     """The version that results in a store belong to; to be raised when the pass does something else."""
     config_keys: tuple[str, ...] | None = None
@@ -206,7 +207,7 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
         body: Callable[..., Any] = self._guarded if is_guarded else self.transform_function
         executor = self.executor or ctx.executor
         elsewhere = None if executor is None else self._elsewhere(executor)
-        if self.cacheable and ctx.store is not None:
+        if self.cacheable is True and ctx.store is not None:
             body = with_cache(body, self.own_cache_key(ctx), ctx.store)
         if self.analyses:
             body = with_analyses(body, self.analyses)
@@ -257,8 +258,8 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
             return await fan_out(body, funcs, mod, ctx, bodies, ctx.gate)
 
     def cache_key(self, ctx: PassContext) -> str | None:
-        """Return None: results are kept function by function."""
-        return None
+        """Return what the result depends on where it is kept as a whole; None where it is kept by function."""
+        return self.own_cache_key(ctx) if self.cacheable == "module" else None
 
     def is_cut_as_one(self) -> bool:
         """Tell the runner that the end of a budget cuts off each body for itself."""

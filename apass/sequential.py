@@ -1,6 +1,6 @@
 """`Sequential`: passes one after the other, which alone decides by level and resolves requirements."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any
@@ -86,7 +86,7 @@ class Sequential(Pass[ModT]):
         """Return the keys of the passes that would run; None if one has none, or an instrument would not see them."""
         if ctx.hooks.instruments:
             return None
-        keys = [_enabled_key(pass_, ctx) for pass_ in self.passes if is_enabled(pass_.info, ctx)]
+        keys = [key for one in self.passes if is_enabled(one.info, ctx) for key in _keys(one, ctx)]
         return None if None in keys or not keys else f"{self.info.name}({','.join(map(str, keys))})"
 
     def __str__(self) -> str:
@@ -102,13 +102,13 @@ def is_enabled(info: PassInfo, ctx: PassContext) -> bool:
     return in_level and info.name not in ctx.disabled_pass
 
 
-def _enabled_key(pass_: Pass[Any], ctx: PassContext) -> str | None:
-    # A pass that its own text does not tell from others cannot be part of a key, nor what it requires.
-    if pass_.info.required:
-        return None
-    if isinstance(pass_, FunctionPass):
-        return pass_.own_cache_key(ctx) if pass_.cacheable else None
-    return pass_.cache_key(ctx)
+def _keys(pass_: Pass[Any], ctx: PassContext, trail: tuple[str, ...] = ()) -> Iterator[str | None]:
+    """Give the keys of what a pass requires, depth first, and its own; None for one that has none."""
+    trail = (*trail, pass_.info.name)
+    for name in pass_.info.required:
+        yield from [None] if name in trail else _keys(get_pass(name), ctx, trail)
+    # As a part of a pipeline a function pass is kept as a whole, too.
+    yield pass_.own_cache_key(ctx) if isinstance(pass_, FunctionPass) and pass_.cacheable else pass_.cache_key(ctx)
 
 
 async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Scope, steps: Steps) -> Any:

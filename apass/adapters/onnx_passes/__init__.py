@@ -18,8 +18,10 @@ from apass.registry import make_pass, register_pass
 from apass.remarks import Remark
 from apass.run import current_module_name
 from apass.sequential import Sequential
+from apass.waits import waiting_for
 
 try:
+    import onnx
     import onnx_ir as ir
     import onnx_ir.passes.common as library
 except ImportError as error:
@@ -67,6 +69,9 @@ class OnnxPass(ModulePass[ir.Model]):
 
     """
 
+    cacheable = True
+    version = f"onnx {onnx.__version__}, onnx-ir {ir.__version__}"
+
     def __init__(self, target: type[ir.passes.PassBase], info: PassInfo, options: Mapping[str, Any]) -> None:
         self.info = info
         self.target = target
@@ -86,7 +91,8 @@ class OnnxPass(ModulePass[ir.Model]):
         return made
 
     async def _in_thread(self, mod: ir.Model, ctx: PassContext) -> ir.Model:
-        made, warnings = await to_thread.run_sync(self._apply, mod, limiter=_threads())
+        with waiting_for("its worker thread"):
+            made, warnings = await to_thread.run_sync(self._apply, mod, limiter=_threads())
         self._report(mod, made, warnings, ctx)
         return made
 

@@ -22,7 +22,7 @@ def annotate_spans(mod: IRModule) -> IRModule:
 @provide_pass("AnnotateSpans")
 def AnnotateSpans() -> ModulePass[IRModule]:
     """Give each expression its place in the text of the module, so that diagnostics can show where it stands."""
-    return module_pass(_annotate, opt_level=0, name="AnnotateSpans")
+    return module_pass(_annotate, opt_level=0, name="AnnotateSpans", cacheable=True)
 
 
 def _annotate(mod: IRModule, ctx: PassContext) -> IRModule:

@@ -50,7 +50,7 @@ def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False)
         changed = {name: func for name, func in expanded.items() if func is not mod[name]}
         return mod.with_functions(changed) if changed else mod
 
-    return module_pass(expand, opt_level=1, name="EtaExpand")
+    return module_pass(expand, opt_level=1, name="EtaExpand", cacheable=True)
 
 
 class _EtaExpander(ExprMutator):

@@ -15,7 +15,7 @@ __all__ = ["InferType", "InferTypeLocal"]
 @provide_pass("InferType")
 def InferType() -> ModulePass[IRModule]:
     """Find the type of every expression, give variables and results theirs, and fill in the type arguments of calls."""
-    return module_pass(_infer, opt_level=0, name="InferType")
+    return module_pass(_infer, opt_level=0, name="InferType", cacheable=True)
 
 
 def InferTypeLocal(expr: Expr) -> Type:

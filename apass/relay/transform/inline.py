@@ -47,7 +47,7 @@ def inline(mod: IRModule) -> IRModule:
 @provide_pass("Inline")
 def Inline() -> ModulePass[IRModule]:
     """Put the bodies of the functions marked `Inline` where they are called."""
-    return module_pass(_inline, opt_level=1, name="InlineGlobals")
+    return module_pass(_inline, opt_level=1, name="InlineGlobals", cacheable=True)
 
 
 def _inline(mod: IRModule, ctx: PassContext) -> IRModule:

@@ -50,7 +50,7 @@ def lambda_lift(mod: IRModule) -> IRModule:
 @provide_pass("LambdaLift")
 def LambdaLift() -> ModulePass[IRModule]:
     """Make global functions of all functions within others; but not in functions for other compilers."""
-    return module_pass(_lift, opt_level=1, name="LambdaLift")
+    return module_pass(_lift, opt_level=1, name="LambdaLift", cacheable=True)
 
 
 def _lift(mod: IRModule, ctx: PassContext) -> IRModule:

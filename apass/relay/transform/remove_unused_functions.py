@@ -49,4 +49,4 @@ def RemoveUnusedFunctions(entry_functions: list[str] | None = None) -> ModulePas
             return mod
         return remove_unused_functions(mod, ["main"] if entry_functions is None else entry_functions)
 
-    return module_pass(remove, opt_level=1, name="RemoveUnusedFunctions")
+    return module_pass(remove, opt_level=1, name="RemoveUnusedFunctions", cacheable=True)

@@ -38,7 +38,7 @@ def ToANormalFormExpr(e: Expr) -> Expr:
 @provide_pass("ToANormalForm")
 def ToANormalForm() -> ModulePass[IRModule]:
     """Bind every intermediate value to a variable; but not in functions for other compilers."""
-    return module_pass(_convert, opt_level=1, name="ToANormalForm")
+    return module_pass(_convert, opt_level=1, name="ToANormalForm", cacheable=True)
 
 
 def _convert(mod: IRModule, ctx: PassContext) -> IRModule:

@@ -35,7 +35,7 @@ def to_basic_block_normal_form(expr: Expr) -> Expr:
 @provide_pass("ToBasicBlockNormalForm")
 def ToBasicBlockNormalForm() -> ModulePass[IRModule]:
     """Bind what is used in several blocks to a variable; but not in functions for other compilers."""
-    return module_pass(_convert, opt_level=1, name="ToBasicBlockNormalForm")
+    return module_pass(_convert, opt_level=1, name="ToBasicBlockNormalForm", cacheable=True)
 
 
 def _convert(mod: IRModule, ctx: PassContext) -> IRModule:

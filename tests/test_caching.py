@@ -1,0 +1,173 @@
+"""Results of passes that are kept in a store."""
+
+from typing import Any
+
+import anyio.lowlevel
+import pytest
+
+import apass
+from apass import PassContext
+from apass.stores import MemoryStore, SqliteStore
+
+pytestmark = pytest.mark.anyio
+
+Module = dict[str, Any]
+
+apass.register_config_option("caching.scale", int, default=1)
+apass.register_config_option("caching.other", int, default=1)
+
+
+class Work:
+    """Counts what it was called for, and makes passes that do so."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def function_pass(self, **promises: Any) -> apass.Pass[Module]:
+        """Return a function pass that doubles what is odd."""
+
+        async def double(func: int, mod: Module, ctx: PassContext) -> int:
+            self.seen.append(func)
+            await anyio.lowlevel.checkpoint()
+            return 2 * func if func % 2 else func
+
+        make: Any = apass.function_pass
+        made: apass.Pass[Module] = make(double, opt_level=0, name="Double", **promises)
+        return made
+
+    def module_pass(self, name: str = "Add", **promises: Any) -> apass.Pass[Module]:
+        """Return a module pass that adds a function, once."""
+
+        def add(mod: Module, ctx: PassContext) -> Module:
+            self.seen.append(name)
+            return mod if name in mod else {**mod, name: len(mod)}
+
+        make: Any = apass.module_pass
+        made: apass.Pass[Module] = make(add, opt_level=0, name=name, **promises)
+        return made
+
+
+async def test_a_function_pass_is_kept_function_by_function() -> None:
+    work, store = Work(), MemoryStore()
+    pass_ = work.function_pass(cacheable=True)
+    for mod, wanted in (({"f": 1, "g": 2}, [1, 2]), ({"x": 2, "y": 3, "z": 1}, [3])):
+        work.seen.clear()
+        async with PassContext(store=store):
+            result = await pass_(mod)
+        assert result == {name: 2 * func if func % 2 else func for name, func in mod.items()}
+        assert sorted(work.seen) == wanted
+
+
+async def test_what_changed_nothing_gives_the_same_module_back() -> None:
+    work, store = Work(), MemoryStore()
+    mod = {"f": 2, "Add": 0}
+    for _ in range(2):
+        async with PassContext(store=store):
+            assert await work.function_pass(cacheable=True)(mod) is mod
+            assert await work.module_pass(cacheable=True)(mod) is mod
+    assert sorted(map(str, work.seen)) == ["0", "2", "Add"]
+
+
+async def test_version_options_and_config_tell_results_apart() -> None:
+    work, store = Work(), MemoryStore()
+
+    async def run(config: dict[str, Any], **promises: Any) -> int:
+        before = len(work.seen)
+        async with PassContext(store=store, config=config):
+            await work.module_pass(cacheable=True, **promises)({"f": 1})
+        return len(work.seen) - before
+
+    assert [await run({}), await run({}), await run({}, version="2"), await run({"caching.scale": 2})] == [1, 0, 1, 1]
+    keys = ["caching.scale"]
+    first = await run({"caching.scale": 7}, config_keys=keys)
+    assert (first, await run({"caching.scale": 7, "caching.other": 5}, config_keys=keys)) == (1, 0)
+    assert await run({"caching.scale": 3}, config_keys=keys) == 1
+
+
+async def test_a_pipeline_of_kept_passes_is_one_result_where_nobody_watches() -> None:
+    work, store = Work(), MemoryStore()
+    pipeline = apass.Sequential(
+        [work.module_pass("A", cacheable=True), apass.Repeat([work.function_pass(cacheable=True)], times=2)]
+    )
+    results: list[Module] = []
+    ctx = PassContext(store=store)
+    for _ in range(2):
+        async with ctx:
+            results.append(await pipeline({"f": 1}))
+    assert (results[0], results[1], ctx.analyses.counts["pass stored"]) == ({"f": 2, "A": 2}, {"f": 2, "A": 2}, 1)
+    seen = len(work.seen)
+
+    @apass.pass_instrument
+    class Watcher:
+        def __init__(self) -> None:
+            self.names: list[str] = []
+
+        def run_before_pass(self, mod: Module, info: apass.PassInfo) -> None:
+            self.names.append(info.name)
+
+    watcher = Watcher()
+    async with PassContext(store=store, instruments=[watcher]) as ctx:
+        assert await pipeline({"f": 1}) == results[0]
+    assert watcher.names == ["sequential", "A", "Repeat", "Double", "Double"]
+    assert len(work.seen) == seen
+
+
+async def test_a_pipeline_with_a_pass_that_is_not_kept_runs_it() -> None:
+    work, store = Work(), MemoryStore()
+    pipeline = apass.Sequential([work.module_pass("A", cacheable=True), work.module_pass("B")])
+    for _ in range(2):
+        async with PassContext(store=store):
+            await pipeline({"f": 1})
+    assert work.seen == ["A", "B", "B"]
+
+
+async def test_a_failure_is_not_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
+    calls: list[int] = []
+
+    @apass.module_pass(opt_level=0, cacheable=True)
+    def Flaky(mod: Module, ctx: PassContext) -> Module:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ValueError("not yet")
+        return {"g": 1}
+
+    store = SqliteStore(tmp_path_factory.mktemp("store") / "results.db")
+    async with PassContext(store=store):
+        with pytest.raises(ValueError, match="not yet"):
+            await Flaky({"f": 1})
+        assert [await Flaky({"f": 1}), await Flaky({"f": 1}), len(calls)] == [{"g": 1}, {"g": 1}, 2]
+    store.close()
+
+
+async def test_persistent_analyses_are_read_back_by_the_next_context() -> None:
+    seen: list[str] = []
+
+    @apass.analysis(persistent=True)
+    async def Letters(func: str) -> dict[str, int]:
+        seen.append(func)
+        return {letter: func.count(letter) for letter in sorted(set(func))}
+
+    @apass.analysis(persistent=True)
+    def Broken(func: str) -> object:
+        return object()
+
+    store = MemoryStore()
+    ctx = PassContext()
+    for _ in range(2):
+        ctx = PassContext(store=store)
+        async with ctx:
+            assert await ctx.get(Letters, "aab") == {"a": 2, "b": 1}
+    assert (seen, ctx.analyses.counts["stored"]) == (["aab"], 1)
+    with pytest.raises(apass.AnalysisError, match="the result of Broken cannot be kept in a store"):
+        await ctx.get(Broken, "x")
+
+
+async def test_without_a_store_nothing_is_kept() -> None:
+    work = Work()
+    async with PassContext():
+        for _ in range(2):
+            await work.module_pass(cacheable=True)({"f": 1})
+    assert work.seen == ["Add", "Add"]
+    no_store: Any = "results.db"
+    with pytest.raises(TypeError, match="store must be a Store, such as"):
+        PassContext(store=no_store)
