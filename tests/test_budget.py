@@ -162,6 +162,18 @@ async def test_a_cancellation_from_outside_is_none_of_the_budget() -> None:
     assert scope.cancelled_caught
 
 
+async def test_of_many_modules_those_that_are_late_have_the_error_as_their_outcome() -> None:
+    @module_pass(opt_level=0)
+    async def WaitIfOdd(mod: Module, ctx: PassContext) -> Module:
+        if mod["f"] % 2:
+            await anyio.sleep_forever()
+        return {"f": -mod["f"]}
+
+    async with PassContext(deadline=0.2):
+        outcomes = await apass.optimize_all([{"f": index} for index in range(6)], WaitIfOdd, errors="collect")
+    assert [type(one.error) for one in outcomes] == [type(None), BudgetExceededError] * 3
+
+
 @pytest.mark.parametrize("deadline", [0, -1, float("nan"), True])
 async def test_a_deadline_is_a_number_of_seconds_above_zero(deadline: Any) -> None:
     with pytest.raises(ValueError, match="deadline must be a number of seconds above 0"):

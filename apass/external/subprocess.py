@@ -187,7 +187,7 @@ class _Child:
 
     async def _why_no_answer(self) -> str:
         # It closed its output: it has ended or is about to.
-        with anyio.move_on_after(1):
+        with anyio.move_on_after(0.2):
             return f"{_ended(self.command, await self.process.wait())}, and had not answered"
         return f"{_shown(self.command)} closed its output and had not answered"
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 Module = dict[str, int]
 LIMIT, ATTEMPTS = 8, 3
 PASSING: tuple[Fault, ...] = ("delay", "drop", "reset", "half", "garbage", "wrong", "busy", "500")
-POLICY = Policy(timeout=2.5, attempts=ATTEMPTS, backoff=Backoff(initial=0, jitter=0.002), concurrency=LIMIT)
+POLICY = Policy(timeout=1.5, attempts=ATTEMPTS, backoff=Backoff(initial=0, jitter=0.002), concurrency=LIMIT)
 
 
 def is_bad(question: int) -> bool:

@@ -383,7 +383,7 @@ async def test_functions_whose_bodies_have_not_begun_count_for_the_fair_share() 
     async def Ask(func: int, mod: Module, ctx: PassContext) -> int:
         return await service.ask(func)
 
-    async with PassContext(deadline=0.5, max_concurrency=1) as ctx:
+    async with PassContext(deadline=1.0, max_concurrency=1) as ctx:
         made = await Ask({f"f{index}": index for index in range(1, 101)})
     assert [value for value in made.values() if value > 0] == list(range(10, 101, 10))
     assert len(ctx.diag_ctx.diagnostics) == 10
