@@ -1,10 +1,13 @@
 """`replay`: a failure that was written as a folder, once more."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 from apass.context import PassContext, current_scope
 from apass.errors import ReproducerError, UnknownPassError
@@ -13,7 +16,7 @@ from apass.pipeline import parse_pipeline
 from apass.reproducers import Failure, Reproducer, load_module, read_reproducer
 from apass.run import enter_module, leave_module
 
-__all__ = ["Replay", "Verdict", "read_module", "read_pass", "replay", "run_once"]
+__all__ = ["Replay", "Verdict", "read_module", "read_pass", "replay", "report_failure", "run_once"]
 
 
 class Verdict(Enum):
@@ -80,6 +83,12 @@ async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any) -> Except
     finally:
         if token is not None:
             leave_module(token)
+
+
+def report_failure(folder: str) -> None:
+    """Replay a reproducer and print how it fails as a line of JSON, `null` if it does not; for another process."""
+    result = anyio.run(replay, folder, backend=read_reproducer(Path(folder)).backend)
+    print(json.dumps(None if result.error is None else asdict(Failure.of(result.error))))  # noqa: T201  its purpose
 
 
 def read_module(folder: Path, reproducer: Reproducer) -> Any:

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROWS = (
     "errors",
-    "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight store",
+    "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight store shrinking",
     "relay.[!_t]* relay.t[!r]*",
     "run adapter analysis config factories cleanup budget executor",
     "remarks numbering analyses activity",

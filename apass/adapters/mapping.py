@@ -2,13 +2,14 @@
 
 import copy
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pprint import pformat
 from typing import Any, Final, cast
 
 from apass.adapter import FunctionKind
 from apass.errors import AdapterError, VerifyError
 from apass.fingerprint import fingerprint_value
+from apass.shrinking import Shrinking
 
 __all__ = ["ADAPTER", "DictAdapter"]
 
@@ -97,6 +98,13 @@ class DictAdapter:
         """Return the module that `dumps` wrote."""
         return cast("Module", json.loads(data))
 
+    def shrinkings(self, mod: Module) -> Iterator[Shrinking[Module]]:
+        """Go over what can be left out: functions, then entries of the mappings and lists that they are made of."""
+        names = list(mod)
+        yield Shrinking("functions", len(names), lambda gone: _without(mod, [(names[number],) for number in gone]))
+        paths = list(_paths(mod, ()))
+        yield Shrinking("entries", len(paths), lambda gone: _without(mod, [paths[number] for number in gone]))
+
     def isolate(self, mod: Module, names: Iterable[str]) -> Module:
         """Return a dict with deep copies of the named functions."""
         return {name: copy.deepcopy(mod[name]) for name in names}
@@ -109,6 +117,33 @@ class DictAdapter:
 def _can_be_marked(kind: type[Any]) -> bool:
     has_dict = bool(getattr(kind, "__dictoffset__", 0))
     return has_dict or issubclass(kind, Mapping) or any(hasattr(kind, name) for name in _MARKS)
+
+
+def _paths(holder: object, above: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Go over the ways to all entries within the functions of a module; outer ones first."""
+    for key, value in _entries(holder):
+        if above:
+            yield (*above, key)
+        yield from _paths(value, (*above, key))
+
+
+def _entries(holder: object) -> list[tuple[Any, Any]]:
+    if isinstance(holder, dict):
+        return list(cast("dict[Any, Any]", holder).items())
+    return list(enumerate(cast("list[Any]", holder))) if isinstance(holder, list) else []
+
+
+def _without(holder: Any, gone: Iterable[tuple[Any, ...]]) -> Any:
+    """Return a mapping or a list without the entries that those ways lead to."""
+    here: dict[Any, list[tuple[Any, ...]]] = {}
+    for key, *deeper in gone:
+        here.setdefault(key, []).append(tuple(deeper))
+    kept = [
+        (key, _without(value, here[key]) if key in here else value)
+        for key, value in _entries(holder)
+        if () not in here.get(key, [])
+    ]
+    return dict(kept) if isinstance(holder, dict) else [value for _, value in kept]
 
 
 def _mark(func: object, name: str) -> object:

@@ -11,8 +11,10 @@ from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.parser import parse
 from apass.relay.printer import astext
+from apass.relay.shrinking import shrinkings
 from apass.relay.structural import fingerprint, structural_equal
 from apass.relay.type_infer import infer_module
+from apass.shrinking import Shrinking
 
 __all__ = ["ADAPTER", "RelayAdapter"]
 
@@ -98,6 +100,10 @@ class RelayAdapter:
         except DiagnosticError:
             return mod
         return mod.with_functions({name: typed[name] for name in facts["typed"] if name in typed})
+
+    def shrinkings(self, mod: IRModule) -> Iterator[Shrinking[IRModule]]:
+        """Go over what can be left out, or put simpler: functions, expressions, parameters."""
+        return shrinkings(mod)
 
     def isolate(self, mod: IRModule, names: Iterable[str]) -> IRModule:
         """Return a module of the named functions, with all data types; nodes are immutable, so none is copied."""

@@ -1,6 +1,7 @@
 """The adapter for ONNX models, `onnx_ir.Model`; its main graph and its model-local functions are its functions."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from apass.adapter import FunctionKind
@@ -13,6 +14,7 @@ except ImportError as error:
     raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({error}): pip install apass[onnx]") from error
 
 from apass.adapters.onnx.contents import fingerprint, tensor_digest
+from apass.adapters.onnx.shrinking import Change, shrinkable
 from apass.adapters.onnx.storage import (
     load_model,
     model_from_bytes,
@@ -22,6 +24,7 @@ from apass.adapters.onnx.storage import (
     save_model,
     with_parts,
 )
+from apass.shrinking import Shrinking
 
 __all__ = ["ADAPTER", "MAIN", "OnnxAdapter", "OnnxFunction", "load_model", "private_copy", "save_model"]
 
@@ -132,6 +135,17 @@ class OnnxAdapter:
         """Return the model that `dumps` wrote; AdapterError if `data` holds none."""
         return model_from_bytes(data)
 
+    def shrinkings(self, mod: ir.Model) -> Iterator[Shrinking[ir.Model]]:
+        """Go over what can be left out: nodes, outputs, initializers and inputs of the main graph; functions."""
+        for what, count, change in shrinkable(mod.graph):
+            yield Shrinking(what, count, partial(_changed, mod, change))
+        functions = list(mod.functions.values())
+
+        def without(numbers: frozenset[int]) -> ir.Model:
+            return with_parts(mod, mod.graph, [one for number, one in enumerate(functions) if number not in numbers])
+
+        yield Shrinking("functions", len(functions), without)
+
     def isolate(self, mod: ir.Model, names: Iterable[str]) -> ir.Model:
         """Return a private model with copies of the named functions; an empty main graph, if that is not named."""
         known = dict(self.functions(mod))
@@ -150,6 +164,12 @@ def function_name(function: ir.Function) -> str:
     """Return the name of a model-local function: `domain::name`, and `:overload` if it has one."""
     domain, name, overload = function.identifier()
     return f"{domain}::{name}" + (f":{overload}" if overload else "")
+
+
+def _changed(mod: ir.Model, change: Change, numbers: frozenset[int]) -> ir.Model:
+    graph = private_copy(mod.graph)
+    change(graph, numbers)
+    return with_parts(mod, graph, mod.functions.values())
 
 
 def _check_place(name: str, func: OnnxFunction) -> None:
