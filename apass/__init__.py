@@ -48,6 +48,7 @@ from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
 from apass.pipeline import parse_pipeline
 from apass.plan import Decision, PlannedPass, plan
 from apass.print_ir import PrintIR
+from apass.reducing import Reduced, reduce
 from apass.registry import get_pass, list_passes, register_pass, unregister_pass
 from apass.remarks import Remark, RemarkKind
 from apass.replaying import Replay, Verdict, replay
@@ -99,6 +100,7 @@ __all__ = [
     "PrimFuncPass",
     "PrintIR",
     "Race",
+    "Reduced",
     "Remark",
     "RemarkKind",
     "RemoteError",
@@ -133,6 +135,7 @@ __all__ = [
     "plan",
     "prim_func_pass",
     "read_reproducer",
+    "reduce",
     "register_adapter",
     "register_config_option",
     "register_pass",

@@ -10,6 +10,7 @@ from apass.cli.commands.bisect import bisect
 from apass.cli.commands.opt import opt
 from apass.cli.commands.passes import passes
 from apass.cli.commands.plan import plan
+from apass.cli.commands.reduce import reduce
 from apass.cli.commands.replay import replay
 from apass.cli.watching import WATCHES
 
@@ -44,6 +45,7 @@ app.command("passes")(passes)
 app.command("bisect")(bisect)
 app.command("plan")(plan)
 app.command("replay")(replay)
+app.command("reduce")(reduce)
 
 
 def main() -> None:

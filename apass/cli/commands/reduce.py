@@ -1,0 +1,58 @@
+"""`apass reduce`: how little of a module it takes for a pass to fail."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apass.cli.complaints import complaints, warnings_as_lines
+from apass.cli.interrupts import check_backend, run_until_interrupted
+from apass.reducing import Reduced
+from apass.reducing import reduce as find_smaller
+from apass.reproducers import read_reproducer
+
+__all__ = ["reduce"]
+
+
+def reduce(
+    *,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What `apass opt --reproducer` wrote.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help=r"Where the result goes \[FOLDER/reduced].")
+    ] = None,
+    message: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="What to find in the message of the failure.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0, help="Stop then, with the smallest so far.")
+    ] = None,
+    isolate: Annotated[bool, typer.Option("--isolate", help="Make each try in a process of its own.")] = False,
+) -> None:
+    """Make the module of a reproducer smaller while the pass fails the same way, and write a smaller reproducer.
+
+    Exit status: 0, or 2 if there is nothing to reduce.
+    """
+    with complaints():
+        backend = read_reproducer(folder).backend
+        check_backend(backend)
+        found: list[Reduced] = []
+
+        async def work() -> None:
+            found.append(
+                await find_smaller(
+                    folder, message=message, timeout=timeout, isolate=isolate, output=output, report=typer.echo
+                )
+            )
+
+        with warnings_as_lines():
+            run_until_interrupted(work, backend)
+        _show(found[0])
+
+
+def _show(result: Reduced) -> None:
+    typer.echo(f"before: {result.before}")
+    typer.echo(f"after:  {result.after}")
+    left = "" if result.complete else "; the time was over, so less may do"
+    typer.echo(f"{result.tries} modules were tried{left}")
+    typer.echo(f"to see it fail: {shlex.join(['apass', 'replay', str(result.folder)])}")
