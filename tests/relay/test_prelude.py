@@ -120,6 +120,6 @@ def test_a_module_that_was_read_with_it_keeps_what_it_has() -> None:
 
 
 def test_a_file_that_the_library_does_not_have_is_told() -> None:
-    wanted = "the standard library has no file 'prelude'; it has prelude.rly"
+    wanted = "the standard library has no file 'prelude'; it has nat.rly, prelude.rly"
     with pytest.raises(FileNotFoundError, match=f"^{re.escape(wanted)}$"):
         IRModule().import_from_std("prelude")

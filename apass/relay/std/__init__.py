@@ -2,11 +2,15 @@
 
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from apass.relay.module import IRModule, set_std_importer
-from apass.relay.parser import fromtext
+from apass.relay.parser import parse
 
 __all__ = ["import_std"]
+
+_KNOWN: Final = {"nat.rly": "prelude.rly"}
+"""The file whose definitions a file uses."""
 
 
 def import_std(mod: IRModule, file_path: str) -> None:
@@ -30,7 +34,9 @@ def _read(file_path: str) -> IRModule:
     known = sorted(one.name for one in files(__name__).iterdir() if one.name.endswith(".rly"))
     if file_path not in known:
         raise FileNotFoundError(f"the standard library has no file {file_path!r}; it has {', '.join(known)}")
-    return fromtext((files(__name__) / file_path).read_text(encoding="utf-8"), file_path)
+    needed = _KNOWN.get(file_path)
+    text = (files(__name__) / file_path).read_text(encoding="utf-8")
+    return parse(text, file_path, None if needed is None else _read(needed))
 
 
 set_std_importer(import_std)

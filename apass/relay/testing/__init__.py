@@ -11,6 +11,7 @@ from apass.relay.testing import (
     lstm,
     mlp,
     mobilenet,
+    nat,
     resnet,
     squeezenet,
     synthetic,
@@ -18,9 +19,12 @@ from apass.relay.testing import (
     vgg,
 )
 from apass.relay.testing.init import create_workload
+from apass.relay.testing.nat import add_nat_definitions, count, make_nat_expr, make_nat_value
 from apass.relay.testing.tools import count_ops, rand, run_infer_type, run_opt_pass
 
 __all__ = [
+    "add_nat_definitions",
+    "count",
     "count_ops",
     "create_workload",
     "dcgan",
@@ -31,8 +35,11 @@ __all__ = [
     "layers",
     "lenet",
     "lstm",
+    "make_nat_expr",
+    "make_nat_value",
     "mlp",
     "mobilenet",
+    "nat",
     "rand",
     "resnet",
     "run_infer_type",

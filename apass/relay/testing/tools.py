@@ -9,18 +9,23 @@ from apass.relay.expr import Call, Expr, Op
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.ndarray import NDArray
+from apass.relay.prelude import Prelude
 from apass.relay.type_infer import infer_module
 from apass.relay.walks import post_order
 
 __all__ = ["count_ops", "rand", "run_infer_type", "run_opt_pass"]
 
 
-def run_opt_pass(expr: Expr, opt_pass: Callable[[IRModule], IRModule]) -> Expr:
+def run_opt_pass(expr: Expr, opt_pass: Callable[[IRModule], IRModule], import_prelude: bool = False) -> Expr:
     """Return what a pass makes of an expression, which is typed first and made the main of a module.
 
-    `opt_pass` goes from module to module: `functools.partial(apass.run, FoldConstant())` runs a registered pass.
+    `opt_pass` goes from module to module: `functools.partial(apass.run, FoldConstant())` runs a registered pass. With
+    `import_prelude` the module has what `relay.Prelude` adds.
     """
-    mod = opt_pass(infer_module(IRModule.from_expr(expr)))
+    mod = IRModule.from_expr(expr)
+    if import_prelude:
+        Prelude(mod)
+    mod = opt_pass(infer_module(mod))
     entry = mod["main"]
     return entry.body if isinstance(entry, Function) and not isinstance(expr, Function) else entry
 
