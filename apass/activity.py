@@ -51,7 +51,7 @@ class AtWork:
     waiting: float | None
     """How long it has waited; None if it has not given the loop back since it began."""
     busy: float
-    """How long it held the loop since this was asked last."""
+    """How long it has held the loop."""
     waits_for: tuple[str, ...]
     """What it has named as what it waits for, the innermost last."""
 
@@ -146,12 +146,11 @@ class Activity:
         return sorted(found, key=lambda one: -(one.waiting or 0))
 
     def _told(self, entry: _Entry, now: float) -> AtWork:
-        busy, entry.busy = entry.busy, 0.0
         return AtWork(
             run=entry.run,
             seconds=now - entry.begin,
             waiting=None if entry.until is None else now - entry.until,
-            busy=busy,
+            busy=entry.busy,
             waits_for=tuple(entry.waits),
         )
 

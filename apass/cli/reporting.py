@@ -29,7 +29,7 @@ _NO_WIDTH: Final = 10_000
 class Reporter:
     """Shows a run on the terminal: the bar on standard error, the table on standard output."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, *, bar: bool = True) -> None:
         self.results: list[JobResult] = []
         """What came of each file, in the order of finishing."""
         self._out = Console(highlight=False)
@@ -46,7 +46,7 @@ class Reporter:
             TextColumn("{task.fields[at_work]}"),
             console=terminal,
             transient=True,
-            disable=not terminal.is_terminal,
+            disable=not (bar and terminal.is_terminal),
         )
         self._bar = self._progress.add_task("optimizing", total=total, at_work="")
         self._phases: dict[str, str] = {}

@@ -7,6 +7,7 @@ from apass.cli.watching.dumping import DumpingOptions
 from apass.cli.watching.memory import MemoryOptions
 from apass.cli.watching.otel import OtelOptions
 from apass.cli.watching.printing import PrintingOptions
+from apass.cli.watching.progress import ProgressOptions
 from apass.cli.watching.remarks import RemarksOptions
 from apass.cli.watching.report import ReportOptions
 from apass.cli.watching.reproducing import ReproducingOptions
@@ -25,6 +26,7 @@ WATCHES: Final[tuple[type[WatchOptions], ...]] = (
     StatisticsOptions,
     TracingOptions,
     OtelOptions,
+    ProgressOptions,
     RemarksOptions,
     ReportOptions,
     VerifyingOptions,

@@ -38,6 +38,9 @@ class Watch:
     `begin` and `finish` are called once each, outside of the event loop; `finish` also when the run was interrupted.
     """
 
+    takes_terminal = False
+    """Whether it shows the run on the terminal itself, so that there is no other bar."""
+
     def instruments(self) -> Iterable[object]:
         """Return the instruments that the context gets."""
         return ()

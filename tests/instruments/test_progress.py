@@ -1,0 +1,203 @@
+"""`ProgressInstrument` and `LiveViewInstrument`: the counts, the lines, and what a terminal shows."""
+
+import io
+import re
+
+import anyio
+import anyio.lowlevel
+import pytest
+from anyio import from_thread
+from anyio.lowlevel import current_token
+from rich.console import Console
+
+import apass
+from apass.activity import Activity, Counts
+from apass.instruments.live_view import LiveViewInstrument, waiting_text
+from apass.instruments.progress import ProgressInstrument, progress_text
+from tests.instruments.crowd import Module, crowd, failing, run_crowd
+
+
+def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
+    file = io.StringIO()
+    return Console(file=file, force_terminal=terminal, width=100, height=20, color_system=None), file
+
+
+def picture(progress: ProgressInstrument) -> list[str]:
+    """Return the lines of what a terminal would show, but for rules, and spaces as one."""
+    other, file = console(terminal=True)
+    other.print(progress.shown())
+    return [" ".join(line.split()) for line in file.getvalue().splitlines() if set(line.strip()) - {"─"}]
+
+
+class Clock:
+    """Tells the time that it is set to."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def run_of(name: str, module: str | None, parent: apass.Run | None = None) -> apass.Run:
+    return apass.Run(apass.PassInfo(0, name), parent, module=module)
+
+
+def test_what_is_at_work_is_told_with_its_waits_the_longest_first() -> None:
+    clock = Clock()
+    activity = Activity(clock)
+    net, fast = run_of("Tune", "net"), run_of("Fold", "fast")
+    outer = run_of("sequential", "slow")
+    inner = run_of("Ask", "slow", outer)
+    for run in (outer, inner, net, fast):
+        activity.begin(run)
+    activity.step(inner, 100.0, 100.25)
+    activity.step(outer, 100.0, 100.25)
+    activity.wait(inner, "the cost model", False)
+    activity.wait(inner, "a retry", False)
+    activity.step(net, 100.5, 101.0)
+    clock.now = 103.0
+    assert [(one.run, one.seconds, one.waiting, one.busy, one.waits_for) for one in activity.at_work()] == [
+        (inner, 3.0, 2.75, 0.25, ("the cost model", "a retry")),
+        (net, 3.0, 2.0, 0.5, ()),
+        (fast, 3.0, None, 0.0, ()),
+    ]
+    assert [waiting_text(one) for one in activity.at_work()] == [
+        "waits 2.8 s for the cost model, then a retry",
+        "waits 2.0 s",
+        "runs",
+    ]
+    activity.wait(inner, "a retry", True)
+    activity.end(inner, failed=True)
+    activity.end(outer, failed=True)
+    activity.end(net, failed=False)
+    activity.lose()
+    assert activity.counts() == Counts(
+        modules=1, modules_done=3, modules_failed=2, passes=1, passes_done=3, seconds=3.0
+    )
+    assert [one.run for one in activity.at_work()] == [fast]
+
+
+def test_the_line_says_how_far_the_run_has_come() -> None:
+    one = Counts(modules=1, modules_done=1, passes=1, functions=1, seconds=2.0)
+    assert progress_text(one) == "1 module; at work: 1 module, 1 pass, 1 function; 0.5 modules/s"
+    assert progress_text(Counts(), 3) == "0 of 3 modules; at work: 0 modules, 0 passes, 0 functions; 0.0 modules/s"
+
+
+@pytest.mark.anyio
+async def test_where_there_is_no_terminal_a_line_comes_now_and_then_and_one_at_the_end() -> None:
+    shown, file = console()
+    progress = ProgressInstrument(len(crowd()), console=shown, interval=3600)
+    outcomes = await run_crowd([progress], limit=None)
+    counts = progress.activity.counts()
+    assert (counts.modules, counts.passes, counts.functions) == (0, 0, 0)
+    assert (counts.modules_done, counts.modules_failed) == (len(crowd()), len(failing(outcomes)))
+    failed = len(failing(outcomes))
+    assert file.getvalue().count("\n") == 1
+    assert file.getvalue().startswith(
+        f"200 of 200 modules, {failed} failed; at work: 0 modules, 0 passes, 0 functions; "
+    )
+
+
+@pytest.mark.anyio
+async def test_lines_come_although_everything_waits() -> None:
+    shown, file = console()
+    printed, token = anyio.Event(), current_token()
+
+    class Tell(ProgressInstrument):
+        """Tells the pass when the first line has come."""
+
+        has_told = False
+
+        def print(self) -> None:
+            """Print, and tell it."""
+            super().print()
+            if not self.has_told:
+                self.has_told = True
+                from_thread.run_sync(printed.set, token=token)
+
+    @apass.module_pass(opt_level=0)
+    async def Wait(mod: Module, ctx: apass.PassContext) -> Module:
+        await printed.wait()
+        return mod
+
+    async with apass.PassContext(instruments=[Tell(console=shown, interval=0.01)]):
+        await Wait({"f": 1})
+    assert "0 modules; at work: 1 module, 1 pass, 0 functions; 0.0 modules/s" in file.getvalue().splitlines()
+
+
+@pytest.mark.anyio
+async def test_a_terminal_shows_a_bar_and_nothing_is_left_of_it() -> None:
+    shown, file = console(terminal=True)
+    progress = ProgressInstrument(2, console=shown)
+    seen: list[list[str]] = []
+
+    @apass.function_pass(opt_level=0)
+    async def Look(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        seen.append(picture(progress))
+        return func
+
+    async with apass.PassContext(instruments=[progress]):
+        await apass.optimize_all({"a": {"f": 1}, "b": {"f": 1}}, Look, limit=1)
+    assert [[bar.rpartition(" ")[0], line.rpartition(";")[0]] for bar, line in seen] == [
+        ["", "0 of 2 modules; at work: 1 module, 1 pass, 1 function"],
+        ["━" * 15, "1 of 2 modules; at work: 1 module, 1 pass, 1 function"],
+    ]
+    assert "\x1b[?25l" in file.getvalue()
+    assert file.getvalue().rstrip().endswith("\x1b[2K")
+
+
+@pytest.mark.anyio
+async def test_the_live_view_shows_what_waits_and_for_what() -> None:
+    shown, _ = console(terminal=True)
+    view = LiveViewInstrument(console=shown)
+    over = anyio.Event()
+
+    @apass.function_pass(opt_level=0)
+    async def Ask(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        with apass.waiting_for("the cost model"):
+            await over.wait()
+        return func
+
+    seen: tuple[list[str], list[str]] = ([], [])
+    async with apass.PassContext(instruments=[view]), anyio.create_task_group() as tasks:
+
+        async def optimize() -> None:
+            await apass.optimize_all({"net": {"main": 1}}, apass.Sequential([Ask]))
+
+        tasks.start_soon(optimize)
+        await anyio.wait_all_tasks_blocked()
+        seen = picture(view), view.lines()
+        over.set()
+    assert [re.sub(r"\d\.\d", "N", line) for line in seen[0][2:]] == [
+        "module pass function now",
+        "net sequential/Ask main waits N s for the cost model",
+    ]
+    assert re.sub(r"\d\.\d", "N", seen[1][1]) == "  net: sequential/Ask@main: waits N s for the cost model"
+
+
+@pytest.mark.anyio
+async def test_only_the_first_are_shown_of_many() -> None:
+    shown, _ = console(terminal=True)
+    view = LiveViewInstrument(console=shown)
+    seen: list[tuple[int, list[str]]] = []
+
+    @apass.module_pass(opt_level=0)
+    async def Look(mod: Module, ctx: apass.PassContext) -> Module:
+        await anyio.lowlevel.checkpoint()
+        lines = picture(view)
+        seen.append((sum("Look" in line for line in lines), [one for one in (*lines, *view.lines()) if "more" in one]))
+        return mod
+
+    async with apass.PassContext(instruments=[view]):
+        await apass.optimize_all([{"f": 1}] * 20, Look, limit=None)
+    assert seen[0] == (13, ["and 7 more", "  and 15 more"])
+
+
+@pytest.mark.anyio
+async def test_two_hundred_modules_at_once_leave_nothing_at_work() -> None:
+    shown, _ = console()
+    view = LiveViewInstrument(console=shown, interval=0.05)
+    outcomes = await run_crowd([view], limit=None)
+    counts = view.activity.counts()
+    assert (counts.modules_done, counts.modules_failed) == (len(crowd()), len(failing(outcomes)))
+    assert (counts.modules, counts.passes, counts.functions, view.activity.at_work()) == (0, 0, 0, [])
