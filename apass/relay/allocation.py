@@ -128,12 +128,24 @@ def _new_register(template: list[Value]) -> int:
 
 
 def kernel_of(op: Op, attrs: Attrs | None) -> Callable[..., object]:
-    """Return the kernel of an operator, attributes filled in; one that raises EvaluationError if it has none."""
+    """Return the kernel of an operator, attributes filled in; one that raises EvaluationError if it has none.
+
+    Raises:
+        EvaluationError: if attributes are needed and there are none.
+
+    """
     if op.compute is None:
         return partial(_no_kernel, op)
     if op.attrs_type is None:
         return op.compute
-    return partial(op.compute, op.make_attrs() if attrs is None else attrs)
+    return partial(op.compute, _default_attrs(op) if attrs is None else attrs)
+
+
+def _default_attrs(op: Op) -> Attrs | None:
+    try:
+        return op.make_attrs()
+    except TypeError as error:
+        raise EvaluationError(f"a call of {op.name} has no attributes, which it needs: {error}") from error
 
 
 def _no_kernel(op: Op, *_: Value) -> Value:
@@ -149,7 +161,7 @@ def _make_adt(constructor: Constructor, *fields: Value) -> Value:
 
 
 def _get_item(expr: TupleGetItem, value: Value) -> Value:
-    if not isinstance(value, tuple) or not -len(value) <= expr.index < len(value):
+    if not isinstance(value, tuple) or not 0 <= expr.index < len(value):
         raise EvaluationError(
             f"{describe_value(value)} has no field {expr.index}; {expr!r}{location(expr)} asks for it"
         )

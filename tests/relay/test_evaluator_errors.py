@@ -21,6 +21,7 @@ from tests.relay.evaluation import NIL, ONE, X, Y, plain
 
 CALL = "<relay.Call of <relay.Op add>>"
 REASON = "operands could not be broadcast together with shapes (2,) (3,)"
+MISSING = "ReshapeAttrs.__init__() missing 1 required keyword-only argument: 'newshape'"
 SPAN = Span("main.relay", 3, 5, 3, 8)
 ERRORS: dict[str, tuple[Callable[[], Value], str]] = {
     "free variable": (
@@ -55,6 +56,14 @@ ERRORS: dict[str, tuple[Callable[[], Value], str]] = {
     "no field": (
         lambda: evaluate(TupleGetItem(Tuple([ONE]), 1)),
         "(int32[]) has no field 1; <relay.TupleGetItem> asks for it",
+    ),
+    "no field before the first": (
+        lambda: evaluate(TupleGetItem(Tuple([ONE]), -1)),
+        "(int32[]) has no field -1; <relay.TupleGetItem> asks for it",
+    ),
+    "no attributes": (
+        lambda: evaluate(Call(Op.get("reshape"), [ONE])),
+        f"a call of reshape has no attributes, which it needs: {MISSING}",
     ),
     "no cell": (lambda: evaluate(RefRead(ONE)), "<relay.RefRead> needs a reference, not int32[]"),
     "no clause": (

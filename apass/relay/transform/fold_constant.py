@@ -154,6 +154,8 @@ class ConstantFolder(ExprMutator, scopes_first=True):
         whole = unmarked(new.tuple_value) if isinstance(new, TupleGetItem) else None
         if not isinstance(new, TupleGetItem) or not isinstance(whole, Tuple):
             return new
+        if not 0 <= new.index < len(whole.fields):
+            return new  # an error in the program is for InferType to tell
         others = list(whole.fields)
         taken = others.pop(new.index)
         if not all(self._may_drop(one) for one in others):

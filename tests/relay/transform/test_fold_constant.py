@@ -82,6 +82,12 @@ def test_the_field_of_a_tuple_in_place_is_taken() -> None:
     assert fold_constant(TupleGetItem(Tuple([X, negative(X)]), 0)) is X
 
 
+@pytest.mark.parametrize("index", [1, -1])
+def test_a_field_that_a_tuple_has_not_is_left(index: int) -> None:
+    field = TupleGetItem(Tuple([X]), index)
+    assert fold_constant(field) is field
+
+
 def test_but_not_if_another_field_writes() -> None:
     cell = var("cell")
     kept = TupleGetItem(Tuple([X, RefWrite(cell, X)]), 0)
