@@ -4,6 +4,7 @@ import json
 import re
 import zlib
 from base64 import b64decode
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -70,6 +71,12 @@ async def recorded(count: int, *, size: int = 12, limit: int | None = None, **op
     async with apass.PassContext(instruments=[report]):
         await apass.optimize_all(modules(count, size), PIPELINE, limit=limit, errors="collect")
     return report
+
+
+def page_of(count: int, *, size: int = 12) -> str:
+    """Return the page of a report; it is made in a thread, for a browser's event loop may run in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(lambda: anyio.run(lambda: recorded(count, size=size)).render()).result()
 
 
 def index_of(page: str) -> dict[str, Any]:

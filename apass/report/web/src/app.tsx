@@ -1,6 +1,6 @@
 // The page: what is at its top, the views below it, and the keyboard.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Data, Module, Run, Status } from "./data";
 import { Detail } from "./detail";
 import { count, time } from "./format";
@@ -33,7 +33,9 @@ const KEYS: [string, string][] = [
 
 export function App({ data }: { data: Data }) {
   const [state, setState] = useState(() => initial(data));
-  const update: Update = (change) => setState((old) => ({ ...old, ...change }));
+  // Keys may come faster than the page is drawn; each goes by what the one before has changed.
+  const latest = useRef(state);
+  const update: Update = (change) => setState((latest.current = { ...latest.current, ...change }));
   const modules = useMemo(() => shownModules(data, state), [data, state.query, state.sort, state.failedOnly]);
   const runs = useMemo(() => shownRuns(state.module, state.changedOnly), [state.module, state.changedOnly]);
   const select = (module: Module) => update({ module, run: firstRun(module, state.changedOnly) });
@@ -61,11 +63,12 @@ export function App({ data }: { data: Data }) {
         if (event.key === "Escape") (event.target as HTMLElement).blur();
         if (!["ArrowUp", "ArrowDown", "Enter"].includes(event.key) || !isSearch(event.target)) return;
         (event.target as HTMLElement).blur();
-        if (event.key === "Enter" && modules.length && !modules.includes(state.module!)) select(modules[0]);
+        if (event.key === "Enter" && state.view === "passes" && modules.length) select(modules[0]);
         event.preventDefault();
         return;
       }
-      const act = actions(state, update, { modules, runs, select })[event.key];
+      const now = latest.current;
+      const act = actions(now, update, { modules, runs: shownRuns(now.module, now.changedOnly), select })[event.key];
       if (!act) return;
       event.preventDefault();
       act();

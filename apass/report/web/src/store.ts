@@ -47,7 +47,7 @@ export function remember({ theme, unified, changedOnly }: State): void {
 export function initial(data: Data): State {
   const state: State = {
     view: "passes",
-    module: data.modules.find((module) => module.status === Status.Failed) ?? data.modules[0] ?? null,
+    module: null,
     run: null,
     pane: "diff",
     query: "",
@@ -59,6 +59,8 @@ export function initial(data: Data): State {
     help: false,
     ...remembered(),
   };
+  const all = shownModules(data, state);
+  state.module = all.find((module) => module.status === Status.Failed) ?? all[0] ?? null;
   const place = new URLSearchParams(location.hash.slice(1));
   const view = place.get("view") as View;
   if (VIEWS.includes(view)) state.view = view;

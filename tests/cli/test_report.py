@@ -1,0 +1,55 @@
+"""`apass opt --report`: the page, of real models of both kinds, and what is said of a wrong option."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.models import TEST_DATA, apass, write_model
+from tests.cli.test_relay import program
+from tests.report.samples import index_of, texts_of
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_models_of_both_kinds_and_those_that_fail_are_on_one_page(tmp_path: Path, backend: str) -> None:
+    program(tmp_path / "in" / "m.relay")
+    write_model(tmp_path / "in" / "a.onnx")
+    (tmp_path / "in" / "bad.onnx").write_bytes(b"\x08\x09\x12 this is no model")
+    page = tmp_path / "report.html"
+    result = apass("opt", tmp_path / "in", "-o", tmp_path / "out", "-O", 3, "--report", page, "--backend", backend)
+    assert (result.exit_code, f"report: {page}" in result.stdout.splitlines()) == (1, True)
+    text = page.read_text()
+    index, texts = index_of(text), texts_of(text)
+    assert index["modules"] == ["a.onnx", "m.relay", "bad.onnx"]
+    [[module, failure]] = index["moduleFailures"]
+    assert (index["modules"][module], index["failures"][failure][0]) == ("bad.onnx", "AdapterError")
+    first = index["runs"]["module"].index(1)
+    sides = [texts[int(index["runs"][column][first])] for column in ("before", "after")]
+    assert [side.count("multiply") for side in sides] == [2, 1]
+    assert {index["names"][name] for name in index["runs"]["name"]} >= {"onnx.IdentityElimination", "FoldConstant"}
+    assert {index["names"][remark[3]] for remark in index["remarks"]} >= {"onnx.IdentityElimination", "FoldConstant"}
+
+
+def test_a_real_model_has_its_texts_once(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    model = TEST_DATA / "light" / "light_squeezenet.onnx"
+    assert apass("opt", model, "-o", tmp_path / "out", "--report", page).exit_code == 0
+    index, texts = index_of(page.read_text()), texts_of(page.read_text())
+    assert len(texts) == len(set(texts)) < len(index["runs"]["name"])
+    assert texts[int(index["runs"]["before"][0])].startswith("<\n   ir_version: 3")
+
+
+def test_a_pass_that_fails_is_told_once_with_its_notes(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "wrong.onnx")
+    model.write_bytes(model.read_bytes().replace(b"Neg", b"Ngg"))
+    page = tmp_path / "report.html"
+    assert apass("opt", model, "-p", "onnx.Checker", "--report", page).exit_code == 1
+    index = index_of(page.read_text())
+    assert index["moduleFailures"] == []
+    assert {kind for kind, _, _, _ in index["failures"]} == {index["failures"][0][0]}
+    assert any("module 'wrong.onnx'" in note for note in index["failures"][0][2])
+
+
+def test_a_folder_is_no_page(tmp_path: Path) -> None:
+    result = apass("opt", program(tmp_path / "m.relay"), "--report", tmp_path)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert f"--report writes a file, and {tmp_path} is a folder" in result.stderr

@@ -1,0 +1,236 @@
+"""The page of a report, used in a real browser."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.report.browsing import chromium, opened
+from tests.report.samples import page_of
+
+MODULES = 40
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for all tests here."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on modules of which one in five failed."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(page_of(MODULES))
+    return path
+
+
+def lists(page: Page, *names: str) -> None:
+    """Wait for the passes that must be listed."""
+    expect(page.locator(".pass .name")).to_have_text(names)
+
+
+def is_at(page: Page, *, module: str | None = None, pass_: str | None = None) -> None:
+    """Wait for what must be chosen in the lists."""
+    for kind, wanted in (("module", module), ("pass", pass_)):
+        if wanted is not None:
+            expect(page.locator(f".{kind}.active .name")).to_have_text(wanted)
+
+
+def choose(page: Page, module: str) -> None:
+    """Choose a module by searching for it."""
+    page.fill("#search", module)
+    page.locator(".module", has_text=module).first.click()
+    page.fill("#search", "")
+
+
+def test_a_module_that_failed_is_shown_first_at_the_pass_that_failed(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        expect(page.locator(".summary")).to_contain_text(f"{MODULES} modules")
+        expect(page.locator(".summary .bad")).to_have_text("8 failed")
+        is_at(page, module="m4", pass_="RefuseNines")
+        expect(page.locator(".failure h3")).to_have_text("ValueError: minus nine <script>alert(1)</script>")
+        expect(page.locator(".failure li")).to_have_text(
+            ["nines are bad luck", "in pass 'Main > RefuseNines', module 'm4'"]
+        )
+        page.click(".failure summary")
+        expect(page.locator(".failure pre")).to_contain_text("Traceback (most recent call last):")
+
+
+def test_before_and_after_stand_side_by_side_with_what_differs_in_a_line(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        page.locator(".pass", has_text="Halve").first.click()
+        expect(page.locator(".path .last")).to_have_text("Halve")
+        lines = page.locator(".diff .line")
+        expect(lines.first.locator("code")).to_have_text(["f0: 8", "f0: 4"])
+        expect(lines.first.locator(".removed .differs")).to_have_text("8")
+        expect(lines.first.locator(".added .differs")).to_have_text("4")
+        expect(page.locator(".diffbar .count")).to_have_text(["\N{MINUS SIGN}12", "+12"])
+        page.get_by_role("button", name="Unified").click()
+        expect(page.locator(".diff.unified .line.removed").first.locator("code")).to_have_text("f0: 8")
+        page.get_by_role("tab", name="After").click()
+        expect(page.locator(".diff .line code").first).to_have_text("f0: 4")
+        page.get_by_role("tab", name="Functions").click()
+        expect(page.locator("tbody .state.changed")).to_have_count(12)
+        page.get_by_role("tab", name="Remarks").click()
+        expect(page.locator(".remark").first).to_contain_text("8 is even")
+
+
+def test_long_stretches_without_a_change_are_folded_and_open_with_a_click(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        page.locator(".pass", has_text="Extend").click()
+        expect(page.locator(".line.gap")).to_have_text("⋯ 10 unchanged lines")
+        page.click(".line.gap")
+        expect(page.locator(".line.gap")).to_have_count(0)
+        expect(page.locator(".half.added")).to_have_count(3)
+
+
+def test_arrows_go_through_passes_and_modules(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        page.locator(".pass").first.click()
+        for wanted in ("Nothing", "Inner", "Halve", "Rebuild"):
+            page.keyboard.press("ArrowDown")
+            is_at(page, pass_=wanted)
+        page.keyboard.press("ArrowUp")
+        is_at(page, pass_="Halve")
+        page.keyboard.press("ArrowRight")
+        is_at(page, module="m2")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        is_at(page, module="m0")
+
+
+def test_changed_only_leaves_what_changed_and_what_it_is_in(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        everything = ["Main", "Nothing", "Inner", "Halve", "Rebuild", "RefuseNines", "Extend", "Halve"]
+        lists(page, *everything)
+        page.locator(".pass", has_text="Rebuild").click()
+        page.click("#changed-only")
+        lists(page, "Main", "Inner", "Halve", "Extend", "Halve")
+        is_at(page, pass_="Extend")
+        page.keyboard.press("c")
+        lists(page, *everything)
+
+
+def test_modules_are_searched_and_sorted(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.keyboard.press("/")
+        page.keyboard.type("m1")
+        expect(page.locator(".modules footer")).to_have_text(f"11 of {MODULES} modules")
+        page.keyboard.press("Enter")
+        is_at(page, module="m1")
+        page.fill("#search", "minus nine")
+        expect(page.locator(".modules footer")).to_have_text(f"8 of {MODULES} modules")
+        page.fill("#search", "nothing like it")
+        expect(page.locator(".modules .empty")).to_have_text("No module matches.")
+        page.fill("#search", "")
+        page.get_by_label("failed only").check()
+        expect(page.locator(".modules footer")).to_have_text(f"8 of {MODULES} modules")
+        page.get_by_label("failed only").uncheck()
+        page.get_by_label("Sort modules").select_option("failures first")
+        for place, name in enumerate(["m4", "m9", "m14", "m19", "m24", "m29", "m34", "m39", "m0", "m1"]):
+            expect(page.locator(".module .name").nth(place)).to_have_text(name)
+
+
+def test_light_and_dark_are_as_the_system_is_or_as_chosen(browser: Browser, report: Path) -> None:
+    light, dark = "rgb(245, 246, 248)", "rgb(12, 15, 20)"
+    for is_dark, colors in ((False, [light, light, dark, light]), (True, [dark, light, dark, dark])):
+        with opened(browser, report, dark=is_dark) as page:
+            for color in colors:
+                expect(page.locator("body")).to_have_css("background-color", color)
+                page.keyboard.press("t")
+
+
+def sight(page: Page) -> tuple[int, int]:
+    """Return what the timeline shows, in microseconds."""
+    canvas = page.locator("canvas")
+    return int(canvas.get_attribute("data-from") or 0), int(canvas.get_attribute("data-to") or 0)
+
+
+def test_the_timeline_is_zoomed_by_the_wheel_and_moved_by_dragging(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.get_by_role("button", name="Timeline").click()
+        whole = sight(page)
+        page.mouse.move(800, 400)
+        page.mouse.wheel(0, -300)
+        page.wait_for_function(f"+document.querySelector('canvas').dataset.to < {whole[1]}")
+        near = sight(page)
+        assert near[1] - near[0] < (whole[1] - whole[0]) * 0.9
+        page.mouse.down()
+        page.mouse.move(900, 400, steps=4)
+        page.mouse.up()
+        moved = sight(page)
+        assert moved[0] < near[0]
+        assert abs((moved[1] - moved[0]) - (near[1] - near[0])) <= 2
+        page.get_by_role("button", name="Whole run").click()
+        assert sight(page) == whole
+        page.get_by_role("button", name="What ran at once").click()
+        page.get_by_role("button", name="A lane a module").click()
+        page.mouse.move(300, 200)
+        expect(page.locator(".tip")).to_be_visible()
+        page.mouse.click(300, 200)
+        expect(page.locator(".detail .path")).to_be_visible()
+
+
+def test_the_lists_lead_to_passes(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.get_by_role("button", name="Slowest").click()
+        expect(page.locator(".card").first.locator("tbody tr")).to_have_count(5)
+        page.locator("tbody tr", has_text="Rebuild").first.click()
+        expect(page.locator(".path .last")).to_have_text("Rebuild")
+        page.get_by_role("button", name="Remarks").click()
+        page.fill("#remark-search", "64 is even m8")
+        page.locator(".said").first.click()
+        is_at(page, pass_="Halve")
+        page.get_by_role("button", name="Failures").click()
+        page.locator(".chip", has_text="m14").click()
+        is_at(page, module="m14", pass_="RefuseNines")
+
+
+def test_the_address_keeps_the_place(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m7")
+        page.locator(".pass", has_text="Extend").click()
+        page.reload()
+        is_at(page, module="m7", pass_="Extend")
+
+
+def test_keys_are_explained(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_contain_text("previous, next module")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_narrow_window_has_room_for_all(browser: Browser, report: Path) -> None:
+    with opened(browser, report, width=420) as page:
+        choose(page, "m1")
+        page.locator(".pass", has_text="Halve").first.click()
+        expect(page.locator(".diff.unified")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 420
+
+
+def test_only_the_rows_in_sight_are_in_the_page(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "large.html"
+    path.write_text(page_of(400, size=2))
+    with opened(browser, path) as page:
+        assert 20 < page.locator(".module").count() < 80
+        page.locator(".modules .virtual").evaluate("list => list.scrollTop = list.scrollHeight")
+        expect(page.locator(".module").last).to_contain_text("m399")
+
+
+def test_an_empty_report_says_so(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "empty.html"
+    path.write_text(page_of(0))
+    with opened(browser, path) as page:
+        expect(page.locator(".modules .empty")).to_be_visible()
+        for view in ("2", "3", "4", "5"):
+            page.keyboard.press(view)
+        expect(page.locator("main .empty")).to_have_text("No module failed.")
