@@ -38,12 +38,14 @@ BIG: Final = 1 << 16
 class WorkerDiedError(Exception):
     """A worker ended at its work, or gave no answer in time. For `exchange` to raise; users see WorkerLostError."""
 
-    def __init__(self, reason: str, last_words: str = "", *, is_late: bool = False) -> None:
+    def __init__(self, reason: str, last_words: str = "", *, is_late: bool = False, is_final: bool = False) -> None:
         super().__init__(reason)
         self.last_words = last_words
         """Where it was when its time was over."""
         self.is_late = is_late
         """Whether its time was over."""
+        self.is_final = is_final
+        """Whether it was tried again already."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,20 +178,15 @@ class RemoteExecutor(ABC):
         try:
             return [await self._ask(errand, items)]
         except WorkerDiedError as error:
-            if len(items) == 1 and error.is_late and errand.late is not None:
-                return [Sent(items, None, PassTimeoutError(errand.late))]
+            if len(items) == 1 and (error.is_final or (error.is_late and errand.late is not None)):
+                return [Sent(items, None, _lost(error, errand))]
             return [await self._once_more(errand, item) for item in items]
 
     async def _once_more(self, errand: Errand, item: Any) -> "Sent":
         try:
             return await self._ask(errand, [item])
         except WorkerDiedError as died:
-            error: Exception = WorkerLostError(f"{errand.what} lost two workers, one after the other: {died}")
-            if died.is_late and errand.late is not None:
-                error = PassTimeoutError(errand.late)
-            if died.last_words:
-                error.add_note(died.last_words)
-            return Sent([item], None, error)
+            return Sent([item], None, _lost(died, errand))
 
     async def _ask(self, errand: Errand, items: Sequence[Any]) -> "Sent":
         with _last_words(errand.limit if self.ends_late_workers() else None) as file:
@@ -305,6 +302,17 @@ def _last_words(limit: float | None) -> Generator[Path | None]:
         return
     with tempfile.NamedTemporaryFile(prefix="apass-", suffix=".txt") as file:
         yield Path(file.name)
+
+
+def _lost(died: WorkerDiedError, errand: Errand) -> Exception:
+    """Return what to tell of work that is not tried any more."""
+    if died.is_late and errand.late is not None:
+        return PassTimeoutError(errand.late)
+    workers = "workers" if died.is_final else "two workers"
+    error = WorkerLostError(f"{errand.what} lost {workers}, one after the other: {died}")
+    if died.last_words:
+        error.add_note(died.last_words)
+    return error
 
 
 def _explained(error: WorkerDiedError, errand: Errand, said: str) -> WorkerDiedError:

@@ -18,7 +18,7 @@ from apass.adapter import adapter_for
 from apass.context import PassContext
 from apass.diagnostics import Diagnostic, DiagnosticContext
 from apass.errors import ExecutorError, UnmatchedPassNameWarning
-from apass.executor import STOPPED
+from apass.executor import STOPPED, check_cancelled
 from apass.executors.failures import Failure, failure_of
 from apass.executors.parcels import ModuleParcel, RunParcel, pack_module
 from apass.executors.references import dumps, loads
@@ -181,6 +181,7 @@ class _Calls:
     def _answer(self, arguments: Any, watch: _Watch) -> Answer:
         start = perf_counter()
         try:
+            check_cancelled()
             with watch():
                 result = copy_context().run(self._function, *arguments)
             value = dumps(plain(result, "the function"), f"what {self._function!r} returned")
@@ -220,6 +221,7 @@ class _Bodies:
         func = self._adapter.get(self._mod, name)
         start = perf_counter()
         try:
+            check_cancelled()
             with watch():
                 result = self._parcel.pass_.transform_function(func, self._mod, self._ctx)
             result = plain(result, f"the body of pass {self._parcel.pass_.info.name!r}")
@@ -260,6 +262,7 @@ class _WholePass:
         ctx = self._parcel.context.open([_Listening()], _HearingContext())
         start = perf_counter()
         try:
+            check_cancelled()
             with watch():
                 result = run_whole_pass(self._parcel.pass_, mod, ctx, self._parcel.module_name, self._parcel.backend)
             module = None if result is mod else pack_module(result)

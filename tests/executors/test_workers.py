@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter
 
@@ -13,6 +12,7 @@ from anyio.lowlevel import checkpoint
 from apass import PassContext, PassTimeoutError, WorkerLostError, function_pass
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.executors import work
+from tests.executors.files import pid_in, written
 from tests.executors.work import Module
 
 pytestmark = pytest.mark.anyio
@@ -20,19 +20,6 @@ pytestmark = pytest.mark.anyio
 PROCESSES = ProcessExecutor(workers=2)
 THREADS = ThreadExecutor(workers=2)
 every_executor = pytest.mark.parametrize("executor", [THREADS, PROCESSES], ids=["threads", "processes"])
-
-
-async def pid_in(path: Path) -> int:
-    """Return the process id that a body has written there, once it has."""
-    with anyio.fail_after(20):
-        while not written([path]):  # noqa: ASYNC110  it is another process that writes
-            await anyio.sleep(0.01)
-    return int(written([path])[0])
-
-
-def written(paths: Iterable[Path]) -> list[str]:
-    """Return what bodies have written there."""
-    return [text for path in paths if path.exists() and (text := path.read_text())]
 
 
 def is_alive(pid: int) -> bool:

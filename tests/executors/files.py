@@ -1,0 +1,19 @@
+"""Files by which bodies in other processes say that they have begun."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import anyio
+
+
+async def pid_in(path: Path) -> int:
+    """Return the process id that a body has written there, once it has."""
+    with anyio.fail_after(20):
+        while not written([path]):  # noqa: ASYNC110  it is another process that writes
+            await anyio.sleep(0.01)
+    return int(written([path])[0])
+
+
+def written(paths: Iterable[Path]) -> list[str]:
+    """Return what bodies have written there."""
+    return [text for path in paths if path.exists() and (text := path.read_text())]
