@@ -8,10 +8,9 @@ import anyio
 import httpx
 import pytest
 
-from apass import HelperError, PassContext, function_pass
+from apass import HelperError, PassContext, analysis, function_pass
 from apass.external import Backoff, Policy
 from apass.external.http import HttpService
-from apass.single_flight import SingleFlight
 from tests.external.faulty_server import Fault, FaultyServer, Plan, faulty_server
 
 pytestmark = pytest.mark.anyio
@@ -42,31 +41,11 @@ def seeded(seed: int, sick: frozenset[int]) -> Plan:
     return plan
 
 
-class Doubler:
-    """Asks the server for each distinct question, once for all who want to know, and keeps what came of it."""
-
-    def __init__(self, url: str) -> None:
-        self.service = HttpService[int, int](
-            url, POLICY, encode=lambda question: {"question": question}, decode=lambda reply: int(reply["answer"])
-        )
-        self.flights = SingleFlight[int, int]()
-        self.known: dict[int, int | Exception] = {}
-
-    async def double(self, question: int) -> int:
-        """Return the double of `question`."""
-        known = self.known.get(question)
-        if isinstance(known, Exception):
-            raise known
-        return await self.flights.get(question, lambda: self.find_out(question)) if known is None else known
-
-    async def find_out(self, question: int) -> int:
-        """Ask the server."""
-        try:
-            self.known[question] = answer = await self.service.ask(question)
-        except Exception as error:
-            self.known[question] = error
-            raise
-        return answer
+def doubler(url: str) -> HttpService[int, int]:
+    """Return a service that asks the server for the double of a number."""
+    return HttpService(
+        url, POLICY, encode=lambda question: {"question": question}, decode=lambda reply: int(reply["answer"])
+    )
 
 
 def module_of(functions: int) -> Module:
@@ -79,23 +58,25 @@ SICK = frozenset(range(5, 1000, 23))
 
 async def run_through(server: FaultyServer, mod: Module, on_error: Any) -> tuple[Module, PassContext]:
     """Give all functions to the server; return the module and the context, and assert that nothing is left over."""
-    doubler = Doubler(server.url)
+    service = doubler(server.url)
+
+    @analysis
+    async def Double(func: int) -> int:
+        return await service.ask(func)
 
     async def body(func: int, mod: Module, ctx: PassContext) -> int:
-        return await doubler.double(func)
+        return await ctx.get(Double, func)
 
     pass_ = function_pass(body, opt_level=0, name="Double", on_error=on_error)
     try:
         with anyio.fail_after(60):
-            async with doubler.service, PassContext(deadline=900) as ctx:
+            async with service, PassContext(deadline=900) as ctx:
                 return await pass_(mod), ctx
     finally:
-        counts = doubler.service.counts
-        assert (counts.in_flight, counts.waiting, len(doubler.flights)) == (0, 0, 0)
+        assert (service.counts.in_flight, service.counts.waiting) == (0, 0)
         assert server.most_in_flight <= LIMIT
         # Nobody is asked again who has answered.
         assert set(server.answers.values()) <= {1}
-        assert max(server.requests.values()) <= ATTEMPTS
 
 
 def fall_back(func: int, mod: Module, ctx: PassContext, error: Exception) -> int:
@@ -117,9 +98,13 @@ async def test_every_function_is_optimized_kept_or_fallen_back(
     assert Counter(told) == Counter((level, name) for name, func in mod.items() if func in sick)
     # All places were used.
     assert server.most_in_flight == LIMIT
-    # Each question is asked once, and again only after a fault that passes.
+    # Each question is asked once, and again only after a fault that passes. A failure is not kept, and so it may be
+    # asked about twice.
     assert server.answers == Counter(questions - sick)
-    assert {one: server.requests[one] for one in sick} == {one: 1 if is_bad(one) else ATTEMPTS for one in sick}
+    assert max(server.requests[one] for one in questions - sick) == ATTEMPTS
+    for one in sick:
+        attempts = 1 if is_bad(one) else ATTEMPTS
+        assert server.requests[one] in (attempts, 2 * attempts)
     assert set(server.faults) == {*PASSING, "none", "hang", "400"}
 
 
