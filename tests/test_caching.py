@@ -90,8 +90,9 @@ async def test_a_pipeline_of_kept_passes_is_one_result_where_nobody_watches() ->
         [work.module_pass("A", cacheable=True), apass.Repeat([work.function_pass(cacheable=True)], times=2)]
     )
     results: list[Module] = []
-    ctx = PassContext(store=store)
+    ctx = PassContext()
     for _ in range(2):
+        ctx = PassContext(store=store)
         async with ctx:
             results.append(await pipeline({"f": 1}))
     assert (results[0], results[1], ctx.analyses.counts["pass stored"]) == ({"f": 2, "A": 2}, {"f": 2, "A": 2}, 1)

@@ -7,6 +7,7 @@ import typer
 
 from apass.cli.alone import command_with
 from apass.cli.commands.bisect import bisect
+from apass.cli.commands.cache import cache
 from apass.cli.commands.opt import opt
 from apass.cli.commands.passes import passes
 from apass.cli.commands.plan import plan
@@ -42,6 +43,7 @@ def _root(
 
 app.command("opt", cls=command_with(*WATCHES))(opt)
 app.command("passes")(passes)
+app.add_typer(cache, name="cache")
 app.command("bisect")(bisect)
 app.command("plan")(plan)
 app.command("replay")(replay)

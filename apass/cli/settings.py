@@ -9,6 +9,7 @@ from apass.context import PassContext
 from apass.errors import ConfigTypeError, UnknownPassError, did_you_mean
 from apass.factories import known_names, load_providers
 from apass.passes import Pass
+from apass.store import Store
 from apass.typed import Bare, read, type_name
 
 __all__ = ["check_pass_names", "make_context"]
@@ -21,6 +22,7 @@ def make_context(
     config: Iterable[str],
     instruments: Iterable[object],
     pipelines: Iterable[Pass[Any]],
+    store: Store | None = None,
 ) -> PassContext:
     """Return the context that the options describe.
 
@@ -39,6 +41,7 @@ def make_context(
         required_pass=require,
         instruments=instruments,
         config=dict(_option(text) for text in config),
+        store=store,
     )
 
 

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 from time import time, time_ns
-from typing import Final, TypeVar
+from types import TracebackType
+from typing import Final, Self, TypeVar
 from zlib import crc32
 
 from anyio.to_thread import run_sync
@@ -41,6 +42,8 @@ class SqliteStore:
     The file is made with the first result. One that is damaged, or no database, is set aside as `NAME.damaged-...`,
     with a StoreWarning, and a new one is begun. A single result that is damaged is as if it was never there.
 
+    It may be used as it is; `async with` closes the file at the end.
+
     Parameters:
         path: the file; folders that are missing are made.
         limit: how many bytes of results are kept, about; those not used longest go first.
@@ -61,6 +64,14 @@ class SqliteStore:
         self._reader = _Connection(self.path)
         self._writer = _Connection(self.path)
         self._unweighed = limit
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     async def get(self, key: str) -> bytes | None:
         """Return what was put under `key` last, None if there is nothing."""

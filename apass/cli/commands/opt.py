@@ -1,12 +1,14 @@
 """`apass opt`: optimize models, all of them concurrently in one event loop."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from apass.cli.caches import store_at
 from apass.cli.complaints import FAILED, complaints, warnings_as_lines
 from apass.cli.executing import executor_scope
 from apass.cli.inputs import check_places
@@ -62,6 +64,10 @@ def opt(
         str | None,
         typer.Option("--executor", help=r"Where passes run: process, thread, interpreter, dask or dask://HOST:PORT."),
     ] = None,
+    cache: Annotated[
+        str | None,
+        typer.Option("--cache", metavar="PLACE", help="Keep results in a file, at redis://HOST:PORT, or 'default'."),
+    ] = None,
     verify_outputs: Annotated[
         bool, typer.Option("--verify-outputs", help="Run models before and after on the same inputs and compare.")
     ] = False,
@@ -87,15 +93,15 @@ def opt(
         )
         watches = [watch for one in options if (watch := one.watch(run)) is not None]
         instruments = [one for watch in watches for one in watch.instruments()]
-        context = make_context(
-            opt_level, run.disable, run.require, run.config, instruments, pipelines=plan.passes.values()
-        )
+        store = None if cache is None else store_at(cache)
+        pipelines = plan.passes.values()
+        context = make_context(opt_level, run.disable, run.require, run.config, instruments, pipelines, store)
         executors = executor_scope(executor, context.instruments)
         check_places(plan.jobs, output)
-        show = Showing(Reporter(len(plan.jobs)), watches)
+        show = Showing(Reporter(len(plan.jobs), bar=not any(one.takes_terminal for one in watches)), watches)
 
         async def work() -> None:
-            async with context, executors as chosen:
+            async with store or nullcontext(), context, executors as chosen:
                 await optimize_files(
                     plan.jobs,
                     plan.treatment_of,
