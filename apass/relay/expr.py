@@ -14,6 +14,7 @@ from apass.errors import did_you_mean
 from apass.relay.attrs import Attrs
 from apass.relay.errors import UnknownOpError
 from apass.relay.ndarray import Array, NDArray
+from apass.relay.op_definition import OpDefinition
 from apass.relay.operators import Operators
 from apass.relay.ty import TensorType, Type
 
@@ -323,7 +324,7 @@ Compute: TypeAlias = Callable[..., Array | tuple[Array, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Op(Expr):
+class Op(Expr, OpDefinition):
     """A primitive operator; there is one object for each name. Further attributes: `get_attr`, `set_attr`."""
 
     name: str
@@ -370,11 +371,9 @@ class Op(Expr):
             TypeError: if a name is not one of its attributes, or a required one is missing.
 
         """
-        if self.attrs_type is not None:
-            return self.attrs_type(**values)
-        if values:
+        if self.attrs_type is None and values:
             raise TypeError(f"{self.name} takes no attributes, but was given {', '.join(values)}")
-        return None
+        return None if self.attrs_type is None else self.attrs_type(**values)
 
     def get_attr(self, attr_name: str, default: object = None) -> object:
         """Return what `set_attr` set, `default` if nothing was."""

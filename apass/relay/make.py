@@ -40,10 +40,15 @@ def var(
 def const(value: npt.ArrayLike, dtype: str | None = None, span: Span | None = None) -> Constant:
     """Return a constant; without a `dtype`, 64-bit numbers become 32-bit ones, as Python's have no size of their own.
 
+    Raises:
+        ValueError: if the value is no number and no array of numbers.
+
     >>> const(1).data.dtype, const([1.0, 2.0], "float64").data.shape
     (dtype('int32'), (2,))
     """
     array = np.asarray(value)
+    if array.dtype.kind in "OSUMm":
+        raise ValueError(f"a constant is a number or an array of numbers, not {value!r}")
     narrowed = {"int64": "int32", "float64": "float32"}.get(str(array.dtype), str(array.dtype))
     wanted = np.dtype(dtype or narrowed)
     data = value if isinstance(value, NDArray) and array.dtype == wanted else array.astype(wanted)

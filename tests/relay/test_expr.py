@@ -1,5 +1,7 @@
 """Expressions build others with Python's operators, and their attributes are read in TVM's ways."""
 
+from typing import cast
+
 import pytest
 
 from apass.relay import op
@@ -81,3 +83,9 @@ def test_a_type_is_called_with_its_arguments() -> None:
     a = TypeVar("a")
     assert str(GlobalTypeVar("List")(a)) == "List[a]"
     assert str(TypeVar("f", Kind.AdtHandle)(a, a)) == "f[a, a]"
+
+
+@pytest.mark.parametrize("value", ["text", None, {}])
+def test_a_constant_is_of_numbers(value: object) -> None:
+    with pytest.raises(ValueError, match="a constant is a number or an array of numbers, not"):
+        const(cast("float", value))

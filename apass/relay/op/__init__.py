@@ -60,7 +60,7 @@ from apass.relay.op.logical import (
     right_shift,
 )
 from apass.relay.op.reduce import all, any, argmax, argmin, max, mean, min, prod, sum
-from apass.relay.op.registry import OpPattern, define_op, get, register_op_attr, register_pattern
+from apass.relay.op.registry import OpPattern, define_op, get, register, register_op_attr, register_pattern
 from apass.relay.op.reshape import reshape, reshape_like, reverse_reshape
 from apass.relay.op.scan import cumprod, cumsum
 from apass.relay.op.scatter import one_hot, scatter, scatter_add, scatter_nd, sparse_to_dense
@@ -171,6 +171,7 @@ __all__ = [
     "ones_like",
     "power",
     "prod",
+    "register",
     "register_op_attr",
     "register_pattern",
     "reinterpret",

@@ -9,7 +9,7 @@ from apass.errors import PassRegistrationError
 from apass.relay.attrs import Attrs
 from apass.relay.expr import OPS, Compute, Op, Relation
 
-__all__ = ["OpPattern", "define_op", "get", "register_op_attr", "register_pattern"]
+__all__ = ["OpPattern", "define_op", "get", "register", "register_op_attr", "register_pattern"]
 
 ValueT = TypeVar("ValueT")
 
@@ -87,6 +87,26 @@ def define_op(
     op.set_attr("TOpPattern", pattern)
     op.set_attr("TOpIsStateful", stateful)
     return op
+
+
+def register(op_name: str, describe: str = "") -> None:
+    """Register an operator by its name alone, as TVM does; `get(op_name)` has methods that tell the rest.
+
+    It has no kernel, so it can be typed and printed, but not evaluated; `define_op` takes all at once.
+
+    Raises:
+        PassRegistrationError: if there is an operator of that name.
+
+    >>> register("example.identity", "The input itself.")
+    >>> op = get("example.identity")
+    >>> op.set_num_inputs(1)
+    >>> op.add_argument("data", "Tensor", "The input.")
+    >>> op.add_type_rel("IdentityOf", lambda types, attrs: types[0])
+    >>> del OPS["example.identity"]
+    """
+    if op_name in OPS:
+        raise PassRegistrationError(f"there is an operator named {op_name!r} already")
+    OPS[op_name] = Op(name=op_name, description=describe)
 
 
 def get(op_name: str) -> Op:

@@ -7,6 +7,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Relation
 from apass.relay.op.dims import broadcast_dims
+from apass.relay.op_definition import NAMED_RELATIONS
 from apass.relay.ty import IncompleteType, TensorType, TupleType, Type
 
 __all__ = [
@@ -143,3 +144,8 @@ def _compare(lhs: TensorType, rhs: TensorType, attrs: Attrs | None) -> TensorTyp
 
 def _bools(data: TensorType, attrs: Attrs | None) -> TensorType:
     return TensorType(data.shape, "bool")
+
+
+NAMED_RELATIONS.update(
+    Identity=lambda _: identity_relation, Broadcast=broadcast_relation, BroadcastComp=comparison_relation
+)

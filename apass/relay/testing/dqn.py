@@ -17,21 +17,37 @@ _CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 
 
 def get_net(
-    batch_size: int, num_actions: int = 18, image_shape: tuple[int, ...] = (4, 84, 84), dtype: str = "float32"
+    batch_size: int,
+    num_actions: int = 18,
+    image_shape: tuple[int, ...] = (4, 84, 84),
+    dtype: str = "float32",
+    layout: str = "NCHW",
 ) -> Function:
     """Return the network as a function of `data` and of weights and biases: conv1 to conv3, dense1, dense2."""
     net: Expr = var("data", shape=(batch_size, *image_shape), dtype=dtype)
     for layer, (channels, window, stride) in enumerate(_CONVOLUTIONS, 1):
-        name, size = f"conv{layer}", (window, window)
-        net = layers.conv2d(net, channels=channels, kernel_size=size, strides=(stride, stride), name=name)
-        net = nn.relu(nn.bias_add(net, var(f"{name}_bias")))
+        name = f"conv{layer}"
+        net = layers.conv2d(
+            net,
+            channels=channels,
+            kernel_size=(window, window),
+            strides=(stride, stride),
+            name=name,
+            data_layout=layout,
+            kernel_layout=layers.conv_kernel_layout(layout),
+        )
+        net = nn.relu(nn.bias_add(net, var(f"{name}_bias"), axis=layout.index("C")))
     net = nn.relu(layers.dense_add_bias(nn.batch_flatten(net), units=512, name="dense1"))
     net = layers.dense_add_bias(net, units=num_actions, name="dense2")
     return Function(free_vars(net), net)
 
 
 def get_workload(
-    batch_size: int, num_actions: int = 18, image_shape: tuple[int, ...] = (4, 84, 84), dtype: str = "float32"
+    batch_size: int,
+    num_actions: int = 18,
+    image_shape: tuple[int, ...] = (4, 84, 84),
+    dtype: str = "float32",
+    layout: str = "NCHW",
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """Return the network as a typed module, and its parameters."""
-    return create_workload(get_net(batch_size, num_actions, image_shape, dtype))
+    return create_workload(get_net(batch_size, num_actions, image_shape, dtype, layout))

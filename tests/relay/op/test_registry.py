@@ -123,3 +123,44 @@ def test_how_an_operator_is_fused_is_registered(shift: Op) -> None:
     with pytest.raises(ValueError, match="5 is not a valid OpPattern"):
         op.register_pattern("example.shift", 5)
     shift.reset_attr("TOpPattern")
+
+
+@pytest.fixture(name="bare")
+def _bare() -> Iterator[Op]:
+    op.register("example.bare", "Nothing is known of it.")
+    yield op.get("example.bare")
+    del OPS["example.bare"]
+
+
+def test_an_operator_that_is_registered_by_name_is_told_the_rest(bare: Op) -> None:
+    assert (bare.description, bare.num_inputs, bare.relation) == ("Nothing is known of it.", -1, None)
+    bare.set_num_inputs(2)
+    bare.add_argument("lhs", "Tensor", "The left one.")
+    bare.add_argument("rhs", "Tensor", "The right one.")
+    bare.set_support_level(3)
+    bare.set_attrs_type_key("DictAttrs")
+    bare.add_type_rel("Broadcast")
+    x, y = var("x", shape=(2, 1)), var("y", shape=(3,))
+    assert infer_expr(Call(bare, [x, y], bare.make_attrs())).checked_type == TensorType((2, 3))
+    assert (bare.arguments, bare.support_level) == (("lhs", "rhs"), 3)
+    with pytest.raises(PassRegistrationError, match=r"there is an operator named 'example.bare' already"):
+        op.register("example.bare")
+
+
+def test_a_rule_in_python_tells_the_type_of_a_call(bare: Op) -> None:
+    def rule(types: list[Type], attrs: Attrs | None) -> Type:
+        (data,) = types
+        assert isinstance(data, TensorType)
+        return TensorType(data.shape[::-1], data.dtype)
+
+    bare.set_num_inputs(1)
+    bare.add_type_rel("Reversed", rule)
+    assert infer_expr(Call(bare, [Call(bare, [var("x", shape=(2, 3))])])).checked_type == TensorType((2, 3))
+    assert infer_expr(Call(bare, [var("x", shape=(2, 3))])).checked_type == TensorType((3, 2))
+
+
+def test_what_an_operator_cannot_be_told_is_refused(bare: Op) -> None:
+    with pytest.raises(ValueError, match=r"no type relation named 'Broadcst'; did you mean 'Broadcast'"):
+        bare.add_type_rel("Broadcst")
+    with pytest.raises(ValueError, match=r"only DictAttrs can be set by its key, not 'relay.attrs.Conv2DAttrs'"):
+        bare.set_attrs_type_key("relay.attrs.Conv2DAttrs")

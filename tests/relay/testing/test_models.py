@@ -136,6 +136,7 @@ def test_a_vgg_with_normalization_has_a_layer_of_it_for_each_convolution() -> No
 
 def test_the_other_models_compute_what_their_types_tell() -> None:
     assert run(*dqn.get_workload(1)).shape == (1, 18)
+    assert run(*dqn.get_workload(1, image_shape=(84, 84, 4), layout="NHWC")).shape == (1, 18)
     assert run(*densenet.get_workload(classes=5, batch_size=1)).shape == (1, 5)
     assert run(*synthetic.get_workload()).shape == (1, 3, 24, 12)
     out = run(*dcgan.get_workload(2, ngf=4))

@@ -1,0 +1,74 @@
+"""`OpDefinition`: what an operator that was registered by its name alone is told afterwards, in TVM's methods."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from apass.errors import did_you_mean
+from apass.relay.attrs import Attrs, DictAttrs
+from apass.relay.ty import IncompleteType, Type
+
+__all__ = ["NAMED_RELATIONS", "OpDefinition", "TypeRule"]
+
+TypeRule: TypeAlias = Callable[[list[Type], Attrs | None], Type | None]
+"""Returns the type of a call from those of its arguments and its attributes; None if it cannot be told yet."""
+_Relation: TypeAlias = Callable[..., Sequence[Type | None] | None]
+
+NAMED_RELATIONS: Final[dict[str, Callable[[str], _Relation]]] = {}
+"""What makes a relation of an operator's name, by the name of the relation; `apass.relay.op` fills it."""
+
+
+class OpDefinition:
+    """The base of operators: each method sets what `define_op` takes as an argument."""
+
+    __slots__ = ()
+    name: str
+    arguments: tuple[str, ...]
+
+    def add_type_rel(self, rel_name: str, type_rel_func: TypeRule | None = None) -> None:
+        """Set what tells the type of a call: a rule, or by name `Identity`, `Broadcast` or `BroadcastComp`.
+
+        Raises:
+            ValueError: if there is no rule, and no relation of the name.
+
+        """
+        if type_rel_func is not None:
+            object.__setattr__(self, "relation", _of_rule(type_rel_func))
+            return
+        if rel_name not in NAMED_RELATIONS:
+            hint = did_you_mean(rel_name, NAMED_RELATIONS, listing="there are: ")
+            raise ValueError(f"there is no type relation named {rel_name!r}{hint}")
+        object.__setattr__(self, "relation", NAMED_RELATIONS[rel_name](self.name))
+
+    def add_argument(self, name: str, type: str, description: str) -> None:  # noqa: A002 - TVM's name
+        """Add an argument; only its name is kept."""
+        object.__setattr__(self, "arguments", (*self.arguments, name))
+
+    def set_num_inputs(self, n: int) -> None:
+        """Set how many arguments a call has."""
+        object.__setattr__(self, "num_inputs", n)
+
+    def set_support_level(self, level: int) -> None:
+        """Set how central the operator is, 1 the most."""
+        object.__setattr__(self, "support_level", level)
+
+    def set_attrs_type_key(self, key: str) -> None:
+        """Set the class of the attributes of calls: only `DictAttrs` can be named here; `define_op` takes any.
+
+        Raises:
+            ValueError: if it is another one.
+
+        """
+        if key != "DictAttrs":
+            raise ValueError(f"only DictAttrs can be set by its key, not {key!r}; give the class to define_op")
+        object.__setattr__(self, "attrs_type", DictAttrs)
+
+
+def _of_rule(rule: TypeRule) -> _Relation:
+    def relation(types: Sequence[Type], attrs: Attrs | None) -> Sequence[Type | None] | None:
+        *args, _ = types
+        if any(isinstance(one, IncompleteType) for one in args):
+            return None
+        result = rule(args, attrs)
+        return None if result is None else [*(None for _ in args), result]
+
+    return relation
