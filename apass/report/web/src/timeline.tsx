@@ -20,11 +20,12 @@ interface Sight {
 }
 
 const RULER = 28;
+const MANY = 60; // modules; a lane for each of more shows little at once
 const SHORTEST = 5; // microseconds across the whole width
 const STEPS = [1, 2, 5];
 
 export function Timeline({ data, module, run, theme, open }: Props) {
-  const [arrangement, setArrangement] = useState<Arrangement>("modules");
+  const [arrangement, setArrangement] = useState<Arrangement>(data.modules.length > MANY ? "workers" : "modules");
   const lanes = useMemo(
     () => (arrangement === "modules" ? moduleLanes(data, module) : workerLanes(data)),
     [data, module, arrangement],
@@ -298,6 +299,14 @@ class Chart {
       const hue = this.hues.get(bar.run.name) ?? 225;
       const solid = isOuter ? (isDark ? "#5b6475" : "#9aa3b2") : `hsl(${hue} ${isDark ? "48% 56%" : "55% 55%"})`;
       paint.fillStyle = solid;
+      if (size < 2 && !failed && bar.run !== this.chosen) {
+        // Too small for its parts: as strong as the share of the time that it worked.
+        const { wall, busy } = bar.body ?? bar.run;
+        paint.globalAlpha = 0.25 + 0.6 * (wall ? Math.min(1, busy / wall) : 1);
+        paint.fillRect(x, top + 3, size, lane.height - 6);
+        paint.globalAlpha = 1;
+        continue;
+      }
       paint.globalAlpha = 0.25;
       paint.fillRect(x, top + 3, size, lane.height - 6);
       paint.globalAlpha = 1;
