@@ -4,6 +4,7 @@ from apass.instruments.dump_ir import DumpIR
 from apass.instruments.dump_tree import DumpTree
 from apass.instruments.function_timing import FunctionTimingInstrument
 from apass.instruments.honest_change import HonestChangeInstrument
+from apass.instruments.logs import LoggingInstrument
 from apass.instruments.memory import PassMemory, PassMemoryInstrument
 from apass.instruments.opt_bisect import BisectInstrument, BisectStep, parse_intervals
 from apass.instruments.print_changed import PrintChanged
@@ -41,6 +42,7 @@ __all__ = [
     "FunctionTiming",
     "FunctionTimingInstrument",
     "HonestChangeInstrument",
+    "LoggingInstrument",
     "PassMemory",
     "PassMemoryInstrument",
     "PassPrintingInstrument",

@@ -4,6 +4,7 @@ from typing import Final
 
 from apass.cli.watching.bisecting import BisectingOptions
 from apass.cli.watching.dumping import DumpingOptions
+from apass.cli.watching.logs import LogOptions
 from apass.cli.watching.memory import MemoryOptions
 from apass.cli.watching.otel import OtelOptions
 from apass.cli.watching.printing import PrintingOptions
@@ -27,6 +28,7 @@ WATCHES: Final[tuple[type[WatchOptions], ...]] = (
     TracingOptions,
     OtelOptions,
     ProgressOptions,
+    LogOptions,
     RemarksOptions,
     ReportOptions,
     VerifyingOptions,

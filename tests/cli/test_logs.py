@@ -1,0 +1,41 @@
+"""`--log-level` and `--log-format`: what the passes do, as lines on standard error."""
+
+import json
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.models import apass, write_model
+from tests.cli.test_relay import program
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_the_end_of_each_pass_is_a_line(tmp_path: Path, backend: str) -> None:
+    source = program(tmp_path / "m.relay")
+    result = apass("opt", source, "-p", "FoldConstant", "--log-level", "info", "--backend", backend)
+    lines = [re.sub(r"^[\d-]+ [\d:,]+", "TIME", re.sub(r"\d\.\d{6}", "N", line)) for line in result.stderr.splitlines()]
+    outer = "TIME INFO    apass.pass pass_finished pass_name=sequential pass_path=0:sequential"
+    inner = outer.replace("name=sequential", "name=FoldConstant") + "/0:FoldConstant"
+    assert lines == [f"{one} module_name=m.relay seconds=N changed=True" for one in (inner, outer)]
+    logger = logging.getLogger("apass")
+    assert (logger.level, logger.handlers, logger.propagate) == (logging.NOTSET, [], True)
+
+
+def test_failures_are_lines_of_json_with_the_traceback_once(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    model.write_bytes(model.read_bytes().replace(b"Neg", b"Ngg"))
+    result = apass("opt", model, "-p", "onnx.Checker", "--log-level", "error", "--log-format", "json")
+    inner, outer = map(json.loads, result.stderr.splitlines())
+    assert "ValidationError" in inner.pop("traceback")
+    for shown, name in ((inner, "onnx.Checker"), (outer, "sequential")):
+        assert (shown["level"], shown["logger"], shown["event"]) == ("error", "apass.pass", "pass_failed")
+        assert (shown["pass_name"], shown["module_name"], shown["error"][:17]) == (name, "m.onnx", "ValidationError: ")
+        assert list(shown)[:4] == ["time", "level", "logger", "event"]
+
+
+def test_a_format_without_a_level_is_refused(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    result = apass("opt", model, "--log-format", "json")
+    assert (result.exit_code, result.stderr) == (2, "apass: --log-format needs --log-level, what to log\n")
