@@ -1,0 +1,122 @@
+"""Rewrites that are made only where a solver has proved them, in worker processes.
+
+    python examples/z3_rewrites.py [asyncio | trio]
+
+A function is an expression over signed 8-bit integers, as text; `//` and `%` are those of C. The pass knows rewrites
+that hold often and not always: a division by a power of two is a shift, but not of negative numbers. It asks z3 whether
+what it would write has the same value for every input. That burns a processor and may take for ever, so the bodies go
+to processes: the event loop stays free, and a worker that takes longer than half a minute is ended.
+"""
+
+import ast
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final
+
+import anyio
+
+import apass
+from apass.executors import ProcessExecutor
+
+z3: Final[Any] = import_module("z3")
+"""The solver, which has no types."""
+BITS: Final = 8
+
+Module = dict[str, str]
+
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.BitAnd: lambda a, b: a & b,
+    ast.FloorDiv: lambda a, b: a / b,  # of bit vectors: the signed division, towards zero
+    ast.LShift: lambda a, b: a << b,
+    ast.Mod: z3.SRem,
+    ast.Mult: lambda a, b: a * b,
+    ast.RShift: lambda a, b: a >> b,
+    ast.Sub: lambda a, b: a - b,
+}
+
+
+def is_valid(before: ast.expr, after: ast.expr) -> bool:
+    """Tell whether two expressions have the same value for all values of their variables."""
+    solver = z3.Solver()
+    solver.add(_term(before) != _term(after))
+    return bool(solver.check() == z3.unsat)
+
+
+def _term(node: ast.expr) -> Any:
+    match node:
+        case ast.Name(id=name):
+            return z3.BitVec(name, BITS)
+        case ast.Constant(value=int(value)):
+            return z3.BitVecVal(value, BITS)
+        case ast.BinOp(left=left, op=op, right=right):
+            return _OPERATORS[type(op)](_term(left), _term(right))
+        case _:
+            raise ValueError(f"not an expression over integers: {ast.unparse(node)}")
+
+
+def candidates(node: ast.expr) -> Iterator[ast.expr]:
+    """Go over what an expression might be rewritten to, the cheapest first; whether it may is for z3 to say."""
+    match node:
+        case ast.BinOp(left=left, op=ast.FloorDiv(), right=ast.Constant(value=int(by))):
+            yield ast.BinOp(left, ast.RShift(), ast.Constant(by.bit_length() - 1))
+        case ast.BinOp(left=left, op=ast.Mod(), right=ast.Constant(value=int(by))):
+            yield ast.BinOp(left, ast.BitAnd(), ast.Constant(by - 1))
+        case ast.BinOp(left=left, op=ast.Mult(), right=ast.Constant(value=int(by))):
+            yield ast.BinOp(left, ast.LShift(), ast.Constant(by.bit_length() - 1))
+        case ast.BinOp(left=ast.BinOp(left=x, op=ast.Mult(), right=y), op=ast.Add(), right=z):
+            yield ast.BinOp(x, ast.Mult(), ast.BinOp(y, ast.Add(), ast.Constant(1)))
+            yield ast.BinOp(ast.BinOp(x, ast.Add(), z), ast.Mult(), y)
+        case _:
+            pass
+
+
+@apass.function_pass(opt_level=2, executor=ProcessExecutor(timeout=30))
+def RewriteProved(func: str, mod: Module, ctx: apass.PassContext) -> str:
+    """Rewrite a function as the first of the candidates that is proved to compute the same."""
+    node = ast.parse(func, mode="eval").body
+    for candidate in candidates(node):
+        if is_valid(node, candidate):
+            return ast.unparse(candidate)
+    return func
+
+
+MODULE: Final[Module] = {
+    "halve": "x // 2",
+    "halve_positive": "(x & 127) // 2",
+    "wrap": "x % 16",
+    "wrap_positive": "(x & 127) % 16",
+    "third": "(x & 127) // 3",
+    "times_eight": "x * 8",
+    "times_nine": "x * 9",
+    "factor": "x * y + x",
+    "no_factor": "x * y + z",
+    "left_alone": "x - y",
+}
+
+
+async def main() -> None:
+    """Rewrite `MODULE`, and show what became of it and how long the event loop was ever held."""
+    gaps: list[float] = []
+
+    async def beat() -> None:
+        while True:
+            start = time.perf_counter()
+            await anyio.sleep(0.001)
+            gaps.append(time.perf_counter() - start)
+
+    result: Module = {}
+    async with anyio.create_task_group() as group:
+        group.start_soon(beat)
+        result.update(await RewriteProved(MODULE))
+        group.cancel_scope.cancel()
+    for name, before in MODULE.items():
+        after = result[name] if result[name] != before else "(as it was)"
+        print(f"{name:15} {before:15} -> {after}")
+    print(f"longest time between two beats of the loop: {1000 * max(gaps):.0f} ms")
+
+
+if __name__ == "__main__":
+    anyio.run(main, backend=sys.argv[1] if len(sys.argv) > 1 else "asyncio")
