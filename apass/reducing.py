@@ -250,7 +250,8 @@ class _Search:
         done = await anyio.run_process([sys.executable, "-c", _CHILD, str(folder)], check=False)
         lines = done.stdout.decode(errors="replace").splitlines()
         if done.returncode != 0 or not lines:
-            return Failure(type="crash", message=f"the process ended with {done.returncode}")
+            said = done.stderr.decode(errors="replace").splitlines()[-1:]
+            return Failure(type="crash", message=": ".join([f"the process ended with {done.returncode}", *said]))
         found = json.loads(lines[-1])
         return None if found is None else Failure(**found)
 

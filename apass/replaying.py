@@ -1,6 +1,8 @@
 """`replay`: a failure that was written as a folder, once more."""
 
 import json
+import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import Enum
 from importlib import import_module
@@ -11,6 +13,7 @@ import anyio
 
 from apass.context import PassContext, current_scope
 from apass.errors import ReproducerError, UnknownPassError
+from apass.factories import known_names
 from apass.passes import Pass
 from apass.pipeline import parse_pipeline
 from apass.reproducers import Failure, Reproducer, load_module, read_reproducer
@@ -114,17 +117,18 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
         raise ReproducerError(
             f"the reproducer in {folder} has no pipeline: {reproducer.trouble}; from Python, give replay the pass"
         )
+    name = re.split(r"[{(]", text, maxsplit=1)[0]
+    # Before the text is read: looking for an unknown name imports every pass that comes with apass.
+    if reproducer.defined_in and name not in set(known_names()):
+        with suppress(ImportError):
+            import_module(reproducer.defined_in)
     try:
         return _only_pass(text)
     except UnknownPassError as error:
-        try:
-            import_module(reproducer.defined_in or "")
-            return _only_pass(text)
-        except (ImportError, ValueError, UnknownPassError):
-            raise ReproducerError(
-                f"the reproducer in {folder} is of {text}, and that, or a pass in it, is not registered: import what "
-                f"registers it ({reproducer.defined_in}), or, from Python, give replay the pass"
-            ) from error
+        raise ReproducerError(
+            f"the reproducer in {folder} is of {text}, and that, or a pass in it, is not registered: import what "
+            f"registers it ({reproducer.defined_in}), or, from Python, give replay the pass"
+        ) from error
 
 
 def _only_pass(text: str) -> Pass[Any]:

@@ -137,7 +137,7 @@ class OnnxAdapter:
 
     def shrinkings(self, mod: ir.Model) -> Iterator[Shrinking[ir.Model]]:
         """Go over what can be left out: nodes, outputs, initializers and inputs of the main graph; functions."""
-        for what, count, change in shrinkable(mod.graph):
+        for what, count, change in shrinkable(mod.graph, _with_types(mod).graph):
             yield Shrinking(what, count, partial(_changed, mod, change))
         functions = list(mod.functions.values())
 
@@ -164,6 +164,15 @@ def function_name(function: ir.Function) -> str:
     """Return the name of a model-local function: `domain::name`, and `:overload` if it has one."""
     domain, name, overload = function.identifier()
     return f"{domain}::{name}" + (f":{overload}" if overload else "")
+
+
+def _with_types(mod: ir.Model) -> ir.Model:
+    """Return a model like it with the types that ONNX infers, as far as it can; itself where it cannot."""
+    try:
+        proto = onnx.shape_inference.infer_shapes(model_proto(_without_big_initializers(mod)))
+    except (AdapterError, ValueError, RuntimeError, onnx.shape_inference.InferenceError):
+        return mod
+    return ir.from_proto(proto)
 
 
 def _changed(mod: ir.Model, change: Change, numbers: frozenset[int]) -> ir.Model:

@@ -1,6 +1,7 @@
 """What of an ONNX model can be left out, for `reduce`: nodes, outputs, initializers, inputs and functions."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import onnx_ir as ir
 
@@ -10,15 +11,19 @@ Change = Callable[[ir.Graph, frozenset[int]], None]
 """Leaves parts of these numbers out of a graph, in place."""
 
 
-def shrinkable(graph: ir.Graph) -> Iterator[tuple[str, int, Change]]:
-    """Go over what can be left out of a graph: what it is, how many there are, and how."""
-    yield "nodes", len(graph), _without_nodes
+def shrinkable(graph: ir.Graph, typed: ir.Graph) -> Iterator[tuple[str, int, Change]]:
+    """Go over what can be left out of a graph: what it is, how many there are, and how.
+
+    The values of `typed`, a graph like it, have types and shapes, as far as these can be inferred.
+    """
+    types = {value.name: value for node in typed for value in node.outputs}
+    yield "nodes", len(graph), partial(_without_nodes, types)
     yield "outputs", len(graph.outputs), _without_outputs
     yield "initializers", len(graph.initializers), _without_initializers
     yield "inputs", len(_unused_inputs(graph)), _without_inputs
 
 
-def _without_nodes(graph: ir.Graph, numbers: frozenset[int]) -> None:
+def _without_nodes(types: Mapping[str | None, ir.Value], graph: ir.Graph, numbers: frozenset[int]) -> None:
     """Leave out nodes; what others need of them becomes an input, and an output of the graph is one no more."""
     gone = [node for number, node in enumerate(graph) if number in numbers]
     values = {id(value) for node in gone for value in node.outputs}
@@ -29,7 +34,8 @@ def _without_nodes(graph: ir.Graph, numbers: frozenset[int]) -> None:
     for node in gone:
         for value in node.outputs:
             if any(id(user) not in inside for user, _ in value.uses()):
-                given = ir.Value(name=value.name, type=value.type, shape=value.shape)
+                known = types.get(value.name, value)
+                given = ir.Value(name=value.name, type=known.type, shape=known.shape)
                 ir.convenience.replace_all_uses_with(value, given)
                 graph.inputs.append(given)
     graph.remove(gone)
