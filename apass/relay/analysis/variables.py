@@ -42,14 +42,14 @@ def _binders(node: Expr) -> tuple[Var, ...]:
     return ()
 
 
-def all_type_vars(expr: Expr | Type) -> list[TypeVar]:
-    """Return every type variable, in the order in which the walk meets it."""
+def all_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
+    """Return every type variable, in the order in which the walk meets it; `mod`, which TVM takes, has no say."""
     types = [expr] if isinstance(expr, Type) else (ty for node in post_order(expr) for ty in _types_of(node))
     return list(dict.fromkeys(one for ty in types for one in _type_nodes(ty) if isinstance(one, TypeVar)))
 
 
-def bound_type_vars(expr: Expr | Type) -> list[TypeVar]:
-    """Return the type parameters of the functions and function types within."""
+def bound_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
+    """Return the type parameters of the functions and function types within; `mod`, which TVM takes, has no say."""
     nodes: Iterable[Expr] = () if isinstance(expr, Type) else post_order(expr)
     own: list[TypeVar] = []
     types = [expr] if isinstance(expr, Type) else []
@@ -60,8 +60,8 @@ def bound_type_vars(expr: Expr | Type) -> list[TypeVar]:
     return list(dict.fromkeys(own))
 
 
-def free_type_vars(expr: Expr | Type) -> list[TypeVar]:
-    """Return the type variables that nothing within binds."""
+def free_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
+    """Return the type variables that nothing within binds; `mod`, which TVM takes, has no say."""
     bound = set(bound_type_vars(expr))
     return [var for var in all_type_vars(expr) if var not in bound]
 

@@ -1,11 +1,21 @@
 """`all_dtypes`, `list_op_types` and `check_constant`."""
 
-from apass.relay.analysis import all_dtypes, check_constant, list_op_types
+from apass.relay.analysis import (
+    all_dtypes,
+    all_type_vars,
+    bound_type_vars,
+    check_constant,
+    free_type_vars,
+    list_op_types,
+)
 from apass.relay.expr import Tuple
+from apass.relay.function import Function
 from apass.relay.make import const, var
+from apass.relay.module import IRModule
 from apass.relay.op import cast
 from apass.relay.op.arithmetic import add
 from apass.relay.ref import RefCreate
+from apass.relay.ty import TypeVar
 from apass.relay.type_infer import infer_expr
 
 X = var("x", shape=(2,))
@@ -25,3 +35,10 @@ def test_only_constants_and_tuples_of_them_are_constant() -> None:
     assert check_constant(Tuple([const(1), Tuple([const(2)])]))
     assert not check_constant(add(const(1), const(2)))
     assert not check_constant(Tuple([const(1), X]))
+
+
+def test_type_variables_may_be_asked_for_with_a_module_as_in_tvm() -> None:
+    a, mod = TypeVar("a"), IRModule()
+    identity = Function([x := var("x", a)], x, a, [a])
+    assert all_type_vars(identity, mod) == bound_type_vars(identity, mod) == [a]
+    assert free_type_vars(identity, mod) == []
