@@ -156,9 +156,9 @@ class ConstantFolder(ExprMutator, scopes_first=True):
             return new
         if not 0 <= new.index < len(whole.fields):
             return new  # an error in the program is for InferType to tell
-        others = list(whole.fields)
-        taken = others.pop(new.index)
-        if not all(self._may_drop(one) for one in others):
+        taken = whole.fields[new.index]
+        # If the tuple writes nothing, none of its fields does; to go over them for each that is taken takes too long.
+        if not self._may_drop(whole) and not all(map(self._may_drop, _others(whole.fields, new.index))):
             return new
         return taken if whole is new.tuple_value else marked_as(new.tuple_value, taken)
 
@@ -186,6 +186,10 @@ class ConstantFolder(ExprMutator, scopes_first=True):
 
     def _may_drop(self, expr: Expr) -> bool:
         return self._effects.of(expr) < Effect.WRITE
+
+
+def _others(fields: tuple[Expr, ...], index: int) -> tuple[Expr, ...]:
+    return fields[:index] + fields[index + 1 :]
 
 
 def _is_foldable(op: Op) -> bool:

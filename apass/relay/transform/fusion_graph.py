@@ -38,6 +38,7 @@ class FusionGraph:
         self.users: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
         """For each result those that it is an operand of, and how they use it, an OpPattern."""
         self._external: set[Expr] = {expr}
+        self._tensor_tuples: dict[Expr, bool] = {}
         for node in nodes:
             self._read(node)
 
@@ -59,7 +60,7 @@ class FusionGraph:
             self._set(node, OpPattern.TUPLE)
             for one in node.fields:
                 self._use(one, node if isinstance(known_type(one), TensorType) else None, OpPattern.INJECTIVE)
-        elif isinstance(node, TupleGetItem) and _holds_tensors(node.tuple_value):
+        elif isinstance(node, TupleGetItem) and self._holds_tensors(node.tuple_value):
             self._set(node, OpPattern.INJECTIVE)
             self._use(node.tuple_value, node, OpPattern.INJECTIVE)
         elif isinstance(node, Constant):
@@ -76,6 +77,14 @@ class FusionGraph:
         for arg in call.args:
             is_same_shape = shape is not None and _shape(arg) == shape
             self._use(arg, call, OpPattern.ELEMWISE if is_same_shape else pattern)
+
+    def _holds_tensors(self, tup: Expr) -> bool:
+        """Tell whether a tuple is of tensors alone; found out once, however many of its fields are taken."""
+        if tup not in self._tensor_tuples:
+            ty = tup.checked_type
+            is_so = isinstance(ty, TupleType) and all(isinstance(one, TensorType) for one in ty.fields)
+            self._tensor_tuples[tup] = is_so
+        return self._tensor_tuples[tup]
 
     def _set(self, node: Expr, pattern: int) -> None:
         self.patterns[self.numbers[node]] = pattern
@@ -109,8 +118,3 @@ def _pattern_of(call: Call) -> int:
 def _shape(node: Expr) -> object:
     ty = known_type(node)
     return ty.shape if isinstance(ty, TensorType) else None
-
-
-def _holds_tensors(tup: Expr) -> bool:
-    ty = tup.checked_type
-    return isinstance(ty, TupleType) and all(isinstance(one, TensorType) for one in ty.fields)

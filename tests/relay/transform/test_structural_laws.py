@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import apass
 from apass.adapters.relay import ADAPTER
 from apass.relay.evaluator import Value, evaluate
-from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, Var
+from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.make import const, var
 from apass.relay.module import IRModule
@@ -119,6 +119,15 @@ def nested_tuples(x: Var) -> Expr:
     return Let(var("_"), expr, x)
 
 
+def many_fields(x: Var) -> Expr:
+    """Return a sum of all fields of a tuple that is made in place; quick only if no field costs as much as a tuple."""
+    whole = Tuple([add(x, ONE) for _ in range(3_000)])
+    expr: Expr = x
+    for place in range(3_000):
+        expr = add(expr, TupleGetItem(whole, place))
+    return expr
+
+
 def nested_functions(x: Var) -> Expr:
     expr: Expr = x
     for _ in range(200):
@@ -136,7 +145,8 @@ def deep(program: Callable[[Var], Expr]) -> tuple[IRModule, Value]:
 
 @EVERY_PASS
 @pytest.mark.parametrize(
-    "program", [chain_of_calls, chain_of_lets, lets_in_values, nested_branches, nested_tuples, nested_functions]
+    "program",
+    [chain_of_calls, chain_of_lets, lets_in_values, nested_branches, nested_tuples, many_fields, nested_functions],
 )
 def test_a_pass_has_no_limit_of_depth(name: str, program: Callable[[Var], Expr]) -> None:
     mod, value = deep(program)
