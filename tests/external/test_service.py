@@ -1,16 +1,13 @@
 """Services: every limit of a policy and of the budget, on real waits, on both event loops."""
 
-from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from time import monotonic
 from typing import Any
 
 import anyio
 import pytest
-from anyio.lowlevel import checkpoint
 
 from apass import (
-    BudgetExceededError,
     CircuitOpenError,
     HelperError,
     PassContext,
@@ -19,41 +16,12 @@ from apass import (
 )
 from apass.external import Backoff, Breaker, Counts, Policy, Rate, Service
 from apass.external.policy import RetryOn
+from tests.external.script import Entry, Script, forever
 
 pytestmark = pytest.mark.anyio
 
 AT_ONCE = Backoff(initial=0, maximum=0, jitter=0)
 Module = dict[str, int]
-Entry = str | Exception | Callable[[], Awaitable[object]]
-
-
-class Script:
-    """Answers as it is told, one entry for each request, the last for all more: a value, an error, or what to await."""
-
-    def __init__(self, *entries: Entry) -> None:
-        self.entries: Sequence[Entry] = entries
-        self.requests: list[int] = []
-        self.at_work = self.most = 0
-
-    async def answer(self, question: int) -> str:
-        """Answer one request."""
-        entry = self.entries[0]
-        self.entries = self.entries[1:] or [entry]
-        self.requests.append(question)
-        self.at_work += 1
-        self.most = max(self.most, self.at_work)
-        try:
-            result = entry if isinstance(entry, str | Exception) else await entry()
-            await checkpoint()
-        finally:
-            self.at_work -= 1
-        if isinstance(result, Exception):
-            raise result
-        return str(result)
-
-
-async def forever() -> None:
-    await anyio.sleep_forever()
 
 
 async def ask_all(service: Service[int, Any], count: int) -> None:
@@ -319,74 +287,6 @@ async def test_of_two_requests_the_first_answer_counts_and_an_error_only_if_both
     except OSError as error:
         result = str(error)
     assert (result, script.at_work, service.counts.in_flight) == (comes, 0, 0)
-
-
-async def test_no_question_gets_more_than_what_is_left_of_the_budget() -> None:
-    script = Script(forever)
-    service = Service(script.answer, Policy(timeout=60, attempts=5), name="model")
-    async with PassContext(deadline=0.05):
-        with pytest.raises(BudgetExceededError, match=r"^the question to model ran out of the budget of 0\.05 s;"):
-            await service.ask(1)
-        with pytest.raises(BudgetExceededError, match="ran out of the budget"):
-            await service.ask(2)
-    assert script.requests == [1]
-
-
-async def test_waits_in_line_and_between_attempts_are_within_the_budget() -> None:
-    service = Service(Script(OSError("a")).answer, Policy(attempts=9, backoff=Backoff(initial=60, maximum=60)))
-    limited = Service(Script("yes").answer, Policy(rate=Rate(questions=1, seconds=60)))
-    await limited.ask(1)
-    for one in (service, limited):
-        async with PassContext(deadline=0.02):
-            with pytest.raises(BudgetExceededError):
-                await one.ask(1)
-
-
-async def test_one_question_may_not_eat_the_budget_of_those_that_come_after_it() -> None:
-    service = Service(Script(forever, "yes").answer, Policy(concurrency=1), name="model")
-    async with PassContext(deadline=1.0):
-        with pytest.raises(
-            BudgetExceededError, match=r"^the question to model took longer than its fair share, 0\.1 s"
-        ):
-            await service.ask(0, to_come=9)
-        assert PassContext.time_left() > 0.7
-        assert await service.ask(1, to_come=8) == "yes"
-
-
-async def test_a_fair_share_is_counted_in_rounds_of_those_in_line() -> None:
-    service = Service(Script(forever).answer, Policy(concurrency=2))
-    ends: list[float] = []
-
-    async def ask() -> None:
-        with pytest.raises(BudgetExceededError):
-            await service.ask(1)
-        ends.append(PassContext.time_left())
-
-    async with PassContext(deadline=0.8), anyio.create_task_group() as group:
-        for _ in range(8):
-            group.start_soon(ask)
-    # Two at a time: four rounds of 0.2 s.
-    assert [round(left / 0.2) for left in ends] == [3, 3, 2, 2, 1, 1, 0, 0]
-
-
-async def test_functions_whose_bodies_have_not_begun_count_for_the_fair_share() -> None:
-    """Every tenth function's question is never answered, and yet all others are, as none eats up the whole budget."""
-
-    async def answer(question: int) -> int:
-        if question % 10 == 0:
-            await anyio.sleep_forever()
-        return -question
-
-    service = Service(answer, Policy(concurrency=2))
-
-    @function_pass(opt_level=0, on_error="keep")
-    async def Ask(func: int, mod: Module, ctx: PassContext) -> int:
-        return await service.ask(func)
-
-    async with PassContext(deadline=1.0, max_concurrency=1) as ctx:
-        made = await Ask({f"f{index}": index for index in range(1, 101)})
-    assert [value for value in made.values() if value > 0] == list(range(10, 101, 10))
-    assert len(ctx.diag_ctx.diagnostics) == 10
 
 
 async def test_a_fallback_answers_for_a_helper_that_does_not() -> None:

@@ -1,0 +1,80 @@
+"""Services within a budget: no question takes what others need."""
+
+import anyio
+import pytest
+
+from apass import BudgetExceededError, PassContext, function_pass
+from apass.external import Backoff, Policy, Rate, Service
+from tests.external.script import Script, forever
+
+pytestmark = pytest.mark.anyio
+
+Module = dict[str, int]
+
+
+async def test_no_question_gets_more_than_what_is_left_of_the_budget() -> None:
+    script = Script(forever)
+    service = Service(script.answer, Policy(timeout=60, attempts=5), name="model")
+    async with PassContext(deadline=0.05):
+        with pytest.raises(BudgetExceededError, match=r"^the question to model ran out of the budget of 0\.05 s;"):
+            await service.ask(1)
+        with pytest.raises(BudgetExceededError, match="ran out of the budget"):
+            await service.ask(2)
+    assert script.requests == [1]
+
+
+async def test_waits_in_line_and_between_attempts_are_within_the_budget() -> None:
+    service = Service(Script(OSError("a")).answer, Policy(attempts=9, backoff=Backoff(initial=60, maximum=60)))
+    limited = Service(Script("yes").answer, Policy(rate=Rate(questions=1, seconds=60)))
+    await limited.ask(1)
+    for one in (service, limited):
+        async with PassContext(deadline=0.02):
+            with pytest.raises(BudgetExceededError):
+                await one.ask(1)
+
+
+async def test_one_question_may_not_eat_the_budget_of_those_that_come_after_it() -> None:
+    service = Service(Script(forever, "yes").answer, Policy(concurrency=1), name="model")
+    async with PassContext(deadline=1.0):
+        with pytest.raises(
+            BudgetExceededError, match=r"^the question to model took longer than its fair share, 0\.1 s"
+        ):
+            await service.ask(0, to_come=9)
+        assert PassContext.time_left() > 0.7
+        assert await service.ask(1, to_come=8) == "yes"
+
+
+async def test_a_fair_share_is_counted_in_rounds_of_those_in_line() -> None:
+    service = Service(Script(forever).answer, Policy(concurrency=2))
+    ends: list[float] = []
+
+    async def ask() -> None:
+        with pytest.raises(BudgetExceededError):
+            await service.ask(1)
+        ends.append(PassContext.time_left())
+
+    async with PassContext(deadline=0.8), anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(ask)
+    # Two at a time: four rounds of 0.2 s.
+    assert [round(left / 0.2) for left in ends] == [3, 3, 2, 2, 1, 1, 0, 0]
+
+
+async def test_functions_whose_bodies_have_not_begun_count_for_the_fair_share() -> None:
+    """Every tenth function's question is never answered, and yet all others are, as none eats up the whole budget."""
+
+    async def answer(question: int) -> int:
+        if question % 10 == 0:
+            await anyio.sleep_forever()
+        return -question
+
+    service = Service(answer, Policy(concurrency=2))
+
+    @function_pass(opt_level=0, on_error="keep")
+    async def Ask(func: int, mod: Module, ctx: PassContext) -> int:
+        return await service.ask(func)
+
+    async with PassContext(deadline=1.0, max_concurrency=1) as ctx:
+        made = await Ask({f"f{index}": index for index in range(1, 101)})
+    assert [value for value in made.values() if value > 0] == list(range(10, 101, 10))
+    assert len(ctx.diag_ctx.diagnostics) == 10
