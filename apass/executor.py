@@ -53,7 +53,7 @@ _OWN: Final[Mapping[str, str]] = {
     "process": "apass.executors.processes",
     "interpreter": "apass.executors.interpreters",
 }
-"""The modules that have executors which go by a name, each as `DEFAULT`."""
+"""The modules that have executors which go by a name, each made by `default()`."""
 
 STOPPED: ContextVar[Callable[[], bool] | None] = ContextVar("apass_stopped", default=None)
 """Within an executor: tells whether the run that the work is for was cancelled; for executors."""
@@ -101,4 +101,4 @@ def check_cancelled() -> None:
 @cache
 def _own(name: str) -> Executor:
     check_executor("a pass", name)
-    return cast("Executor", import_module(_OWN[name]).DEFAULT)
+    return cast("Executor", import_module(_OWN[name]).default())

@@ -6,10 +6,11 @@ from typing import Any, Final, cast
 from anyio import BrokenWorkerInterpreter, to_interpreter
 
 from apass.errors import ExecutorError
+from apass.executor import Executor
 from apass.executors.remote import Errand, RemoteExecutor
 from apass.executors.slots import NO_LIMIT, usable_cores
 
-__all__ = ["DEFAULT", "InterpreterExecutor"]
+__all__ = ["InterpreterExecutor", "default"]
 
 
 _SERVE: Final = """(
@@ -62,5 +63,6 @@ class InterpreterExecutor(RemoteExecutor):
             raise ExecutorError(f"an interpreter failed: {error}") from error
 
 
-DEFAULT: Final[Any] = InterpreterExecutor()
-"""What `executor="interpreter"` means."""
+def default() -> Executor:
+    """Return what `executor="interpreter"` means."""
+    return InterpreterExecutor()

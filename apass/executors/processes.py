@@ -10,12 +10,13 @@ from anyio import BrokenWorkerProcess, to_process
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from apass.errors import ExecutorError
+from apass.executor import Executor
 from apass.executors.remote import Errand, RemoteExecutor, WorkerDiedError
 from apass.executors.slots import NO_LIMIT, usable_cores
 from apass.executors.watchdog import end_when_late
 from apass.executors.worker import handle
 
-__all__ = ["DEFAULT", "ProcessExecutor"]
+__all__ = ["ProcessExecutor", "default"]
 
 R = TypeVar("R")
 
@@ -113,5 +114,6 @@ async def _limit_when_cancelled(scope: anyio.CancelScope) -> None:
         scope.deadline = anyio.current_time() + CANCEL_GRACE
 
 
-DEFAULT: Final[Any] = ProcessExecutor()
-"""What `executor="process"` means."""
+def default() -> Executor:
+    """Return what `executor="process"` means."""
+    return ProcessExecutor()

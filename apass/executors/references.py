@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from pkgutil import resolve_name
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, Final, cast
 
 from apass.decorators import function_pass, module_pass, prim_func_pass
 from apass.errors import ApassError, ExecutorError, UnknownPassError
 from apass.factories import known_names
-from apass.info import PassInfo
 from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
 from apass.registry import find_recipe, make_pass
 
@@ -119,9 +118,27 @@ def _by_registered_name(pass_: Pass[Any]) -> _Reduced | None:
         same = make_pass(name, options, passes)
     except ApassError:
         return None
-    if same is not pass_ and (pass_.spec is None or same != pass_):
+    if same is not pass_ and not (_works_alike(same, pass_) if pass_.spec is None else same == pass_):
         return None
     return _make_registered, (_module_of(recipe.factory), name, dict(options), passes)
+
+
+def _works_alike(one: Pass[Any], other: Pass[Any]) -> bool:
+    """Tell whether two passes, made of functions, do the same: as far as one can see without calling them."""
+    works = [vars(pass_).get("__wrapped__") for pass_ in (one, other)]
+    return one.info == other.info and None not in works and _same(*works)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Compare values; functions by their code and by what they have taken from around them."""
+    if one is other:
+        return True
+    if not isinstance(one, FunctionType) or not isinstance(other, FunctionType):
+        return type(one) is type(other) and bool(one == other)
+    if one.__code__ is not other.__code__ or one.__defaults__ != other.__defaults__:
+        return False
+    cells = zip(one.__closure__ or (), other.__closure__ or (), strict=True)
+    return all(_same(mine.cell_contents, theirs.cell_contents) for mine, theirs in cells)
 
 
 def _by_class_and_options(pass_: Pass[Any]) -> _Reduced | None:
@@ -138,9 +155,10 @@ def _by_function(pass_: Pass[Any]) -> _Reduced | None:
     function: object = own.get("__wrapped__")
     if not _is_found(function):
         return None
-    guards = {key: own[key] for key in ("timeout", "on_error") if key in own}
+    extra = {key: own[key] for key in ("timeout", "on_error") if key in own}
+    required = (*pass_.info.required, *own.get("analyses", ()))
     decorator = next(make for kind, make in _DECORATORS if isinstance(pass_, kind))
-    return _make_of_function, (decorator, function, pass_.info, guards)
+    return _make_of_function, (decorator, function, pass_.info.opt_level, pass_.info.name, required, extra)
 
 
 def _is_found(function: Any) -> bool:
@@ -167,9 +185,14 @@ def _make_registered(module: str, name: str, options: Mapping[str, object], pass
 
 
 def _make_of_function(
-    decorator: Callable[..., Any], function: Callable[..., Any], info: PassInfo, guards: Mapping[str, Any]
+    decorator: Callable[..., Any],
+    function: Callable[..., Any],
+    opt_level: int,
+    name: str,
+    required: tuple[Any, ...],
+    extra: Mapping[str, Any],
 ) -> Any:
-    return decorator(function, info.opt_level, info.name, info.required, **guards)
+    return decorator(function, opt_level, name, required, **extra)
 
 
 def _make_of_class(kind: Callable[..., Any], options: Mapping[str, Any]) -> Any:

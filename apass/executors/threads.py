@@ -13,7 +13,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from apass.adapter import adapter_for
 from apass.context import PassContext
 from apass.errors import ExecutorError, PassTimeoutError
-from apass.executor import STOPPED
+from apass.executor import STOPPED, Executor
 from apass.executors.batches import Batches, Done
 from apass.executors.remote import backend_name, meet
 from apass.executors.slots import NO_LIMIT, Slots, usable_cores
@@ -21,7 +21,7 @@ from apass.executors.worker import plain, run_whole_pass
 from apass.passes import Pass
 from apass.run import RUN, Run, current_module_name, current_run
 
-__all__ = ["DEFAULT", "ThreadExecutor"]
+__all__ = ["ThreadExecutor", "default"]
 
 ItemT = TypeVar("ItemT")
 R = TypeVar("R")
@@ -198,5 +198,6 @@ def _check_threads(mod: Any) -> None:
         raise ExecutorError(f"a {kind} may not be worked on in a thread beside others; use executor='process'")
 
 
-DEFAULT: Final[Any] = ThreadExecutor()
-"""What `executor="thread"` means."""
+def default() -> Executor:
+    """Return what `executor="thread"` means."""
+    return ThreadExecutor()
