@@ -205,12 +205,12 @@ class _Search(Generic[ModT]):
         good, bad = 0, len(names)
         while bad - good > 1:
             middle = (good + bad) // 2
-            if await self.is_good(changed(names[:middle]), f"with the changes of {', '.join(names[:middle])}"):
+            if await self.is_good(changed(names[:middle]), f"with {middle} of {len(names)} functions changed"):
                 good = middle
             else:
                 bad = middle
         name = names[bad - 1]
-        if not await self.is_good(changed([name]), f"with the change of {name} alone"):
+        if not await self.is_good(changed([name]), f"with {name} alone changed"):
             return name, True, changed([name])
         return name, False, changed(names[:bad])
 
