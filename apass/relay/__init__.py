@@ -8,6 +8,7 @@ from apass.diagnostics import Span
 from apass.relay import (
     adt,
     analysis,
+    build_module,
     dataflow_pattern,
     expr,
     expr_functor,
@@ -306,6 +307,7 @@ __all__ = [
     "bitwise_xor",
     "broadcast_to",
     "broadcast_to_like",
+    "build_module",
     "cast",
     "cast_like",
     "ceil",

@@ -38,8 +38,8 @@ class Function(Expr):
         ret_type: Type | None = None,
         type_params: Iterable[TypeVar] | None = None,
         attrs: DictAttrs | Mapping[str, object] | None = None,
-        *,
         span: Span | None = None,
+        *,
         checked_type_: Type | None = None,
     ) -> None:
         set_field(self, "span", span)

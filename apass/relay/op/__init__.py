@@ -1,7 +1,7 @@
 """The operators of Relay: `relay.op`. Importing it registers all of them."""
 
 from apass.relay.expr import Op
-from apass.relay.op import annotation, contrib, dyn, image, nn
+from apass.relay.op import annotation, contrib, dyn, image, nn, op
 from apass.relay.op.annotation import device_copy
 from apass.relay.op.arithmetic import (
     add,
@@ -169,6 +169,7 @@ __all__ = [
     "one_hot",
     "ones",
     "ones_like",
+    "op",
     "power",
     "prod",
     "register",

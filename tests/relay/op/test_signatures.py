@@ -141,6 +141,7 @@ def test_every_function_stands_where_tvm_has_it() -> None:
         "get",
         "image",
         "nn",
+        "op",
         "register",
         "register_op_attr",
         "register_pattern",

@@ -1,0 +1,95 @@
+"""What users of TVM write finds its name: modules and what is in them, with the parameters that TVM 0.8 gives them."""
+
+import inspect
+from importlib import import_module
+
+import pytest
+
+import apass.relay
+
+NAMES = """
+relay: Any Call Clause Constant Constructor Expr ExprFunctor ExprMutator ExprVisitor FuncType Function GlobalTypeVar
+relay: GlobalVar If IncompleteType Let Match PatternConstructor PatternTuple PatternVar PatternWildcard Prelude
+relay: RefCreate RefRead RefType RefWrite ScopeBuilder ShapeVar Span TensorType Tuple TupleGetItem TupleType Type
+relay: TypeCall TypeConstraint TypeData TypeFunctor TypeKind TypeMutator TypeRelation TypeVar TypeVisitor Var adt
+relay: analysis annotation bind build_module const dataflow_pattern expr expr_functor frontend function image
+relay: load_param_dict loops nn op param_dict parser prelude save_param_dict scalar_type scope_builder testing
+relay: transform ty type_functor var
+relay.adt: Clause Constructor Match Pattern PatternConstructor PatternTuple PatternVar PatternWildcard TypeData
+relay.analysis: Feature all_dtypes all_type_vars all_vars bound_type_vars bound_vars check_basic_block_normal_form
+relay.analysis: check_constant check_kind detect_feature free_type_vars free_vars get_total_mac_number list_op_types
+relay.analysis: post_order_visit unmatched_cases well_formed
+relay.build_module: bind_params_by_name
+relay.dataflow_pattern: AltPattern AttrPattern CallPattern ConstantPattern DFPattern DFPatternCallback DataTypePattern
+relay.dataflow_pattern: DominatorPattern ExprPattern FunctionPattern IfPattern LetPattern ShapePattern
+relay.dataflow_pattern: TupleGetItemPattern TuplePattern TypePattern VarPattern WildcardPattern dominates has_attr
+relay.dataflow_pattern: has_dtype has_shape has_type is_constant is_expr is_if is_let is_op is_tuple is_tuple_get_item
+relay.dataflow_pattern: is_var match partition rewrite wildcard
+relay.loops: while_loop
+relay.op: Op OpPattern annotation contrib get image nn register register_op_attr register_pattern
+relay.op.contrib: get_pattern_table register_pattern_table
+relay.op.op: Op OpPattern get register register_op_attr register_pattern
+relay.param_dict: load_param_dict save_param_dict
+relay.testing: add_nat_definitions count create_workload dcgan densenet dqn inception_v3 init layers lstm make_nat_expr
+relay.testing: make_nat_value mlp mobilenet rand resnet run_infer_type run_opt_pass squeezenet synthetic temp_op_attr
+relay.testing: vgg
+relay.transform: AnnotateSpans BackwardFoldScaleAxis CanonicalizeCast CanonicalizeOps CombineParallelConv2D
+relay.transform: CombineParallelDense ConvertLayout DeadCodeElimination DefuseOps EliminateCommonSubexpr EtaExpand
+relay.transform: FastMath FoldConstant FoldConstantExpr FoldScaleAxis ForwardFoldScaleAxis FunctionPass FuseOps
+relay.transform: InferType InferTypeLocal Inline LambdaLift MergeComposite RemoveUnusedFunctions SimplifyExpr
+relay.transform: SimplifyInference ToANormalForm ToANormalFormExpr ToBasicBlockNormalForm ToGraphNormalForm
+relay.transform: function_pass
+relay.ty: Any FuncType GlobalTypeVar IncompleteType RefType TensorType TupleType Type TypeCall TypeConstraint TypeKind
+relay.ty: TypeRelation TypeVar scalar_type
+"""
+
+SIGNATURES = """
+relay.Call(op, args, attrs=None, type_args=None, span=None, *, checked_type_=None)
+relay.Constant(data, span=None)
+relay.Function(params, body, ret_type=None, type_params=None, attrs=None, span=None, *, checked_type_=None)
+relay.IRModule(functions=None, type_definitions=None)
+relay.IRModule.from_expr(expr, functions=None, type_defs=None)
+relay.Tuple(fields, span=None, *, checked_type_=None)
+relay.analysis.check_kind(t, mod=None)
+relay.analysis.detect_feature(a, b=None)
+relay.analysis.free_type_vars(expr, mod=None)
+relay.analysis.unmatched_cases(match, mod=None)
+relay.const(value, dtype=None, span=None)
+relay.dataflow_pattern.DFPatternCallback(require_type=False, rewrite_once=False)
+relay.dataflow_pattern.rewrite(callbacks, expr, mod=None)
+relay.op.register(op_name, describe='')
+relay.op.register_op_attr(op_name, attr_key, value=None, level=10)
+relay.op.register_pattern(op_name, pattern, level=10)
+relay.parse(source, source_name='from_string', init_module=None, init_meta_table=None)
+relay.structural_equal(lhs, rhs, map_free_vars=False)
+relay.transform.CombineParallelConv2D(min_num_branches=3)
+relay.transform.CombineParallelDense(min_num_branches=3, to_batch=True)
+relay.transform.DeadCodeElimination(inline_once=False)
+relay.transform.EliminateCommonSubexpr(fskip=None)
+relay.transform.EtaExpand(expand_constructor=False, expand_global_var=False)
+relay.transform.FoldConstantExpr(expr, mod)
+relay.transform.FuseOps(fuse_opt_level=-1)
+relay.transform.RemoveUnusedFunctions(entry_functions=None)
+relay.ty.FuncType(arg_types, ret_type, type_params=None, type_constraints=None)
+relay.ty.TensorType(shape=(), dtype='float32')
+relay.var(name_hint, type_annotation=None, shape=None, dtype='float32', span=None)
+"""
+
+
+@pytest.mark.parametrize("line", NAMES.split("\n")[1:-1])
+def test_a_module_has_the_names_of_tvm(line: str) -> None:
+    module, _, names = line.partition(": ")
+    found = import_module(f"apass.{module}")
+    assert [name for name in names.split() if not hasattr(found, name)] == []
+
+
+@pytest.mark.parametrize("line", SIGNATURES.split("\n")[1:-1])
+def test_parameters_their_order_and_their_defaults_are_those_of_tvm(line: str) -> None:
+    path = line.partition("(")[0]
+    found: object = apass.relay
+    for name in path.split(".")[1:]:
+        found = getattr(found, name)
+    assert callable(found)
+    parameters = inspect.signature(found).parameters.values()
+    bare = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
+    assert f"{path}{inspect.Signature(bare)}" == line
