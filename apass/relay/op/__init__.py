@@ -1,7 +1,7 @@
 """The operators of Relay: `relay.op`. Importing it registers all of them."""
 
 from apass.relay.expr import Op
-from apass.relay.op import annotation, contrib, dyn, image, nn, op
+from apass.relay.op import algorithm, annotation, contrib, dyn, image, nn, op, reduce, tensor, transform
 from apass.relay.op.annotation import device_copy
 from apass.relay.op.arithmetic import (
     add,
@@ -80,6 +80,7 @@ __all__ = [
     "acosh",
     "add",
     "adv_index",
+    "algorithm",
     "all",
     "annotation",
     "any",
@@ -172,6 +173,7 @@ __all__ = [
     "op",
     "power",
     "prod",
+    "reduce",
     "register",
     "register_op_attr",
     "register_pattern",
@@ -210,8 +212,10 @@ __all__ = [
     "take",
     "tan",
     "tanh",
+    "tensor",
     "tile",
     "topk",
+    "transform",
     "transpose",
     "trunc",
     "trunc_divide",
