@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -247,7 +248,10 @@ class _Search:
             error = await run_once(self.reproducer, self.pass_, mod)
             return None if error is None else Failure.of(error)
         folder = write_reproducer(self.scratch / "try", self.reproducer, data, "")
-        done = await anyio.run_process([sys.executable, "-c", _CHILD, str(folder)], check=False)
+        try:
+            done = await anyio.run_process([sys.executable, "-c", _CHILD, str(folder)], check=False)
+        finally:
+            shutil.rmtree(folder)
         lines = done.stdout.decode(errors="replace").splitlines()
         if done.returncode != 0 or not lines:
             said = done.stderr.decode(errors="replace").splitlines()[-1:]

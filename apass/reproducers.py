@@ -7,10 +7,12 @@ import shutil
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from pkgutil import resolve_name
 from platform import platform, python_version
+from types import MappingProxyType
 from typing import Any, Final
 
 from apass.adapter import adapter_for, adapter_of_type
@@ -145,7 +147,8 @@ class Reproducer:
     """Why there is no module or no pipeline, if there is none."""
 
 
-def versions() -> dict[str, str]:
+@cache
+def versions() -> Mapping[str, str]:
     """Return the versions that a failure may depend on."""
     found = {"python": python_version(), "platform": platform()}
     for name in _LIBRARIES:
@@ -153,7 +156,7 @@ def versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return MappingProxyType(found)
 
 
 def dump_module(mod: Any) -> tuple[str, bytes, Any]:

@@ -1,14 +1,20 @@
 """`bisect`: the pass, and the function, whose effect makes a check fail."""
 
+import json
 import random
+import sys
+from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.lowlevel
+import onnx_ir as ir
 import pytest
+from onnx import parser
 
 import apass
 from apass import relay
+from apass.adapters.onnx import private_copy
 from tests.failing_passes import add_one
 from tests.recording import function_pass_of, module_pass_of
 
@@ -101,6 +107,47 @@ async def test_relay_is_bisected_by_what_it_computes() -> None:
     pipeline = apass.parse_pipeline("SimplifyExpr,FoldConstant,DeadCodeElimination")
     found = await apass.bisect(mod, pipeline, lambda mod: "1f" in str(mod))
     assert str(found).startswith("the first bad pass is (3) FoldConstant at 0:sequential/2:FoldConstant")
+
+
+async def test_a_check_may_be_a_process(tmp_path: Path) -> None:
+    place = tmp_path / "m.json"
+
+    async def check(mod: Module) -> bool:
+        await anyio.Path(place).write_text(json.dumps(mod))
+        code = "import json, sys; sys.exit(json.load(open(sys.argv[1]))['g'] > 5)"
+        done = await anyio.run_process([sys.executable, "-I", "-S", "-c", code, str(place)], check=False)
+        return done.returncode == 0
+
+    pipeline = apass.Sequential([function_pass_of(lambda func, mod, ctx: func + 1, name=f"P{n}") for n in range(6)])
+    found = await apass.bisect({"f": 9, "g": 1, "h": 9}, pipeline, check)
+    assert str(found) == "the first bad pass is (5) P4 at 0:sequential/4:P4 in function g"
+
+
+async def test_of_an_onnx_model_the_function_is_found() -> None:
+    def negate(func: Any, mod: Any, ctx: Any) -> Any:
+        copy = private_copy(func)
+        for node in copy:
+            node.op_type = "Neg" if node.op_type == "Relu" else node.op_type
+        return copy
+
+    model = ir.from_proto(
+        parser.parse_model(
+            """
+            <ir_version: 9, opset_import: ["": 18, "my": 1]>
+            g (float[2] x) => (float[2] y) { a = my.One (x) b = my.Two (a) y = Relu (b) }
+            <domain: "my", opset_import: ["": 18]> One (a) => (b) { b = Relu (a) }
+            <domain: "my", opset_import: ["": 18]> Two (a) => (b) { b = Relu (a) }
+            """
+        )
+    )
+
+    def check(mod: ir.Model) -> bool:
+        return next(iter(mod.functions["my", "Two", ""])).op_type == "Relu"
+
+    pipeline = apass.Sequential([apass.get_pass("onnx.Checker"), function_pass_of(negate, name="Negate")])
+    found = await apass.bisect(model, pipeline, check)
+    assert (found.function, found.alone, found.number) == ("my::Two", True, 2)
+    assert [next(iter(func)).op_type for func in found.after.functions.values()] == ["Relu", "Neg"]
 
 
 async def test_two_hundred_modules_at_once_have_the_answers_that_they_have_one_by_one() -> None:

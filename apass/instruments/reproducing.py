@@ -135,7 +135,7 @@ def _reproducer(
         failure=Failure.of(error),
         context=ContextSettings.of(ctx),
         backend=backend,
-        versions=versions(),
+        versions=dict(versions()),
         module_type=f"{type(mod).__module__}:{type(mod).__qualname__}",
         module_file=file,
         facts=facts,
