@@ -12,6 +12,7 @@ from anyio.to_thread import run_sync
 
 from apass.adapter import adapter_for
 from apass.context import PassContext
+from apass.failures import watch_failures
 from apass.fingerprint import fingerprint_value
 from apass.run import current_run
 from apass.stepping import is_awaitable
@@ -60,9 +61,10 @@ class _Cached(Transformer[T]):
         if kept is not None:
             ctx.analyses.counts["pass stored"] += 1
             return mod if kept == _SAME else await run_sync(adapter.loads, kept[len(_OTHER) :])
-        result: Any = self._pass.transform(mod, ctx)
-        made: T = await result if is_awaitable(result) else result
-        if made is None:
+        with watch_failures() as failures:
+            result: Any = self._pass.transform(mod, ctx)
+            made: T = await result if is_awaitable(result) else result
+        if made is None or failures.seen:
             return made
         data = _SAME if made is mod else _OTHER + await run_sync(adapter_for(made).dumps, made)
         await self._store.put(name, data)

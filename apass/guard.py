@@ -10,6 +10,7 @@ from apass.budget import Budget
 from apass.context import PassContext, current_scope
 from apass.diagnostics import Diagnostic, DiagnosticLevel
 from apass.errors import PassResultError, PassTimeoutError
+from apass.failures import note_failure
 from apass.info import PassInfo
 from apass.run import Run, current_run, note_whereabouts
 from apass.stepping import is_awaitable
@@ -42,16 +43,16 @@ class Guarded(Protocol[F]):
 
 @dataclass(slots=True)
 class Elsewhere:
-    """A function pass whose bodies run in an executor, which looks after their time; a `Guarded`."""
+    """A function pass whose bodies do not simply run: in an executor, or behind a store; a `Guarded`."""
 
     info: PassInfo
     """The metadata of the pass."""
     on_error: OnError
     """What to do when a body fails."""
     transform_function: Callable[..., Awaitable[Any]]
-    """Has the body run there."""
+    """Has the body run, or gives what it would."""
     timeout: float | None = None
-    """The guard has no limit of its own: work may stand in line."""
+    """Seconds for one body; None where the executor looks after them, as work may stand in line."""
 
 
 async def guarded(pass_: Guarded[F], func: F, mod: Any, ctx: PassContext) -> F:
@@ -63,6 +64,7 @@ async def guarded(pass_: Guarded[F], func: F, mod: Any, ctx: PassContext) -> F:
             raise
         run = current_run() or Run(pass_.info, None)
         note_whereabouts(error, run)
+        note_failure()
         if pass_.on_error == "keep":
             ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.WARNING, "left function {} as it was", error, run))
             return func

@@ -204,11 +204,14 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     ) -> Mapping[str, Any]:
         bodies = Bodies(run, names, mod)
         is_guarded = self.timeout is not None or self.on_error != "raise" or _is_limited(ctx)
-        body: Callable[..., Any] = self._guarded if is_guarded else self.transform_function
+        body: Callable[..., Any] = self.transform_function
         executor = self.executor or ctx.executor
         elsewhere = None if executor is None else self._elsewhere(executor)
         if self.cacheable is True and ctx.store is not None:
             body = with_cache(body, self.own_cache_key(ctx), ctx.store)
+        if is_guarded:
+            # Around the store: what was kept for want of an answer is no result.
+            body = partial(guarded, Elsewhere(self.info, self.on_error, body, self.timeout))
         if self.analyses:
             body = with_analyses(body, self.analyses)
         if ctx.hooks.functions is not None:
@@ -264,9 +267,6 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     def is_cut_as_one(self) -> bool:
         """Tell the runner that the end of a budget cuts off each body for itself."""
         return False
-
-    async def _guarded(self, func: FuncT, mod: ModT, ctx: PassContext) -> FuncT:
-        return await guarded(self, func, mod, ctx)
 
 
 class PrimFuncPass(FunctionPass[ModT, FuncT]):

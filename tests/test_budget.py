@@ -169,7 +169,7 @@ async def test_of_many_modules_those_that_are_late_have_the_error_as_their_outco
             await anyio.sleep_forever()
         return {"f": -mod["f"]}
 
-    async with PassContext(deadline=0.2):
+    async with PassContext(deadline=0.6):
         outcomes = await apass.optimize_all([{"f": index} for index in range(6)], WaitIfOdd, errors="collect")
     assert [type(one.error) for one in outcomes] == [type(None), BudgetExceededError] * 3
 

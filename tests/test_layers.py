@@ -13,7 +13,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROWS = (
     "errors",
-    "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight store shrinking",
+    (
+        "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight failures store "
+        "shrinking journal_file source"
+    ),
     "relay.[!_t]* relay.t[!r]*",
     "run adapter analysis config factories cleanup budget executor",
     "remarks numbering analyses activity",
@@ -23,8 +26,8 @@ ROWS = (
     "fanout observing guard caching waits",
     "funnel",
     "passes",
-    "registry decorators optimize",
-    "sequential",
+    "registry decorators journal",
+    "sequential optimize blocking",
     "combinators pipeline",
     "plan reproducers resume report*",
     "instruments* executors* adapters* external* stores* print_ir relay.transform* replaying",
@@ -50,6 +53,7 @@ HEAVY = (
     "numpy",
     "onnx",
     "onnx_ir",
+    "opentelemetry",
     "rich",
     "stamina",
     "starlette",
