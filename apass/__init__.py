@@ -4,6 +4,7 @@ from apass import instruments
 from apass.adapter import IRAdapter, adapter_for, register_adapter
 from apass.analysis import Analysis, analysis
 from apass.bisecting import Bisected, bisect
+from apass.blocking import run
 from apass.combinators import If, Race, Repeat
 from apass.config import register_config_option
 from apass.context import PassContext
@@ -21,6 +22,8 @@ from apass.errors import (
     DiagnosticError,
     ExecutorError,
     HelperError,
+    JournalError,
+    JournalWarning,
     MissingExtraError,
     PassCancelledError,
     PassContextError,
@@ -42,8 +45,9 @@ from apass.errors import (
 )
 from apass.info import PassInfo
 from apass.instrument import PassInstrument, pass_instrument
+from apass.journal import Journal
 from apass.numbering import Position
-from apass.optimize import Outcome, optimize_all, optimize_stream, run
+from apass.optimize import Outcome, optimize_all, optimize_stream
 from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
 from apass.pipeline import parse_pipeline
 from apass.plan import Decision, PlannedPass, plan
@@ -80,6 +84,9 @@ __all__ = [
     "HelperError",
     "IRAdapter",
     "If",
+    "Journal",
+    "JournalError",
+    "JournalWarning",
     "MissingExtraError",
     "ModulePass",
     "Outcome",

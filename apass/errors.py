@@ -18,6 +18,8 @@ __all__ = [
     "DiagnosticError",
     "ExecutorError",
     "HelperError",
+    "JournalError",
+    "JournalWarning",
     "MissingExtraError",
     "PassCancelledError",
     "PassContextError",
@@ -181,6 +183,14 @@ class StoreError(ApassError, OSError):
 
 class StoreWarning(UserWarning):
     """A store of results was damaged, and is begun anew; what it had is set aside."""
+
+
+class JournalError(ApassError, RuntimeError):
+    """A journal is of another run, is none, is in use, or cannot be read or written; the message says what to do."""
+
+
+class JournalWarning(UserWarning):
+    """A part of a journal was damaged; what it was for is done again."""
 
 
 class UnmatchedPassNameWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""Many modules in one event loop, and one module from synchronous code."""
+"""Many modules in one event loop."""
 
 from collections.abc import (
     AsyncIterable,
@@ -12,22 +12,26 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, cast, overload
 
 import anyio
+from anyio.to_thread import run_sync
 
 from apass.adapter import ModT
 from apass.cleanup import combine
 from apass.context import PassContext, current_scope
-from apass.errors import MissingExtraError, PassCancelledError, PassContextError
+from apass.errors import PassCancelledError, PassContextError
 from apass.executor import ExecutorChoice, check_executor, executor_in_force
 from apass.instrument import instrument_name
+from apass.journal import Journal, JournalChoice, OpenJournal, describe_run, finish
 from apass.passes import Pass
 from apass.run import enter_module
+from apass.source import ModuleSource
 
-__all__ = ["Modules", "Outcome", "OutcomeStream", "optimize_all", "optimize_stream", "run", "runner"]
+__all__ = ["Modules", "Outcome", "OutcomeStream", "optimize_all", "optimize_stream", "runner"]
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -50,6 +54,8 @@ class Outcome(Generic[ModT]):
     """What the pass raised, with notes that say where; None if none did."""
     seconds: float
     """Wall time from the first pass's start to the last one's end."""
+    resumed: bool = False
+    """Whether the journal had the result, so that no pass ran."""
 
     def unwrap(self) -> ModT:
         """Return the module, or raise the error."""
@@ -67,6 +73,7 @@ async def optimize_all(
     limit: int | None = ...,
     errors: Literal["raise"] = ...,
     executor: ExecutorChoice = ...,
+    journal: JournalChoice = ...,
 ) -> dict[KeyT, ModT]: ...
 @overload
 async def optimize_all(
@@ -76,6 +83,7 @@ async def optimize_all(
     limit: int | None = ...,
     errors: Literal["collect"],
     executor: ExecutorChoice = ...,
+    journal: JournalChoice = ...,
 ) -> dict[KeyT, Outcome[ModT]]: ...
 @overload
 async def optimize_all(
@@ -85,6 +93,7 @@ async def optimize_all(
     limit: int | None = ...,
     errors: Literal["raise"] = ...,
     executor: ExecutorChoice = ...,
+    journal: JournalChoice = ...,
 ) -> list[ModT]: ...
 @overload
 async def optimize_all(
@@ -94,6 +103,7 @@ async def optimize_all(
     limit: int | None = ...,
     errors: Literal["collect"],
     executor: ExecutorChoice = ...,
+    journal: JournalChoice = ...,
 ) -> list[Outcome[ModT]]: ...
 async def optimize_all(
     modules: Any,
@@ -102,6 +112,7 @@ async def optimize_all(
     limit: int | None = DEFAULT_LIMIT,
     errors: Literal["raise", "collect"] = "raise",
     executor: ExecutorChoice = None,
+    journal: JournalChoice = None,
 ) -> Any:
     """Run `pass_` on every module concurrently; return the results under the same keys, or in the same order.
 
@@ -113,9 +124,12 @@ async def optimize_all(
             returns an `Outcome` for each.
         executor: where each module goes as a whole, with `pass_` and the options of the context, rather than in this
             event loop. Instruments do not go along.
+        journal: a `Journal`, or the path of one: what is finished is kept there, and the same call in another process
+            goes on from it. Failures are not kept.
 
     Raises:
         PassContextError: if there is an executor, and the context has instruments.
+        JournalError: if the journal is of another run, or cannot be used.
         Exception: what a pass raised, several of them as one group.
 
     >>> from apass.decorators import module_pass
@@ -129,7 +143,7 @@ async def optimize_all(
     if isinstance(modules, AsyncIterable):
         raise TypeError("optimize_all takes modules that are all there; use optimize_stream for an async iterable")
     found: dict[Any, Outcome[Any]] = {}
-    async with OutcomeStream(modules, pass_, limit, executor) as outcomes:
+    async with OutcomeStream(modules, pass_, limit, executor, journal) as outcomes:
         async for outcome in outcomes:
             found[outcome.name] = outcome
             if outcome.error is not None and errors == "raise":
@@ -146,7 +160,12 @@ async def optimize_all(
 
 @overload
 def optimize_stream(
-    modules: Mapping[KeyT, ModT], pass_: Pass[ModT], *, limit: int | None = ..., executor: ExecutorChoice = ...
+    modules: Mapping[KeyT, ModT],
+    pass_: Pass[ModT],
+    *,
+    limit: int | None = ...,
+    executor: ExecutorChoice = ...,
+    journal: JournalChoice = ...,
 ) -> "OutcomeStream[ModT]": ...
 @overload
 def optimize_stream(
@@ -155,15 +174,28 @@ def optimize_stream(
     *,
     limit: int | None = ...,
     executor: ExecutorChoice = ...,
+    journal: JournalChoice = ...,
 ) -> "OutcomeStream[ModT]": ...
 def optimize_stream(
-    modules: Any, pass_: Pass[Any], *, limit: int | None = DEFAULT_LIMIT, executor: ExecutorChoice = None
+    modules: Any,
+    pass_: Pass[Any],
+    *,
+    limit: int | None = DEFAULT_LIMIT,
+    executor: ExecutorChoice = None,
+    journal: JournalChoice = None,
 ) -> "OutcomeStream[Any]":
     """Run `pass_` on modules as they come, and give outcomes as they are done.
 
     `modules` may be an async iterable without an end: a module is only asked for when fewer than `limit` are in
     flight, counting those whose outcome nobody has taken yet. Leaving the block early cancels what is in flight. With
     an `executor`, modules go there, as with `optimize_all`.
+
+    With a `journal`, a `Journal` or the path of one, each result is kept there before its outcome is given out. The
+    same call in another process, however this one ended, finds it there by the module's contents (and its key, if
+    `modules` is a mapping) and runs the pass on the others. Failures are not kept; they are tried again.
+
+    Raises:
+        JournalError: on entering, if the journal is of another run, or cannot be used.
 
     >>> from apass.decorators import module_pass
     >>> async def main():
@@ -174,13 +206,20 @@ def optimize_stream(
     [[0, {'f': -1}], [1, {'f': -2}]]
 
     """
-    return OutcomeStream(modules, pass_, limit, executor)
+    return OutcomeStream(modules, pass_, limit, executor, journal)
 
 
 class OutcomeStream(Generic[ModT]):
     """The outcomes of `optimize_stream`: an async context manager, and within it an async iterator."""
 
-    def __init__(self, modules: Any, pass_: Pass[ModT], limit: int | None, executor: ExecutorChoice = None) -> None:
+    def __init__(
+        self,
+        modules: Any,
+        pass_: Pass[ModT],
+        limit: int | None,
+        executor: ExecutorChoice = None,
+        journal: JournalChoice = None,
+    ) -> None:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
             raise ValueError(f"limit must be an int of at least 1, or None for no limit; not {limit!r}")
         if not isinstance(pass_, Pass):
@@ -190,7 +229,9 @@ class OutcomeStream(Generic[ModT]):
         self.late_errors: list[Exception] = []
         """What passes raised after the block was left."""
         self._executor: ExecutorChoice = check_executor("optimize_stream", executor)
-        self._source = _Source(modules)
+        self._journal = Journal(journal) if isinstance(journal, str | Path) else journal
+        self._opened: OpenJournal | None = None
+        self._source = ModuleSource(modules)
         self._pass = pass_
         self._limit = limit
         self._source_error: Exception | None = None
@@ -202,6 +243,9 @@ class OutcomeStream(Generic[ModT]):
         # All modules share the default context where there is no other.
         current_scope()
         self._run = runner(self._pass, self._executor)
+        if self._journal is not None:
+            described = describe_run({"": self._pass}, PassContext.current())
+            self._opened = await run_sync(OpenJournal, self._journal, described)
         self._send, self._outcomes = anyio.create_memory_object_stream[Outcome[ModT]](0)
         self._slots = None if self._limit is None else anyio.Semaphore(self._limit, fast_acquire=True)
         self._at_work = 1
@@ -222,6 +266,8 @@ class OutcomeStream(Generic[ModT]):
         finally:
             self._outcomes.close()
             self._send.close()
+            if self._opened is not None:
+                self._opened.close()
             if self._fatal is not None:
                 raise self._fatal
 
@@ -270,8 +316,9 @@ class OutcomeStream(Generic[ModT]):
         start = perf_counter()
         result: ModT | None = None
         failure: Exception | None = None
+        resumed = False
         try:
-            result = await self._run(mod)
+            result, resumed = await self._finish(name, mod)
         except Exception as error:
             failure = error
             if self._leaving:
@@ -285,10 +332,16 @@ class OutcomeStream(Generic[ModT]):
             self._fatal = fatal
             self._group.cancel_scope.cancel()
             return
-        await self._send.send(Outcome(name, result, failure, perf_counter() - start))
+        await self._send.send(Outcome(name, result, failure, perf_counter() - start, resumed))
         if self._slots is not None:
             self._slots.release()
         self._end_one()
+
+    async def _finish(self, name: Any, mod: ModT) -> tuple[ModT, bool]:
+        """Return the result, and whether the journal had it."""
+        if self._opened is None:
+            return await self._run(mod), False
+        return await finish(self._opened, self._source.lasting_name(name), mod, self._run)
 
     def _end_one(self) -> None:
         """Count one task as done; after the last, there are no more outcomes."""
@@ -320,76 +373,3 @@ def runner(pass_: Pass[ModT], choice: ExecutorChoice) -> Callable[[ModT], Awaita
         return made
 
     return run_elsewhere
-
-
-class _Source:
-    """Gives modules with their keys, or with their places; those of an async iterable in their own time."""
-
-    def __init__(self, modules: Any) -> None:
-        self._async = aiter(modules) if hasattr(modules, "__aiter__") else None
-        self._items: Any = iter(()) if self._async else iter(modules.items() if hasattr(modules, "items") else modules)
-        self._keyed = hasattr(modules, "items") and self._async is None
-        self._place = -1
-
-    async def next(self) -> tuple[Any, Any]:
-        """Return the next key and module; StopAsyncIteration after the last."""
-        if self._async is not None:
-            item: Any = await anext(self._async)
-        else:
-            item = next(self._items, _END)
-        if item is _END:
-            raise StopAsyncIteration
-        self._place += 1
-        key, mod = item if self._keyed else (self._place, item)
-        return key, mod
-
-    async def close(self, grace: float) -> None:
-        """End an async generator that has more to give: nobody else will ask it."""
-        close: Any = getattr(self._async, "aclose", None)
-        if close is not None:
-            with anyio.move_on_after(grace, shield=True):
-                await close()
-
-
-_END: Any = object()
-
-
-def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: PassContext | None = None) -> ModT:
-    """Run a pass from synchronous code, in an event loop of its own, and return the new module.
-
-    Parameters:
-        pass_: the pass.
-        mod: the module.
-        backend: `"asyncio"` or `"trio"`.
-        context: what it runs under; a default `PassContext` if left out.
-
-    Raises:
-        PassContextError: inside a running event loop; write `await pass_(mod)` there.
-        MissingExtraError: if trio is asked for and not installed.
-
-    """
-    if _in_event_loop():
-        raise PassContextError(
-            "apass.run starts an event loop, and one is running here; write `await pass_(mod)` instead"
-        )
-
-    async def main() -> ModT:
-        if context is None:
-            return await pass_(mod)
-        async with context:
-            return await pass_(mod)
-
-    if backend not in anyio.get_available_backends():
-        known = ", ".join(anyio.get_all_backends())
-        raise MissingExtraError(
-            f"no event loop {backend!r} here; known are {known}, and trio needs: pip install apass[trio]"
-        )
-    return anyio.run(main, backend=backend)
-
-
-def _in_event_loop() -> bool:
-    try:
-        anyio.get_current_task()
-    except RuntimeError:
-        return False
-    return True

@@ -14,8 +14,8 @@ ROOT = Path(__file__).parent.parent
 ROWS = (
     "errors",
     (
-        "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight failures store "
-        "shrinking journal_file source"
+        "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight "
+        "failures store shrinking journal_file source"
     ),
     "relay.[!_t]* relay.t[!r]*",
     "run adapter analysis config factories cleanup budget executor",
