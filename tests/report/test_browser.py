@@ -1,5 +1,6 @@
 """The page of a report, used in a real browser."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,6 +90,23 @@ def test_long_stretches_without_a_change_are_folded_and_open_with_a_click(browse
         expect(page.locator(".half.added")).to_have_count(3)
 
 
+def test_what_is_looked_for_in_a_text_stays_from_pass_to_pass(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        page.locator(".pass", has_text="Extend").click()
+        page.keyboard.press("s")
+        page.keyboard.type("F1")
+        expect(page.locator(".found-count")).to_have_text("1 of 3 lines")
+        expect(page.locator(".line.here code").first).to_have_text("f1: 5")
+        page.keyboard.press("Enter")
+        expect(page.locator(".line.here code").first).to_have_text("f10: 14")
+        expect(page.locator(".found")).to_have_text(["f1"] * 6)
+        page.locator(".pass", has_text="Nothing").click()
+        expect(page.locator(".found-count")).to_have_text("1 of 3 lines")
+        page.keyboard.press("Escape")
+        expect(page.locator(".found")).to_have_count(0)
+
+
 def test_arrows_go_through_passes_and_modules(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
@@ -172,9 +190,9 @@ def test_the_timeline_is_zoomed_by_the_wheel_and_moved_by_dragging(browser: Brow
         assert sight(page) == whole
         page.get_by_role("button", name="What ran at once").click()
         page.get_by_role("button", name="A lane a module").click()
-        page.mouse.move(300, 200)
+        page.mouse.move(60, 200)
         expect(page.locator(".tip")).to_be_visible()
-        page.mouse.click(300, 200)
+        page.mouse.click(60, 200)
         expect(page.locator(".detail .path")).to_be_visible()
 
 
@@ -197,6 +215,7 @@ def test_the_address_keeps_the_place(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m7")
         page.locator(".pass", has_text="Extend").click()
+        expect(page).to_have_url(re.compile("#view=passes&module=m7&pass=6$"))
         page.reload()
         is_at(page, module="m7", pass_="Extend")
 

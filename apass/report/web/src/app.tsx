@@ -1,6 +1,6 @@
 // The page: what is at its top, the views below it, and the keyboard.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Data, Module, Run, Status } from "./data";
 import { Detail } from "./detail";
 import { count, time } from "./format";
@@ -22,7 +22,8 @@ const KEYS: [string, string][] = [
   ["↑ ↓", "previous, next pass"],
   ["← →", "previous, next module"],
   ["n p", "next, previous change in the text"],
-  ["/", "search"],
+  ["/", "search for modules"],
+  ["s", "search in the text"],
   ["c", "only passes that changed something"],
   ["f", "only modules that failed"],
   ["u", "side by side, or one column"],
@@ -56,14 +57,15 @@ export function App({ data }: { data: Data }) {
     else document.documentElement.dataset.theme = state.theme;
   }, [state]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (isTyping(event.target)) {
         if (event.key === "Escape") (event.target as HTMLElement).blur();
-        if (!["ArrowUp", "ArrowDown", "Enter"].includes(event.key) || !isSearch(event.target)) return;
+        const isFinding = (event.target as HTMLElement).id === "find" && event.key === "Enter";
+        if (!["ArrowUp", "ArrowDown", "Enter"].includes(event.key) || !isSearch(event.target) || isFinding) return;
         (event.target as HTMLElement).blur();
-        if (event.key === "Enter" && state.view === "passes" && modules.length) select(modules[0]);
+        if (event.key === "Enter" && (event.target as HTMLElement).id === "search" && state.view === "passes" && modules.length) select(modules[0]);
         event.preventDefault();
         return;
       }
@@ -206,12 +208,13 @@ function actions(state: State, update: Update, { modules, runs, select }: Lists)
       update({ view: state.view === "remarks" ? "remarks" : "passes" });
       requestAnimationFrame(() => document.querySelector<HTMLInputElement>("input[type=search]")?.focus());
     },
+    s: () => document.querySelector<HTMLInputElement>("#find")?.focus(),
     c: () => update({ changedOnly: !state.changedOnly }),
     f: () => update({ failedOnly: !state.failedOnly }),
     u: () => update({ unified: !state.unified }),
     t: () => update({ theme: next(state.theme) }),
     "?": () => update({ help: !state.help }),
-    Escape: () => update({ help: false, query: "" }),
+    Escape: () => update({ help: false, query: "", find: "" }),
   };
 }
 

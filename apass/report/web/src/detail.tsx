@@ -91,6 +91,16 @@ function Panes({ data, run, state, update }: Props & { run: Run }) {
           </button>
         ))}
         <span class="space" />
+        <label class="search find">
+          <input
+            id="find"
+            type="search"
+            placeholder="Find in text"
+            value={state.find}
+            onInput={(event) => update({ find: event.currentTarget.value })}
+          />
+          <kbd>s</kbd>
+        </label>
         {pane === "diff" && isChanged && (
           <div class="switch" role="group" aria-label="Layout">
             <button aria-pressed={!state.unified} onClick={() => update({ unified: false })} title="Side by side (u)">
@@ -102,17 +112,17 @@ function Panes({ data, run, state, update }: Props & { run: Run }) {
           </div>
         )}
       </div>
-      {pane === "diff" && isChanged && <DiffView before={before} after={after} unified={state.unified} />}
-      {pane === "diff" && !isChanged && <Unchanged run={run} text={before || after} />}
-      {pane === "before" && <TextView text={before} />}
-      {pane === "after" && <TextView text={after} />}
+      {pane === "diff" && isChanged && <DiffView before={before} after={after} unified={state.unified} find={state.find} />}
+      {pane === "diff" && !isChanged && <Unchanged run={run} text={before || after} find={state.find} />}
+      {pane === "before" && <TextView text={before} find={state.find} />}
+      {pane === "after" && <TextView text={after} find={state.find} />}
       {pane === "remarks" && <RemarkList remarks={run.remarks} />}
       {pane === "functions" && <Functions run={run} />}
     </>
   );
 }
 
-function Unchanged({ run, text }: { run: Run; text: string }) {
+function Unchanged({ run, text, find }: { run: Run; text: string; find: string }) {
   const said: Record<number, string> = {
     [Status.Unchanged]: "This pass left the module as it was.",
     [Status.Failed]: "This pass failed; the module as it was before:",
@@ -123,7 +133,7 @@ function Unchanged({ run, text }: { run: Run; text: string }) {
   return (
     <>
       <p class="note">{said[run.status]}</p>
-      {text && <TextView text={text} />}
+      {text && <TextView text={text} find={find} />}
     </>
   );
 }

@@ -185,23 +185,41 @@ export interface Piece {
   text: string;
   token: string;
   differs: boolean;
+  isFound: boolean;
+}
+
+/** Tell whether a line has what is looked for, in lower case. */
+export function has(line: string | undefined, find: string): boolean {
+  return line !== undefined && line.toLowerCase().includes(find);
+}
+
+/** Return where a line has what is looked for, as start and end in turn. */
+function places(line: string, find: string): number[] {
+  const made: number[] = [];
+  if (!find) return made;
+  const lower = line.toLowerCase();
+  for (let at = lower.indexOf(find); at >= 0; at = lower.indexOf(find, at + find.length)) made.push(at, at + find.length);
+  return made;
 }
 
 /** Cut a line where its colour changes. */
-export function pieces(line: string, differing: number[]): Piece[] {
+export function pieces(line: string, differing: number[], find = ""): Piece[] {
   const cuts: [number, string][] = []; // from where on, which colour
   if (line.length <= LONGEST)
     for (const match of line.matchAll(TOKENS)) {
       const group = match.findIndex((value, at) => at > 0 && value !== undefined);
       cuts.push([match.index, CLASSES[group]], [match.index + match[0].length, ""]);
     }
-  const bounds = [...new Set([0, line.length, ...differing, ...cuts.map(([at]) => at)])].sort((x, y) => x - y);
+  const found = places(line, find);
+  const bounds = [...new Set([0, line.length, ...differing, ...found, ...cuts.map(([at]) => at)])].sort((x, y) => x - y);
   const made: Piece[] = [];
-  let [token, cut, edge] = ["", 0, 0];
+  let [token, cut, edge, place] = ["", 0, 0, 0];
   for (let at = 0; at + 1 < bounds.length; at++) {
     while (cut < cuts.length && cuts[cut][0] <= bounds[at]) token = cuts[cut++][1];
     while (edge < differing.length && differing[edge] <= bounds[at]) edge++;
-    made.push({ text: line.slice(bounds[at], bounds[at + 1]), token, differs: edge % 2 === 1 });
+    while (place < found.length && found[place] <= bounds[at]) place++;
+    const text = line.slice(bounds[at], bounds[at + 1]);
+    made.push({ text, token, differs: edge % 2 === 1, isFound: place % 2 === 1 });
   }
   return made;
 }

@@ -1,7 +1,8 @@
 // Two texts side by side or in one column, or one text: rows of one height, of which only those in sight are made.
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { compare, Diff, folded, isQuiet, lines, Piece, pieces, Row, within, withNumbers } from "./diff";
+import { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { compare, Diff, folded, has, isQuiet, lines, Piece, pieces, Row, within, withNumbers } from "./diff";
 import { VirtualList } from "./virtual";
 
 const HEIGHT = 20;
@@ -11,38 +12,29 @@ interface Props {
   before: string;
   after: string;
   unified: boolean;
+  find: string;
 }
 
-export function DiffView({ before, after, unified }: Props) {
+export function DiffView({ before, after, unified, find: sought }: Props) {
+  const find = sought.toLowerCase();
   const diff = useMemo(() => compare(before, after), [before, after]);
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
   const [numbers, setNumbers] = useState(false);
   useEffect(() => setOpened(new Set()), [diff]);
   const rows = useMemo(() => {
-    const made = folded(numbers ? withNumbers(diff.rows) : diff.rows, opened);
+    const all = numbers ? withNumbers(diff.rows) : diff.rows;
+    const made = find ? all : folded(all, opened);
     return unified ? oneColumn(made) : made;
-  }, [diff, opened, unified, numbers]);
-  const [at, setAt] = useState(-1);
-  const changes = useMemo(() => starts(rows), [rows]);
+  }, [diff, opened, unified, numbers, find]);
+  const stops = useMemo(() => {
+    if (!find) return starts(rows);
+    return rows.flatMap((row, at) => (has(diff.a[row.a], find) || has(diff.b[row.b], find) ? [at] : []));
+  }, [rows, find]);
+  const [at, setAt, step] = useStops(stops, find);
   const scroller = useRef<HTMLElement | null>(null);
   useEffect(() => {
-    setAt(-1);
-    if (scroller.current) scroller.current.scrollTop = 0;
+    if (scroller.current && !find) scroller.current.scrollTop = 0;
   }, [diff]);
-  useEffect(() => {
-    const jump = (event: KeyboardEvent) => {
-      if (event.key !== "n" && event.key !== "p") return;
-      if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
-      step(event.key === "n" ? 1 : -1);
-    };
-    addEventListener("keydown", jump);
-    return () => removeEventListener("keydown", jump);
-  });
-  const step = (by: number) => {
-    if (!changes.length) return;
-    const here = at < 0 ? (by > 0 ? -1 : 0) : changes.findLastIndex((start) => start <= at);
-    setAt(changes[(here + by + changes.length) % changes.length]);
-  };
   const open = (row: Row) => setOpened(new Set([...opened, row.a]));
   const render = (row: Row, index: number) =>
     row.kind === "gap" ? (
@@ -50,9 +42,11 @@ export function DiffView({ before, after, unified }: Props) {
         <span>⋯ {row.hidden![2].toLocaleString("en-US")} unchanged lines</span>
       </button>
     ) : (
-      <Line key={index} row={row} diff={diff} unified={unified} isHere={index === at} />
+      <Line key={index} row={row} diff={diff} unified={unified} isHere={index === at} find={find} />
     );
-  const longest = useMemo(() => Math.max(0, ...longestLines(diff.a), ...longestLines(diff.b)), [diff]);
+  const longest = useMemo(() => Math.max(longestLine(diff.a), longestLine(diff.b)), [diff]);
+  const here = find && at >= 0 ? rows[at] : undefined;
+  const column = Math.max(...[diff.a[here?.a ?? -1], diff.b[here?.b ?? -1]].map((line) => line?.toLowerCase().indexOf(find) ?? -1));
   return (
     <div class={`diff ${unified ? "unified" : "split"}`}>
       <div class="diffbar">
@@ -66,14 +60,9 @@ export function DiffView({ before, after, unified }: Props) {
         )}
         {diff.isCoarse && <span class="hint">large: compared roughly</span>}
         <span class="space" />
-        <button onClick={() => step(-1)} title="Previous change (p)" aria-label="Previous change">
-          ↑
-        </button>
-        <button onClick={() => step(1)} title="Next change (n)" aria-label="Next change">
-          ↓
-        </button>
+        <Steps stops={stops} at={at} step={step} find={find} />
       </div>
-      <Sideways longest={longest} unified={unified}>
+      <Sideways longest={longest} unified={unified} column={column}>
         <VirtualList
           items={rows}
           height={HEIGHT}
@@ -91,27 +80,86 @@ export function DiffView({ before, after, unified }: Props) {
   );
 }
 
-export function TextView({ text }: { text: string }) {
+export function TextView({ text, find: sought }: { text: string; find: string }) {
+  const find = sought.toLowerCase();
   const all = useMemo(() => lines(text), [text]);
+  const stops = useMemo(() => (find ? all.flatMap((line, at) => (has(line, find) ? [at] : [])) : []), [all, find]);
+  const [at, , step] = useStops(stops, find);
   const render = (line: string, index: number) => (
-    <div key={index} class="line">
+    <div key={index} class={`line ${index === at ? "here" : ""}`}>
       <span class="number">{index + 1}</span>
-      <code>{paint(pieces(line, []))}</code>
+      <code>{paint(pieces(line, [], find))}</code>
     </div>
   );
   return (
     <div class="diff unified plain">
-      <Sideways longest={Math.max(0, ...longestLines(all))} unified>
-        <VirtualList items={all} height={HEIGHT} render={render} class="code" label="Text" role="table" />
+      {find && (
+        <div class="diffbar">
+          <span class="space" />
+          <Steps stops={stops} at={at} step={step} find={find} />
+        </div>
+      )}
+      <Sideways longest={longestLine(all)} unified column={find && at >= 0 ? all[at].toLowerCase().indexOf(find) : -1}>
+        <VirtualList items={all} height={HEIGHT} render={render} active={at} center class="code" label="Text" role="table" />
       </Sideways>
     </div>
   );
 }
 
+/** The row to look at, and how to go from one stop to the next: by n and p, and by Enter where they are looked for. */
+function useStops(stops: number[], find: string): [number, (at: number) => void, (by: number) => void] {
+  const [at, setAt] = useState(-1);
+  useEffect(() => setAt(find ? (stops[0] ?? -1) : -1), [stops, find]);
+  const step = (by: number) => {
+    if (!stops.length) return;
+    const here = at < 0 ? (by > 0 ? -1 : 0) : stops.findLastIndex((stop) => stop <= at);
+    setAt(stops[(here + by + stops.length) % stops.length]);
+  };
+  useLayoutEffect(() => {
+    const jump = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const isFinding = event.target instanceof HTMLInputElement && event.target.id === "find";
+      if (isFinding && event.key === "Enter") step(event.shiftKey ? -1 : 1);
+      else if (!(event.target instanceof HTMLInputElement) && event.key === "n") step(1);
+      else if (!(event.target instanceof HTMLInputElement) && event.key === "p") step(-1);
+    };
+    addEventListener("keydown", jump);
+    return () => removeEventListener("keydown", jump);
+  });
+  return [at, setAt, step];
+}
+
+function Steps({ stops, at, step, find }: { stops: number[]; at: number; step: (by: number) => void; find: string }) {
+  const what = find ? "match" : "change";
+  return (
+    <>
+      {find && (
+        <span class="found-count">
+          {stops.length ? `${stops.indexOf(at) + 1} of ${stops.length.toLocaleString("en-US")} lines` : "not found"}
+        </span>
+      )}
+      <button onClick={() => step(-1)} title={`Previous ${what} (p)`} aria-label={`Previous ${what}`}>
+        ↑
+      </button>
+      <button onClick={() => step(1)} title={`Next ${what} (n)`} aria-label={`Next ${what}`}>
+        ↓
+      </button>
+    </>
+  );
+}
+
 /** Scroll all lines sideways together: the bar below is as wide as the longest. */
-function Sideways({ longest, unified, children }: { longest: number; unified: boolean; children: preact.ComponentChildren }) {
+interface SidewaysProps {
+  longest: number; // characters
+  unified: boolean;
+  column: number; // a character to bring into sight; -1 for none
+  children: ComponentChildren;
+}
+
+function Sideways({ longest, unified, column, children }: SidewaysProps) {
   const ref = useRef<HTMLDivElement>(null);
   const bar = useRef<HTMLDivElement>(null);
+  const [sides, edge] = unified ? [1, 120] : [2, 160];
   const follow = () => ref.current!.style.setProperty("--shift", `${-bar.current!.scrollLeft}px`);
   const wheel = (event: WheelEvent) => {
     const by = event.deltaX || (event.shiftKey ? event.deltaY : 0);
@@ -121,11 +169,19 @@ function Sideways({ longest, unified, children }: { longest: number; unified: bo
     bar.current!.scrollLeft = 0;
     follow();
   }, [longest]);
+  useEffect(() => {
+    if (column < 0 || !longest) return;
+    const element = bar.current!;
+    const wide = (element.firstElementChild as HTMLElement).offsetWidth;
+    const at = (column * (wide - edge)) / (longest * sides);
+    const shown = (element.clientWidth - edge) / sides;
+    if (at < element.scrollLeft || at > element.scrollLeft + 0.8 * shown) element.scrollLeft = at - shown / 3;
+  }, [column]);
   return (
     <div class="sideways" ref={ref} onWheel={wheel}>
       <div class="stack">{children}</div>
       <div class="sidebar" ref={bar} onScroll={follow}>
-        <div style={{ width: `calc(${longest}ch * ${unified ? 1 : 2} + ${unified ? 120 : 160}px)` }} />
+        <div style={{ width: `calc(${longest * sides}ch + ${edge}px)` }} />
       </div>
     </div>
   );
@@ -159,7 +215,15 @@ function Marks({ rows, jump }: { rows: Row[]; jump: (row: number) => void }) {
   );
 }
 
-function Line({ row, diff, unified, isHere }: { row: Row; diff: Diff; unified: boolean; isHere: boolean }) {
+interface LineProps {
+  row: Row;
+  diff: Diff;
+  unified: boolean;
+  isHere: boolean;
+  find: string;
+}
+
+function Line({ row, diff, unified, isHere, find }: LineProps) {
   const [left, right] = [diff.a[row.a], diff.b[row.b]];
   const [inA, inB] = row.kind === "changed" || row.kind === "renumbered" ? within(left, right) : [[], []];
   const kind = `${isHere ? "here" : ""} ${row.kind === "renumbered" ? "renumbered" : ""}`;
@@ -172,7 +236,7 @@ function Line({ row, diff, unified, isHere }: { row: Row; diff: Diff; unified: b
         <span class="number">{isAdded ? "" : row.a + 1}</span>
         <span class="number">{isRemoved ? "" : row.b + 1}</span>
         <span class="sign">{isRemoved ? "−" : isAdded ? "+" : ""}</span>
-        <code>{paint(isRemoved ? pieces(left, inA) : pieces(right, inB))}</code>
+        <code>{paint(isRemoved ? pieces(left, inA, find) : pieces(right, inB, find))}</code>
       </div>
     );
   }
@@ -181,11 +245,11 @@ function Line({ row, diff, unified, isHere }: { row: Row; diff: Diff; unified: b
     <div class={`line ${kind}`} role="row">
       <div class={`half ${isSame ? "" : row.a < 0 ? "none" : "removed"}`} role="cell">
         <span class="number">{row.a < 0 ? "" : row.a + 1}</span>
-        <code>{row.a < 0 ? "" : paint(pieces(left, inA))}</code>
+        <code>{row.a < 0 ? "" : paint(pieces(left, inA, find))}</code>
       </div>
       <div class={`half ${isSame ? "" : row.b < 0 ? "none" : "added"}`} role="cell">
         <span class="number">{row.b < 0 ? "" : row.b + 1}</span>
-        <code>{row.b < 0 ? "" : paint(pieces(right, inB))}</code>
+        <code>{row.b < 0 ? "" : paint(pieces(right, inB, find))}</code>
       </div>
     </div>
   );
@@ -193,7 +257,7 @@ function Line({ row, diff, unified, isHere }: { row: Row; diff: Diff; unified: b
 
 function paint(all: Piece[]) {
   return all.map((piece, at) => {
-    const style = [piece.token, piece.differs ? "differs" : ""].filter(Boolean).join(" ");
+    const style = [piece.token, piece.differs ? "differs" : "", piece.isFound ? "found" : ""].filter(Boolean).join(" ");
     return style ? (
       <span key={at} class={style}>
         {piece.text}
@@ -230,8 +294,6 @@ function starts(rows: Row[]): number[] {
   return rows.flatMap((row, at) => (isChange(row) && !isChange(rows[at - 1]) ? [at] : []));
 }
 
-function* longestLines(all: string[]): Generator<number> {
-  let longest = 0;
-  for (const line of all) longest = Math.max(longest, line.length);
-  yield longest;
+function longestLine(all: string[]): number {
+  return all.reduce((longest, line) => Math.max(longest, line.length), 0);
 }

@@ -15,6 +15,7 @@ export interface State {
   run: Run | null;
   pane: Pane;
   query: string;
+  find: string; // what is looked for in texts; it stays from pass to pass
   sort: Sort;
   failedOnly: boolean;
   changedOnly: boolean;
@@ -51,6 +52,7 @@ export function initial(data: Data): State {
     run: null,
     pane: "diff",
     query: "",
+    find: "",
     sort: "name",
     failedOnly: false,
     changedOnly: false,
