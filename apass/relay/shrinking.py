@@ -72,9 +72,18 @@ def _put(func: Function, pairs: Iterable[tuple[Expr, Expr]]) -> Expr:
 
 def _constant(expr: Expr) -> Expr | None:
     """Return zeros of the type of an expression, unless it is as simple already, or names something."""
-    if isinstance(expr, Var | GlobalVar | Op | Function) or expr.checked_type_ is None or _is_simple(expr):
+    if isinstance(expr, Var | GlobalVar | Op | Function) or _is_simple(expr):
         return None
-    return _zeros(expr.checked_type_)
+    ty = _type(expr)
+    return None if ty is None else _zeros(ty)
+
+
+def _type(expr: Expr) -> Type | None:
+    """Return the type of an expression, None if it has none, as an operator by itself."""
+    try:
+        return expr.checked_type
+    except ValueError:
+        return None
 
 
 def _is_simple(expr: Expr) -> bool:
@@ -100,9 +109,8 @@ def _zeros(ty: Type) -> Expr | None:
 
 def _parts(expr: Expr) -> Iterator[Expr]:
     """Go over the parts of an expression that can stand in its place: of its type, with no variable that it binds."""
-    for part in _directly_below(expr):
-        if part.checked_type_ is not None and part.checked_type_ == expr.checked_type_:
-            yield part
+    ty = _type(expr)
+    return (part for part in _directly_below(expr) if ty is not None and _type(part) == ty)
 
 
 def _directly_below(expr: Expr) -> Sequence[Expr]:
