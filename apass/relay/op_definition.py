@@ -18,7 +18,7 @@ NAMED_RELATIONS: Final[dict[str, Callable[[str], _Relation]]] = {}
 
 
 class OpDefinition:
-    """The base of operators: each method sets what `define_op` takes as an argument."""
+    """The base of operators: each method sets what `register_op` takes as an argument."""
 
     __slots__ = ()
     name: str
@@ -52,14 +52,14 @@ class OpDefinition:
         object.__setattr__(self, "support_level", level)
 
     def set_attrs_type_key(self, key: str) -> None:
-        """Set the class of the attributes of calls: only `DictAttrs` can be named here; `define_op` takes any.
+        """Set the class of the attributes of calls: only `DictAttrs` can be named here; `register_op` takes any.
 
         Raises:
             ValueError: if it is another one.
 
         """
         if key != "DictAttrs":
-            raise ValueError(f"only DictAttrs can be set by its key, not {key!r}; give the class to define_op")
+            raise ValueError(f"only DictAttrs can be set by its key, not {key!r}; give the class to register_op")
         object.__setattr__(self, "attrs_type", DictAttrs)
 
 

@@ -34,7 +34,7 @@ ERRORS: dict[str, tuple[Callable[[], Value], str]] = {
     ),
     "no kernel": (
         lambda: evaluate(Call(Op(name="test.no_kernel"), [ONE])),
-        "operator test.no_kernel has no kernel, so it has no value; give it one: define_op(compute=...)",
+        "operator test.no_kernel has no kernel, so it has no value: register_op(compute=...)",
     ),
     "kernel fails": (
         lambda: evaluate(Call(Op.get("add"), [var("a"), var("b")], span=SPAN), [1, 2], [1.0, 2.0, 3.0]),

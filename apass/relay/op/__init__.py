@@ -60,7 +60,7 @@ from apass.relay.op.logical import (
     right_shift,
 )
 from apass.relay.op.reduce import all, any, argmax, argmin, max, mean, min, prod, sum
-from apass.relay.op.registry import OpPattern, define_op, get, register, register_op_attr, register_pattern
+from apass.relay.op.registry import OpPattern, get, register, register_op, register_op_attr, register_pattern
 from apass.relay.op.reshape import reshape, reshape_like, reverse_reshape
 from apass.relay.op.scan import cumprod, cumsum
 from apass.relay.op.scatter import one_hot, scatter, scatter_add, scatter_nd, sparse_to_dense
@@ -112,7 +112,6 @@ __all__ = [
     "cosh",
     "cumprod",
     "cumsum",
-    "define_op",
     "device_copy",
     "divide",
     "dyn",
@@ -175,6 +174,7 @@ __all__ = [
     "prod",
     "reduce",
     "register",
+    "register_op",
     "register_op_attr",
     "register_pattern",
     "reinterpret",

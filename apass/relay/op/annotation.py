@@ -9,7 +9,7 @@ from apass.errors import did_you_mean
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
-from apass.relay.op.registry import define_op
+from apass.relay.op.registry import register_op
 from apass.relay.op.relations import identity_relation
 
 __all__ = ["DEVICES", "DeviceCopyAttrs", "OnDeviceAttrs", "device_copy", "on_device", "stop_fusion"]
@@ -62,14 +62,14 @@ def _copy(attrs: DeviceCopyAttrs, data: Array) -> Array:
     return np.copy(data)
 
 
-_STOP_FUSION = define_op(
+_STOP_FUSION = register_op(
     "annotation.stop_fusion",
     arguments=("data",),
     relation=identity_relation,
     compute=_keep,
     description="The tensor, which is not fused with what comes after it.",
 )
-_ON_DEVICE = define_op(
+_ON_DEVICE = register_op(
     "on_device",
     arguments=("body",),
     attrs_type=OnDeviceAttrs,
@@ -78,7 +78,7 @@ _ON_DEVICE = define_op(
     description="The tensor, computed on a device.",
 )
 _ON_DEVICE.set_attr("TNonComputational", True)
-_DEVICE_COPY = define_op(
+_DEVICE_COPY = register_op(
     "device_copy",
     arguments=("data",),
     attrs_type=DeviceCopyAttrs,

@@ -13,7 +13,7 @@ from apass.relay.op.arguments import Ints, computed, static_ints
 from apass.relay.op.attrs import shown
 from apass.relay.op.dims import axes_of, axis_of, shape_text
 from apass.relay.op.layout import convert_array, convert_shape, parse_layout
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward
 from apass.relay.ty import Dim, TensorType
 
@@ -148,7 +148,7 @@ def _layout_transform(attrs: LayoutTransformAttrs, data: Array) -> Array:
     return convert_array(data, parse_layout(attrs.src_layout), parse_layout(attrs.dst_layout))
 
 
-_EXPAND_DIMS = define_op(
+_EXPAND_DIMS = register_op(
     "expand_dims",
     arguments=("data",),
     attrs_type=ExpandDimsAttrs,
@@ -158,7 +158,7 @@ _EXPAND_DIMS = define_op(
     level=1,
     description="The tensor with dimensions of 1 put in.",
 )
-_SQUEEZE = define_op(
+_SQUEEZE = register_op(
     "squeeze",
     arguments=("data",),
     attrs_type=SqueezeAttrs,
@@ -168,7 +168,7 @@ _SQUEEZE = define_op(
     level=3,
     description="The tensor without dimensions of 1.",
 )
-_TRANSPOSE = define_op(
+_TRANSPOSE = register_op(
     "transpose",
     arguments=("data",),
     attrs_type=TransposeAttrs,
@@ -178,7 +178,7 @@ _TRANSPOSE = define_op(
     level=3,
     description="The tensor with its dimensions in another order.",
 )
-_REVERSE = define_op(
+_REVERSE = register_op(
     "reverse",
     arguments=("data",),
     attrs_type=ReverseAttrs,
@@ -188,7 +188,7 @@ _REVERSE = define_op(
     level=3,
     description="The tensor with the order along an axis reversed.",
 )
-_LAYOUT_TRANSFORM = define_op(
+_LAYOUT_TRANSFORM = register_op(
     "layout_transform",
     arguments=("data",),
     attrs_type=LayoutTransformAttrs,

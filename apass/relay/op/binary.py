@@ -4,7 +4,7 @@ import numpy as np
 
 from apass.relay.expr import Op
 from apass.relay.ndarray import Array
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import broadcast_relation, comparison_relation
 from apass.relay.op.unary import Function, quiet
 
@@ -13,7 +13,7 @@ __all__ = ["define_binary", "define_comparison"]
 
 def define_binary(name: str, function: Function, description: str, level: int = 4) -> Op:
     """Define an operator whose result has the element type of its inputs."""
-    return define_op(
+    return register_op(
         name,
         arguments=("lhs", "rhs"),
         relation=broadcast_relation(name),
@@ -30,7 +30,7 @@ def define_comparison(name: str, function: Function, description: str, level: in
     def compute(lhs: Array, rhs: Array) -> Array:
         return np.asarray(function(lhs, rhs))
 
-    return define_op(
+    return register_op(
         name,
         arguments=("lhs", "rhs"),
         relation=comparison_relation(name),

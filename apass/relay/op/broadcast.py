@@ -13,7 +13,7 @@ from apass.relay.ndarray import Array
 from apass.relay.op.arguments import Ints, computed, static_ints
 from apass.relay.op.attrs import InitOpAttrs
 from apass.relay.op.dims import axis_of, broadcast_dims, clash, product, shape_text
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward, one_dtype
 from apass.relay.ty import Any, Dim, TensorType
 
@@ -140,7 +140,7 @@ def _tile(attrs: TileAttrs, data: Array) -> Array:
     return np.tile(data, attrs.reps)
 
 
-_BROADCAST_TO = define_op(
+_BROADCAST_TO = register_op(
     "broadcast_to",
     arguments=("data",),
     attrs_type=InitOpAttrs,
@@ -150,7 +150,7 @@ _BROADCAST_TO = define_op(
     level=4,
     description="The tensor broadcast to a shape.",
 )
-_BROADCAST_TO_LIKE = define_op(
+_BROADCAST_TO_LIKE = register_op(
     "broadcast_to_like",
     arguments=("data", "broadcast_type"),
     relation=forward("broadcast_to_like", ("data", "broadcast_type"), _relate_broadcast_like),
@@ -159,7 +159,7 @@ _BROADCAST_TO_LIKE = define_op(
     level=10,
     description="The tensor broadcast to the shape of another.",
 )
-_COLLAPSE_SUM_LIKE = define_op(
+_COLLAPSE_SUM_LIKE = register_op(
     "collapse_sum_like",
     arguments=("data", "collapse_type"),
     relation=forward("collapse_sum_like", ("data", "collapse_type"), _relate_collapse_like),
@@ -168,7 +168,7 @@ _COLLAPSE_SUM_LIKE = define_op(
     level=10,
     description="The tensor summed to the shape of another that could be broadcast to it.",
 )
-_COLLAPSE_SUM_TO = define_op(
+_COLLAPSE_SUM_TO = register_op(
     "collapse_sum_to",
     arguments=("data", "shape"),
     attrs_type=InitOpAttrs,
@@ -178,7 +178,7 @@ _COLLAPSE_SUM_TO = define_op(
     level=4,
     description="The tensor summed to a shape that could be broadcast to its own.",
 )
-_REPEAT = define_op(
+_REPEAT = register_op(
     "repeat",
     arguments=("data",),
     attrs_type=RepeatAttrs,
@@ -188,7 +188,7 @@ _REPEAT = define_op(
     level=3,
     description="Each element several times along an axis.",
 )
-_TILE = define_op(
+_TILE = register_op(
     "tile",
     arguments=("data",),
     attrs_type=TileAttrs,

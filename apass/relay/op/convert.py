@@ -7,7 +7,7 @@ import numpy as np
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import elementwise_relation, forward
 from apass.relay.op.unary import define_unary
 from apass.relay.ty import TensorType
@@ -102,7 +102,7 @@ def _fixed_point_multiply(attrs: FixedPointMultiplyAttrs, data: Array) -> Array:
     return np.asarray(np.right_shift(wide + (1 << (down - 1)), down)).astype(data.dtype)
 
 
-_CAST = define_op(
+_CAST = register_op(
     "cast",
     arguments=("data",),
     attrs_type=CastAttrs,
@@ -112,7 +112,7 @@ _CAST = define_op(
     level=3,
     description="The tensor with another element type.",
 )
-_CAST_LIKE = define_op(
+_CAST_LIKE = register_op(
     "cast_like",
     arguments=("data", "dtype_like"),
     relation=forward("cast_like", ("data", "dtype_like"), _like),
@@ -121,7 +121,7 @@ _CAST_LIKE = define_op(
     level=3,
     description="The tensor with the element type of another.",
 )
-_REINTERPRET = define_op(
+_REINTERPRET = register_op(
     "reinterpret",
     arguments=("data",),
     attrs_type=CastAttrs,
@@ -131,7 +131,7 @@ _REINTERPRET = define_op(
     level=3,
     description="The bits of the tensor read as another element type.",
 )
-_CLIP = define_op(
+_CLIP = register_op(
     "clip",
     arguments=("a",),
     attrs_type=ClipAttrs,
@@ -141,7 +141,7 @@ _CLIP = define_op(
     level=3,
     description="Each element, or the bound that it is beyond.",
 )
-_FIXED_POINT_MULTIPLY = define_op(
+_FIXED_POINT_MULTIPLY = register_op(
     "fixed_point_multiply",
     arguments=("data",),
     attrs_type=FixedPointMultiplyAttrs,

@@ -13,7 +13,7 @@ from apass.relay.make import const
 from apass.relay.ndarray import Array
 from apass.relay.op.arguments import Ints, computed, static_ints, tuple_of
 from apass.relay.op.attrs import InitOpAttrs
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward, forward_tuple, one_dtype
 from apass.relay.op.unary import Function
 from apass.relay.tuple_wrapper import TupleWrapper
@@ -58,7 +58,7 @@ def _define_init(name: str, function: Function, description: str) -> Op:
     def compute(attrs: InitOpAttrs) -> Array:
         return np.asarray(function(_given(attrs), attrs.dtype or "float32"))
 
-    return define_op(
+    return register_op(
         name,
         arguments=(),
         attrs_type=InitOpAttrs,
@@ -131,7 +131,7 @@ def _meshgrid(attrs: MeshgridAttrs, data: tuple[Array, ...]) -> tuple[Array, ...
 
 _ZEROS = _define_init("zeros", np.zeros, "A tensor of zeros.")
 _ONES = _define_init("ones", np.ones, "A tensor of ones.")
-_FULL = define_op(
+_FULL = register_op(
     "full",
     arguments=("fill_value",),
     attrs_type=InitOpAttrs,
@@ -141,7 +141,7 @@ _FULL = define_op(
     level=3,
     description="A tensor of one number.",
 )
-_FULL_LIKE = define_op(
+_FULL_LIKE = register_op(
     "full_like",
     arguments=("data", "fill_value"),
     relation=forward("full_like", ("data", "fill_value"), _relate_full_like),
@@ -150,7 +150,7 @@ _FULL_LIKE = define_op(
     level=3,
     description="A tensor of one number, of the type of another.",
 )
-_ARANGE = define_op(
+_ARANGE = register_op(
     "arange",
     arguments=("start", "stop", "step"),
     attrs_type=ArangeAttrs,
@@ -160,7 +160,7 @@ _ARANGE = define_op(
     level=3,
     description="Numbers at equal distances.",
 )
-_MESHGRID = define_op(
+_MESHGRID = register_op(
     "meshgrid",
     arguments=("data",),
     attrs_type=MeshgridAttrs,

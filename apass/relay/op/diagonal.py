@@ -7,7 +7,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.dims import clash, shape_text
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward, one_dtype
 from apass.relay.ty import TensorType
 
@@ -65,7 +65,7 @@ def _compute(attrs: MatrixSetDiagAttrs, data: Array, diagonal: Array) -> Array:
     return made
 
 
-_MATRIX_SET_DIAG = define_op(
+_MATRIX_SET_DIAG = register_op(
     "matrix_set_diag",
     arguments=("data", "diagonal"),
     attrs_type=MatrixSetDiagAttrs,

@@ -14,7 +14,7 @@ from apass.relay.op.attrs import InitOpAttrs
 from apass.relay.op.axes import ExpandDimsAttrs, SqueezeAttrs
 from apass.relay.op.broadcast import TileAttrs
 from apass.relay.op.dims import axis_of, ints
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import Rule, forward
 from apass.relay.op.reshape import ReshapeAttrs
 from apass.relay.op.scatter import OneHotAttrs, SparseToDenseAttrs
@@ -75,7 +75,7 @@ def _define(
     def compute_alone(*inputs: Array) -> Array | tuple[Array, ...]:
         return compute(None, *inputs)
 
-    return define_op(
+    return register_op(
         f"dyn.{name}",
         arguments=arguments,
         attrs_type=attrs_type,

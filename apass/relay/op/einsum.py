@@ -11,7 +11,7 @@ from apass.relay.expr import Call, Compute, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.arguments import tuple_of
 from apass.relay.op.dims import broadcast_dims, shape_text
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward_tuple, one_dtype
 from apass.relay.op.unary import Function
 from apass.relay.tuple_wrapper import TupleWrapper
@@ -77,7 +77,7 @@ def _kernel(function: Function) -> Compute:
     return compute
 
 
-_EINSUM = define_op(
+_EINSUM = register_op(
     "einsum",
     arguments=("data",),
     attrs_type=EinsumAttrs,

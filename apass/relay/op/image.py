@@ -11,7 +11,7 @@ from apass.relay.ndarray import Array
 from apass.relay.op.layout import convert_array, parse_layout
 from apass.relay.op.nn.relate import layout_like, out_type, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, ints
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.resize import COORDINATES, METHODS, ROUNDINGS, Resizing, resized
 from apass.relay.ty import TensorType, Type
 
@@ -69,7 +69,7 @@ def _define(name: str, attrs_type: type[ResizeAttrs], rank: int) -> Op:
         data, _ = tensors(name, types)
         return None if data is None else [None, _resized_type(name, rank, data, attrs)]
 
-    return define_op(
+    return register_op(
         name,
         arguments=("data",),
         attrs_type=attrs_type,

@@ -11,7 +11,7 @@ from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.arguments import tuple_of
 from apass.relay.op.dims import axis_of, broadcast_dims, shape_text
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward, forward_tuple, one_dtype
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import TensorType
@@ -161,7 +161,7 @@ def _adv_index(inputs: tuple[Array, ...]) -> Array:
     return np.asarray(data[tuple(one.astype("int64") for one in indices)])
 
 
-_WHERE = define_op(
+_WHERE = register_op(
     "where",
     arguments=("condition", "x", "y"),
     relation=forward("where", ("condition", "x", "y"), _relate_where),
@@ -170,7 +170,7 @@ _WHERE = define_op(
     level=4,
     description="Elements of one tensor where a condition is true, of another where it is false, with broadcasting.",
 )
-_TAKE = define_op(
+_TAKE = register_op(
     "take",
     arguments=("data", "indices"),
     attrs_type=TakeAttrs,
@@ -180,7 +180,7 @@ _TAKE = define_op(
     level=3,
     description="The slices of a tensor that indices name along an axis.",
 )
-_GATHER = define_op(
+_GATHER = register_op(
     "gather",
     arguments=("data", "indices"),
     attrs_type=GatherAttrs,
@@ -190,7 +190,7 @@ _GATHER = define_op(
     level=3,
     description="One element for each index, found along an axis.",
 )
-_GATHER_ND = define_op(
+_GATHER_ND = register_op(
     "gather_nd",
     arguments=("data", "indices"),
     attrs_type=GatherNDAttrs,
@@ -200,7 +200,7 @@ _GATHER_ND = define_op(
     level=3,
     description="The elements or slices that the columns of the indices name.",
 )
-_ADV_INDEX = define_op(
+_ADV_INDEX = register_op(
     "adv_index",
     arguments=("inputs",),
     relation=forward_tuple("adv_index", "inputs", _relate_adv_index),

@@ -11,7 +11,7 @@ from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.arguments import tuple_of
 from apass.relay.op.dims import axis_of, combined, ints, shape_text
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward, forward_tuple, one_dtype
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import Any, Dim, TensorType, TupleType
@@ -113,7 +113,7 @@ def _split(attrs: SplitAttrs, data: Array) -> tuple[Array, ...]:
     return tuple(np.split(data, attrs.indices_or_sections, attrs.axis))
 
 
-_CONCATENATE = define_op(
+_CONCATENATE = register_op(
     "concatenate",
     arguments=("data",),
     attrs_type=ConcatenateAttrs,
@@ -123,7 +123,7 @@ _CONCATENATE = define_op(
     level=1,
     description="Several tensors one after the other along an axis.",
 )
-_STACK = define_op(
+_STACK = register_op(
     "stack",
     arguments=("data",),
     attrs_type=StackAttrs,
@@ -133,7 +133,7 @@ _STACK = define_op(
     level=3,
     description="Several tensors of one shape along a new axis.",
 )
-_SPLIT = define_op(
+_SPLIT = register_op(
     "split",
     arguments=("data",),
     attrs_type=SplitAttrs,

@@ -12,7 +12,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ndarray import Array
 from apass.relay.op.dims import axes_of, ints
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward
 from apass.relay.ty import Dim, TensorType
 
@@ -170,7 +170,7 @@ def _index_kernel(function: Callable[..., npt.ArrayLike]) -> Compute:
 
 
 def _define(name: str, function: Callable[..., npt.ArrayLike], description: str) -> Op:
-    return define_op(
+    return register_op(
         name,
         arguments=("data",),
         attrs_type=ReduceAttrs,
@@ -183,7 +183,7 @@ def _define(name: str, function: Callable[..., npt.ArrayLike], description: str)
 
 
 def _define_index(name: str, function: Callable[..., npt.ArrayLike], description: str) -> Op:
-    return define_op(
+    return register_op(
         name,
         arguments=("data",),
         attrs_type=ArgReduceAttrs,

@@ -1,4 +1,4 @@
-"""How operators are defined: one call of `define_op` each; for the files beside this one, and for yours."""
+"""How operators are defined: one call of `register_op` each; for the files beside this one, and for yours."""
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum
@@ -9,7 +9,7 @@ from apass.errors import PassRegistrationError
 from apass.relay.attrs import Attrs
 from apass.relay.expr import OPS, Compute, Op, Relation
 
-__all__ = ["OpPattern", "define_op", "get", "register", "register_op_attr", "register_pattern"]
+__all__ = ["OpPattern", "get", "register", "register_op", "register_op_attr", "register_pattern"]
 
 ValueT = TypeVar("ValueT")
 
@@ -33,7 +33,7 @@ class OpPattern(IntEnum):
     """Cannot be fused."""
 
 
-def define_op(
+def register_op(
     name: str,
     *,
     arguments: Iterable[str],
@@ -57,7 +57,7 @@ def define_op(
     >>> from apass.relay.expr import Call
     >>> from apass.relay.make import const
     >>> from apass.relay.op.relations import identity_relation
-    >>> cube = define_op(
+    >>> cube = register_op(
     ...     "example.cube",
     ...     arguments=("data",),
     ...     relation=identity_relation,
@@ -92,7 +92,7 @@ def define_op(
 def register(op_name: str, describe: str = "") -> None:
     """Register an operator by its name alone, as TVM does; `get(op_name)` has methods that tell the rest.
 
-    It has no kernel, so it can be typed and printed, but not evaluated; `define_op` takes all at once.
+    It has no kernel, so it can be typed and printed, but not evaluated; `register_op` takes all at once.
 
     Raises:
         PassRegistrationError: if there is an operator of that name.

@@ -9,7 +9,7 @@ from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.arguments import Ints, computed, static_ints
 from apass.relay.op.dims import clash, product, shape_text
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward
 from apass.relay.ty import Any, Dim, TensorType
 
@@ -185,7 +185,7 @@ def _compute_like(attrs: ReshapeLikeAttrs, data: Array, shape_like: Array) -> Ar
     return data.reshape([dim for dim in _shape_like(data.shape, shape_like.shape, attrs) if isinstance(dim, int)])
 
 
-_RESHAPE = define_op(
+_RESHAPE = register_op(
     "reshape",
     arguments=("data",),
     attrs_type=ReshapeAttrs,
@@ -195,7 +195,7 @@ _RESHAPE = define_op(
     level=3,
     description="The elements in the same order, in another shape.",
 )
-_REVERSE_RESHAPE = define_op(
+_REVERSE_RESHAPE = register_op(
     "contrib_reverse_reshape",
     arguments=("data",),
     attrs_type=ReshapeAttrs,
@@ -205,7 +205,7 @@ _REVERSE_RESHAPE = define_op(
     level=10,
     description="The elements in another shape, whose codes are read from right to left.",
 )
-_RESHAPE_LIKE = define_op(
+_RESHAPE_LIKE = register_op(
     "reshape_like",
     arguments=("data", "shape_like"),
     attrs_type=ReshapeLikeAttrs,

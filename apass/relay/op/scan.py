@@ -8,7 +8,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.ndarray import Array
 from apass.relay.op.dims import axis_of, product
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward
 from apass.relay.op.unary import Function
 from apass.relay.ty import TensorType
@@ -46,7 +46,7 @@ def _define(name: str, function: Function, identity: int, description: str) -> O
         with np.errstate(all="ignore"):
             return np.asarray(function(values, axis, dtype=dtype))
 
-    return define_op(
+    return register_op(
         name,
         arguments=("data",),
         attrs_type=ScanopAttrs,

@@ -12,7 +12,7 @@ from apass.relay.ndarray import Array
 from apass.relay.op.arguments import Ints, computed, static_ints
 from apass.relay.op.dims import axis_of, clash, shape_text
 from apass.relay.op.indexing import along_axis
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward, one_dtype
 from apass.relay.ty import TensorType
 
@@ -159,7 +159,7 @@ def _sparse_to_dense(
 
 
 _SCATTER_ARGUMENTS = ("data", "indices", "updates")
-_SCATTER = define_op(
+_SCATTER = register_op(
     "scatter",
     arguments=_SCATTER_ARGUMENTS,
     attrs_type=ScatterAttrs,
@@ -168,7 +168,7 @@ _SCATTER = define_op(
     level=10,
     description="The tensor with the elements that indices name along an axis replaced.",
 )
-_SCATTER_ADD = define_op(
+_SCATTER_ADD = register_op(
     "scatter_add",
     arguments=_SCATTER_ARGUMENTS,
     attrs_type=ScatterAddAttrs,
@@ -177,7 +177,7 @@ _SCATTER_ADD = define_op(
     level=10,
     description="The tensor with updates added to the elements that indices name along an axis.",
 )
-_SCATTER_ND = define_op(
+_SCATTER_ND = register_op(
     "scatter_nd",
     arguments=_SCATTER_ARGUMENTS,
     attrs_type=ScatterNDAttrs,
@@ -187,7 +187,7 @@ _SCATTER_ND = define_op(
     description="The tensor with the elements or slices that the columns of the indices name replaced or added to.",
 )
 _ONE_HOT_ARGUMENTS = ("indices", "on_value", "off_value")
-_ONE_HOT = define_op(
+_ONE_HOT = register_op(
     "one_hot",
     arguments=_ONE_HOT_ARGUMENTS,
     attrs_type=OneHotAttrs,
@@ -198,7 +198,7 @@ _ONE_HOT = define_op(
     description="One value where an index points along a new axis, another elsewhere.",
 )
 _SPARSE_ARGUMENTS = ("sparse_indices", "sparse_values", "default_value")
-_SPARSE_TO_DENSE = define_op(
+_SPARSE_TO_DENSE = register_op(
     "sparse_to_dense",
     arguments=_SPARSE_ARGUMENTS,
     attrs_type=SparseToDenseAttrs,

@@ -7,7 +7,7 @@ import numpy as np
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import Any, TensorType, TupleType
@@ -79,7 +79,7 @@ def _invert_permutation(data: Array) -> Array:
     return np.argsort(data).astype(data.dtype)
 
 
-_ARGWHERE = define_op(
+_ARGWHERE = register_op(
     "argwhere",
     arguments=("condition",),
     relation=forward("argwhere", ("condition",), _relate_argwhere),
@@ -87,7 +87,7 @@ _ARGWHERE = define_op(
     level=10,
     description="The places of the elements that are not zero.",
 )
-_UNRAVEL_INDEX = define_op(
+_UNRAVEL_INDEX = register_op(
     "unravel_index",
     arguments=("indices", "shape"),
     relation=forward("unravel_index", ("indices", "shape"), _relate_unravel),
@@ -96,7 +96,7 @@ _UNRAVEL_INDEX = define_op(
     level=3,
     description="The coordinates, in a tensor of a shape, of places in the flat tensor.",
 )
-_UNIQUE = define_op(
+_UNIQUE = register_op(
     "unique",
     arguments=("data",),
     attrs_type=UniqueAttrs,
@@ -105,7 +105,7 @@ _UNIQUE = define_op(
     level=10,
     description="The different elements of a vector.",
 )
-_INVERT_PERMUTATION = define_op(
+_INVERT_PERMUTATION = register_op(
     "invert_permutation",
     arguments=("data",),
     relation=forward("invert_permutation", ("data",), _relate_permutation),

@@ -8,7 +8,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.dims import axis_of, clash
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward
 from apass.relay.ty import TensorType
 
@@ -73,7 +73,7 @@ def _sequence_mask(attrs: SequenceMaskAttrs, data: Array, valid_length: Array) -
     return np.where(valid, data, np.asarray(attrs.mask_value).astype(data.dtype))
 
 
-_REVERSE_SEQUENCE = define_op(
+_REVERSE_SEQUENCE = register_op(
     "reverse_sequence",
     arguments=("data", "seq_lengths"),
     attrs_type=ReverseSequenceAttrs,
@@ -83,7 +83,7 @@ _REVERSE_SEQUENCE = define_op(
     level=3,
     description="The tensor with the first elements of each sequence reversed.",
 )
-_SEQUENCE_MASK = define_op(
+_SEQUENCE_MASK = register_op(
     "sequence_mask",
     arguments=("data", "valid_length"),
     attrs_type=SequenceMaskAttrs,

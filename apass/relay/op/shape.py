@@ -7,7 +7,7 @@ import numpy as np
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward
 from apass.relay.ty import TensorType, scalar_type
 
@@ -46,7 +46,7 @@ def _ndarray_size(attrs: NdarraySizeAttrs, data: Array) -> Array:
     return np.array(data.size, attrs.dtype or "int32")
 
 
-_SHAPE_OF = define_op(
+_SHAPE_OF = register_op(
     "shape_of",
     arguments=("data",),
     attrs_type=ShapeOfAttrs,
@@ -56,7 +56,7 @@ _SHAPE_OF = define_op(
     level=10,
     description="The dimensions of the tensor.",
 )
-_NDARRAY_SIZE = define_op(
+_NDARRAY_SIZE = register_op(
     "ndarray_size",
     arguments=("data",),
     attrs_type=NdarraySizeAttrs,

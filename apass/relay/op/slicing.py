@@ -12,7 +12,7 @@ from apass.relay.ndarray import Array
 from apass.relay.op.arguments import Ints, computed, static_ints
 from apass.relay.op.attrs import shown
 from apass.relay.op.dims import axis_of, ints, shape_text
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward, one_dtype
 from apass.relay.ty import Any, Dim, TensorType
 
@@ -134,7 +134,7 @@ def _slice_like(attrs: SliceLikeAttrs, data: Array, shape_like: Array) -> Array:
     return data[tuple(slice(dim) for dim in shape if isinstance(dim, int))]
 
 
-_STRIDED_SLICE = define_op(
+_STRIDED_SLICE = register_op(
     "strided_slice",
     arguments=("data",),
     attrs_type=StridedSliceAttrs,
@@ -145,7 +145,7 @@ _STRIDED_SLICE = define_op(
     description="The elements between two places of each axis.",
 )
 _SET_ARGUMENTS = ("data", "v", "begin", "end", "strides")
-_STRIDED_SET = define_op(
+_STRIDED_SET = register_op(
     "strided_set",
     arguments=_SET_ARGUMENTS,
     relation=forward("strided_set", _SET_ARGUMENTS, _relate_set),
@@ -154,7 +154,7 @@ _STRIDED_SET = define_op(
     level=4,
     description="The tensor with the elements between two places of each axis replaced.",
 )
-_SLICE_LIKE = define_op(
+_SLICE_LIKE = register_op(
     "slice_like",
     arguments=("data", "shape_like"),
     attrs_type=SliceLikeAttrs,

@@ -11,7 +11,7 @@ from apass.relay.ndarray import Array
 from apass.relay.op.arguments import computed, static_ints
 from apass.relay.op.attrs import shown
 from apass.relay.op.dims import axis_of, clash
-from apass.relay.op.registry import define_op
+from apass.relay.op.registry import register_op
 from apass.relay.op.relations import forward, one_dtype
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import TensorType, TupleType
@@ -127,7 +127,7 @@ def _searchsorted(attrs: SearchSortedAttrs, sorted_sequence: Array, values: Arra
     return made
 
 
-_SORT = define_op(
+_SORT = register_op(
     "sort",
     arguments=("data",),
     attrs_type=ArgsortAttrs,
@@ -136,7 +136,7 @@ _SORT = define_op(
     level=6,
     description="The elements in order along an axis.",
 )
-_ARGSORT = define_op(
+_ARGSORT = register_op(
     "argsort",
     arguments=("data",),
     attrs_type=ArgsortAttrs,
@@ -145,7 +145,7 @@ _ARGSORT = define_op(
     level=6,
     description="The places of the elements in order along an axis.",
 )
-_TOPK = define_op(
+_TOPK = register_op(
     "topk",
     arguments=("data",),
     attrs_type=TopkAttrs,
@@ -154,7 +154,7 @@ _TOPK = define_op(
     level=6,
     description="The greatest elements along an axis, and their places.",
 )
-_SEARCHSORTED = define_op(
+_SEARCHSORTED = register_op(
     "searchsorted",
     arguments=("sorted_sequence", "values"),
     attrs_type=SearchSortedAttrs,

@@ -12,7 +12,7 @@ from apass.relay.op.arithmetic import add, subtract
 from apass.relay.op.axes import squeeze
 from apass.relay.op.elementwise import exp, log, sqrt
 from apass.relay.op.reduce import AxisArg, max, mean, reduce_axes, reduced_shape, sum, to_axes
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import forward, one_dtype
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import TensorType
@@ -49,7 +49,7 @@ def _compute(attrs: VarianceAttrs, data: Array, mean: Array) -> Array:
         return np.asarray(np.true_divide(total, count)).astype(data.dtype, copy=False)
 
 
-_VARIANCE = define_op(
+_VARIANCE = register_op(
     "variance",
     arguments=("data", "mean"),
     attrs_type=VarianceAttrs,

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from apass.relay.expr import Compute, Op
 from apass.relay.ndarray import Array
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import elementwise_relation, predicate_relation
 
 __all__ = ["Function", "define_predicate", "define_unary", "quiet"]
@@ -28,7 +28,7 @@ def quiet(function: Function) -> Compute:
 
 def define_unary(name: str, function: Function, description: str, level: int = 1) -> Op:
     """Define an operator whose result has the type of its input."""
-    return define_op(
+    return register_op(
         name,
         arguments=("data",),
         relation=elementwise_relation(name),
@@ -45,7 +45,7 @@ def define_predicate(name: str, function: Callable[[Array], Array], description:
     def compute(data: Array) -> Array:
         return np.asarray(function(data))
 
-    return define_op(
+    return register_op(
         name,
         arguments=("data",),
         relation=predicate_relation(name),

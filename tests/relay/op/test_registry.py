@@ -44,7 +44,7 @@ def _compute(attrs: _ShiftAttrs, data: Array) -> Array:
 
 @pytest.fixture(name="shift")
 def _shift() -> Iterator[Op]:
-    yield op.define_op(
+    yield op.register_op(
         "example.shift",
         arguments=("data",),
         attrs_type=_ShiftAttrs,
@@ -88,7 +88,7 @@ def test_an_attribute_can_be_set_and_read(shift: Op) -> None:
 
 def test_a_name_is_given_once() -> None:
     with pytest.raises(PassRegistrationError, match="there is an operator named 'add' already"):
-        op.define_op("add", arguments=(), relation=_relation, compute=_compute)
+        op.register_op("add", arguments=(), relation=_relation, compute=_compute)
 
 
 def test_an_unknown_operator_has_a_suggestion() -> None:

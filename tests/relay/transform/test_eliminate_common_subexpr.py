@@ -15,7 +15,7 @@ from apass.relay.op.convert import cast
 from apass.relay.op.create import ones
 from apass.relay.op.elementwise import negative
 from apass.relay.op.join import concatenate
-from apass.relay.op.registry import define_op
+from apass.relay.op.registry import register_op
 from apass.relay.op.relations import identity_relation
 from apass.relay.ref import RefRead
 from apass.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr, eliminate_common_subexpr
@@ -26,7 +26,7 @@ X, Y = var("x", shape=(2,)), var("y", shape=(2,))
 @pytest.fixture
 def stateful() -> Iterator[Op]:
     """An operator that must be called as often as it stands there."""
-    yield define_op("test.state", arguments=("x",), relation=identity_relation, compute=np.positive, stateful=True)
+    yield register_op("test.state", arguments=("x",), relation=identity_relation, compute=np.positive, stateful=True)
     del OPS["test.state"]
 
 

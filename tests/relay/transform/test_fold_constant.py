@@ -18,7 +18,7 @@ from apass.relay.op.annotation import device_copy, on_device
 from apass.relay.op.arithmetic import add, divide, multiply
 from apass.relay.op.elementwise import negative
 from apass.relay.op.join import concatenate, split
-from apass.relay.op.registry import define_op
+from apass.relay.op.registry import register_op
 from apass.relay.op.relations import identity_relation
 from apass.relay.op.shape import ndarray_size, shape_of
 from apass.relay.ref import RefRead, RefWrite
@@ -41,7 +41,7 @@ def stateful() -> Iterator[Op]:
         calls.append(1)
         return np.array(len(calls), "int32")
 
-    yield define_op("test.count", arguments=("data",), relation=identity_relation, compute=compute, stateful=True)
+    yield register_op("test.count", arguments=("data",), relation=identity_relation, compute=compute, stateful=True)
     assert OPS.pop("test.count")
     assert calls == []
 

@@ -9,7 +9,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.relate import along, axis_in, must_be, tensors
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.relations import identity_relation
 from apass.relay.ty import TensorType, Type
 
@@ -54,7 +54,7 @@ def _prelu(attrs: PReluAttrs, data: Array, alpha: Array) -> Array:
     return np.where(np.greater(data, 0), data, scaled)
 
 
-_RELU = define_op(
+_RELU = register_op(
     "nn.relu",
     arguments=("data",),
     relation=identity_relation,
@@ -64,7 +64,7 @@ _RELU = define_op(
     description="Each element, 0 if it is negative.",
 )
 
-_LEAKY_RELU = define_op(
+_LEAKY_RELU = register_op(
     "nn.leaky_relu",
     arguments=("data",),
     attrs_type=LeakyReluAttrs,
@@ -75,7 +75,7 @@ _LEAKY_RELU = define_op(
     description="Each element, times alpha if it is negative.",
 )
 
-_PRELU = define_op(
+_PRELU = register_op(
     "nn.prelu",
     arguments=("data", "alpha"),
     attrs_type=PReluAttrs,

@@ -13,7 +13,7 @@ from apass.relay.op.layout import convert_array, parse_layout
 from apass.relay.op.nn.pool_kernel import averaged, summable
 from apass.relay.op.nn.relate import layout_like, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, ints
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Dim, TensorType, Type
 
 __all__ = [
@@ -71,7 +71,7 @@ def _define(name: str, attrs_type: type[AdaptivePoolAttrs], rank: int, compute: 
         data, _ = tensors(name, types)
         return None if data is None else [None, _pooled(name, rank, data, attrs)]
 
-    return define_op(
+    return register_op(
         name,
         arguments=("data",),
         attrs_type=attrs_type,

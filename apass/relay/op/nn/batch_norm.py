@@ -10,7 +10,7 @@ from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.conv_kernel import accumulator
 from apass.relay.op.nn.relate import along, axis_in, must_be, tensors
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import TensorType, TupleType, Type
 
@@ -55,7 +55,7 @@ def _compute(
     return out.astype(data.dtype, copy=False), moving_mean, moving_var
 
 
-_BATCH_NORM = define_op(
+_BATCH_NORM = register_op(
     "nn.batch_norm",
     arguments=("data", *_VECTORS),
     attrs_type=BatchNormAttrs,

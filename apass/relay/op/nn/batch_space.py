@@ -13,7 +13,7 @@ from apass.relay.ndarray import Array
 from apass.relay.op.dims import over, plus, product
 from apass.relay.op.nn.pad import pairs
 from apass.relay.op.nn.relate import must_divide, tensors
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import TensorType, Type
 
 __all__ = [
@@ -135,7 +135,7 @@ def _dilate(attrs: DilateAttrs, data: Array) -> Array:
     return out
 
 
-_SPACE_TO_BATCH_ND = define_op(
+_SPACE_TO_BATCH_ND = register_op(
     "nn.space_to_batch_nd",
     arguments=("data",),
     attrs_type=SpaceToBatchNDAttrs,
@@ -146,7 +146,7 @@ _SPACE_TO_BATCH_ND = define_op(
     description="The places of each block laid out as samples of the batch.",
 )
 
-_BATCH_TO_SPACE_ND = define_op(
+_BATCH_TO_SPACE_ND = register_op(
     "nn.batch_to_space_nd",
     arguments=("data",),
     attrs_type=BatchToSpaceNDAttrs,
@@ -157,7 +157,7 @@ _BATCH_TO_SPACE_ND = define_op(
     description="Samples of the batch laid out as the places of a block.",
 )
 
-_DILATE = define_op(
+_DILATE = register_op(
     "nn.dilate",
     arguments=("x",),
     attrs_type=DilateAttrs,

@@ -9,7 +9,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.relate import along, axis_in, must_be, tensors
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["BiasAddAttrs", "bias_add"]
@@ -35,7 +35,7 @@ def _compute(attrs: BiasAddAttrs, data: Array, bias: Array) -> Array:
     return np.add(data, along(bias, data.ndim, attrs.axis))
 
 
-_BIAS_ADD = define_op(
+_BIAS_ADD = register_op(
     "nn.bias_add",
     arguments=("data", "bias"),
     attrs_type=BiasAddAttrs,

@@ -12,7 +12,7 @@ from apass.relay.op.layout import Layout, convert_array, parse_layout
 from apass.relay.op.nn.conv_kernel import accumulator, convolve
 from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Dim, TensorType, Type
 
 __all__ = [
@@ -113,7 +113,7 @@ def define_conv(name: str, attrs_type: type[ConvAttrs], rank: int) -> Op:
         data, weight, _ = tensors(name, types)
         return None if data is None else _relate(name, rank, data, weight, attrs)
 
-    return define_op(
+    return register_op(
         name,
         arguments=("data", "weight"),
         attrs_type=attrs_type,

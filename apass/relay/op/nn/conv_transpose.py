@@ -17,7 +17,7 @@ from apass.relay.op.nn.conv import KERNEL_LAYOUTS
 from apass.relay.op.nn.conv_kernel import accumulator, convolve_transposed
 from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Any, Dim, TensorType, Type
 
 __all__ = [
@@ -118,7 +118,7 @@ def _define(name: str, attrs_type: type[ConvTransposeAttrs], rank: int) -> Op:
         data, weight, _ = tensors(name, types)
         return None if data is None else _relate(name, rank, data, weight, attrs)
 
-    return define_op(
+    return register_op(
         name,
         arguments=("data", "weight"),
         attrs_type=attrs_type,

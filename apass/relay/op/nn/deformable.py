@@ -16,7 +16,7 @@ from apass.relay.op.nn.conv import KERNEL_LAYOUTS
 from apass.relay.op.nn.conv_kernel import accumulator
 from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Any, Dim, TensorType, Type
 
 __all__ = ["DeformableConv2DAttrs", "deformable_conv2d"]
@@ -141,7 +141,7 @@ def _sampled(images: Array, rows: Floats, columns: Floats) -> Array:
     return out.reshape(batch, -1, taps, *counts)
 
 
-_DEFORMABLE_CONV2D = define_op(
+_DEFORMABLE_CONV2D = register_op(
     _OP,
     arguments=("data", "offset", "weight"),
     attrs_type=DeformableConv2DAttrs,

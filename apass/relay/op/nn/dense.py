@@ -12,7 +12,7 @@ from apass.relay.ndarray import Array
 from apass.relay.op.dims import clash
 from apass.relay.op.nn.conv_kernel import accumulator
 from apass.relay.op.nn.relate import must_fit, out_type, tensors, with_rank
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Any, Dim, TensorType, Type
 
 __all__ = ["BatchMatmulAttrs", "DenseAttrs", "MatmulAttrs", "batch_matmul", "dense", "matmul"]
@@ -129,7 +129,7 @@ def _batch_matmul(attrs: BatchMatmulAttrs, a: Array, b: Array) -> Array:
     return _multiply(left, b.swapaxes(1, 2) if attrs.transpose_b else b, attrs.out_dtype)
 
 
-_DENSE = define_op(
+_DENSE = register_op(
     "nn.dense",
     arguments=("data", "weight"),
     attrs_type=DenseAttrs,
@@ -140,7 +140,7 @@ _DENSE = define_op(
     description="The product of the data and the transposed weight.",
 )
 
-_MATMUL = define_op(
+_MATMUL = register_op(
     "nn.matmul",
     arguments=("tensor_a", "tensor_b"),
     attrs_type=MatmulAttrs,
@@ -151,7 +151,7 @@ _MATMUL = define_op(
     description="The product of matrices, either of which may be given transposed.",
 )
 
-_BATCH_MATMUL = define_op(
+_BATCH_MATMUL = register_op(
     "nn.batch_matmul",
     arguments=("tensor_a", "tensor_b"),
     attrs_type=BatchMatmulAttrs,

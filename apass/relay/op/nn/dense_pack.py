@@ -11,7 +11,7 @@ from apass.relay.ndarray import Array
 from apass.relay.op.layout import convert_array, parse_layout
 from apass.relay.op.nn.conv_kernel import accumulator
 from apass.relay.op.nn.relate import layout_like, must_fit, out_type, relaid, tensors, with_rank
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["DensePackAttrs", "contrib_dense_pack"]
@@ -52,7 +52,7 @@ def _compute(attrs: DensePackAttrs, data: Array, weight: Array) -> Array:
     return out.astype(dtype, copy=False)
 
 
-_DENSE_PACK = define_op(
+_DENSE_PACK = register_op(
     "nn.contrib_dense_pack",
     arguments=("data", "weight"),
     attrs_type=DensePackAttrs,

@@ -11,7 +11,7 @@ from apass.relay.op.dims import over, product
 from apass.relay.op.layout import convert_array, parse_layout
 from apass.relay.op.nn.relate import layout_like, must_divide, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["SubPixelAttrs", "depth_to_space", "space_to_depth"]
@@ -78,7 +78,7 @@ def _to_depth(attrs: SubPixelAttrs, data: Array) -> Array:
     return convert_array(blocks.reshape(batch, -1, height // size, width // size), _PLAIN, layout)
 
 
-_DEPTH_TO_SPACE = define_op(
+_DEPTH_TO_SPACE = register_op(
     "nn.depth_to_space",
     arguments=("data",),
     attrs_type=SubPixelAttrs,
@@ -89,7 +89,7 @@ _DEPTH_TO_SPACE = define_op(
     description="Blocks of channels laid out as squares of places.",
 )
 
-_SPACE_TO_DEPTH = define_op(
+_SPACE_TO_DEPTH = register_op(
     "nn.space_to_depth",
     arguments=("data",),
     attrs_type=SubPixelAttrs,

@@ -9,7 +9,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr, TupleGetItem
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.relate import tensors
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import TupleType, Type
 
@@ -33,7 +33,7 @@ def _compute(attrs: DropoutAttrs, data: Array) -> tuple[Array, ...]:
     return data, np.ones_like(data)
 
 
-_DROPOUT = define_op(
+_DROPOUT = register_op(
     "nn.dropout",
     arguments=("data",),
     attrs_type=DropoutAttrs,

@@ -11,7 +11,7 @@ from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.dims import clash
 from apass.relay.op.nn.relate import axis_in, tensors, with_rank
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Type
 
 __all__ = ["FIFOBufferAttrs", "fifo_buffer"]
@@ -45,7 +45,7 @@ def _compute(attrs: FIFOBufferAttrs, data: Array, buffer: Array) -> Array:
     return np.moveaxis(np.moveaxis(both, attrs.axis, 0)[data.shape[attrs.axis] :], 0, attrs.axis)
 
 
-_FIFO_BUFFER = define_op(
+_FIFO_BUFFER = register_op(
     "nn.fifo_buffer",
     arguments=("data", "buffer"),
     attrs_type=FIFOBufferAttrs,

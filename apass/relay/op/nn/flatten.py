@@ -9,7 +9,7 @@ from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.dims import product
 from apass.relay.op.nn.relate import tensors
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["batch_flatten"]
@@ -28,7 +28,7 @@ def _compute(data: Array) -> Array:
     return data.reshape(data.shape[0], prod(data.shape[1:]))
 
 
-_BATCH_FLATTEN = define_op(
+_BATCH_FLATTEN = register_op(
     "nn.batch_flatten",
     arguments=("data",),
     relation=_relation,

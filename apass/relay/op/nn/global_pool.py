@@ -18,7 +18,7 @@ from apass.relay.op.nn.adaptive_pool import (
 from apass.relay.op.nn.pool_kernel import averaged, summable
 from apass.relay.op.nn.relate import layout_like, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import TensorType, Type
 
 __all__ = [
@@ -47,7 +47,7 @@ def _define(name: str, compute: Compute, what: str) -> Op:
         data, _ = tensors(name, types)
         return None if data is None else [None, _pooled(name, data, attrs)]
 
-    return define_op(
+    return register_op(
         name,
         arguments=("data",),
         attrs_type=GlobalPool2DAttrs,

@@ -11,7 +11,7 @@ from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ndarray import Array
 from apass.relay.op.dims import clash
 from apass.relay.op.nn.relate import must_be, must_fit, tensors, with_rank
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["NLLLossAttrs", "cross_entropy", "cross_entropy_with_logits", "nll_loss"]
@@ -37,7 +37,7 @@ def _define(name: str, compute: Compute, description: str) -> Op:
             raise TypeInferenceError(f"{name}: predictions and targets must be of one type: {x}, {y}")
         return [None, None, TensorType((), x.dtype)]
 
-    return define_op(
+    return register_op(
         name,
         arguments=("predictions", "targets"),
         relation=relation,
@@ -90,7 +90,7 @@ _CROSS_ENTROPY = _define(
 _CROSS_ENTROPY_WITH_LOGITS = _define(
     "nn.cross_entropy_with_logits", _with_logits, "The mean over the batch of the cross entropy of log-probabilities."
 )
-_NLL_LOSS = define_op(
+_NLL_LOSS = register_op(
     "nn.nll_loss",
     arguments=("predictions", "targets", "weights"),
     attrs_type=NLLLossAttrs,

@@ -11,7 +11,7 @@ from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.conv_kernel import accumulator
 from apass.relay.op.nn.relate import along, axis_in, must_be, must_divide, tensors
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import TensorType, Type
 
 __all__ = [
@@ -73,7 +73,7 @@ def _define(name: str, attrs_type: type[Attrs], compute: Compute, description: s
         data, gamma, beta, _ = tensors(name, types)
         return None if data is None else _relate(name, data, gamma, beta, attrs)
 
-    return define_op(
+    return register_op(
         name,
         arguments=("data", "gamma", "beta"),
         attrs_type=attrs_type,

@@ -14,7 +14,7 @@ from apass.relay.make import const
 from apass.relay.ndarray import Array
 from apass.relay.op.dims import plus
 from apass.relay.op.nn.relate import tensors
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["MirrorPadAttrs", "PadAttrs", "mirror_pad", "pad", "pairs"]
@@ -90,7 +90,7 @@ def _mirror_pad(attrs: MirrorPadAttrs, data: Array) -> Array:
     return np.pad(data, pairs(attrs.pad_width), mode="symmetric" if attrs.mode == "SYMMETRIC" else "reflect")
 
 
-_PAD = define_op(
+_PAD = register_op(
     "nn.pad",
     arguments=("data", "pad_value"),
     attrs_type=PadAttrs,
@@ -101,7 +101,7 @@ _PAD = define_op(
     description="The data with elements added before and behind each dimension.",
 )
 
-_MIRROR_PAD = define_op(
+_MIRROR_PAD = register_op(
     "nn.mirror_pad",
     arguments=("data",),
     attrs_type=MirrorPadAttrs,

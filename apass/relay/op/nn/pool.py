@@ -10,7 +10,7 @@ from apass.relay.op.layout import convert_array, parse_layout
 from apass.relay.op.nn.pool_kernel import Slide, average_windows, max_windows
 from apass.relay.op.nn.relate import layout_like, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Dim, TensorType, Type
 
 __all__ = [
@@ -121,7 +121,7 @@ def _define(name: str, attrs_type: type[PoolAttrs], rank: int, what: str) -> Op:
         data, _ = tensors(name, types)
         return None if data is None else [None, _pooled(name, rank, data, attrs)]
 
-    return define_op(
+    return register_op(
         name,
         arguments=("data",),
         attrs_type=attrs_type,

@@ -11,7 +11,7 @@ from apass.relay.expr import Call, Expr
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.conv_kernel import accumulator
 from apass.relay.op.nn.relate import axis_in, tensors
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Type
 
 __all__ = ["L2NormalizeAttrs", "LRNAttrs", "l2_normalize", "lrn"]
@@ -81,7 +81,7 @@ def _l2_normalize(attrs: L2NormalizeAttrs, data: Array) -> Array:
     return out.astype(data.dtype, copy=False)
 
 
-_LRN = define_op(
+_LRN = register_op(
     "nn.lrn",
     arguments=("data",),
     attrs_type=LRNAttrs,
@@ -92,7 +92,7 @@ _LRN = define_op(
     description="Local response normalization: each element over a power of the mean square of its neighbours.",
 )
 
-_L2_NORMALIZE = define_op(
+_L2_NORMALIZE = register_op(
     "nn.l2_normalize",
     arguments=("data",),
     attrs_type=L2NormalizeAttrs,

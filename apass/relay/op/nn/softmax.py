@@ -10,7 +10,7 @@ from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ndarray import Array
 from apass.relay.op.nn.conv_kernel import accumulator
 from apass.relay.op.nn.relate import axis_in, tensors
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Type
 
 __all__ = ["SoftmaxAttrs", "fast_softmax", "log_softmax", "softmax"]
@@ -57,7 +57,7 @@ def _define(name: str, compute: Compute, pattern: OpPattern, description: str) -
         axis_in(name, known, attrs.axis)
         return [known, known]
 
-    return define_op(
+    return register_op(
         name,
         arguments=("data",),
         attrs_type=SoftmaxAttrs,

@@ -11,7 +11,7 @@ from apass.relay.ndarray import Array
 from apass.relay.op.layout import convert_array, parse_layout
 from apass.relay.op.nn.relate import layout_like, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS
-from apass.relay.op.registry import OpPattern, define_op
+from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.op.resize import COORDINATES, Resizing, resized
 from apass.relay.ty import Any, Dim, TensorType, Type
 
@@ -110,7 +110,7 @@ def _resize(data: Array, text: str, scales: Sequence[float], how: Resizing) -> A
     return convert_array(resized(images, sizes, how).astype(data.dtype, copy=False), plain, layout)
 
 
-_UPSAMPLING = define_op(
+_UPSAMPLING = register_op(
     "nn.upsampling",
     arguments=("data",),
     attrs_type=UpSamplingAttrs,
@@ -121,7 +121,7 @@ _UPSAMPLING = define_op(
     description="Images resized by factors.",
 )
 
-_UPSAMPLING3D = define_op(
+_UPSAMPLING3D = register_op(
     "nn.upsampling3d",
     arguments=("data",),
     attrs_type=UpSampling3DAttrs,
