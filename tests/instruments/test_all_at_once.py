@@ -1,0 +1,54 @@
+"""Every instrument that measures or shows a run, on two hundred modules at once: all of them see the same."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from apass.instruments import (
+    FunctionTimingInstrument,
+    LoggingInstrument,
+    PassTimingInstrument,
+    StatisticsInstrument,
+    TraceInstrument,
+    timings_by_pass,
+)
+from apass.instruments.live_view import LiveViewInstrument
+from apass.instruments.otel import OpenTelemetryInstrument
+from tests.instruments.crowd import failing, run_crowd
+from tests.instruments.test_logs import listening
+from tests.instruments.test_progress import console
+from tests.instruments.traces import read_trace, slices
+
+
+@pytest.mark.anyio
+async def test_all_of_them_see_the_same_runs_and_failures(tmp_path: Path) -> None:
+    timer, statistics, functions = PassTimingInstrument(), StatisticsInstrument(), FunctionTimingInstrument(top=100_000)
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    view = LiveViewInstrument(console=console()[0])
+    spans = OpenTelemetryInstrument(provider.get_tracer("tests"), functions=True)
+    trace = TraceInstrument(tmp_path / "trace.json")
+    with listening(logging.INFO) as logged:
+        every = [timer, statistics, functions, spans, view, trace, LoggingInstrument()]
+        outcomes = await run_crowd(every, limit=None)
+    by_pass = {one.name: (one.calls, one.failed) for one in timings_by_pass(timer.profile())}
+    passes, failures = (sum(one[at] for one in by_pass.values()) for at in (0, 1))
+    bodies, failed_bodies = len(functions.slowest()), sum(one.failed for one in functions.slowest())
+    counts = view.activity.counts()
+    shown = slices(read_trace(tmp_path / "trace.json"))
+    made = exporter.get_finished_spans()
+    ends = [one.getMessage() for one in logged.records]
+
+    assert by_pass["sequential"] == (len(outcomes), len(failing(outcomes)))
+    assert by_pass["Inner"][0] == sum(one.amount for one in statistics.totals() if one.name == "inner")
+    assert (counts.passes_done, counts.modules_done) == (passes, len(outcomes))
+    assert (counts.functions_done, counts.functions_failed) == (bodies, failed_bodies)
+    assert [len([one for one in shown if one["cat"] == kind]) for kind in ("pass", "function")] == [passes, bodies]
+    assert sum("error" in one["args"] for one in shown) == failures + failed_bodies
+    assert len(made) == passes + bodies + len(outcomes)
+    assert (ends.count("pass_finished"), ends.count("pass_failed")) == (passes - failures, failures)
+    assert ends.count("function_failed") == failed_bodies
