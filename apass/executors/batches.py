@@ -80,9 +80,7 @@ class Batches(Generic[ItemT, R]):
         """Have `item` done, and return what it gave or raise what it raised."""
         ticket: _Ticket[ItemT, R] = _Ticket(item)
         self._queue.append(ticket)
-        if self._drivers < self._slots.total_tokens:
-            self._drivers += 1
-            self._group.start_soon(self._drive, name="apass executor driver")
+        self._recruit()
         try:
             await ticket.ready.wait()
         finally:
@@ -91,11 +89,19 @@ class Batches(Generic[ItemT, R]):
         assert ticket.done is not None
         return ticket.done.unwrap()
 
+    def _recruit(self) -> None:
+        """Start a driver while there are items and slots for them; one more waits, in case slots are added."""
+        if self._queue and self._drivers <= self._slots.total_tokens:
+            self._drivers += 1
+            self._group.start_soon(self._drive, name="apass executor driver")
+
     async def _drive(self) -> None:
         try:
             while self._queue:
                 async with self._slots:
-                    await self._do(self._take())
+                    tickets = self._take()
+                    self._recruit()
+                    await self._do(tickets)
         finally:
             self._drivers -= 1
 
@@ -103,7 +109,8 @@ class Batches(Generic[ItemT, R]):
         """Take as many items as a batch should have, fewer towards the end, so that all drivers end together."""
         size = 1
         if self._cost is not None:
-            share = -(-len(self._queue) // max(1, 2 * self._drivers))
+            workers = max(1, min(self._drivers, int(self._slots.total_tokens)))
+            share = -(-len(self._queue) // (2 * workers))
             size = max(1, min(int(BATCH_SECONDS / max(self._cost, 1e-6)), share))
         return [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
 

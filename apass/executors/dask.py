@@ -31,7 +31,7 @@ LATE_SECONDS: Final = 2.0
 """How much longer than its time a batch may take on its way before its worker is taken to hang."""
 START_SECONDS: Final = 10.0
 """How long a cluster may be without any worker before there is an error."""
-COUNT_SECONDS: Final = 5.0
+COUNT_SECONDS: Final = 1.0
 """How often the workers of a cluster are counted, which come and go."""
 SMALL: Final = 1 << 12
 """Bytes that go with each batch, rather than to all workers first."""
@@ -104,15 +104,13 @@ class DaskExecutor(RemoteExecutor):
     async def exchange(self, request: bytes, errand: Errand) -> bytes:
         """Have a worker of the cluster do it."""
         connection = self._connection
-        if connection.must_count():
-            connection.slots.total_tokens = await _in_thread(connection.count)
         limit = None if errand.limit is None else errand.limit + LATE_SECONDS
         future = await _in_thread(connection.submit, request, errand)
         done = _Done(current_token())
         future.add_done_callback(done)
         try:
             with anyio.move_on_after(limit):
-                await done.event.wait()
+                await connection.wait(done.event)
                 return cast("bytes", await _in_thread(connection.result, future, errand))
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
@@ -148,9 +146,13 @@ class _Connection:
         self._counted = perf_counter()
         self.slots = CapacityLimiter(self.count())
 
-    def must_count(self) -> bool:
-        """Tell whether it is time to count the workers again."""
-        return perf_counter() - self._counted > COUNT_SECONDS
+    async def wait(self, done: anyio.Event) -> None:
+        """Wait for a batch, and count the workers meanwhile; the only method for the loop itself."""
+        while not done.is_set():
+            with anyio.move_on_after(COUNT_SECONDS):
+                await done.wait()
+            if perf_counter() - self._counted > COUNT_SECONDS:
+                self.slots.total_tokens = await _in_thread(self.count)
 
     def count(self) -> int:
         """Return how many threads the workers have, 1 while there is none."""

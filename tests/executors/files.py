@@ -8,7 +8,7 @@ import anyio
 
 async def pid_in(path: Path) -> int:
     """Return the process id that a body has written there, once it has."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while not written([path]):  # noqa: ASYNC110  it is another process that writes
             await anyio.sleep(0.01)
     return int(written([path])[0])
