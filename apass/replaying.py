@@ -14,6 +14,7 @@ import anyio
 from apass.context import PassContext, current_scope
 from apass.errors import ReproducerError, UnknownPassError
 from apass.factories import known_names
+from apass.instruments.verify import VerifyInstrument, VerifyWhen
 from apass.passes import Pass
 from apass.pipeline import parse_pipeline
 from apass.reproducers import Failure, Reproducer, load_module, read_reproducer
@@ -74,7 +75,8 @@ async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any) -> Except
     """Run a pass on a module, under the context of a reproducer; return what it raised."""
     token = None if reproducer.module is None else enter_module(reproducer.module)
     try:
-        context: PassContext = reproducer.context.make()
+        checks = [] if reproducer.verify is None else [VerifyInstrument(_when(reproducer.verify))]
+        context: PassContext = reproducer.context.make(checks)
         async with context:
             # Most names that it was to leave out are of passes that do not run here.
             current_scope().met.update(context.disabled_pass, context.required_pass)
@@ -92,6 +94,10 @@ def report_failure(folder: str) -> None:
     """Replay a reproducer and print how it fails as a line of JSON, `null` if it does not; for another process."""
     result = anyio.run(replay, folder, backend=read_reproducer(Path(folder)).backend)
     print(json.dumps(None if result.error is None else asdict(Failure.of(result.error))))  # noqa: T201  its purpose
+
+
+def _when(text: str) -> VerifyWhen:
+    return "always" if text == "always" else "changed"
 
 
 def read_module(folder: Path, reproducer: Reproducer) -> Any:

@@ -5,7 +5,7 @@ import re
 import secrets
 import shutil
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -104,10 +104,14 @@ class ContextSettings:
             opt_level=found["opt_level"], disabled=disabled, required=required, config=found["config"], lost=lost
         )
 
-    def make(self) -> PassContext:
+    def make(self, instruments: Iterable[object] = ()) -> PassContext:
         """Return such a context; UnknownConfigError or ConfigTypeError where an option is not what it was."""
         return PassContext(
-            self.opt_level, disabled_pass=self.disabled, required_pass=self.required, config=dict(self.config)
+            self.opt_level,
+            disabled_pass=self.disabled,
+            required_pass=self.required,
+            config=dict(self.config),
+            instruments=instruments,
         )
 
 
@@ -133,6 +137,8 @@ class Reproducer:
     """What it raised."""
     context: ContextSettings
     """What it ran under."""
+    verify: str | None
+    """When a `VerifyInstrument` verified, which may be what raised; None if there was none."""
     backend: str
     """The event loop: asyncio or trio."""
     versions: Mapping[str, str]

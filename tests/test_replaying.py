@@ -9,7 +9,7 @@ import pytest
 
 import apass
 from apass import relay
-from apass.instruments import ReproducerInstrument
+from apass.instruments import ReproducerInstrument, VerifyInstrument
 from apass.registry import find_recipe
 from tests.failing_passes import FailOn, Strict, add_one, failing_passes
 from tests.recording import module_pass_of
@@ -60,6 +60,17 @@ async def test_a_pass_that_was_mended_or_fails_otherwise_is_told(tmp_path: Path)
     assert (found.verdict, type(found.error)) == (apass.Verdict.OTHER, RuntimeError)
     (folder / "module.json").write_text('{"f": 2}')
     assert (await apass.replay(folder)).verdict is apass.Verdict.NONE
+
+
+async def test_a_pass_that_broke_its_module_is_found_out_again(tmp_path: Path) -> None:
+    lose = module_pass_of(lambda mod, ctx: {**mod, "g": None}, name="Lose")
+    instrument = ReproducerInstrument(tmp_path)
+    async with apass.PassContext(instruments=[VerifyInstrument("always"), instrument]):
+        await apass.optimize_all({"m": {"f": 1}}, apass.Sequential([add_one, lose]), errors="collect")
+    (folder,) = instrument.folders
+    found = await apass.replay(folder, lose)
+    assert (found.verdict, found.reproducer.verify) == (apass.Verdict.SAME, "always")
+    assert found.reproducer.failure.message.startswith("pass 'Lose' broke the module: function 'g'")
 
 
 async def test_addresses_in_messages_make_no_difference(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from apass.errors import ApassError
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
 from apass.instruments.places import FolderNames, file_name
+from apass.instruments.verify import VerifyInstrument
 from apass.numbering import Numbering, Position
 from apass.reproducers import ContextSettings, Failure, Reproducer, dump_module, versions, write_reproducer
 from apass.resume import rest_of
@@ -31,7 +32,8 @@ class ReproducerInstrument:
 
     Nothing is kept while passes run but their positions: modules are values, and the failure hook gets the one that the
     pass was given. Each folder is written beside its place and renamed, off the loop, even if the run is cancelled
-    meanwhile. A module that its adapter cannot write is left out, and the folder says why.
+    meanwhile. A module that its adapter cannot write is left out, and the folder says why. That of a pass that changes
+    its input in place, which none may, is as the pass left it.
 
     Parameters:
         reproducer_dir: where the folders go; made when the first pass fails.
@@ -134,6 +136,7 @@ def _reproducer(
         function=_function(error, run),
         failure=Failure.of(error),
         context=ContextSettings.of(ctx),
+        verify=next((one.when for one in ctx.instruments if isinstance(one, VerifyInstrument)), None),
         backend=backend,
         versions=dict(versions()),
         module_type=f"{type(mod).__module__}:{type(mod).__qualname__}",

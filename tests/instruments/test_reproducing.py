@@ -79,6 +79,7 @@ async def test_a_folder_has_all_that_it_takes(tmp_path: Path, anyio_backend: str
         "function": "g",
         "failure": {"type": "builtins.ValueError", "message": "cannot do 3"},
         "context": {"opt_level": 1, "disabled": ["Strict"], "required": [], "config": {}, "lost": []},
+        "verify": None,
         "backend": anyio_backend,
         "module_type": "builtins:dict",
         "module_file": "module.json",
