@@ -10,7 +10,6 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.to_thread import run_sync
 
-from apass.adapter import adapter_for
 from apass.files import write_whole
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
@@ -18,7 +17,16 @@ from apass.numbering import Numbering, Position
 from apass.remarks import Remark
 from apass.report.page import render_page
 from apass.report.record import Body, Failure, PassRun, Record, Said, Status
-from apass.report.recording import BodyTimes, Chain, Entry, failure_of, task_at_work, text_of
+from apass.report.recording import (
+    BodyTimes,
+    Chain,
+    Entry,
+    SharedFailure,
+    failure_of,
+    is_thread_safe,
+    task_at_work,
+    text_of,
+)
 from apass.report.texts import LARGE, TextStore
 from apass.run import Run, current_run
 
@@ -80,6 +88,7 @@ class ReportInstrument:
         self._open_bodies: WeakKeyDictionary[Run, BodyTimes] = WeakKeyDictionary()
         self._workers: dict[Hashable, int] = {}
         self._remarks: list[tuple[_Place, Said]] = []
+        self._failed: dict[str | None, list[SharedFailure]] = {}
         self._failures: dict[str, Failure] = {}
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
@@ -119,9 +128,13 @@ class ReportInstrument:
         """End a run that raised or was cancelled."""
         now = perf_counter()
         entry = self._close(current_run())
-        if entry is not None:
-            entry.stop(now)
-            entry.fail(error)
+        if entry is None:
+            return
+        entry.stop(now)
+        entry.fail(error)
+        if entry.failure is not None:
+            with self._lock:
+                self._failed.setdefault(entry.position.module, []).append(entry.failure)
 
     def run_before_function(self, func: Any, run: Run) -> None:
         """Begin the work on a function."""
@@ -164,7 +177,7 @@ class ReportInstrument:
         """
         failure = failure_of(error)
         with self._lock:
-            known = [one.failure.failure for one in self._entries if one.failure and one.position.module == module]
+            known = [shared.failure for shared in self._failed.get(module, ())]
             if (failure.kind, failure.message) not in [(one.kind, one.message) for one in known]:
                 self._failures[module] = failure
 
@@ -227,7 +240,7 @@ class ReportInstrument:
         if mod is chain.mod and chain.base is not None:
             done(chain.base.index)
             return None
-        if chain.size >= LARGE and adapter_for(mod).thread_safe:
+        if chain.size >= LARGE and is_thread_safe(mod):
             return self._keep_in_thread(chain, mod, lambda: text_of(mod), done)
         text = text_of(mod)
         if len(text) >= LARGE:

@@ -10,11 +10,22 @@ from typing import Any, Final
 import anyio
 
 from apass.adapter import adapter_for
+from apass.errors import AdapterError
 from apass.numbering import Position
 from apass.report.record import Body, Failure, PassRun, Status
 from apass.report.texts import Base, TextStore
 
-__all__ = ["BodyTimes", "Chain", "Entry", "failure_of", "module_name", "task_at_work", "text_of"]
+__all__ = [
+    "BodyTimes",
+    "Chain",
+    "Entry",
+    "SharedFailure",
+    "failure_of",
+    "is_thread_safe",
+    "module_name",
+    "task_at_work",
+    "text_of",
+]
 
 _MOST_SLICES: Final = 64
 """How many stretches of work are kept of one run; beyond, those with the shortest pauses between them become one."""
@@ -192,6 +203,14 @@ def text_of(mod: Any) -> str:
         return adapter_for(mod).to_text(mod)
     except Exception as error:
         return f"there is no text of this module: {type(error).__name__}: {error}"
+
+
+def is_thread_safe(mod: Any) -> bool:
+    """Tell whether the text of a module may be made in a thread."""
+    try:
+        return adapter_for(mod).thread_safe
+    except AdapterError:
+        return False
 
 
 def failure_of(error: BaseException) -> Failure:

@@ -23,6 +23,7 @@ const RULER = 28;
 const MANY = 60; // modules; a lane for each of more shows little at once
 const SHORTEST = 5; // microseconds across the whole width
 const STEPS = [1, 2, 5];
+const OUTER: [string, string] = ["#9aa3b2", "#5b6475"];
 
 export function Timeline({ data, module, run, theme, open }: Props) {
   const [arrangement, setArrangement] = useState<Arrangement>(data.modules.length > MANY ? "workers" : "modules");
@@ -178,7 +179,7 @@ class Chart {
   readonly height: number;
   readonly gutter: number;
   private readonly tops: number[];
-  private readonly hues = new Map<string, number>();
+  private readonly colors = new Map<string, [string, string]>(); // of a pass, by light and by dark
 
   constructor(
     private readonly lanes: Lane[],
@@ -190,7 +191,10 @@ class Chart {
     this.height = top;
     this.gutter = innerWidth < 700 ? 90 : 190;
     const names = [...new Set(data.runs.filter((run) => !run.children.length).map((run) => run.name))].sort();
-    names.forEach((name, at) => this.hues.set(name, Math.round((at * 137.5 + 225) % 360)));
+    names.forEach((name, at) => {
+      const hue = Math.round((at * 137.5 + 225) % 360); // neighbours by name are far apart by colour
+      this.colors.set(name, [`hsl(${hue} 55% 55%)`, `hsl(${hue} 48% 56%)`]);
+    });
   }
 
   topOf(module: Module | null): number | null {
@@ -296,8 +300,7 @@ class Chart {
       drawn = Math.max(x + 0.75, end);
       const size = Math.max(end - x - (end - x > 3 ? 1 : 0), 0.75);
       const isOuter = bar.body === null && bar.run.children.length > 0;
-      const hue = this.hues.get(bar.run.name) ?? 225;
-      const solid = isOuter ? (isDark ? "#5b6475" : "#9aa3b2") : `hsl(${hue} ${isDark ? "48% 56%" : "55% 55%"})`;
+      const solid = (isOuter ? OUTER : (this.colors.get(bar.run.name) ?? OUTER))[Number(isDark)];
       paint.fillStyle = solid;
       if (size < 2 && !failed && bar.run !== this.chosen) {
         // Too small for its parts: as strong as the share of the time that it worked.
