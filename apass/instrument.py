@@ -33,6 +33,7 @@ HOOKS: Final = {
     "on_statistic": ("run", "name", "amount"),
     "on_remark": ("remark",),
     "on_wait": ("run", "what", "is_over"),
+    "on_work": ("run", "worker", "start", "end"),
 }
 """The hooks that an instrument may define, each with the arguments that it is called with."""
 
@@ -99,6 +100,13 @@ class PassInstrument:
 
     def on_wait(self, run: Run | None, what: str, is_over: bool) -> None:
         """Called when a pass begins to wait for what it named by `apass.waiting_for(what)`, and when that is over."""
+
+    def on_work(self, run: Run, worker: str, start: float, end: float) -> None:
+        """Called when a worker thread or process has worked for a pass or a body; perhaps in that thread.
+
+        Times are as of `time.perf_counter` here; a process does not tell when it began, so they are those of the answer
+        less the seconds that it took.
+        """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Check the hooks of a subclass as `pass_instrument` does."""
@@ -180,6 +188,8 @@ class Hooks:
     """Each `on_remark`."""
     waits: tuple[Callable[[Run | None, str, bool], object], ...]
     """Each `on_wait`."""
+    work: tuple[Callable[[Run, str, float, float], object], ...]
+    """Each `on_work`."""
 
     @classmethod
     def of(cls, instruments: Iterable[object]) -> "Hooks":
@@ -203,6 +213,7 @@ class Hooks:
             statistics=_hooks(row, "on_statistic"),
             remarks=_hooks(row, "on_remark"),
             waits=_hooks(row, "on_wait"),
+            work=_hooks(row, "on_work"),
         )
 
 

@@ -318,7 +318,7 @@ def test_other_methods_are_nobodys_business(name: str) -> None:
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_with_the_wrong_arguments_is_a_type_error_that_shows_the_right_ones(hook: str) -> None:
-    def wrong(self: object, one: int, two: int, three: int, four: int) -> None: ...
+    def wrong(self: object, one: int, two: int, three: int, four: int, five: int) -> None: ...
 
     wanted = ", ".join(("self", *HOOKS[hook]))
     with pytest.raises(TypeError) as caught:

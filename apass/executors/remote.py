@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 from uuid import uuid4
@@ -220,6 +221,16 @@ class Sent:
         every = self.reply.answers
         return every if len(every) == len(self.items) else every * len(self.items)
 
+    def spent(self, now: float) -> dict[str, tuple[str, float, float]]:
+        """Return which worker did each item, and from when to when, given that it has just answered."""
+        if self.reply is None or len(self.reply.answers) != len(self.items):
+            return {}
+        found: dict[str, tuple[str, float, float]] = {}
+        for item, answer in zip(reversed(self.items), reversed(self.reply.answers), strict=True):
+            found[item] = (self.reply.worker, now - answer.seconds, now)
+            now -= answer.seconds
+        return found
+
     def error_of(self, answer: Answer) -> BaseException | None:
         """Return what an item failed with; None if it did not."""
         return self.error if answer.failure is None else answer.failure.error()
@@ -243,6 +254,7 @@ class _Bodies:
         self._errand = Errand(parcel, own if is_own else other, f"the body of pass {name!r}", late)
         self._batches: Batches[str, Answer] = Batches(self._work, self._executor.slots())
         self._made: dict[str, Any] = {}
+        self._spent: dict[str, tuple[str, float, float]] = {}
         await self._batches.__aenter__()
         return self._body
 
@@ -256,6 +268,9 @@ class _Bodies:
         assert run is not None, "a body runs within a pass"
         assert run.function is not None, "a body runs on a function"
         answer = await self._batches.submit(run.function)
+        worker, start, end = self._spent.pop(run.function, ("", 0.0, 0.0))
+        for hook in ctx.hooks.work if worker else ():
+            hook(run, worker, start, end)
         if answer.heard is not None:
             answer.heard.repeat(ctx)
         if answer.failure is not None:
@@ -269,6 +284,7 @@ class _Bodies:
     async def _work(self, names: Sequence[str]) -> Sequence[Done[Answer]]:
         done: list[Done[Answer]] = []
         for sent in await self._executor.dispatch(self._errand, names):
+            self._spent.update(sent.spent(perf_counter()))
             if sent.reply is not None and sent.reply.module is not None:
                 changed = [name for name, one in zip(sent.items, sent.answers, strict=True) if one.kind == "new"]
                 self._made.update(adapter_for(self._mod).extract(await opened(sent.reply.module), changed))

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextvars import copy_context
+from threading import get_native_id
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, TypeVar, TypeVarTuple
@@ -137,7 +138,12 @@ class _Bodies:
     def _timed(self, func: Any, mod: Any, ctx: PassContext) -> tuple[Any, float]:
         start = perf_counter()
         result = plain(self._pass.transform_function(func, mod, ctx), f"the body of pass {self._pass.info.name!r}")
-        return result, perf_counter() - start
+        end = perf_counter()
+        run = current_run()
+        if run is not None:
+            for hook in ctx.hooks.work:
+                hook(run, f"thread {get_native_id()}", start, end)
+        return result, end - start
 
 
 class _Thread:

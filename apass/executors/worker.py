@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from functools import partial
+from os import getpid
 from time import perf_counter
 from typing import Any, Final, Protocol, cast
 
@@ -86,6 +87,12 @@ class Answer:
     """What passes said; None for a plain function."""
 
 
+def _own_name() -> str:
+    """Return what a timeline calls this worker; of several in one process each is a thread."""
+    process, thread = getpid(), threading.get_native_id()
+    return f"process {process}" if process == thread else f"process {process}, thread {thread}"
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What became of a batch."""
@@ -94,6 +101,8 @@ class Reply:
     """One for each item."""
     module: ModuleParcel | None
     """The new module, or one of the new functions."""
+    worker: str = field(default_factory=_own_name)
+    """Who did it."""
 
 
 _Watch = Callable[[], AbstractContextManager[None]]

@@ -20,6 +20,8 @@ _MODULES: Final = 1
 """The "process" whose lanes are runs of modules."""
 _THREADS: Final = 2
 """The "process" whose lanes are threads with an event loop."""
+_WORKERS: Final = 3
+"""The "process" whose lanes are worker threads and processes."""
 
 
 @pass_instrument
@@ -55,11 +57,13 @@ class TraceInstrument:
         self._spans: dict[Run, Span] = {}
         self._idle: dict[str | None, list[Group]] = {}
         self._threads: dict[int, int] = {}
+        self._workers: dict[str, tuple[int, float]] = {}
         self._groups = self._lanes = self._entered = 0
         self._lock = Lock()
         self._begin = perf_counter()
         self._name("process_name", _MODULES, 0, "modules")
         self._name("process_name", _THREADS, 0, "threads")
+        self._name("process_name", _WORKERS, 0, "workers")
 
     async def enter_pass_ctx(self) -> None:
         """Open the file."""
@@ -114,6 +118,22 @@ class TraceInstrument:
     def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
         """End the span of a body that raised or was cancelled."""
         self._close(run, _failure(error))
+
+    def on_work(self, run: Run, worker: str, start: float, end: float) -> None:
+        """Show what a worker did."""
+        with self._lock:
+            if worker not in self._workers:
+                self._workers[worker] = len(self._workers) + 1, 0.0
+                self._name("thread_name", _WORKERS, len(self._workers), worker)
+            tid, until = self._workers[worker]
+            # Of a process only the end is known, and that late: what it did before cannot have ended after this began.
+            begin, stop = max(until, self._micros(start)), self._micros(end)
+            if stop <= begin:
+                return
+            self._workers[worker] = tid, stop
+            name = run.info.name if run.function is None else f"{run.info.name} {run.function}"
+            where = "" if run.module is None else f"{run.module}: "
+            self._emit(where + name, "work", begin, stop, _WORKERS, tid, {})
 
     def _open(self, run: Run, name: str, kind: str, subject: object, told: dict[str, Any]) -> None:
         if run in self._spans:

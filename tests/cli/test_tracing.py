@@ -26,7 +26,9 @@ def test_a_large_model_waits_for_its_thread(tmp_path: Path) -> None:
     model = TEST_DATA / "light" / "light_squeezenet.onnx"
     apass("opt", model, "-o", tmp_path / "out", "-p", "onnx.DeduplicateInitializers", "--trace", tmp_path / "t.json")
     name = "onnx.DeduplicateInitializers"
-    lines = outline(read_trace(tmp_path / "t.json"), waits_of=[name])
+    events = read_trace(tmp_path / "t.json")
+    assert [one["name"] for one in slices(events) if one["pid"] == 3] == [f"{model.name}: {name}"]
+    lines = outline(events, waits_of=[name])
     assert list(dict.fromkeys(lines)) == [
         "[light_squeezenet.onnx]",
         "sequential {'position': '0:sequential', 'changed': False}",

@@ -4,7 +4,7 @@ import json
 import resource
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -26,6 +26,11 @@ async def Nap(mod: Module, ctx: apass.PassContext) -> Module:
 @apass.function_pass(opt_level=0)
 def Double(func: int, mod: Module, ctx: apass.PassContext) -> int:
     return 2 * func
+
+
+@apass.function_pass(opt_level=0)
+def Count(func: int, mod: Module, ctx: apass.PassContext) -> int:
+    return sum(range(func * 10_000))
 
 
 @apass.function_pass(opt_level=0)
@@ -188,6 +193,20 @@ async def test_two_hundred_modules_at_once_are_traced_as_one_after_the_other(tmp
     assert told(events[0], fine) == told(events[1], fine)
     failed = [{name for name, _, args in told(one, set(crowd())) if "error" in dict(args)} for one in events]
     assert failed[0] == failed[1] == failing(alone)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("executor", ["thread", "process"])
+async def test_workers_have_lanes_of_their_own(tmp_path: Path, executor: Literal["thread", "process"]) -> None:
+    path = tmp_path / "trace.json"
+    async with apass.PassContext(instruments=[TraceInstrument(path)], executor=executor):
+        await apass.optimize_all({"a": {"f": 1, "g": 2}, "b": {"f": 3}}, Count)
+    events = read_trace(path)
+    names = {lane: name for lane, name in lane_names(events).items() if lane[0] == 3}
+    work = [one for one in slices(events) if one["pid"] == 3]
+    assert sorted(one["name"] for one in work) == ["a: Count f", "a: Count g", "b: Count f"]
+    assert {name.partition(" ")[0] for name in names.values()} == {executor}
+    assert {(3, one["tid"]) for one in work} == set(names)
 
 
 def test_a_folder_cannot_be_the_file(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import chain, islice
+from threading import get_native_id
+from time import perf_counter
 from typing import Any, Final, cast
 
 from anyio import CapacityLimiter, to_thread
@@ -16,7 +18,7 @@ from apass.info import PassInfo
 from apass.passes import ModulePass
 from apass.registry import make_pass, register_pass
 from apass.remarks import Remark
-from apass.run import current_module_name
+from apass.run import current_module_name, current_run
 from apass.sequential import Sequential
 from apass.waits import waiting_for
 
@@ -92,9 +94,21 @@ class OnnxPass(ModulePass[ir.Model]):
 
     async def _in_thread(self, mod: ir.Model, ctx: PassContext) -> ir.Model:
         with waiting_for("its worker thread"):
-            made, warnings = await to_thread.run_sync(self._apply, mod, limiter=_threads())
+            made, warnings = await to_thread.run_sync(self._apply_and_tell, mod, ctx, limiter=_threads())
         self._report(mod, made, warnings, ctx)
         return made
+
+    def _apply_and_tell(self, mod: ir.Model, ctx: PassContext) -> tuple[ir.Model, list[str]]:
+        """Do as `_apply`, and tell instruments which thread was at work for how long."""
+        run = current_run()
+        start = perf_counter()
+        try:
+            return self._apply(mod)
+        finally:
+            end = perf_counter()
+            if run is not None:
+                for hook in ctx.hooks.work:
+                    hook(run, f"thread {get_native_id()}", start, end)
 
     def _apply(self, mod: ir.Model) -> tuple[ir.Model, list[str]]:
         """Return the new model, `mod` itself if nothing changed, and what onnx_ir complained of."""
