@@ -103,7 +103,7 @@ def module_pass(
         name: the pass's name; that of the function or class by default.
         required: names of registered passes that a Sequential runs before it; and analyses, whose results are then
             there for `ctx.got`.
-        preserves, cacheable, version, config_keys: see `Promises`.
+        **promises: by keyword `preserves`, `cacheable`, `version` and `config_keys`; see `Promises`.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or `pass_func` cannot be the work of a pass.
@@ -175,7 +175,7 @@ def function_pass(
         name: the pass's name; that of the function or class by default.
         required: names of registered passes that a Sequential runs before it; and analyses, whose results are then
             there for `ctx.got`.
-        preserves, cacheable, version, config_keys: see `Promises`.
+        **promises: by keyword `preserves`, `cacheable`, `version` and `config_keys`; see `Promises`.
         timeout: seconds that one function may take before it fails with PassTimeoutError; None is no limit.
         on_error: what to do when a body fails: `"raise"` its error; `"keep"` the function as it was, with a warning in
             `ctx.diag_ctx`; or call a fallback `(func, mod, ctx, error) -> func`, plain or async, with a note there.

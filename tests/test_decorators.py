@@ -268,7 +268,10 @@ def test_a_class_must_have_the_method(declare: Callable[..., Any], method: str, 
         ({"timeout": "2"}, "timeout must be a number of seconds above 0, or None; not '2'"),
         ({"timeout": True}, "timeout must be a number of seconds above 0, or None; not True"),
         ({"timeout": float("nan")}, "timeout must be a number of seconds above 0, or None; not nan"),
-        ({"on_error": "ignore"}, "on_error must be 'raise', 'keep' or a function (func, mod, ctx, error) -> func, not 'ignore'"),
+        (
+            {"on_error": "ignore"},
+            "on_error must be 'raise', 'keep' or a function (func, mod, ctx, error) -> func, not 'ignore'",
+        ),
     ],
 )
 def test_guards_are_checked(given: dict[str, Any], says: str) -> None:

@@ -44,7 +44,5 @@ def store_at(place: str) -> SqliteStore | RedisLike:
         return cast("RedisLike", import_module("apass.stores.redis").RedisStore(place))
     path = default_place() if place == DEFAULT else Path(place)
     if path.is_dir():
-        raise InputError(
-            f"the cache {str(path)!r} is a folder; name a file, as {str(path / 'results.db')!r}"
-        )
+        raise InputError(f"the cache {str(path)!r} is a folder; name a file, as {str(path / 'results.db')!r}")
     return SqliteStore(path)

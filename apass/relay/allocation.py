@@ -149,9 +149,7 @@ def _default_attrs(op: Op) -> Attrs | None:
 
 
 def _no_kernel(op: Op, *_: Value) -> Value:
-    raise EvaluationError(
-        f"operator {op.name} has no kernel, so it has no value: register_op(compute=...)"
-    )
+    raise EvaluationError(f"operator {op.name} has no kernel, so it has no value: register_op(compute=...)")
 
 
 def _make_tuple(*fields: Value) -> Value:
