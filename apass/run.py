@@ -43,9 +43,6 @@ class Run:
     """The run of the function pass whose body this is; None for anything but a body."""
     pass_: "HasInfo | None" = field(default=None, repr=False)
     """The pass itself; None where only its metadata are known, as in another process."""
-    place: int | None = None
-    """Its place among the passes of the Sequential, or the like, that runs it, from 0; None if it is not one of them,
-    as where it runs because another pass requires it."""
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -64,19 +61,13 @@ class Steps:
     Only the Sequential's own loop writes `at`, between two of its passes.
     """
 
-    __slots__ = ("at", "is_required", "left", "parent", "passes")
+    __slots__ = ("at", "parent")
 
-    def __init__(self, parent: Run | None, passes: Sequence[Any], left: Iterator[Any]) -> None:
+    def __init__(self, parent: Run | None) -> None:
         self.parent = parent
         """The run of the Sequential itself."""
-        self.passes = passes
-        """Its passes."""
-        self.left = left
-        """Those that have not begun; an iterator that knows how many those are."""
         self.at: HasInfo | Run | None = None
         """The pass that runs now; a Run once somebody has asked for it."""
-        self.is_required = False
-        """Whether it runs because one of the passes requires it, and is none of them itself."""
 
     def run(self) -> Run | None:
         """Return the run of the pass at work, the same object for as long as it is."""
@@ -84,8 +75,7 @@ class Steps:
         if at is None:
             return self.parent
         if not isinstance(at, Run):
-            place = None if self.is_required else len(self.passes) - length_hint(self.left) - 1
-            self.at = at = Run(at.info, self.parent, pass_=at, place=place)
+            self.at = at = Run(at.info, self.parent, pass_=at)
         return at
 
 

@@ -58,11 +58,10 @@ class Sequential(Pass[ModT]):
         named = ctx.disabled_pass or ctx.required_pass
         gate = ctx.gate
         before = RUN.get()
-        left = iter(self.passes)
-        steps = Steps(current_run(), self.passes, left)
+        steps = Steps(current_run())
         RUN.set(steps)
         try:
-            for pass_ in left:
+            for pass_ in self.passes:
                 info = pass_.info
                 if named:
                     scope.meet(info.name)
@@ -73,9 +72,7 @@ class Sequential(Pass[ModT]):
                 if perf_counter() > gate.turn_ends:
                     await gate.next_turn()
                 if info.required:
-                    steps.is_required = True
                     mod = await _run_required(info.name, info.required, mod, scope, steps)
-                    steps.is_required = False
                 steps.at = pass_
                 mod = await execute(pass_, mod, ctx)
         finally:
