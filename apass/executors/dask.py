@@ -201,7 +201,9 @@ class _Connection:
         hanging = [address for address, keys in self._client.processing().items() if future.key in keys]
         future.cancel()
         if hanging:
-            self._client.restart_workers(hanging, raise_for_error=False)
+            # One that does not come back in time is one worker less; the work goes on.
+            with suppress(TimeoutError):
+                self._client.restart_workers(hanging, timeout=START_SECONDS, raise_for_error=False)
 
     def close(self) -> None:
         """Let go of the cluster; end what was started for this."""
