@@ -128,9 +128,10 @@ def _paths(holder: object, above: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
 
 
 def _entries(holder: object) -> list[tuple[Any, Any]]:
+    known = cast("Any", holder)
     if isinstance(holder, dict):
-        return list(cast("dict[Any, Any]", holder).items())
-    return list(enumerate(cast("list[Any]", holder))) if isinstance(holder, list) else []
+        return list(known.items())
+    return [(place, known[place]) for place in range(len(known))] if isinstance(holder, list) else []
 
 
 def _without(holder: Any, gone: Iterable[tuple[Any, ...]]) -> Any:
