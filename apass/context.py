@@ -181,7 +181,10 @@ class PassContext:
             Exception: what the analysis raised.
 
         """
-        return await self.analyses.get(analysis, x, self, options)
+        if not self.hooks.waits:
+            return await self.analyses.get(analysis, x, self, options)
+        with self.hooks.waiting(current_run(), f"the analysis {analysis.name}"):
+            return await self.analyses.get(analysis, x, self, options)
 
     def got(self, analysis: Analysis[R], x: object, /, **options: Hashable) -> R:
         """Return, without waiting, what a pass's `required` names or was asked before; AnalysisError if it was not."""

@@ -1,7 +1,8 @@
 """The hook protocol of instruments, and how hooks are found; for the runner and for authors of instruments."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
@@ -190,6 +191,17 @@ class Hooks:
     """Each `on_wait`."""
     work: tuple[Callable[[Run, str, float, float], object], ...]
     """Each `on_work`."""
+
+    @contextmanager
+    def waiting(self, run: Run | None, what: str) -> Generator[None]:
+        """Tell each `on_wait` that a run waits for something within the block."""
+        for hook in self.waits:
+            hook(run, what, False)
+        try:
+            yield
+        finally:
+            for hook in self.waits:
+                hook(run, what, True)
 
     @classmethod
     def of(cls, instruments: Iterable[object]) -> "Hooks":

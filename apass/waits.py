@@ -16,15 +16,9 @@ def waiting_for(what: str) -> Generator[None]:
     >>> with waiting_for("the cost model"):
     ...     pass
     """
-    hooks = PassContext.current().hooks.waits
-    if not hooks:
+    hooks = PassContext.current().hooks
+    if not hooks.waits:
         yield
         return
-    run = current_run()
-    for hook in hooks:
-        hook(run, what, False)
-    try:
+    with hooks.waiting(current_run(), what):
         yield
-    finally:
-        for hook in hooks:
-            hook(run, what, True)

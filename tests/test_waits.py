@@ -44,6 +44,34 @@ async def test_begin_and_end_are_told_with_the_function_that_waits_after_errors_
     ]
 
 
+@apass.analysis
+async def cost(func: int, ctx: apass.PassContext) -> int:
+    await anyio.lowlevel.checkpoint()
+    return func
+
+
+@apass.function_pass(opt_level=0)
+async def Look(func: int, mod: Module, ctx: apass.PassContext) -> int:
+    return await ctx.get(cost, func)
+
+
+@apass.function_pass(opt_level=0)
+def Keep(func: int, mod: Module, ctx: apass.PassContext) -> int:
+    return func
+
+
+@pytest.mark.anyio
+async def test_analyses_and_workers_are_named() -> None:
+    listen = Listen()
+    async with apass.PassContext(instruments=[listen], executor="thread"):
+        await apass.Sequential([Look, Keep])({"f": 1})
+    assert [told for told in listen.told if not told[2]] == [
+        ("f", "the analysis cost", False),
+        ("f", "a worker thread", False),
+    ]
+    assert sum(is_over for *_, is_over in listen.told) == 2
+
+
 @pytest.mark.anyio
 async def test_where_nobody_listens_it_does_nothing() -> None:
     assert await Ask({"f": 1}) == {"f": 1}

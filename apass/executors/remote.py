@@ -25,6 +25,7 @@ from apass.executors.slots import Slots
 from apass.executors.worker import Answer, Reply, Request
 from apass.passes import Pass
 from apass.run import current_run
+from apass.waits import waiting_for
 
 __all__ = ["Errand", "RemoteExecutor", "WorkerDiedError", "backend_name", "meet"]
 
@@ -267,7 +268,8 @@ class _Bodies:
         run = current_run()
         assert run is not None, "a body runs within a pass"
         assert run.function is not None, "a body runs on a function"
-        answer = await self._batches.submit(run.function)
+        with waiting_for("a worker"):
+            answer = await self._batches.submit(run.function)
         worker, start, end = self._spent.pop(run.function, ("", 0.0, 0.0))
         for hook in ctx.hooks.work if worker else ():
             hook(run, worker, start, end)

@@ -21,6 +21,7 @@ from apass.executors.slots import NO_LIMIT, Slots, usable_cores
 from apass.executors.worker import plain, run_whole_pass
 from apass.passes import Pass
 from apass.run import RUN, Run, current_module_name, current_run
+from apass.waits import waiting_for
 
 __all__ = ["ThreadExecutor", "default"]
 
@@ -129,7 +130,8 @@ class _Bodies:
         await self._batches.__aexit__(exc_type, exc, traceback)
 
     async def _body(self, func: Any, mod: Any, ctx: PassContext) -> Any:
-        result, seconds = await self._batches.submit((current_run(), self._timed, (func, mod, ctx)))
+        with waiting_for("a worker thread"):
+            result, seconds = await self._batches.submit((current_run(), self._timed, (func, mod, ctx)))
         limit = self._pass.timeout
         if limit is not None and seconds > limit:
             raise PassTimeoutError(f"the body of pass {self._pass.info.name!r} took longer than {limit:g} s")
