@@ -1,6 +1,7 @@
 // Two texts side by side: which lines belong together, and what differs within a line.
 
 import { diffArrays, diffWordsWithSpace } from "diff";
+import { cut, Span } from "./align";
 
 export interface Row {
   kind: "same" | "renumbered" | "changed" | "removed" | "added" | "gap";
@@ -19,7 +20,9 @@ export interface Diff {
   isCoarse: boolean; // it would have taken too long to be exact
 }
 
-const TIMEOUT = 1500;
+const TIMEOUT = 800; // milliseconds
+const MANY = 1500; // lines; beyond, texts are cut at lines that both have once, and compared piece by piece
+const MOST_EDITS = 1500; // lines added and removed in a piece that is compared exactly
 const CONTEXT = 3;
 const MOST_PAIRED = 12_000; // pairs of lines of a block among which the best are looked for
 const ALIKE = 0.4; // how much two lines must have in common to stand beside each other
@@ -65,13 +68,22 @@ export function withNumbers(rows: Row[]): Row[] {
   return rows.map((row) => (row.kind === "renumbered" ? { ...row, kind: "changed" } : row));
 }
 
+/** Add the rows of what is neither the beginning nor the end that both have; false if that is not exact. */
 function addMiddle(rows: Row[], a: string[], b: string[], head: number, endA: number, endB: number): boolean {
-  const parts = diffArrays(a.slice(head, endA), b.slice(head, endB), { timeout: TIMEOUT });
+  const whole: Span = [head, endA, head, endB];
+  const spans = endA + endB - 2 * head > MANY ? cut(a, b, whole) : [whole];
+  const until = performance.now() + TIMEOUT;
+  return spans.map((span) => addSpan(rows, a, b, span, until - performance.now())).every(Boolean);
+}
+
+function addSpan(rows: Row[], a: string[], b: string[], [headA, endA, headB, endB]: Span, time: number): boolean {
+  const options = { timeout: Math.max(1, time), maxEditLength: MOST_EDITS };
+  const parts = diffArrays(a.slice(headA, endA), b.slice(headB, endB), options);
   if (!parts) {
-    addBlock(rows, a, b, head, endA, head, endB);
+    addBlock(rows, a, b, headA, endA, headB, endB);
     return false;
   }
-  let [atA, atB, fromA, fromB] = [head, head, head, head];
+  let [atA, atB, fromA, fromB] = [headA, headB, headA, headB];
   for (const part of parts) {
     if (part.removed) atA += part.value.length;
     else if (part.added) atB += part.value.length;
