@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from apass.errors import ApassError, UnmatchedPassNameWarning
+from apass.errors import ApassError, JournalWarning, UnmatchedPassNameWarning
 
 __all__ = ["FAILED", "INTERRUPTED", "MISUSED", "complaints", "warnings_as_lines"]
 
@@ -55,7 +55,8 @@ def warnings_as_lines() -> Generator[None]:
         _say("bold yellow", f"warning: {message}")
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", UnmatchedPassNameWarning)
+        for kind in (UnmatchedPassNameWarning, JournalWarning):
+            warnings.simplefilter("always", kind)
         # Assigned, not passed: Python has no other place for it. `catch_warnings` puts the old one back.
         warnings.showwarning = show
         yield

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, cast
 from anyio import CapacityLimiter
 
 from apass.cli.inputs import InputError
+from apass.files import Prepared
 
 __all__ = ["SUFFIXES", "Comparison", "ModelFormat", "format_of"]
 
@@ -36,8 +37,12 @@ class ModelFormat(Protocol):
         """Read a model; an ApassError that names the file if it is none."""
         ...
 
-    def save(self, mod: Any, path: Path) -> None:
-        """Write a model beside `path`, and rename it."""
+    def companions(self, path: Path) -> list[Path]:
+        """Return the files that belong to the model in a file, beside that one."""
+        ...
+
+    def save(self, mod: Any, path: Path, prepared: Prepared | None = None) -> None:
+        """Write a model beside `path`, tell `prepared`, and rename it."""
         ...
 
     def size(self, mod: Any) -> int:

@@ -6,13 +6,14 @@ from typing import Final
 from anyio import CapacityLimiter
 
 # The adapter comes before onnx_ir: it says which extra to install.
-from apass.adapters.onnx import ADAPTER, load_model, save_model  # isort: skip
+from apass.adapters.onnx import ADAPTER, external_files, load_model, save_model  # isort: skip
 import onnx_ir as ir
 
 from apass.adapters import onnx_outputs
 from apass.cli.formats import Comparison
+from apass.files import Prepared
 
-__all__ = ["DEFAULT_PIPELINE", "compare_outputs", "load", "save", "size"]
+__all__ = ["DEFAULT_PIPELINE", "companions", "compare_outputs", "load", "save", "size"]
 
 DEFAULT_PIPELINE: Final = "onnx.Default"
 """What runs where no pipeline is given."""
@@ -23,9 +24,14 @@ def load(path: Path) -> ir.Model:
     return load_model(path)
 
 
-def save(mod: ir.Model, path: Path) -> None:
-    """Write a model beside `path`, and rename it."""
-    save_model(mod, path)
+def companions(path: Path) -> list[Path]:
+    """Return the model's files of weights."""
+    return external_files(path)
+
+
+def save(mod: ir.Model, path: Path, prepared: Prepared | None = None) -> None:
+    """Write a model beside `path`, tell `prepared`, and rename it."""
+    save_model(mod, path, prepared)
 
 
 def size(mod: ir.Model) -> int:

@@ -11,6 +11,7 @@ import anyio.lowlevel
 
 from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
+from apass.cli.journaling import FileJournal, Finished, States
 from apass.errors import ApassError, PassCancelledError
 from apass.executor import Executor
 from apass.optimize import runner
@@ -20,7 +21,7 @@ from apass.run import enter_module
 __all__ = ["JobResult", "NotComparedError", "OutputsChangedError", "Phase", "Treatment", "optimize_files"]
 
 Phase = Callable[[Job, str], None]
-"""Told what is being done to a model: `"loading"`, `"optimizing"`, `"verifying"`, `"writing"` or `"done"`."""
+"""Told what is done to a model: `"looking up"`, `"loading"`, `"optimizing"`, `"verifying"`, `"writing"` or `"done"`."""
 
 
 Treatment = tuple[ModelFormat, Pass[Any]]
@@ -58,6 +59,7 @@ async def optimize_files(
     treatment_of: Callable[[Job], Treatment],
     *,
     executor: Executor | None = None,
+    journal: FileJournal | None = None,
     limit: int,
     verify: bool,
     on_phase: Phase,
@@ -65,7 +67,8 @@ async def optimize_files(
 ) -> None:
     """Optimize each of `jobs` as `treatment_of` says, at most `limit` at once, telling `on_result` as each is done.
 
-    With an `executor`, passes run there, and files are read and written here.
+    With an `executor`, passes run there, and files are read and written here. What a `journal` has as finished is not
+    done again; what is finished is kept there.
 
     One file's failure harms no other. A result is written beside its place and renamed, so a run that is cut off leaves
     whole files only.
@@ -75,7 +78,7 @@ async def optimize_files(
     async with anyio.create_task_group() as group:
         for job in jobs:
             await slots.acquire_on_behalf_of(job)
-            work = _Work(job, *treatment_of(job), executor, workers, on_phase)
+            work = _Work(job, *treatment_of(job), executor, journal, workers, on_phase)
             group.start_soon(_finish, work, slots, on_result)
 
 
@@ -107,12 +110,15 @@ class _Work:
         model_format: ModelFormat,
         pipeline: Pass[Any],
         executor: Executor | None,
+        journal: FileJournal | None,
         workers: anyio.CapacityLimiter | None,
         on_phase: Phase,
     ) -> None:
         self.job = job
         self.run_pipeline = runner(pipeline, executor)
         self.format = model_format
+        self.journal = journal
+        self.sources: States = {}
         self.workers = workers
         self.on_phase = on_phase
         self.before: int | None = None
@@ -121,6 +127,8 @@ class _Work:
 
     async def run(self) -> None:
         enter_module(self.job.name)
+        if self.journal is not None and await self._is_finished(self.journal):
+            return
         self.on_phase(self.job, "loading")
         mod = await anyio.to_thread.run_sync(self.format.load, self.job.source)
         self.before = self.format.size(mod)
@@ -146,6 +154,21 @@ class _Work:
             raise OutputsChangedError(f"it would compute something else: {comparison.text}; nothing was written")
         self.remark = comparison.text
 
+    async def _is_finished(self, journal: FileJournal) -> bool:
+        """Tell whether an earlier run wrote the result; if not, note what it is going to be made of."""
+        self.on_phase(self.job, "looking up")
+        found = await anyio.to_thread.run_sync(journal.look_up, self.job)
+        if found is None:
+            self.sources = await anyio.to_thread.run_sync(journal.states, self.job, self.format)
+            return False
+        self.before, self.after = found.before, found.after
+        self.remark = f"by an earlier run, {found.remark}" if found.remark else "by an earlier run"
+        return True
+
     def _write(self, result: Any) -> None:
         self.job.target.parent.mkdir(parents=True, exist_ok=True)
-        self.format.save(result, self.job.target)
+        prepared = None
+        if self.journal is not None:
+            finished = Finished(before=self.before, after=self.after, remark=self.remark)
+            prepared = self.journal.prepared(self.job, self.sources, finished)
+        self.format.save(result, self.job.target, prepared)

@@ -7,7 +7,7 @@ from anyio import CapacityLimiter, to_thread
 
 from apass.cli.formats import Comparison
 from apass.cli.inputs import InputError
-from apass.files import write_whole
+from apass.files import Prepared, write_whole
 from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call
 from apass.relay.module import IRModule
@@ -17,7 +17,7 @@ from apass.relay.printer import astext
 from apass.relay.type_infer import infer_module
 from apass.relay.walks import post_order
 
-__all__ = ["DEFAULT_PIPELINE", "compare_outputs", "load", "save", "size"]
+__all__ = ["DEFAULT_PIPELINE", "companions", "compare_outputs", "load", "save", "size"]
 
 DEFAULT_PIPELINE: Final = "relay.Default"
 """What runs where no pipeline is given."""
@@ -32,9 +32,14 @@ def load(path: Path) -> IRModule:
     return infer_module(parse(text, str(path)))
 
 
-def save(mod: IRModule, path: Path) -> None:
-    """Write a module beside `path`, and rename it."""
-    write_whole(path, astext(mod))
+def companions(path: Path) -> list[Path]:
+    """Return nothing: all of a module is in its file."""
+    return []
+
+
+def save(mod: IRModule, path: Path, prepared: Prepared | None = None) -> None:
+    """Write a module beside `path`, tell `prepared`, and rename it."""
+    write_whole(path, astext(mod), prepared)
 
 
 def size(mod: IRModule) -> int:

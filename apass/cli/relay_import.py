@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from apass.cli.onnx_format import companions
 from apass.cli.relay_format import DEFAULT_PIPELINE, compare_outputs, save, size
 from apass.relay.frontend import from_onnx
 from apass.relay.module import IRModule
 from apass.relay.type_infer import infer_module
 
-__all__ = ["DEFAULT_PIPELINE", "compare_outputs", "load", "save", "size"]
+__all__ = ["DEFAULT_PIPELINE", "companions", "compare_outputs", "load", "save", "size"]
 
 
 def load(path: Path) -> IRModule:

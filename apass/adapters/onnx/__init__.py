@@ -16,6 +16,7 @@ except ImportError as error:
 from apass.adapters.onnx.contents import fingerprint, tensor_digest
 from apass.adapters.onnx.shrinking import Change, shrinkable
 from apass.adapters.onnx.storage import (
+    external_files,
     load_model,
     model_from_bytes,
     model_proto,
@@ -26,7 +27,16 @@ from apass.adapters.onnx.storage import (
 )
 from apass.shrinking import Shrinking
 
-__all__ = ["ADAPTER", "MAIN", "OnnxAdapter", "OnnxFunction", "load_model", "private_copy", "save_model"]
+__all__ = [
+    "ADAPTER",
+    "MAIN",
+    "OnnxAdapter",
+    "OnnxFunction",
+    "external_files",
+    "load_model",
+    "private_copy",
+    "save_model",
+]
 
 OnnxFunction = ir.Graph | ir.Function
 """A function of a model: the main graph, or a model-local function. Both are sequences of nodes with `clone()`."""

@@ -13,8 +13,10 @@ import onnx_ir as ir
 from onnx.serialization import registry
 
 from apass.errors import AdapterError
+from apass.files import Prepared
 
 __all__ = [
+    "external_files",
     "load_model",
     "model_from_bytes",
     "model_proto",
@@ -124,11 +126,20 @@ def load_model(path: str | os.PathLike[str]) -> ir.Model:
     return model
 
 
-def save_model(model: ir.Model, path: str | os.PathLike[str]) -> None:
+def external_files(path: Path) -> list[Path]:
+    """Return the files of weights that a model in a file has beside it; errors are those of `load_model`."""
+    if b"location" not in path.read_bytes():
+        return []  # the key that names such a file
+    tensors = _tensors(load_model(path))
+    return sorted({Path(tensor.path) for tensor in tensors if isinstance(tensor, ir.ExternalTensor)})
+
+
+def save_model(model: ir.Model, path: str | os.PathLike[str], prepared: Prepared | None = None) -> None:
     """Write the model to a file, in the format that its suffix says; it is written beside and renamed.
 
     A model with external data, or with more than a protobuf message can hold, gets a file of weights `NAME.data` next
     to it. A file of weights that `model` itself still reads is never overwritten: the new one is then `NAME.1.data`.
+    Before anything is renamed, `prepared` is told.
 
     Raises:
         AdapterError: if the model cannot be written.
@@ -151,6 +162,8 @@ def save_model(model: ir.Model, path: str | os.PathLike[str]) -> None:
         else:
             proto = model_proto(model)
         beside.write_bytes(_encoded(proto, path))
+        if prepared is not None:
+            prepared({path: beside} if weights is None else {path: beside, weights[1]: weights[0]})
         if weights is not None:
             weights[0].replace(weights[1])
         beside.replace(path)

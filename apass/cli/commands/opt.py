@@ -13,6 +13,7 @@ from apass.cli.complaints import FAILED, complaints, warnings_as_lines
 from apass.cli.executing import executor_scope
 from apass.cli.inputs import check_places
 from apass.cli.interrupts import check_backend, run_until_interrupted
+from apass.cli.journaling import file_journal
 from apass.cli.optimizing import optimize_files
 from apass.cli.options import with_options
 from apass.cli.planning import make_plan
@@ -68,6 +69,12 @@ def opt(
         str | None,
         typer.Option("--cache", metavar="PLACE", help="Keep results in a file, at redis://HOST:PORT, or 'default'."),
     ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            "--journal", metavar="FILE", help="Keep in FILE what is finished, and go on from there next time."
+        ),
+    ] = None,
     verify_outputs: Annotated[
         bool, typer.Option("--verify-outputs", help="Run models before and after on the same inputs and compare.")
     ] = False,
@@ -106,13 +113,15 @@ def opt(
                     plan.jobs,
                     plan.treatment_of,
                     executor=chosen,
+                    journal=kept,
                     limit=jobs,
                     verify=verify_outputs,
                     on_phase=show.phase,
                     on_result=show.result,
                 )
 
-        with show.closing(context.diag_ctx), warnings_as_lines():
+        finished = file_journal(journal, plan.passes, context, verify=verify_outputs)
+        with warnings_as_lines(), finished as kept, show.closing(context.diag_ctx):
             run_until_interrupted(work, backend)
         if not show.is_complete:
             raise typer.Exit(FAILED)
