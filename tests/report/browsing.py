@@ -23,9 +23,10 @@ def path_of_chromium() -> str:
 @contextmanager
 def chromium() -> Generator[Browser]:
     """Run the browser."""
+    path = path_of_chromium()
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path_of_chromium(), args=arguments)
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
         yield browser
         browser.close()
 

@@ -1,6 +1,7 @@
-// Makes assets/report.js, assets/report.css and assets/LICENSES.txt of src/ and the libraries: npm ci && npm run build
+// Makes all of ../assets of src/ and the libraries: npm ci && npm run build
 import { build } from "esbuild";
-import { readFile, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 
 const LIBRARIES = ["diff", "fflate", "preact"];
 
@@ -24,3 +25,9 @@ for (const name of LIBRARIES) {
   parts.push(`${name} ${about.version} (${about.license})\n\n${licence.trim()}\n`);
 }
 await writeFile("../assets/LICENSES.txt", parts.join(`\n${"-".repeat(80)}\n\n`));
+
+// What it was made of, for the test that it was made again when that changed.
+const sources = ["build.mjs", "package-lock.json", ...(await readdir("src")).map((name) => `src/${name}`)].sort();
+const hash = createHash("sha256");
+for (const name of sources) hash.update(`${name}\n`).update(await readFile(name));
+await writeFile("../assets/sources.sha256", `${hash.digest("hex")}\n`);
