@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.models import TEST_DATA, apass, write_model
+from tests.cli.models import TEST_DATA, apass, files, write_model
 from tests.cli.test_relay import program
 from tests.report.samples import index_of, texts_of
 
@@ -53,3 +53,11 @@ def test_a_folder_is_no_page(tmp_path: Path) -> None:
     result = apass("opt", program(tmp_path / "m.relay"), "--report", tmp_path)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert f"--report writes a file, and {tmp_path} is a folder" in result.stderr
+
+
+def test_a_place_that_cannot_be_written_is_found_out_before_the_run(tmp_path: Path) -> None:
+    source = program(tmp_path / "m.relay")
+    page = source / "report.html"
+    result = apass("opt", source, "--report", page)
+    assert (result.exit_code, result.stderr.count("\n"), files(tmp_path)) == (2, 1, ["m.relay"])
+    assert f"--report cannot write {page}: " in result.stderr

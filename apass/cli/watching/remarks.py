@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from apass.cli.inputs import InputError
+from apass.cli.watching.places import check_file, write_file
 from apass.cli.watching.watch import PANEL, Run, Watch
-from apass.files import write_whole
 from apass.instruments import RemarksInstrument
 
 __all__ = ["RemarksOptions"]
@@ -36,15 +36,15 @@ class RemarksOptions:
         """Return what listens, if it is asked for.
 
         Raises:
-            InputError: if there is a filter and no file, or the filter is no regular expression.
+            InputError: if there is a filter and no file, the filter is no regular expression, or the file cannot be
+                written.
 
         """
         if self.remarks is None:
             if self.remarks_filter is not None:
                 raise InputError("--remarks-filter needs --remarks FILE, where to write what it lets through")
             return None
-        if self.remarks.is_dir():
-            raise InputError(f"--remarks writes a file, and {self.remarks} is a folder")
+        check_file("--remarks", self.remarks)
         try:
             return _Remarks(RemarksInstrument(self.remarks_filter), self.remarks)
         except ValueError as error:
@@ -60,6 +60,6 @@ class _Remarks(Watch):
         return (self._instrument,)
 
     def finish(self, show: Callable[[str], None]) -> None:
-        write_whole(self._path, self._instrument.render())
+        write_file("--remarks", self._path, self._instrument.render())
         dropped = f", {self._instrument.dropped} more were dropped" if self._instrument.dropped else ""
         show(f"{len(self._instrument.remarks)} remarks in {self._path}{dropped}")

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.inputs import InputError
 from apass.cli.optimizing import JobResult
+from apass.cli.watching.places import check_file, write_file
 from apass.cli.watching.watch import PANEL, Run, Watch
-from apass.files import write_whole
 from apass.instruments import ReportInstrument
 
 __all__ = ["ReportOptions"]
@@ -35,13 +34,12 @@ class ReportOptions:
         """Return what records the run, if it is asked for.
 
         Raises:
-            InputError: if a folder is in the place of the page.
+            InputError: if the page cannot be written there.
 
         """
         if self.report is None:
             return None
-        if self.report.is_dir():
-            raise InputError(f"--report writes a file, and {self.report} is a folder")
+        check_file("--report", self.report)
         return _Report(self.report)
 
 
@@ -58,5 +56,5 @@ class _Report(Watch):
             self._instrument.fail(result.job.name, result.error)
 
     def finish(self, show: Callable[[str], None]) -> None:
-        write_whole(self._path, self._instrument.render())
+        write_file("--report", self._path, self._instrument.render())
         show(f"report: {self._path}")
