@@ -9,7 +9,17 @@ from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
 from apass.errors import AdapterError
 
-__all__ = ["FuncT", "FunctionKind", "IRAdapter", "ModT", "adapter_for", "register_adapter", "select_functions"]
+__all__ = [
+    "FuncT",
+    "FunctionKind",
+    "IRAdapter",
+    "ModT",
+    "adapter_for",
+    "exact_fingerprint",
+    "extract_into",
+    "register_adapter",
+    "select_functions",
+]
 
 ModT = TypeVar("ModT")
 """The type of a module."""
@@ -160,6 +170,25 @@ def select_functions(adapter: IRAdapter[ModT, FuncT], mod: ModT, kind: FunctionK
         return cast("tuple[list[str], list[FuncT]]", select(mod, kind))
     chosen = [(n, f) for n, f in adapter.functions(mod) if adapter.kind(f) == kind and not adapter.skips(f)]
     return [name for name, _ in chosen], [func for _, func in chosen]
+
+
+def exact_fingerprint(adapter: IRAdapter[ModT, FuncT], x: ModT | FuncT) -> str:
+    """Return a text that is equal for what is equal in all that a pass could make a difference of, names and order too.
+
+    An adapter whose `fingerprint` leaves something out that its results show has an `exact_fingerprint(x)`.
+    """
+    exact = getattr(adapter, "exact_fingerprint", adapter.fingerprint)
+    return cast("str", exact(x))
+
+
+def extract_into(adapter: IRAdapter[ModT, FuncT], sub: ModT, names: Iterable[str], mod: ModT) -> Mapping[str, FuncT]:
+    """Return the named functions of `sub`, which was read from bytes, to be put into `mod`.
+
+    An adapter whose functions refer to objects of their module has an `adopt(sub, mod)`, which gives `sub` with those
+    of `mod` in their places.
+    """
+    adopt = getattr(adapter, "adopt", None)
+    return adapter.extract(sub if adopt is None else cast("ModT", adopt(sub, mod)), names)
 
 
 def _load(place: str) -> IRAdapter[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from anyio.to_thread import run_sync
 
-from apass.adapter import adapter_for
+from apass.adapter import adapter_for, exact_fingerprint, extract_into
 from apass.context import PassContext
 from apass.failures import watch_failures
 from apass.fingerprint import fingerprint_value
@@ -54,19 +54,19 @@ class _Cached(Transformer[T]):
         adapter = adapter_for(mod)
 
         def key() -> str:
-            return _full_key(self._key, adapter.fingerprint(mod))
+            return _full_key(self._key, exact_fingerprint(adapter, mod))
 
         name = await (run_sync(key) if adapter.thread_safe else _now(key))
         kept = await self._store.get(name)
         if kept is not None:
             ctx.analyses.counts["pass stored"] += 1
-            return mod if kept == _SAME else await run_sync(adapter.loads, kept[len(_OTHER) :])
+            return mod if kept == _SAME else await run_sync(_read, adapter, kept[len(_OTHER) :])
         with watch_failures() as failures:
             result: Any = self._pass.transform(mod, ctx)
             made: T = await result if is_awaitable(result) else result
         if made is None or failures.seen:
             return made
-        data = _SAME if made is mod else _OTHER + await run_sync(adapter_for(made).dumps, made)
+        data = _SAME if made is mod else _OTHER + await run_sync(_written, adapter_for(made), made)
         await self._store.put(name, data)
         return made
 
@@ -86,11 +86,11 @@ def with_cache(body: Callable[..., Any], pass_key: str, store: Store) -> Callabl
         adapter = adapter_for(mod)
         place = current_run()
         name = "" if place is None or place.function is None else place.function
-        key = _full_key(pass_key, adapter.fingerprint(func))
+        key = _full_key(pass_key, exact_fingerprint(adapter, func))
         kept = await store.get(key)
         if kept is not None:
             ctx.analyses.counts["pass stored"] += 1
-            return func if kept == _SAME else _function(adapter, kept)
+            return func if kept == _SAME else _function(adapter, kept, mod)
         result = body(func, mod, ctx)
         made = await result if is_awaitable(result) else result
         if made is not None:
@@ -103,20 +103,37 @@ def with_cache(body: Callable[..., Any], pass_key: str, store: Store) -> Callabl
 def _bytes(adapter: Any, mod: Any, name: str, func: Any) -> bytes:
     """Return a function as the bytes of a module that has nothing else, and its name there."""
     alone = adapter.isolate(adapter.replace(mod, {name: func}), [name])
-    head = json.dumps(name).encode()
-    data: bytes = adapter.dumps(alone)
-    return _OTHER + len(head).to_bytes(4, "big") + head + data
+    return _OTHER + _headed(name, _written(adapter, alone))
 
 
-def _function(adapter: Any, kept: bytes) -> Any:
-    start = len(_OTHER) + 4
-    size = int.from_bytes(kept[len(_OTHER) : start], "big")
-    name = json.loads(kept[start : start + size])
-    return adapter.extract(adapter.loads(kept[start + size :]), [name])[name]
+def _function(adapter: Any, kept: bytes, mod: Any) -> Any:
+    name, data = _split(kept[len(_OTHER) :])
+    return extract_into(adapter, _read(adapter, data), [name], mod)[name]
+
+
+def _written(adapter: Any, mod: Any) -> bytes:
+    """Return the bytes of a module, and what they leave out as the adapter's `facts`, if it has them, say."""
+    return _headed(adapter.facts(mod) if hasattr(adapter, "facts") else None, adapter.dumps(mod))
+
+
+def _read(adapter: Any, data: bytes) -> Any:
+    facts, body = _split(data)
+    mod = adapter.loads(body)
+    return mod if facts is None else adapter.restore(mod, facts)
+
+
+def _headed(head: object, data: bytes) -> bytes:
+    text = json.dumps(head).encode()
+    return len(text).to_bytes(4, "big") + text + data
+
+
+def _split(data: bytes) -> tuple[Any, bytes]:
+    end = 4 + int.from_bytes(data[:4], "big")
+    return json.loads(data[4:end]), data[end:]
 
 
 def _full_key(pass_key: str, fingerprint: str) -> str:
-    return f"pass/{sha256(pass_key.encode()).hexdigest()}/{fingerprint}"
+    return f"pass/2/{sha256(pass_key.encode()).hexdigest()}/{fingerprint}"
 
 
 @cache

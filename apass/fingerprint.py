@@ -1,14 +1,17 @@
 """A fingerprint of plain Python values: equal for equal contents, whatever the process; for adapters and caches."""
 
 import hashlib
+import os
 import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from threading import Lock
 from types import MethodType
 from typing import Any, Final, cast
+from uuid import uuid4
 
 __all__ = ["Fingerprints", "fingerprint_value"]
 
@@ -22,7 +25,8 @@ _HELD: Final = 1024
 class Fingerprints:
     """The fingerprints of objects that nobody changes, taken once for each object that lives."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: int = _HELD) -> None:
+        self._most = held
         self._weak: dict[int, tuple[weakref.ref[Any], str]] = {}
         self._held: OrderedDict[int, tuple[object, str]] = OrderedDict()
 
@@ -43,8 +47,33 @@ class Fingerprints:
         except TypeError:
             # Held, so that no other object takes its id.
             self._held[key] = (value, fingerprint)
-            if len(self._held) > _HELD:
+            if len(self._held) > self._most:
                 self._held.popitem(last=False)
+
+
+class _Identities:
+    """Names for objects that go by which object they are. An address is used again; a name is not, in no process."""
+
+    def __init__(self) -> None:
+        self._names = Fingerprints(held=2**16)
+        self._lock = Lock()
+        self._process = (0, "")
+        self._count = 0
+
+    def name(self, value: object) -> str:
+        """Return the name of this very object, the same for as long as it lives."""
+        with self._lock:
+            known = self._names.get(value)
+            if known is None:
+                if self._process[0] != os.getpid():
+                    self._process = (os.getpid(), uuid4().hex)
+                self._count += 1
+                known = f"{self._process[1]} {self._count}"
+                self._names.keep(value, known)
+            return known
+
+
+_IDENTITIES: Final = _Identities()
 
 
 def fingerprint_value(value: object) -> str:
@@ -52,7 +81,8 @@ def fingerprint_value(value: object) -> str:
 
     Scalars, lists, tuples, mappings (in any order), sets, enums, dataclasses and arrays go by what they hold; an object
     with a `__fingerprint__()` of its own by what that returns; a class or function by its name if it can be imported;
-    anything else by its identity, so that two such objects never pass for the same. Depth is no limit, cycles are none.
+    anything else by its identity, so that two such objects never pass for the same, not even one that came after the
+    other was gone, or lives in another process. Depth is no limit, cycles are none.
 
     >>> fingerprint_value({"a": [1, 2], "b": None}) == fingerprint_value({"b": None, "a": [1, 2]})
     True
@@ -134,9 +164,9 @@ def _atom(item: object) -> Iterator[bytes]:
     elif _can_be_imported(item):
         yield f"{cast('Any', item).__module__}:{cast('Any', item).__qualname__}".encode()
     elif isinstance(item, MethodType):
-        yield f"{item.__func__.__qualname__} {id(item.__self__)}".encode()
+        yield f"{item.__func__.__qualname__} {_IDENTITIES.name(item.__self__)}".encode()
     else:
-        yield str(id(item)).encode()
+        yield _IDENTITIES.name(item).encode()
 
 
 def _is_array(item: object) -> bool:

@@ -288,3 +288,19 @@ def test_with_honest_claims_what_is_asked_is_what_would_be_computed(steps: list[
     pipeline = apass.Sequential([step(*one) for one in steps])
     result = apass.run(pipeline, {"f": "x", "g": "a"}, context=PassContext(strict=True))
     assert result["g"] == "a" + "".join(letter for letter, _, _ in steps)
+
+
+class Opaque:
+    """What has no contents that a fingerprint could go by."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+async def test_an_object_that_is_gone_does_not_lend_its_results_to_another() -> None:
+    @apass.analysis
+    def Value(func: Opaque) -> int:
+        return func.value
+
+    ctx = PassContext()
+    assert [await ctx.get(Value, Opaque(index)) for index in range(5)] == list(range(5))

@@ -172,3 +172,11 @@ async def test_without_a_store_nothing_is_kept() -> None:
     no_store: Any = "results.db"
     with pytest.raises(TypeError, match="store must be a Store, such as"):
         PassContext(store=no_store)
+
+
+async def test_the_order_of_functions_is_that_of_the_module() -> None:
+    store, results = MemoryStore(), list[list[str]]()
+    for mod in ({"f": 1, "g": 2}, {"g": 2, "f": 1}):
+        async with PassContext(store=store):
+            results.append(list(await Work().module_pass(cacheable=True)(mod)))
+    assert results == [["f", "g", "Add"], ["g", "f", "Add"]]

@@ -199,3 +199,27 @@ def test_a_part_that_is_shared_on_many_paths_is_looked_at_once() -> None:
         value = (value, value)
     fingerprint_value(value)
     assert leaf.asked <= 2
+
+
+class Opaque:
+    """Goes by its identity."""
+
+
+class Slotted:
+    """Goes by its identity, and cannot be referred to weakly."""
+
+    __slots__ = ("value",)
+
+
+@pytest.mark.parametrize("kind", [Opaque, Slotted])
+def test_an_object_that_is_gone_never_lends_its_fingerprint_to_another(kind: type) -> None:
+    one = kind()
+    assert fingerprint_value([one]) == fingerprint_value([one])
+    assert len({fingerprint_value(kind()) for _ in range(3000)}) == 3000
+
+
+def test_the_identity_of_an_object_is_that_of_no_object_in_another_process() -> None:
+    script = "from apass.fingerprint import fingerprint_value as f\nclass O: pass\nprint(f(O()), f(O().__init__))"
+    run = [sys.executable, "-c", script]
+    first, second = (subprocess.check_output(run, text=True).split() for _ in range(2))
+    assert not {*first} & {*second}

@@ -5,6 +5,7 @@ from typing import Final
 
 from apass.adapter import FunctionKind
 from apass.errors import AdapterError, DiagnosticError, VerifyError
+from apass.fingerprint import fingerprint_value
 from apass.relay.analysis.well_formed import what_is_ill_formed
 from apass.relay.expr import Expr
 from apass.relay.function import Function
@@ -12,7 +13,7 @@ from apass.relay.module import IRModule
 from apass.relay.parser import parse
 from apass.relay.printer import astext
 from apass.relay.shrinking import shrinkings
-from apass.relay.structural import fingerprint, structural_equal
+from apass.relay.structural import exact_fingerprint, fingerprint, structural_equal
 from apass.relay.type_infer import infer_module
 from apass.shrinking import Shrinking
 
@@ -63,6 +64,13 @@ class RelayAdapter:
         """Return the structural hash: equal for programs that differ in the names of local variables alone."""
         return fingerprint(x)
 
+    def exact_fingerprint(self, x: IRModule | Expr) -> str:
+        """Return a fingerprint that goes by local names, the order of functions, and what has types, too."""
+        if not isinstance(x, IRModule):
+            return f"{exact_fingerprint(x)} {x.checked_type_ is not None}"
+        order = [(name, func.checked_type_ is not None) for name, func in self.functions(x)]
+        return f"{exact_fingerprint(x)} {fingerprint_value(order)}"
+
     def equal(self, a: IRModule | Expr, b: IRModule | Expr) -> bool:
         """Compare by structure."""
         return a is b or structural_equal(a, b)
@@ -88,6 +96,17 @@ class RelayAdapter:
     def loads(self, data: bytes) -> IRModule:
         """Return the module that `dumps` wrote; ParseError if `data` holds none."""
         return parse(data.decode())
+
+    def adopt(self, sub: IRModule, mod: IRModule) -> IRModule:
+        """Return `sub`, read from bytes, with the data types of `mod` in the place of its own of the same names.
+
+        A data type is the one object that defines it, so that functions of the one would not fit into the other.
+        """
+        types = mod.type_definitions
+        if not types:
+            return sub
+        bare = astext(IRModule(sub.functions))
+        return parse(bare, init_module=IRModule(type_definitions=types))
 
     def facts(self, mod: IRModule) -> dict[str, list[str]]:
         """Return which functions have types, as the text does not say."""

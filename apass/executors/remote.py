@@ -15,7 +15,7 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import current_token
 
-from apass.adapter import adapter_for
+from apass.adapter import adapter_for, extract_into
 from apass.context import PassContext, current_scope
 from apass.errors import PassTimeoutError, WorkerLostError
 from apass.executors.batches import Batches, Done
@@ -289,7 +289,8 @@ class _Bodies:
             self._spent.update(sent.spent(perf_counter()))
             if sent.reply is not None and sent.reply.module is not None:
                 changed = [name for name, one in zip(sent.items, sent.answers, strict=True) if one.kind == "new"]
-                self._made.update(adapter_for(self._mod).extract(await opened(sent.reply.module), changed))
+                made = await opened(sent.reply.module)
+                self._made.update(extract_into(adapter_for(self._mod), made, changed, self._mod))
             done += [Done(answer, sent.error, answer.seconds) for answer in sent.answers]
         return done
 

@@ -14,13 +14,15 @@ What is compared may be an expression, a type, attributes, a module, the data of
 list, tuple or dict of these; anything else is a TypeError. The time grows with the size alone, whatever the depth.
 """
 
+from hashlib import blake2b
 from itertools import islice
 
 from apass.relay.canonical import CanonicalForm
-from apass.relay.expr import Expr
+from apass.relay.expr import Expr, Var
+from apass.relay.ty import TypeVar
 from apass.relay.walks import post_order
 
-__all__ = ["assert_structural_equal", "fingerprint", "structural_equal", "structural_hash"]
+__all__ = ["assert_structural_equal", "exact_fingerprint", "fingerprint", "structural_equal", "structural_hash"]
 
 
 def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
@@ -50,6 +52,14 @@ def fingerprint(node: object) -> str:
     form = CanonicalForm(free=_name_of)
     form.add(node)
     return form.digest()
+
+
+def exact_fingerprint(node: object) -> str:
+    """Return a fingerprint that goes by the names of local variables too, which callers may give parameters by."""
+    form = CanonicalForm(free=_name_of)
+    form.add(node)
+    names = [one.name_hint for one in form.nodes if isinstance(one, Var | TypeVar)]
+    return blake2b(repr((form.digest(), names)).encode(), digest_size=16).hexdigest()
 
 
 def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
