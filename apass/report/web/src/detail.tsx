@@ -6,6 +6,8 @@ import { DiffView, TextView } from "./diffview";
 import { amount, count, time } from "./format";
 import { Pane, State, Update } from "./store";
 
+const MOST = 500; // rows of a list that is made at once
+
 interface Props {
   data: Data;
   state: State;
@@ -154,7 +156,7 @@ function Functions({ run }: { run: Run }) {
           </tr>
         </thead>
         <tbody>
-          {bodies.map((body, at) => (
+          {bodies.slice(0, MOST).map((body, at) => (
             <tr key={at}>
               <td>@{body.func}</td>
               <td>
@@ -167,14 +169,19 @@ function Functions({ run }: { run: Run }) {
           ))}
         </tbody>
       </table>
+      <More total={bodies.length} />
     </div>
   );
+}
+
+function More({ total }: { total: number }) {
+  return total > MOST ? <p class="note">and {(total - MOST).toLocaleString("en-US")} more</p> : null;
 }
 
 export function RemarkList({ remarks }: { remarks: Remark[] }) {
   return (
     <div class="page">
-      {remarks.map((remark, at) => (
+      {remarks.slice(0, MOST).map((remark, at) => (
         <article key={at} class="remark">
           <span class={`kind ${REMARK_KINDS[remark.kind]}`}>{REMARK_KINDS[remark.kind]}</span>
           <b>{remark.name}</b>
@@ -182,6 +189,7 @@ export function RemarkList({ remarks }: { remarks: Remark[] }) {
           <small>{[remark.func && `@${remark.func}`, remark.place].filter(Boolean).join(" · ")}</small>
         </article>
       ))}
+      <More total={remarks.length} />
       {remarks.length === 0 && <p class="empty">{count(0, "remark")}</p>}
     </div>
   );
