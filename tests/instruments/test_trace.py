@@ -195,12 +195,15 @@ async def test_two_hundred_modules_at_once_are_traced_as_one_after_the_other(tmp
     assert failed[0] == failed[1] == failing(alone)
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize("executor", ["thread", "process"])
-async def test_workers_have_lanes_of_their_own(tmp_path: Path, executor: Literal["thread", "process"]) -> None:
+@pytest.mark.parametrize(("executor", "backend"), [("thread", "asyncio"), ("thread", "trio"), ("process", "asyncio")])
+def test_workers_have_lanes_of_their_own(tmp_path: Path, executor: Literal["thread", "process"], backend: str) -> None:
     path = tmp_path / "trace.json"
-    async with apass.PassContext(instruments=[TraceInstrument(path)], executor=executor):
-        await apass.optimize_all({"a": {"f": 1, "g": 2}, "b": {"f": 3}}, Count)
+
+    async def main() -> None:
+        async with apass.PassContext(instruments=[TraceInstrument(path)], executor=executor):
+            await apass.optimize_all({"a": {"f": 1, "g": 2}, "b": {"f": 3}}, Count)
+
+    anyio.run(main, backend=backend)
     events = read_trace(path)
     names = {lane: name for lane, name in lane_names(events).items() if lane[0] == 3}
     work = [one for one in slices(events) if one["pid"] == 3]
