@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Literal, Protocol, TypedDict, Unpack, cast, overload
 
 from apass.adapter import FuncT, ModT
@@ -259,12 +259,24 @@ def _promised(promises: Promises) -> dict[str, Any]:
     made: dict[str, Any] = dict(promises)
     preserves = promises.get("preserves", ())
     if preserves != "all":
-        if isinstance(preserves, str) or not all(isinstance(one, Analysis) for one in preserves):
-            raise PassDefinitionError(f"preserves must be a set of analyses, or 'all'; not {preserves!r}")
-        made["preserves"] = frozenset(preserves)
+        made["preserves"] = frozenset(_analyses(preserves))
+    cacheable = promises.get("cacheable", False)
+    if not isinstance(cacheable, bool) and cacheable != "module":
+        raise PassDefinitionError(f"cacheable must be True, False or 'module', not {cacheable!r}")
     if "config_keys" in promises:
-        made["config_keys"] = tuple(promises["config_keys"])
+        keys = promises["config_keys"]
+        if isinstance(keys, str):
+            raise PassDefinitionError(f"config_keys must be a list of options, not {keys!r}; write [{keys!r}]")
+        made["config_keys"] = tuple(keys)
     return made
+
+
+def _analyses(preserves: object) -> Iterator[Analysis[Any]]:
+    is_many = isinstance(preserves, Iterable) and not isinstance(preserves, str)
+    for one in cast("Iterable[object]", preserves if is_many else [preserves]):
+        if not is_many or not isinstance(one, Analysis):
+            raise PassDefinitionError(f"preserves must be a set of analyses, or 'all'; not {preserves!r}")
+        yield one
 
 
 def _place(decorator: str, executor: ExecutorChoice) -> dict[str, Any]:
@@ -283,6 +295,8 @@ def _decorate(
     required: Requirements,
     extra: dict[str, Any],
 ) -> Any:
+    if isinstance(required, Analysis):
+        raise PassDefinitionError(f"required must be a list of names and analyses, not {required!r}; write [...]")
     if not isinstance(required, str) and required is not None:
         needed = tuple(required)
         required = [one for one in needed if not isinstance(one, Analysis)]
@@ -311,7 +325,9 @@ def _pass_of(base: Any, function: Any, method: str, info: PassInfo, extra: dict[
     def work(_self: Any, *given: Any) -> Any:
         return function(*given)
 
-    made: Any = type(base.__name__, (base,), {method: work, "__module__": base.__module__})()
+    # What a function takes from around it is its own affair, and no option.
+    members = {method: work, "_options": lambda _self: None, "__module__": base.__module__}
+    made: Any = type(base.__name__, (base,), members)()
     functools.update_wrapper(made, function)
     if base is ModulePass and extra.get("analyses"):
         function = with_analyses(function, extra["analyses"])
@@ -328,7 +344,7 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
         instance = target(*args, **kwargs)
-        own = {"_instance": instance, "spec": _spec_of(info.name, target, args, kwargs)}
+        own = {"_instance": instance, "_given": (args, kwargs), "spec": _spec_of(info.name, target, args, kwargs)}
         function = getattr(instance, method)
         if base is ModulePass and extra.get("analyses"):
             function = with_analyses(function, extra["analyses"])
@@ -349,6 +365,7 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
         **{key: staticmethod(value) if callable(value) else value for key, value in extra.items()},
         "info": info,
         "__init__": __init__,
+        "_options": lambda self: self._given,
         "__getattr__": __getattr__,
         "__doc__": target.__doc__,
         "__module__": target.__module__,

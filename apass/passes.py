@@ -103,9 +103,14 @@ class Pass(ABC, Generic[ModT]):
         return self.own_cache_key(ctx) if self.cacheable else None
 
     def own_cache_key(self, ctx: PassContext) -> str:
-        """Return name, version, options and the relevant config, as a text."""
-        name, options = self.spec or (self.info.name, {})
-        return key_of(name, self.version, options, ctx, self.config_keys)
+        """Return name and place of definition, version, options and the relevant config, as a text."""
+        name, options = self.spec or (self.info.name, self._options())
+        place = f"{self.__module__}.{getattr(self, '__qualname__', type(self).__qualname__)}"
+        return key_of(f"{name} of {place}", self.version, options, ctx, self.config_keys)
+
+    def _options(self) -> object:
+        """Return what tells the pass from others of its class, where no `spec` does: its attributes."""
+        return object.__getstate__(self)
 
     def text(self) -> str:
         """Return the pass as one element of a pipeline's text: `Name{option=value}(children)`.
@@ -159,7 +164,10 @@ class ModulePass(Pass[ModT]):
         """Return the new module, or `mod` itself if nothing changed. May be `async def`."""
 
     def transform(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:
-        """Call `transform_module`."""
+        """Call `transform_module`, once the results of `analyses` are there."""
+        if self.analyses:
+            made: Awaitable[ModT] = with_analyses(self.transform_module, self.analyses)(mod, ctx)
+            return made
         return self.transform_module(mod, ctx)
 
 
@@ -238,12 +246,12 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     def _elsewhere(self, executor: ExecutorChoice) -> Executor | None:
         """Return the executor that bodies are to run in, if they can."""
         if not is_async(self.transform_function):
-            if self.analyses and executor != "inline":
-                name = self.info.name
-                raise PassDefinitionError(
-                    f"pass {name!r} requires analyses, which are in the loop; take its executor away"
-                )
-            return executor_in_force(executor)
+            if not self.analyses or executor == "inline":
+                return executor_in_force(executor)
+            if self.executor is None:
+                return None  # the context's is for those that can use it
+            name = self.info.name
+            raise PassDefinitionError(f"pass {name!r} requires analyses, which are in the loop; take its executor away")
         if self.executor not in (None, "inline"):
             name = self.info.name
             raise PassDefinitionError(f"pass {name!r} has an executor, which runs plain functions; its body is async")
@@ -254,8 +262,10 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     ) -> list[Any]:
         async with executor.bodies(self, mod, ctx) as work:
             body: Callable[..., Any] = work
+            if self.cacheable is True and ctx.store is not None:
+                body = with_cache(body, self.own_cache_key(ctx), ctx.store)
             if self.on_error != "raise" or _is_limited(ctx):
-                body = partial(guarded, Elsewhere(self.info, self.on_error, work))
+                body = partial(guarded, Elsewhere(self.info, self.on_error, body))
             if ctx.hooks.functions is not None:
                 body = observed(body, ctx.hooks.functions)
             return await fan_out(body, funcs, mod, ctx, bodies, ctx.gate)

@@ -304,3 +304,50 @@ async def test_an_object_that_is_gone_does_not_lend_its_results_to_another() -> 
 
     ctx = PassContext()
     assert [await ctx.get(Value, Opaque(index)) for index in range(5)] == list(range(5))
+
+
+async def test_a_pass_by_subclassing_finds_its_analyses_too() -> None:
+    @apass.analysis
+    async def Size(mod: Module) -> int:
+        return len(mod)
+
+    class Count(apass.ModulePass[Module]):
+        info = apass.PassInfo(opt_level=0, name="Count")
+        analyses = (Size,)
+
+        def transform_module(self, mod: Module, ctx: PassContext) -> Module:
+            return {"size": ctx.got(Size, mod)}
+
+    assert await Count()({"f": 1, "g": 2}) == {"size": 2}
+
+
+async def test_what_requires_analyses_stays_in_the_loop_where_the_context_has_an_executor() -> None:
+    length, _ = counted()
+
+    def plain(func: str, mod: Module, ctx: PassContext) -> str:
+        return func * ctx.got(length, func)
+
+    make: Any = apass.function_pass
+    async with PassContext(executor="thread"):
+        assert await make(plain, opt_level=0, required=[length])({"f": "ab"}) == {"f": "abab"}
+        with pytest.raises(apass.PassDefinitionError, match="requires analyses, which are in the loop"):
+            await make(plain, opt_level=0, required=[length], executor="thread")({"f": "ab"})
+
+
+def test_promises_that_cannot_be_kept_are_errors() -> None:
+    length, _ = counted()
+
+    def body(func: str, mod: Module, ctx: PassContext) -> str:
+        return func
+
+    make: Any = apass.function_pass
+    for wrong, message in (
+        ({"preserves": length}, "preserves must be a set of analyses"),
+        ({"preserves": {"Length"}}, "preserves must be a set of analyses"),
+        ({"required": length}, "required must be a list of names and analyses"),
+        ({"cacheable": "function"}, "cacheable must be True, False or 'module', not 'function'"),
+        ({"config_keys": "a.b"}, r"write \['a.b'\]"),
+    ):
+        with pytest.raises(apass.PassDefinitionError, match=message):
+            make(body, opt_level=0, **wrong)
+    assert make(body, opt_level=0, preserves=(one for one in [length])).preserves == {length}

@@ -180,3 +180,77 @@ async def test_the_order_of_functions_is_that_of_the_module() -> None:
         async with PassContext(store=store):
             results.append(list(await Work().module_pass(cacheable=True)(mod)))
     assert results == [["f", "g", "Add"], ["g", "f", "Add"]]
+
+
+class AddTo(apass.FunctionPass[Module, int]):
+    """Adds a number to each function."""
+
+    info = apass.PassInfo(opt_level=0, name="AddTo")
+    cacheable = True
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def transform_function(self, func: int, mod: Module, ctx: PassContext) -> int:
+        """Add it."""
+        return func + self.number
+
+
+class Sum:
+    """Adds numbers to each function."""
+
+    def __init__(self, *numbers: int) -> None:
+        self.numbers = numbers
+
+    def transform_function(self, func: int, mod: Module, ctx: PassContext) -> int:
+        """Add them."""
+        return func + sum(self.numbers)
+
+
+async def test_what_a_pass_was_made_with_tells_results_apart() -> None:
+    make: Any = apass.function_pass
+    store = MemoryStore()
+    sum_of = make(Sum, opt_level=0, cacheable=True)
+    for pass_, wanted in ((AddTo(1), 2), (AddTo(2), 3), (sum_of(1, 2), 4), (sum_of(3, 4), 8)):
+        for _ in range(2):
+            async with PassContext(store=store):
+                assert await pass_({"f": 1}) == {"f": wanted}
+
+
+async def test_passes_of_one_name_in_two_places_are_two() -> None:
+    store, results = MemoryStore(), list[Module]()
+
+    def negate(func: int, mod: Module, ctx: PassContext) -> int:
+        return -func
+
+    make: Any = apass.function_pass
+    for pass_ in (make(negate, opt_level=0, name="AddTo", cacheable=True), AddTo(5)):
+        async with PassContext(store=store):
+            results.append(await pass_({"f": 1}))
+    assert results == [{"f": -1}, {"f": 6}]
+
+
+async def test_results_are_kept_of_bodies_that_run_elsewhere_too() -> None:
+    seen: list[int] = []
+
+    def add(func: int, mod: Module, ctx: PassContext) -> int:
+        seen.append(func)
+        return func + 1
+
+    make: Any = apass.function_pass
+    store = MemoryStore()
+    for _ in range(2):
+        async with PassContext(store=store, executor="thread"):
+            assert await make(add, opt_level=0, cacheable=True)({"f": 1, "g": 5}) == {"f": 2, "g": 6}
+    assert sorted(seen) == [1, 5]
+
+
+async def test_the_level_tells_results_apart_as_a_body_may_go_by_it() -> None:
+    @apass.module_pass(opt_level=0, cacheable=True)
+    def Level(mod: Module, ctx: PassContext) -> Module:
+        return {"level": ctx.opt_level}
+
+    store = MemoryStore()
+    for level in (1, 3):
+        async with PassContext(opt_level=level, store=store):
+            assert await Level({"f": 1}) == {"level": level}
