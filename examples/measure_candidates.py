@@ -1,0 +1,164 @@
+"""Choose between ways to compute a model by running them: a pass that measures its candidates and keeps the fastest.
+
+    pip install apass[onnx,runtime]
+    python examples/measure_candidates.py                      # a dozen models
+    python examples/measure_candidates.py --models 40 --backend trio
+
+Each model is a product of three matrices. `(A B) C` and `A (B C)` are equal but for rounding, and which is faster
+depends on their shapes. onnxruntime runs both in a worker process, one model at a time, so that measurements do not
+disturb each other and a crash harms nobody. A candidate that computes something else is refused, however fast. Exit
+status 1 if one that needs a tenth of the multiplications was not chosen.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from random import Random
+from time import perf_counter
+from typing import Any, Final, cast
+
+import anyio
+import anyio.to_process
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+import apass
+from apass.adapters.onnx import ADAPTER, MAIN, private_copy
+from apass.adapters.onnx_outputs import random_inputs
+
+Candidate = Callable[[ir.Model], ir.Model]
+"""Gives another way to compute a model; the same object if there is none."""
+
+ROUNDS: Final = 7
+WORTH: Final = 0.8
+"""A candidate must need at most this part of the time; less would be noise."""
+SIZES: Final = (1, 4, 64, 256, 512)
+
+
+def measure(models: Sequence[bytes]) -> list[tuple[float, float]]:
+    """Run models on the same random inputs, in turns; for a worker process, the only one that loads onnxruntime.
+
+    For each, return the shortest time in seconds, and the distance of its outputs from the first model's.
+    """
+    runtime: Any = import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    sessions = [runtime.InferenceSession(one, options, providers=["CPUExecutionProvider"]) for one in models]
+    inputs = random_inputs(models[0])
+    outputs = [one.run(None, inputs) for one in sessions]
+    best = [float("inf")] * len(models)
+    for _ in range(ROUNDS):
+        for place, session in enumerate(sessions):
+            start = perf_counter()
+            session.run(None, inputs)
+            best[place] = min(best[place], perf_counter() - start)
+    return [(seconds, distance(outputs[0], one)) for seconds, one in zip(best, outputs, strict=True)]
+
+
+def distance(right: Sequence[Any], outputs: Sequence[Any]) -> float:
+    """Return how far outputs are from the right ones, relative to their size; infinite if shapes differ."""
+    if [one.shape for one in right] != [one.shape for one in outputs]:
+        return float("inf")
+    pairs = zip(right, outputs, strict=True)
+    return max(float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-30)) for a, b in pairs)
+
+
+def choose_fastest(*candidates: Candidate, timeout: float = 60.0) -> apass.Pass[ir.Model]:
+    """Return the pass that gives each model the fastest form: its own, or that of a candidate that is equal."""
+    one_at_a_time = anyio.CapacityLimiter(1)
+
+    @apass.module_pass(opt_level=2)
+    async def ChooseFastest(mod: ir.Model, ctx: apass.PassContext) -> ir.Model:
+        forms = [mod, *(made for candidate in candidates if (made := candidate(mod)) is not mod)]
+        if len(forms) == 1:
+            return mod
+        models = [ADAPTER.dumps(form) for form in forms]
+        async with one_at_a_time:
+            with anyio.fail_after(timeout):
+                # Cancellable: a worker that hangs is killed.
+                found = await anyio.to_process.run_sync(measure, models, cancellable=True)
+        equal = [place for place, (_, error) in enumerate(found) if error < 1e-4]
+        place = min(equal, key=lambda at: found[at][0])
+        gain = found[place][0] / found[0][0]
+        if gain > WORTH:
+            refused = len(found) - len(equal)
+            ctx.remark(apass.Remark.missed("Kept", f"no candidate is faster; {refused} compute something else"))
+            return mod
+        ctx.remark(apass.Remark.passed("Chosen", f"candidate {place} takes {gain:.0%} of the time", gain=gain))
+        return forms[place]
+
+    return ChooseFastest
+
+
+def reassociate(mod: ir.Model) -> ir.Model:
+    """Return the model with `(A B) C` computed as `A (B C)`."""
+    graph = private_copy(mod.graph)
+    for outer in graph:
+        inner = outer.inputs[0].producer() if outer.op_type == "MatMul" and outer.inputs[0] is not None else None
+        if inner is not None and inner.op_type == "MatMul" and len(inner.outputs[0].uses()) == 1:
+            right = ir.node("MatMul", [inner.inputs[1], outer.inputs[1]])
+            graph.insert_before(outer, right)
+            outer.replace_input_with(0, inner.inputs[0])
+            outer.replace_input_with(1, right.outputs[0])
+            graph.remove(inner, safe=True)
+            return ADAPTER.replace(mod, {MAIN: graph})
+    return mod
+
+
+Shape = tuple[int, int, int, int]
+"""The sizes of `A[m, k] B[k, n] C[n, p]`."""
+
+
+def chain(shape: Shape) -> ir.Model:
+    """Return the model that computes `(A B) C`."""
+    m, k, n, p = shape
+    proto = onnx.parser.parse_model(f"""
+        <ir_version: 9, opset_import: ["": 18]>
+        g (float[{m}, {k}] a, float[{k}, {n}] b, float[{n}, {p}] c) => (float[{m}, {p}] y) {{
+            ab = MatMul(a, b)
+            y = MatMul(ab, c)
+        }}""")
+    return ir.from_proto(proto)
+
+
+def multiplications(shape: Shape) -> tuple[int, int]:
+    """Return how many `(A B) C` takes, and how many `A (B C)`."""
+    m, k, n, p = shape
+    return m * k * n + m * n * p, k * n * p + m * k * p
+
+
+def random_shapes(count: int) -> list[Shape]:
+    """Return so many shapes, some with much to gain."""
+    random = Random(1)
+    return [cast("Shape", tuple(random.choices(SIZES, k=4))) for _ in range(count)]
+
+
+async def optimize(shapes: Sequence[Shape]) -> int:
+    """Measure, print a line for each model, and return how many should have been changed and were not."""
+    models = [chain(shape) for shape in shapes]
+    missed = 0
+    async with apass.optimize_stream(models, choose_fastest(reassociate)) as outcomes:
+        async for outcome in outcomes:
+            place = int(outcome.name)
+            shape = shapes[place]
+            left, right = multiplications(shape)
+            is_changed = outcome.unwrap() is not models[place]
+            missed += not is_changed and left > 1e7 and left > 10 * right
+            print(f"{shape!s:22} {left:>12,} or {right:>12,} multiplications: {'A (B C)' if is_changed else '(A B) C'}")
+    print(f"{len(shapes)} models, {missed} missed")
+    return missed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the example; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=int, default=12)
+    parser.add_argument("--backend", choices=("asyncio", "trio"), default="asyncio")
+    options = parser.parse_args(arguments)
+    return 1 if anyio.run(optimize, random_shapes(options.models), backend=options.backend) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
