@@ -1,10 +1,13 @@
 """`Analyses`: the results of analyses in one context, each computed once for equal contents however many ask."""
 
+import json
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from threading import RLock, local
 from typing import Any, Final, Literal, TypeVar, cast
 
 from apass.adapter import IRAdapter, adapter_of_type
@@ -23,6 +26,7 @@ R = TypeVar("R")
 Preserves = frozenset[Analysis[Any]] | Literal["all"]
 """The analyses whose results still hold for what a pass made of a function or module."""
 
+_Adapter = IRAdapter[Any, Any]
 _Key = tuple[str, Analysis[Any], Options]
 """A fingerprint, what was asked about it, and with which options."""
 
@@ -33,8 +37,8 @@ class _Entry:
 
     value: Any
     """What the analysis returned."""
-    needs: frozenset[Analysis[Any]]
-    """The analyses that it was made from, and those that they were made from."""
+    needs: frozenset[Analysis[Any] | str]
+    """The analyses that it was made from, and those that they were made from; by their keys if read from a store."""
 
 
 @dataclass(slots=True)
@@ -43,11 +47,19 @@ class _Asking:
 
     key: _Key
     """What is computed."""
-    needs: set[Analysis[Any]]
+    needs: set[Analysis[Any] | str]
     """What it has asked so far."""
 
 
 _ASKING: ContextVar[_Asking | None] = ContextVar("apass_asking", default=None)
+
+
+class _Work(local):
+    """Computations at work, for each thread its own, as each has its own event loop."""
+
+    def __init__(self) -> None:
+        self.flights: SingleFlight[_Key, _Entry] = SingleFlight()
+        self.waits: defaultdict[_Key, Counter[_Key]] = defaultdict(Counter)
 
 
 class Analyses:
@@ -69,8 +81,8 @@ class Analyses:
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._about: defaultdict[str, set[_Key]] = defaultdict(set)
         self._prints = Fingerprints()
-        self._flights: SingleFlight[_Key, _Entry] = SingleFlight()
-        self._waits: defaultdict[_Key, Counter[_Key]] = defaultdict(Counter)
+        self._lock = RLock()
+        self._work = _Work()
 
     def __len__(self) -> int:
         """Return how many results are kept."""
@@ -88,7 +100,8 @@ class Analyses:
         asking = _ASKING.get()
         entry = self._entries.get(key)
         if entry is not None:
-            self._entries.move_to_end(key)
+            with suppress(KeyError):  # another thread may have needed the room
+                self._entries.move_to_end(key)
             self.counts["hit"] += 1
         else:
             entry = await self._wait_for(key, asking, partial(self._find, key, x, ctx))
@@ -105,21 +118,30 @@ class Analyses:
             )
         return cast("R", entry.value)
 
-    async def carry(self, pass_name: str, preserves: Preserves, pairs: Sequence[tuple[Any, Any]], ctx: object) -> None:
+    async def carry(
+        self,
+        pass_name: str,
+        preserves: Preserves,
+        pairs: Sequence[tuple[Any, Any]],
+        ctx: object,
+        adapters: tuple[_Adapter, _Adapter],
+    ) -> None:
         """Take over the results about each old object that hold for its new one, as `preserves` says.
 
-        A result that was made from another is taken over only if that one is preserved too.
+        The objects are modules and functions of the `adapters`. A result that was made from another is taken over only
+        if that one is preserved too.
 
         Raises:
             VerifyError: with `strict`, if the new object has another result.
 
         """
+        chosen = None if preserves == "all" else {one for known in preserves for one in (known, known.key)}
         for old, new in pairs:
-            before, after = self._print(old), self._print(new)
+            before, after = self._print(old, adapters[0]), self._print(new, adapters[1])
             for key in list(self._about.get(before, ())) if before != after else ():
-                entry = self._entries[key]
+                entry = self._entries.get(key)  # the others may have needed the room
                 _, kept, options = key
-                if preserves == "all" or preserves >= {kept, *entry.needs}:
+                if entry is not None and (chosen is None or chosen >= {kept, *entry.needs}):
                     if self._strict:
                         await self._check(pass_name, kept, entry, new, ctx, options)
                     self._keep((after, kept, options), entry)
@@ -129,7 +151,7 @@ class Analyses:
         self, pass_name: str, kept: Analysis[Any], entry: _Entry, new: Any, ctx: object, options: Options
     ) -> None:
         value = await kept.compute(new, ctx, dict(options))
-        if fingerprint_value(value) != fingerprint_value(entry.value):
+        if not _is_alike(value, entry.value):
             raise VerifyError(
                 f"pass {pass_name!r} claims to preserve {kept.name}, but that was {entry.value!r} and is {value!r}"
             )
@@ -137,17 +159,17 @@ class Analyses:
     async def _wait_for(self, key: _Key, asking: _Asking | None, find: Callable[[], Awaitable[_Entry]]) -> _Entry:
         """Wait for a computation, our own or one that somebody else is at."""
         if asking is None:
-            return await self._flights.get(key, find)
+            return await self._work.flights.get(key, find)
         if key == asking.key or self._reaches(key, asking.key):
             raise AnalysisError(f"the analysis {asking.key[1].name} asks its way back to itself, through {key[1].name}")
-        waits = self._waits[asking.key]
+        waits = self._work.waits[asking.key]
         waits[key] += 1
         try:
-            return await self._flights.get(key, find)
+            return await self._work.flights.get(key, find)
         finally:
             waits[key] -= 1
             if not +waits:
-                self._waits.pop(asking.key, None)
+                self._work.waits.pop(asking.key, None)
 
     def _reaches(self, start: _Key, goal: _Key) -> bool:
         """Tell whether the computation `start` waits, by way of others, for `goal`."""
@@ -158,7 +180,7 @@ class Analyses:
                 return True
             if key not in seen:
                 seen.add(key)
-                left += [one for one, count in self._waits.get(key, Counter[_Key]()).items() if count]
+                left += [one for one, count in self._work.waits.get(key, Counter[_Key]()).items() if count]
         return False
 
     async def _find(self, key: _Key, x: object, ctx: object) -> _Entry:
@@ -190,17 +212,19 @@ class Analyses:
         if data is None:
             return None
         self.counts["stored"] += 1
-        return _Entry(key[1].loads(data), frozenset())
+        needs, _, body = data.partition(b"\n")
+        return _Entry(key[1].loads(body), frozenset(json.loads(needs)))
 
     def _keep(self, key: _Key, entry: _Entry) -> None:
-        self._entries[key] = entry
-        self._entries.move_to_end(key)
-        self._about[key[0]].add(key)
-        while len(self._entries) > self._limit:
-            gone, _ = self._entries.popitem(last=False)
-            self._about[gone[0]].discard(gone)
-            if not self._about[gone[0]]:
-                del self._about[gone[0]]
+        with self._lock:
+            self._entries[key] = entry
+            self._entries.move_to_end(key)
+            self._about[key[0]].add(key)
+            while len(self._entries) > self._limit:
+                gone, _ = self._entries.popitem(last=False)
+                self._about[gone[0]].discard(gone)
+                if not self._about[gone[0]]:
+                    del self._about[gone[0]]
 
     def _key(self, asked: Analysis[Any], x: object, options: Mapping[str, Hashable]) -> _Key:
         key = (self._print(x), asked, tuple(sorted(options.items())) if options else ())
@@ -208,12 +232,12 @@ class Analyses:
             _check_hashable(asked, options)
         return key
 
-    def _print(self, x: object) -> str:
+    def _print(self, x: object, adapter: _Adapter | None = None) -> str:
         """Return the fingerprint of a module or a function; what is held is never changed, so it is taken once."""
         known = self._prints.get(x)
         if known is not None:
             return known
-        adapter = _adapter_of(x)
+        adapter = adapter or _adapter_of(x)
         made = fingerprint_value(x) if adapter is None else adapter.fingerprint(x)
         self._prints.keep(x, made)
         return made
@@ -240,6 +264,16 @@ def _adapter_of(x: object) -> IRAdapter[Any, Any] | None:
     return None if mod is None else adapter_of_type(type(mod))
 
 
+def _is_alike(one: Any, other: Any) -> bool:
+    """Tell whether two results are the same, by their contents or as their type compares them."""
+    if fingerprint_value(one) == fingerprint_value(other):
+        return True
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError):  # as arrays of several values do
+        return False
+
+
 def _check_hashable(asked: Analysis[Any], options: Mapping[str, Hashable]) -> None:
     for name, value in options.items():
         try:
@@ -252,11 +286,12 @@ def _check_hashable(asked: Analysis[Any], options: Mapping[str, Hashable]) -> No
 
 def _store_key(key: _Key) -> str:
     print_, asked, options = key
-    return f"analysis/{asked.key}/{fingerprint_value(options)}/{print_}"
+    return f"analysis/2/{asked.key}/{fingerprint_value(options)}/{print_}"
 
 
 def _write(asked: Analysis[Any], entry: _Entry) -> bytes:
     try:
-        return asked.dumps(entry.value)
+        needs = sorted(one if isinstance(one, str) else one.key for one in entry.needs)
+        return json.dumps(needs).encode() + b"\n" + asked.dumps(entry.value)
     except (TypeError, ValueError) as error:
         raise AnalysisError(f"the result of {asked.name} cannot be kept in a store: {error}") from error

@@ -40,8 +40,9 @@ class Analysis(Generic[R_co]):
 
     @property
     def key(self) -> str:
-        """What it is known by in a store: where it is defined, and its version."""
-        return f"{self.function.__module__}.{self.function.__qualname__}@{self.version}"
+        """What it is known by in a store: where it is defined, its name, and its version."""
+        place = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return f"{self.function.__module__}.{place} {self.name}@{self.version}"
 
     async def compute(self, x: object, ctx: object, options: Mapping[str, Hashable]) -> R_co:
         """Return the result, computed anew."""
@@ -95,7 +96,8 @@ def analysis(
         loads: gives the result back.
 
     Raises:
-        PassDefinitionError: if `function` cannot be called so, or one of `dumps` and `loads` is missing.
+        PassDefinitionError: if `function` cannot be called so, if one of `dumps` and `loads` is missing, or if it is
+            persistent and without a name that its results in a store could be known by.
 
     >>> @analysis
     ... def Length(func):
@@ -111,6 +113,8 @@ def analysis(
         if not callable(target) or inspect.isclass(target):
             raise PassDefinitionError(f"analysis takes a function, not {target!r}")
         own = str(getattr(target, "__name__", type(target).__name__))
+        if persistent and name is None and (own == "<lambda>" or not hasattr(target, "__name__")):
+            raise PassDefinitionError(f"a persistent analysis needs a name: give {target!r} one by name=...")
         write, read = (dumps, loads) if dumps and loads else (_dumps, json.loads)
         return Analysis(target, name or own, version, persistent, write, read, _takes_context(name or own, target))
 

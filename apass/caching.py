@@ -149,7 +149,7 @@ async def _now(function: Callable[[], T]) -> T:
 
 
 def key_of(name: str, version: str, options: object, ctx: PassContext, keys: Sequence[str] | None) -> str:
-    """Return what the result of one pass depends on: name, version, options, and level and relevant config of the context."""
+    """Return what the result of one pass depends on: name, version, options, level, and the relevant config."""
     config = dict(ctx.config) if keys is None else {key: ctx.config[key] for key in keys}
     made_with = f"{{{fingerprint_value(options)}}}[{ctx.opt_level} {fingerprint_value(config)}]"
     return f"apass {_own_version()}: {name}@{version}{made_with}"

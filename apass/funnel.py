@@ -135,9 +135,11 @@ async def _execute_between_hooks(pass_: Transformer[ModT], mod: ModT, ctx: PassC
 
 async def _preserve(pass_: Transformer[Any], mod: Any, result: Any, ctx: PassContext) -> None:
     """Take over the analyses that still hold, of the module and of each function that was changed."""
-    old, adapter = dict(adapter_for(mod).functions(mod)), adapter_for(result)
-    changed = [(old[name], new) for name, new in adapter.functions(result) if name in old and old[name] is not new]
-    await ctx.analyses.carry(pass_.info.name, pass_.preserves, [(mod, result), *changed], ctx)
+    before, after = adapter_for(mod), adapter_for(result)
+    old = dict(before.functions(mod))
+    changed = [(old[name], new) for name, new in after.functions(result) if name in old and old[name] is not new]
+    pairs = [(mod, result), *changed]
+    await ctx.analyses.carry(pass_.info.name, pass_.preserves, pairs, ctx, (before, after))
 
 
 async def _answer(answer: Any, hooks: Hooks, place: int, info: PassInfo) -> bool:

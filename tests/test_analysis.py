@@ -1,5 +1,6 @@
 """Analyses: asked by passes, computed once for equal contents, carried over where a pass preserves them."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import apass
-from apass import PassContext
+from apass import PassContext, relay
 
 pytestmark = pytest.mark.anyio
 
@@ -351,3 +352,73 @@ def test_promises_that_cannot_be_kept_are_errors() -> None:
         with pytest.raises(apass.PassDefinitionError, match=message):
             make(body, opt_level=0, **wrong)
     assert make(body, opt_level=0, preserves=(one for one in [length])).preserves == {length}
+
+
+class Count:
+    """A result that is compared by `==` alone."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Count) and self.number == other.number
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+
+async def test_strict_compares_results_as_their_type_does() -> None:
+    @apass.analysis
+    def Count_of(func: str) -> Count:
+        return Count(func.count("a"))
+
+    async def add(func: str, mod: Module, ctx: PassContext) -> str:
+        await ctx.get(Count_of, func)
+        return f"{func}{mod['add']}"
+
+    make: Any = apass.function_pass
+    pass_ = make(add, opt_level=0, name="Add", preserves={Count_of})
+    async with PassContext(strict=True):
+        assert await pass_({"add": "x"}) == {"add": "xx"}
+        with pytest.raises(apass.VerifyError, match="claims to preserve Count_of"):
+            await pass_({"add": "a"})
+
+
+def test_threads_may_share_a_context() -> None:
+    @apass.analysis
+    async def Slow(func: str) -> int:
+        begun.wait(10)
+        await anyio.lowlevel.checkpoint()
+        return len(func)
+
+    ctx, answers, begun = PassContext(), list[int](), threading.Barrier(3)
+
+    async def ask() -> None:
+        answers.append(await ctx.get(Slow, "abc"))
+
+    threads = [threading.Thread(target=anyio.run, args=(ask,)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert answers == [3, 3, 3]
+
+
+async def test_what_is_preserved_of_a_function_holds_for_all_of_equal_contents() -> None:
+    seen: list[int] = []
+
+    @apass.analysis
+    def Size(func: relay.Function) -> int:
+        seen.append(1)
+        return len(func.params)
+
+    async def mark(func: relay.Function, mod: relay.IRModule, ctx: PassContext) -> relay.Function:
+        await ctx.get(Size, func)
+        return relay.Function(func.params, func.body, func.ret_type, func.type_params, {"marked": 1})
+
+    make: Any = apass.function_pass
+    pass_ = make(mark, opt_level=0, preserves={Size})
+    async with PassContext():
+        made = await pass_(relay.parse("def @main(%x: int32) { %x }"))
+        await pass_(relay.parse(made.astext()))
+    assert seen == [1]

@@ -1,5 +1,6 @@
 """Results of passes that are kept in a store."""
 
+import functools
 from typing import Any
 
 import anyio.lowlevel
@@ -254,3 +255,35 @@ async def test_the_level_tells_results_apart_as_a_body_may_go_by_it() -> None:
     for level in (1, 3):
         async with PassContext(opt_level=level, store=store):
             assert await Level({"f": 1}) == {"level": level}
+
+
+async def test_a_result_that_was_read_back_is_dropped_with_what_it_was_made_from() -> None:
+    @apass.analysis
+    async def Length(func: str) -> int:
+        return len(func)
+
+    @apass.analysis(persistent=True)
+    async def Parity(func: str, ctx: PassContext) -> int:
+        return await ctx.get(Length, func) % 2
+
+    async def grow(func: str, mod: Module, ctx: PassContext) -> str:
+        await ctx.get(Parity, func)
+        return func + "x"
+
+    make: Any = apass.function_pass
+    store = MemoryStore()
+    for preserves, wanted in (({Parity}, 0), ({Parity}, 0), ({Parity, Length}, 1)):
+        ctx = PassContext(store=store)
+        async with ctx:
+            await make(grow, opt_level=0, preserves=preserves)({"f": "ab"})
+        assert ctx.analyses.counts["preserved"] == wanted
+
+
+def test_persistent_analyses_without_a_name_need_one() -> None:
+    make: Any = apass.analysis(persistent=True)
+    unnamed: list[Any] = [lambda func: 1, functools.partial(len)]  # pyright: ignore[reportUnknownLambdaType]
+    for function in unnamed:
+        with pytest.raises(apass.PassDefinitionError, match=r"a persistent analysis needs a name: give .* by name="):
+            make(function)
+    one, other = (apass.analysis(name=name, persistent=True)(functools.partial(len)) for name in ("One", "Other"))
+    assert one.key != other.key
