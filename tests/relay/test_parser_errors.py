@@ -138,7 +138,7 @@ def test_advice_stands_below() -> None:
 def test_broken_metadata_are_told() -> None:
     text = const([1.0]).astext()
     for broken, wanted in (
-        (text.replace("P6G0", "AAAA"), "the metadata hold a broken constant: the base64 text holds no tensor"),
+        (text.replace("P6G0", "AAAA"), "the metadata hold a broken constant: there is no tensor"),
         (text.replace('"P6G0', '"'), "the metadata hold a broken constant: "),
         (text.replace("IgAQAB", "IwAQAB"), "numpy has not: float48 of 1 lanes"),
         (text.replace('"root": 1', '"root": 2'), "the metadata hold no table, but "),

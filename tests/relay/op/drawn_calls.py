@@ -48,6 +48,8 @@ _BINARY: Final = [
     "divide",
     "floor_divide",
     "floor_mod",
+    "trunc_divide",
+    "trunc_mod",
     "maximum",
     "minimum",
     "mod",
