@@ -16,10 +16,10 @@ from apass.failures import watch_failures
 from apass.fingerprint import fingerprint_value
 from apass.run import current_run
 from apass.stepping import is_awaitable
-from apass.store import Store
+from apass.store import ForgivingStore
 from apass.transformer import Transformer
 
-__all__ = ["cached", "key_of", "with_cache"]
+__all__ = ["cached", "key_of", "own_version", "with_cache"]
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def cached(pass_: Transformer[T], ctx: PassContext) -> Transformer[T]:
 
     A pass made of passes is one result only where no instrument is in force that would not see the passes in it.
     """
-    store = ctx.store
+    store = ctx.results
     key = None if store is None else pass_.cache_key(ctx)
     return pass_ if key is None or store is None else _Cached(pass_, key, store)
 
@@ -42,7 +42,7 @@ def cached(pass_: Transformer[T], ctx: PassContext) -> Transformer[T]:
 class _Cached(Transformer[T]):
     """A pass that looks in a store before it works."""
 
-    def __init__(self, pass_: Transformer[T], key: str, store: Store) -> None:
+    def __init__(self, pass_: Transformer[T], key: str, store: ForgivingStore) -> None:
         self.info = pass_.info
         self.preserves = pass_.preserves
         self._pass = pass_
@@ -79,7 +79,7 @@ class _Cached(Transformer[T]):
         return self._pass.is_cut_as_one()
 
 
-def with_cache(body: Callable[..., Any], pass_key: str, store: Store) -> Callable[..., Any]:
+def with_cache(body: Callable[..., Any], pass_key: str, store: ForgivingStore) -> Callable[..., Any]:
     """Return the body of a function pass that looks in `store` before it works on a function."""
 
     async def run(func: Any, mod: Any, ctx: PassContext) -> Any:
@@ -137,7 +137,8 @@ def _full_key(pass_key: str, fingerprint: str) -> str:
 
 
 @cache
-def _own_version() -> str:
+def own_version() -> str:
+    """Return the version of apass, which what is kept belongs to."""
     try:
         return version_of("apass")
     except PackageNotFoundError:
@@ -152,4 +153,4 @@ def key_of(name: str, version: str, options: object, ctx: PassContext, keys: Seq
     """Return what the result of one pass depends on: name, version, options, level, and the relevant config."""
     config = dict(ctx.config) if keys is None else {key: ctx.config[key] for key in keys}
     made_with = f"{{{fingerprint_value(options)}}}[{ctx.opt_level} {fingerprint_value(config)}]"
-    return f"apass {_own_version()}: {name}@{version}{made_with}"
+    return f"apass {own_version()}: {name}@{version}{made_with}"

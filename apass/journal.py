@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final, TypeVar
@@ -14,13 +13,14 @@ from anyio import CancelScope
 from anyio.to_thread import run_sync
 
 from apass.adapter import IRAdapter, ModT, adapter_for, adapter_of_type
+from apass.caching import own_version
 from apass.context import PassContext
 from apass.errors import JournalError
 from apass.fingerprint import fingerprint_value
 from apass.journal_file import Entry, JournalFile
 from apass.passes import Pass
 
-__all__ = ["Journal", "JournalChoice", "OpenJournal", "describe_run", "finish"]
+__all__ = ["Journal", "JournalChoice", "OpenJournal", "check_journal", "describe_run", "finish"]
 
 R = TypeVar("R")
 
@@ -47,6 +47,15 @@ JournalChoice = Journal | Path | str | None
 """A journal, the path of one, or None for none."""
 
 
+def check_journal(choice: JournalChoice) -> Journal | None:
+    """Return the journal that is meant; TypeError if it is none."""
+    if choice is None or isinstance(choice, Journal):
+        return choice
+    if isinstance(choice, str | Path):
+        return Journal(choice)
+    raise TypeError(f"journal must be a path or an apass.Journal(path), not {choice!r}")
+
+
 def describe_run(passes: Mapping[str, Pass[Any]], ctx: PassContext, **more: object) -> dict[str, Any]:
     """Return what results depend on beside the modules: pipelines, options of the context, and `more`; all of it JSON.
 
@@ -60,7 +69,7 @@ def describe_run(passes: Mapping[str, Pass[Any]], ctx: PassContext, **more: obje
         raise JournalError(f"a journal knows a pipeline by its text, and this one has none: {error}") from error
     every = [one for pass_ in passes.values() for one in _walk(pass_)]
     return {
-        "version of apass": _own_version(),
+        "version of apass": own_version(),
         "pipeline": texts if len(texts) != 1 else next(iter(texts.values())),
         "versions of passes": {one.info.name: one.version for one in every if one.version != "1"},
         "opt_level": ctx.opt_level,
@@ -171,13 +180,6 @@ def _keep(journal: OpenJournal, key: str, name: str, mod: Any, made: Any) -> Non
 async def _aside(adapter: IRAdapter[Any, Any], work: Callable[[], R]) -> R:
     """Return what `work` gives: in a worker thread, unless modules of this IR may not be worked on there."""
     return await run_sync(work) if adapter.thread_safe else work()
-
-
-def _own_version() -> str:
-    try:
-        return version("apass")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def _walk(pass_: Pass[Any]) -> Iterator[Pass[Any]]:

@@ -12,7 +12,6 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
-from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeVar, cast, overload
@@ -26,7 +25,7 @@ from apass.context import PassContext, current_scope
 from apass.errors import PassCancelledError, PassContextError
 from apass.executor import ExecutorChoice, check_executor, executor_in_force
 from apass.instrument import instrument_name
-from apass.journal import Journal, JournalChoice, OpenJournal, describe_run, finish
+from apass.journal import JournalChoice, OpenJournal, check_journal, describe_run, finish
 from apass.passes import Pass
 from apass.run import enter_module
 from apass.source import ModuleSource
@@ -229,7 +228,7 @@ class OutcomeStream(Generic[ModT]):
         self.late_errors: list[Exception] = []
         """What passes raised after the block was left."""
         self._executor: ExecutorChoice = check_executor("optimize_stream", executor)
-        self._journal = Journal(journal) if isinstance(journal, str | Path) else journal
+        self._journal = check_journal(journal)
         self._opened: OpenJournal | None = None
         self._source = ModuleSource(modules)
         self._pass = pass_

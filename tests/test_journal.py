@@ -3,9 +3,9 @@
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import pytest
@@ -17,6 +17,7 @@ from tests.killed_runs import LIMIT, modules, optimized
 from tests.test_layers import ROOT
 
 Module = dict[str, Any]
+EXECUTORS: Sequence[Literal["thread"] | None] = ("thread", None)
 
 
 class Doubling:
@@ -194,3 +195,21 @@ async def test_a_run_that_is_cancelled_leaves_the_journal_to_the_next(tmp_path: 
     done = await optimize_all([{"f": index} for index in range(1, 50)], work.make(), journal=path, errors="collect")
     assert (first.resumed, done[int(first.name)].resumed) == (False, True)
     assert sorted(work.done) == list(range(1, 50))
+
+
+@pytest.mark.anyio
+async def test_results_from_an_executor_are_kept_as_well(tmp_path: Path) -> None:
+    path, given = tmp_path / "run.journal", {"a": {"f": 1}, "b": {"f": 2}}
+    pass_ = apass.Sequential[Module]([])
+    for executor in EXECUTORS:
+        done = await optimize_all(given, pass_, journal=path, errors="collect", executor=executor)
+        assert [(one.module, one.resumed) for one in done.values()] == [
+            ({"f": 1}, executor is None),
+            ({"f": 2}, executor is None),
+        ]
+
+
+def test_what_is_no_journal_is_refused() -> None:
+    wrong: Any = 3
+    with pytest.raises(TypeError, match=r"journal must be a path or an apass.Journal\(path\), not 3"):
+        apass.optimize_stream([], Doubling().make(), journal=wrong)
