@@ -17,7 +17,7 @@ from apass.fingerprint import Fingerprints, fingerprint_value
 from apass.run import module_at_work
 from apass.single_flight import SingleFlight
 from apass.stepping import is_awaitable
-from apass.store import Store
+from apass.store import ForgivingStore
 
 __all__ = ["Analyses", "Preserves", "with_analyses"]
 
@@ -72,7 +72,7 @@ class Analyses:
 
     """
 
-    def __init__(self, *, limit: int = 10_000, store: Store | None = None, strict: bool = False) -> None:
+    def __init__(self, *, limit: int = 10_000, store: ForgivingStore | None = None, strict: bool = False) -> None:
         self.counts: Final[Counter[str]] = Counter()
         """How many results were `"computed"`, a `"hit"` in memory, `"stored"` and read back, or `"preserved"`."""
         self._limit = limit
@@ -207,7 +207,7 @@ class Analyses:
         self.counts["computed"] += 1
         return _Entry(value, frozenset(asking.needs))
 
-    async def _stored(self, store: Store, key: _Key) -> _Entry | None:
+    async def _stored(self, store: ForgivingStore, key: _Key) -> _Entry | None:
         data = await store.get(_store_key(key))
         if data is None:
             return None

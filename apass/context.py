@@ -24,7 +24,7 @@ from apass.instrument import Hooks, find_hook, instrument_name
 from apass.remarks import Remark
 from apass.run import current_run
 from apass.stepping import is_awaitable
-from apass.store import Store
+from apass.store import ForgivingStore, Store
 
 __all__ = ["PassContext", "Scope", "current_scope"]
 
@@ -54,6 +54,7 @@ class PassContext:
         executor: where plain bodies of function passes run: `"inline"`, `"thread"`, `"process"`, `"interpreter"` or an
             `Executor` (None, in the thread of the event loop).
         store: where persistent analyses, and passes that are `cacheable`, keep results beyond the context (None).
+            One that fails costs a StoreWarning, and what it would have kept is worked out.
         strict: whether what passes claim to preserve of analyses is computed anew and compared (False).
 
     Raises:
@@ -82,6 +83,7 @@ class PassContext:
         "may_be_limited",
         "opt_level",
         "required_pass",
+        "results",
         "store",
     )
 
@@ -135,7 +137,9 @@ class PassContext:
             raise TypeError(f"store must be a Store, such as apass.stores.SqliteStore(path), not {store!r}")
         self.store: Final = store
         """Where results are kept beyond the context; None is nowhere."""
-        self.analyses: Final = Analyses(store=store, strict=strict)
+        self.results: Final = None if store is None else ForgivingStore(store)
+        """The store, which may fail without the work failing; for the runner."""
+        self.analyses: Final = Analyses(store=self.results, strict=strict)
         """The results of analyses that passes asked for."""
         self.hooks = Hooks.of(_instruments(instruments))
         """The hooks of the instruments in force; for the runner."""

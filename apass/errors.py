@@ -182,7 +182,7 @@ class StoreError(ApassError, OSError):
 
 
 class StoreWarning(UserWarning):
-    """A store of results was damaged, and is begun anew; what it had is set aside."""
+    """A store of results was damaged, and is begun anew; or it cannot be used, and the work goes on without it."""
 
 
 class JournalError(ApassError, RuntimeError):

@@ -35,7 +35,7 @@ def execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> Coroutine[
         Exception: what the pass or a hook raised, with a note that says where.
 
     """
-    if ctx.store is not None:
+    if ctx.results is not None:
         pass_ = cached(pass_, ctx)
     if ctx.may_be_limited:
         budget = current_scope().budget

@@ -215,8 +215,8 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
         body: Callable[..., Any] = self.transform_function
         executor = self.executor or ctx.executor
         elsewhere = None if executor is None else self._elsewhere(executor)
-        if self.cacheable is True and ctx.store is not None:
-            body = with_cache(body, self.own_cache_key(ctx), ctx.store)
+        if self.cacheable is True and ctx.results is not None:
+            body = with_cache(body, self.own_cache_key(ctx), ctx.results)
         if is_guarded:
             # Around the store: what was kept for want of an answer is no result.
             body = partial(guarded, Elsewhere(self.info, self.on_error, body, self.timeout))
@@ -262,8 +262,8 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     ) -> list[Any]:
         async with executor.bodies(self, mod, ctx) as work:
             body: Callable[..., Any] = work
-            if self.cacheable is True and ctx.store is not None:
-                body = with_cache(body, self.own_cache_key(ctx), ctx.store)
+            if self.cacheable is True and ctx.results is not None:
+                body = with_cache(body, self.own_cache_key(ctx), ctx.results)
             if self.on_error != "raise" or _is_limited(ctx):
                 body = partial(guarded, Elsewhere(self.info, self.on_error, body))
             if ctx.hooks.functions is not None:

@@ -4,6 +4,8 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Final, Self, cast
 
+import anyio
+
 from apass.errors import MissingExtraError, StoreError
 from apass.store import StoreInfo
 
@@ -25,6 +27,7 @@ class RedisStore:
     Parameters:
         url: the server, such as `redis://localhost:6379/0`.
         prefix: begins the name of every key, so that others may use the same server.
+        timeout: seconds that the server has for an answer.
         expire: seconds after which a result that was put is forgotten; None leaves it to the server.
 
     Raises:
@@ -32,11 +35,12 @@ class RedisStore:
 
     """
 
-    def __init__(self, url: str, *, prefix: str = "apass:", expire: int | None = None) -> None:
+    def __init__(self, url: str, *, prefix: str = "apass:", timeout: float = 10.0, expire: int | None = None) -> None:
         self.url: Final = url
         """The server."""
         self.prefix: Final = prefix
         """Begins the name of every key."""
+        self._timeout = timeout
         self._expire = expire
         self._stack = AsyncExitStack()
         self._client: Redis[bytes] | None = None
@@ -46,7 +50,8 @@ class RedisStore:
             client: Redis[bytes] = await self._stack.enter_async_context(
                 Redis.from_url(self.url, decode_responses=False)
             )
-            await client.ping()
+            with anyio.fail_after(self._timeout):
+                await client.ping()
         except (*_ERRORS, ExceptionGroup) as error:
             raise self._error(error) from error
         self._client = client
@@ -61,14 +66,16 @@ class RedisStore:
     async def get(self, key: str) -> bytes | None:
         """Return what was put under `key` last, None if there is nothing."""
         try:
-            return await self._open().get(self.prefix + key)
+            with anyio.fail_after(self._timeout):
+                return await self._open().get(self.prefix + key)
         except _ERRORS as error:
             raise self._error(error) from error
 
     async def put(self, key: str, value: bytes) -> None:
         """Keep `value` under `key`."""
         try:
-            await self._open().set(self.prefix + key, value, ex=self._expire)
+            with anyio.fail_after(self._timeout):
+                await self._open().set(self.prefix + key, value, ex=self._expire)
         except _ERRORS as error:
             raise self._error(error) from error
 
@@ -103,4 +110,6 @@ class RedisStore:
         while isinstance(first, BaseExceptionGroup):
             group = cast("BaseExceptionGroup[BaseException]", first)
             first = group.exceptions[0]
+        if isinstance(first, TimeoutError) and not str(first):
+            first = TimeoutError(f"no answer within {self._timeout:g} s")
         return StoreError(f"the Redis server {self.url!r} cannot be asked: {type(first).__name__}: {first}")

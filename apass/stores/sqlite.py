@@ -42,7 +42,7 @@ class SqliteStore:
     The file is made with the first result. One that is damaged, or no database, is set aside as `NAME.damaged-...`,
     with a StoreWarning, and a new one is begun. A single result that is damaged is as if it was never there.
 
-    It may be used as it is; `async with` closes the file at the end.
+    It may be used as it is; `async with` opens the file, and closes it at the end.
 
     Parameters:
         path: the file; folders that are missing are made.
@@ -50,7 +50,7 @@ class SqliteStore:
 
     Raises:
         ValueError: if `limit` is less than 1.
-        StoreError: when it is used, if the file cannot be read or written.
+        StoreError: when it is entered or used, if the file cannot be read or written.
 
     """
 
@@ -66,6 +66,7 @@ class SqliteStore:
         self._unweighed = limit
 
     async def __aenter__(self) -> Self:
+        await run_sync(self._in_peace, self._reader, _nothing)
         return self
 
     async def __aexit__(
@@ -75,7 +76,10 @@ class SqliteStore:
 
     async def get(self, key: str) -> bytes | None:
         """Return what was put under `key` last, None if there is nothing."""
-        row = self._in_peace(self._reader, partial(_row, key, _SMALL))
+        read = partial(_row, key, _SMALL)
+        # To open the file may mean to wait for another process.
+        is_open = self._reader.is_open()
+        row = self._in_peace(self._reader, read) if is_open else await run_sync(self._in_peace, self._reader, read)
         if row is not None and row[1] is None:
             row = await run_sync(self._in_peace, self._reader, partial(_row, key, None))
         if row is None or row[1] is None:
@@ -123,7 +127,8 @@ class SqliteStore:
             if (getattr(error, "sqlite_errorcode", 0) & 0xFF) not in _DAMAGE:
                 raise StoreError(f"the store {str(self.path)!r} cannot be used: {error}") from error
             self.close()
-            _set_aside(self.path, error)
+            if connection.is_of(self.path):
+                _set_aside(self.path, error)
         try:
             return connection.do(work)
         except sqlite3.DatabaseError as error:
@@ -138,6 +143,7 @@ class _Connection:
         self._lock = Lock()
         self._open: sqlite3.Connection | None = None
         self._process = 0
+        self._file: tuple[int, int] | None = None
 
     def do(self, work: Callable[[sqlite3.Connection], R]) -> R:
         """Return `work(connection)`; one at a time."""
@@ -146,6 +152,14 @@ class _Connection:
                 self._open = self._connect()
                 self._process = os.getpid()
             return work(self._open)
+
+    def is_of(self, path: Path) -> bool:
+        """Tell whether the file there is the one that was opened last, which another process may have set aside."""
+        return self._file is None or self._file == _identity(path)
+
+    def is_open(self) -> bool:
+        """Tell whether it is there, made in this process."""
+        return self._open is not None and self._process == os.getpid()
 
     def close(self) -> None:
         """Close it."""
@@ -159,16 +173,27 @@ class _Connection:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"the store {str(self._path)!r} cannot be made: {error.strerror}") from error
+        self._file = _identity(self._path)
         made = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         try:
             # Readers never wait for writers, and what is written survives the death of the process.
             made.execute("PRAGMA journal_mode=WAL")
             made.execute("PRAGMA synchronous=NORMAL")
             made.execute(_SCHEMA)
+            self._file = _identity(self._path)
         except BaseException:
             made.close()
             raise
         return made
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from others, None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _row(key: str, limit: int | None, one: sqlite3.Connection) -> tuple[int, bytes | None, int] | None:
@@ -178,6 +203,10 @@ def _row(key: str, limit: int | None, one: sqlite3.Connection) -> tuple[int, byt
         f"SELECT used, {value}, sum FROM results WHERE key = ?", (key,)
     ).fetchone()
     return found
+
+
+def _nothing(_one: sqlite3.Connection) -> None:
+    """Do nothing but open the file."""
 
 
 def _drop(key: str, one: sqlite3.Connection) -> None:

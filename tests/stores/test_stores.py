@@ -1,6 +1,7 @@
 """Stores: what every one of them does, and what each does when things go wrong."""
 
 import gc
+import os
 import signal
 import socket
 import sqlite3
@@ -16,6 +17,7 @@ from time import sleep
 
 import anyio
 import pytest
+from coredis import Redis
 
 from apass.errors import StoreError, StoreWarning
 from apass.store import Store
@@ -235,3 +237,43 @@ async def test_a_redis_server_that_is_not_there_is_an_error_that_says_so() -> No
         with pytest.raises(StoreError, match=r"the Redis server 'redis://127\.0\.0\.1:9/0' cannot be asked"):
             await RedisStore("redis://127.0.0.1:9/0").__aenter__()
         gc.collect()
+
+
+def test_a_file_that_another_process_set_aside_is_not_set_aside_again(tmp_path: Path) -> None:
+    path, store = tmp_path / "results.db", SqliteStore(tmp_path / "results.db")
+    tries: list[sqlite3.Connection] = []
+
+    def work(connection: sqlite3.Connection) -> int:
+        tries.append(connection)
+        if len(tries) == 1:
+            path.rename(tmp_path / "aside")
+            sqlite3.connect(path).close()
+            path.write_bytes(b"")
+            error = sqlite3.DatabaseError("malformed")
+            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise error
+        return len(tries)
+
+    assert store._in_peace(store._writer, work) == 2  # pyright: ignore[reportPrivateUsage]
+    assert _damaged(tmp_path) == []
+    store.close()
+
+
+@needs_redis
+async def test_a_redis_server_that_hangs_is_an_error(redis_url: str) -> None:
+    async with RedisStore(redis_url, timeout=0.2) as store:
+        await store.put("a", b"1")
+        pid = await _pid_of(redis_url)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(StoreError, match=r"TimeoutError: no answer within 0\.2 s"):
+                await store.get("a")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        await store.put("b", b"2")
+        assert (await store.get("a"), await store.get("b")) == (b"1", b"2")
+
+
+async def _pid_of(url: str) -> int:
+    async with Redis.from_url(url, decode_responses=True) as client:
+        return int(str((await client.info("server"))["process_id"]))
