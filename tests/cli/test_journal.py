@@ -166,7 +166,7 @@ def test_a_damaged_end_is_told_in_a_line(tmp_path: Path) -> None:
     path, journal = write_model(tmp_path / "a.onnx"), tmp_path / "run.journal"
     assert apass("opt", path, "--journal", journal).exit_code == 0
     journal.write_bytes(journal.read_bytes()[:-9])
-    status, out, err = process("opt", path, "--journal", journal)
-    assert (status, lines(out)[-1]) == (0, "1 of 1 models written, 4 nodes before, 2 after")
-    assert err.startswith(f"apass: warning: the journal '{journal}' is damaged from byte ")
-    assert err.count("\n") == 1
+    result = apass("opt", path, "--journal", journal)
+    assert (result.exit_code, lines(result.stdout)[-1]) == (0, "1 of 1 models written, 4 nodes before, 2 after")
+    assert result.stderr.startswith(f"apass: warning: the journal '{journal}' is damaged from byte ")
+    assert result.stderr.count("\n") == 1
