@@ -47,11 +47,11 @@ class RedisStore:
 
     async def __aenter__(self) -> Self:
         try:
-            client: Redis[bytes] = await self._stack.enter_async_context(
-                Redis.from_url(self.url, decode_responses=False)
-            )
-            with anyio.fail_after(self._timeout):
-                await client.ping()
+            async with AsyncExitStack() as stack:
+                client: Redis[bytes] = await stack.enter_async_context(Redis.from_url(self.url, decode_responses=False))
+                with anyio.fail_after(self._timeout):
+                    await client.ping()
+                self._stack = stack.pop_all()
         except (*_ERRORS, ExceptionGroup) as error:
             raise self._error(error) from error
         self._client = client
