@@ -150,7 +150,7 @@ class Analyses:
     async def _check(
         self, pass_name: str, kept: Analysis[Any], entry: _Entry, new: Any, ctx: object, options: Options
     ) -> None:
-        value = await kept.compute(new, ctx, dict(options))
+        value = await kept.compute(new, ctx, {name: value for name, value, _ in options})
         if not _is_alike(value, entry.value):
             raise VerifyError(
                 f"pass {pass_name!r} claims to preserve {kept.name}, but that was {entry.value!r} and is {value!r}"
@@ -201,7 +201,7 @@ class Analyses:
         asking = _Asking(key, set())
         token = _ASKING.set(asking)
         try:
-            value = await key[1].compute(x, ctx, dict(options))
+            value = await key[1].compute(x, ctx, {name: value for name, value, _ in options})
         finally:
             _ASKING.reset(token)
         self.counts["computed"] += 1
@@ -227,7 +227,10 @@ class Analyses:
                     del self._about[gone[0]]
 
     def _key(self, asked: Analysis[Any], x: object, options: Mapping[str, Hashable]) -> _Key:
-        key = (self._print(x), asked, tuple(sorted(options.items())) if options else ())
+        if not isinstance(asked, Analysis):
+            raise AnalysisError(f"{asked!r} is no analysis; make it one with @apass.analysis")
+        typed = tuple((name, options[name], type(options[name])) for name in sorted(options)) if options else ()
+        key = (self._print(x), asked, typed)
         if options:
             _check_hashable(asked, options)
         return key

@@ -15,8 +15,8 @@ __all__ = ["Analysis", "Options", "analysis"]
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-Options = tuple[tuple[str, Hashable], ...]
-"""The options that an analysis is asked with, by name in order."""
+Options = tuple[tuple[str, Hashable, type], ...]
+"""The options that an analysis is asked with, by name in order; with their types, as 1 equals 1.0 and True."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
@@ -422,3 +422,14 @@ async def test_what_is_preserved_of_a_function_holds_for_all_of_equal_contents()
         made = await pass_(relay.parse("def @main(%x: int32) { %x }"))
         await pass_(relay.parse(made.astext()))
     assert seen == [1]
+
+
+async def test_options_of_another_type_are_others_and_what_is_no_analysis_is_said_so() -> None:
+    @apass.analysis
+    def Twice(func: str, *, factor: float = 1) -> float:
+        return factor * 2
+
+    ctx, no_analysis = PassContext(), cast("apass.Analysis[int]", len)
+    assert [repr(await ctx.get(Twice, "f", factor=one)) for one in (1, 1.0)] == ["2", "2.0"]
+    with pytest.raises(apass.AnalysisError, match=r"is no analysis; make it one with @apass\.analysis"):
+        await ctx.get(no_analysis, "f")
