@@ -30,7 +30,7 @@ def rest_of(pass_: Pass[Any], after: Position, ctx: PassContext | None = None) -
     >>> from apass.pipeline import parse_pipeline
     >>> pipeline = parse_pipeline("Sequential{name=a},Repeat{times=3}(Sequential{name=b},Sequential{name=c})")
     >>> print(rest_of(pipeline, Position(None, ((0, "sequential", None), (1, "Repeat", None), (2, "b", None)))))
-    Sequential(Sequential(Sequential{name=c}),Repeat{times=1}(Sequential{name=b},Sequential{name=c}))
+    Sequential{name=c},Repeat{times=1}(Sequential{name=b},Sequential{name=c})
 
     """
     rest = _Rest(after, PassContext.current() if ctx is None else ctx)
@@ -38,7 +38,7 @@ def rest_of(pass_: Pass[Any], after: Position, ctx: PassContext | None = None) -
     if name != pass_.info.name:
         raise rest.error(f"the pipeline is a pass {pass_.info.name!r}")
     left = rest.within(pass_, function, after.steps[1:])
-    return Sequential([] if left is None else [left])
+    return Sequential() if left is None else left
 
 
 _Steps = Sequence[tuple[int, str, str | None]]
@@ -64,7 +64,7 @@ class _Rest:
         if isinstance(pass_, Repeat):
             return self.of_repeat(pass_, steps)
         if isinstance(pass_, If):
-            return self.of_row(self.branch(pass_, steps[0]), steps)
+            return self.of_branch(pass_, steps)
         if isinstance(pass_, Sequential):
             return self.of_row(pass_.passes, steps)
         raise self.error(f"pass {pass_.info.name!r} calls passes in a way of its own; {_HINT}")
@@ -81,7 +81,7 @@ class _Rest:
         times = None if pass_.times is None else pass_.times - rounds - 1
         info = pass_.info
         again = Repeat(pass_.passes, times=times, strict=pass_.strict, opt_level=info.opt_level, name=info.name)
-        return Sequential([left, again], opt_level=info.opt_level)
+        return Sequential([*_spliced(left), again], opt_level=info.opt_level)
 
     def of_row(self, passes: Sequence[Pass[Any]], steps: _Steps) -> Sequential[Any]:
         """Return what is left of passes in a row."""
@@ -94,15 +94,22 @@ class _Rest:
         left = self.within(pass_, function, deeper)
         # A pass whose requirements have begun to run is not to ask for them again.
         same = [_Alone(one) for where, one in runs[number + 1 :] if where == place]
-        return Sequential([*([] if left is None else [left]), *same, *passes[place + 1 :]])
+        return Sequential([*_spliced(left), *same, *passes[place + 1 :]])
 
-    def branch(self, pass_: If[Any], step: tuple[int, str, str | None]) -> Sequence[Pass[Any]]:
-        """Return the branch of an If that has the pass."""
+    def of_branch(self, pass_: If[Any], steps: _Steps) -> Sequential[Any]:
+        """Return what is left of the branch of an If that has the pass."""
+        found: list[Sequential[Any]] = []
+        errors: list[ResumeError] = []
         for branch in (pass_.passes, pass_.otherwise):
-            runs = list(self.row(branch))
-            if step[0] < len(runs) and runs[step[0]][1].info.name == step[1]:
-                return branch
-        return pass_.passes
+            try:
+                found.append(self.of_row(branch, steps))
+            except ResumeError as error:
+                errors.append(error)
+        if not found:
+            raise errors[0]
+        if len(found) > 1 and found[0] != found[1]:
+            raise self.error(f"both branches of pass {pass_.info.name!r} have a pass there; {_HINT}")
+        return found[0]
 
     def row(self, passes: Sequence[Pass[Any]]) -> Iterator[tuple[int, Pass[Any]]]:
         """Go over the runs that passes in a row give: whose place it is, and which pass, itself or what it requires."""
@@ -112,6 +119,13 @@ class _Rest:
             if in_level and info.name not in self.ctx.disabled_pass:
                 yield from ((place, one) for one in _required(info))
                 yield place, pass_
+
+
+def _spliced(left: Pass[Any] | None) -> Sequence[Pass[Any]]:
+    """Return what is left as passes in a row."""
+    if left is None:
+        return ()
+    return left.passes if isinstance(left, Sequential) and left.spec == ("Sequential", {}) else (left,)
 
 
 class _Alone(Pass[Any]):
