@@ -311,7 +311,7 @@ WRITTEN: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "text"), WRITTEN, ids=str)
+@pytest.mark.parametrize(("value", "text"), WRITTEN, ids=[text for _, text in WRITTEN])
 def test_a_value_is_written_as(value: object, text: str) -> None:
     assert write(value) == text
 
