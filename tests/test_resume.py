@@ -1,7 +1,5 @@
 """What is left of a pipeline after one of its passes."""
 
-from typing import Any
-
 import anyio.lowlevel
 import pytest
 from hypothesis import given
