@@ -16,8 +16,8 @@ Factory = Callable[..., Any]
 
 _FACTORIES: Final[dict[str, Factory]] = {}
 
-_PROVIDED: Final[set[str]] = set()
-"""Names whose factories are apass's own, and give way to a user's."""
+_OWN: Final[dict[str, Factory]] = {}
+"""Factories of apass's own, which give way to a user's."""
 
 PROVIDERS: Final[Mapping[str, str]] = {"onnx.": "apass.adapters.onnx_passes", "": "apass.relay.transform"}
 """Modules of apass that register passes when they are imported, by the prefix of those passes' names."""
@@ -37,20 +37,25 @@ def add_factory(name: str, factory: Factory, *, provided: bool = False) -> None:
         raise PassRegistrationError(f"a pass is registered under a name, not {name!r}")
     if not callable(factory):
         raise PassRegistrationError(f"the factory of pass {name!r} must be callable, not {factory!r}")
-    if provided and (name in _FACTORIES or name in _entry_points()):
+    if provided:
+        _OWN[name] = factory
         return
-    if name not in _PROVIDED and (name in _FACTORIES or name in _entry_points()):
+    if name in _FACTORIES or name in _entry_points():
         raise PassRegistrationError(
             f"a pass named {name!r} is already registered; call unregister_pass({name!r}) first, or choose another name"
         )
     _FACTORIES[name] = factory
-    (_PROVIDED.add if provided else _PROVIDED.discard)(name)
 
 
 def remove_factory(name: str) -> None:
-    """Undo `add_factory`; UnknownPassError if nothing is registered under `name`."""
+    """Undo `add_factory`; one of apass's own that had given way is there again.
+
+    Raises:
+        UnknownPassError: if nothing is registered under `name`, or it is apass's own.
+
+    """
     if name not in _FACTORIES:
-        raise _unknown(name)
+        raise UnknownPassError(f"the pass {name!r} is apass's own, and stays") if name in _OWN else _unknown(name)
     del _FACTORIES[name]
 
 
@@ -63,14 +68,16 @@ def find_factory(name: str) -> Factory:
         PassRegistrationError: if it is an entry point that cannot be loaded.
 
     """
-    if name not in _FACTORIES and name in _entry_points():
+    if name in _FACTORIES:
+        return _FACTORIES[name]
+    if name in _entry_points():
         return _load(_entry_points()[name])
     for module in (module for prefix, module in PROVIDERS.items() if name.startswith(prefix)):
-        if name not in _FACTORIES:
+        if name not in _OWN:
             import_module(module)
-    if name not in _FACTORIES:
+    if name not in _OWN:
         raise _unknown(name)
-    return _FACTORIES[name]
+    return _OWN[name]
 
 
 def load_providers() -> None:
@@ -82,7 +89,7 @@ def load_providers() -> None:
 
 def known_names() -> Iterator[str]:
     """Go over the names registered so far, sorted, and those of entry points, which need not be loaded for it."""
-    yield from sorted({*_FACTORIES, *_entry_points()})
+    yield from sorted({*_FACTORIES, *_OWN, *_entry_points()})
 
 
 @cache

@@ -26,6 +26,7 @@ from apass import (
     unregister_pass,
 )
 from apass.combinators import Repeat
+from apass.factories import load_providers
 from apass.registry import make_pass, pass_options
 
 ROOT = Path(__file__).parent.parent
@@ -63,10 +64,22 @@ async def Double(mod: Module, ctx: PassContext) -> Module:
 @pytest.fixture(autouse=True)
 def clean_registry() -> Iterator[None]:
     """Take out again what a test registers."""
+    load_providers()
     before = set(list_passes())
     yield
     for name in set(list_passes()) - before:
         unregister_pass(name)
+
+
+def test_a_pass_of_apass_itself_is_there_again_when_the_one_in_its_place_is_gone() -> None:
+    own = get_pass("FoldConstant")
+    register_pass("FoldConstant", Double)
+    assert get_pass("FoldConstant").info == Double.info
+    unregister_pass("FoldConstant")
+    assert get_pass("FoldConstant") == own
+    assert message_of(UnknownPassError, lambda: unregister_pass("FoldConstant")) == (
+        "the pass 'FoldConstant' is apass's own, and stays"
+    )
 
 
 def message_of(error: type[Exception], call: Callable[[], object]) -> str:

@@ -72,7 +72,7 @@ async def test_a_folder_has_all_that_it_takes(tmp_path: Path, anyio_backend: str
         "format": 1,
         "pass_name": "FailOn",
         "pipeline": "FailOn{value=3}",
-        "rest": "Sequential(Sequential(add_one))",
+        "rest": "add_one",
         "defined_in": "tests.failing_passes",
         "module": "m",
         "position": "0:sequential/1:FailOn",

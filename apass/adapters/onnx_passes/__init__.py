@@ -16,7 +16,7 @@ from apass.diagnostics import Diagnostic, DiagnosticLevel
 from apass.errors import MissingExtraError, VerifyError
 from apass.info import PassInfo
 from apass.passes import ModulePass
-from apass.registry import make_pass, register_pass
+from apass.registry import make_pass, provide_pass
 from apass.remarks import Remark
 from apass.run import current_module_name, current_run
 from apass.sequential import Sequential
@@ -237,8 +237,8 @@ def _default() -> Sequential[ir.Model]:
 def _register_all() -> None:
     for class_name in library.__all__:
         name = class_name.removesuffix("Pass")
-        register_pass(f"{PREFIX}{name}", _factory(name, getattr(library, class_name)))
-    register_pass(f"{PREFIX}Default", _default)
+        provide_pass(f"{PREFIX}{name}")(_factory(name, getattr(library, class_name)))
+    provide_pass(f"{PREFIX}Default")(_default)
 
 
 _register_all()
