@@ -2,8 +2,8 @@
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, Literal, Protocol, TypedDict, Unpack, cast, overload
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol, Unpack, cast, overload
 
 from apass.adapter import FuncT, ModT
 from apass.analyses import with_analyses
@@ -14,6 +14,7 @@ from apass.executor import ExecutorChoice, check_executor
 from apass.guard import OnError
 from apass.info import PassInfo
 from apass.passes import FunctionPass, ModulePass, PrimFuncPass
+from apass.promises import Promises, promised
 
 __all__ = ["Promises", "function_pass", "module_pass", "prim_func_pass"]
 
@@ -23,21 +24,6 @@ _FunctionBody = Callable[[FuncT, ModT, PassContext], FuncT | Awaitable[FuncT]]
 
 Requirements = Iterable[str | Analysis[Any]] | None
 """What a pass requires: passes by name, and analyses."""
-
-
-class Promises(TypedDict, total=False):
-    """What a pass promises about its result."""
-
-    preserves: Iterable[Analysis[Any]] | Literal["all"]
-    """The analyses that still hold for what the pass made of a function or module; none by default."""
-    cacheable: bool | Literal["module"]
-    """Whether the result depends on the input, the options and the config alone, so that it may be kept in the
-    context's `store`. For a function pass, `True` says that it depends on the function alone, and `"module"` that a
-    body may look at the rest of the module."""
-    version: str
-    """The version that kept results belong to, `"1"` by default; to be raised when the pass does something else."""
-    config_keys: Iterable[str]
-    """The config options that the result depends on; by default, all that are set."""
 
 
 class _ModulePassDecorator(Protocol):
@@ -115,7 +101,7 @@ def module_pass(
     PassInfo(opt_level=2, name='DropEmpty', required=())
 
     """
-    return _decorate("module_pass", ModulePass, pass_func, opt_level, name, required, _promised(promises))
+    return _decorate("module_pass", ModulePass, pass_func, opt_level, name, required, promised(promises))
 
 
 @overload
@@ -186,7 +172,7 @@ def function_pass(
         PassDefinitionError: if `opt_level` is missing, or an argument cannot be what it is for.
 
     """
-    extra = _guards(timeout, on_error) | _place("function_pass", executor) | _promised(promises)
+    extra = _guards(timeout, on_error) | _place("function_pass", executor) | promised(promises)
     return _decorate("function_pass", FunctionPass, pass_func, opt_level, name, required, extra)
 
 
@@ -238,7 +224,7 @@ def prim_func_pass(
     **promises: Unpack[Promises],
 ) -> Any:
     """Make a pass over the functions of kind `"prim_func"`; in all else as `function_pass`."""
-    extra = _guards(timeout, on_error) | _place("prim_func_pass", executor) | _promised(promises)
+    extra = _guards(timeout, on_error) | _place("prim_func_pass", executor) | promised(promises)
     return _decorate("prim_func_pass", PrimFuncPass, pass_func, opt_level, name, required, extra)
 
 
@@ -249,34 +235,6 @@ def _guards(timeout: float | None, on_error: OnError) -> dict[str, Any]:
         choices = "'raise', 'keep' or a function (func, mod, ctx, error) -> func"
         raise PassDefinitionError(f"on_error must be {choices}, not {on_error!r}")
     return {"timeout": timeout, "on_error": on_error}
-
-
-def _promised(promises: Promises) -> dict[str, Any]:
-    unknown = promises.keys() - Promises.__annotations__.keys()
-    if unknown:
-        name = min(unknown)
-        raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, Promises.__annotations__)}")
-    made: dict[str, Any] = dict(promises)
-    preserves = promises.get("preserves", ())
-    if preserves != "all":
-        made["preserves"] = frozenset(_analyses(preserves))
-    cacheable = promises.get("cacheable", False)
-    if not isinstance(cacheable, bool) and cacheable != "module":
-        raise PassDefinitionError(f"cacheable must be True, False or 'module', not {cacheable!r}")
-    if "config_keys" in promises:
-        keys = promises["config_keys"]
-        if isinstance(keys, str):
-            raise PassDefinitionError(f"config_keys must be a list of options, not {keys!r}; write [{keys!r}]")
-        made["config_keys"] = tuple(keys)
-    return made
-
-
-def _analyses(preserves: object) -> Iterator[Analysis[Any]]:
-    is_many = isinstance(preserves, Iterable) and not isinstance(preserves, str)
-    for one in cast("Iterable[object]", preserves if is_many else [preserves]):
-        if not is_many or not isinstance(one, Analysis):
-            raise PassDefinitionError(f"preserves must be a set of analyses, or 'all'; not {preserves!r}")
-        yield one
 
 
 def _place(decorator: str, executor: ExecutorChoice) -> dict[str, Any]:
@@ -325,8 +283,7 @@ def _pass_of(base: Any, function: Any, method: str, info: PassInfo, extra: dict[
     def work(_self: Any, *given: Any) -> Any:
         return function(*given)
 
-    # What a function takes from around it is its own affair, and no option.
-    members = {method: work, "_options": lambda _self: None, "__module__": base.__module__}
+    members: dict[str, Any] = {method: work, "_options": _no_options, "__module__": base.__module__}
     made: Any = type(base.__name__, (base,), members)()
     functools.update_wrapper(made, function)
     if base is ModulePass and extra.get("analyses"):
@@ -365,7 +322,7 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
         **{key: staticmethod(value) if callable(value) else value for key, value in extra.items()},
         "info": info,
         "__init__": __init__,
-        "_options": lambda self: self._given,
+        "_options": _given_options,
         "__getattr__": __getattr__,
         "__doc__": target.__doc__,
         "__module__": target.__module__,
@@ -373,6 +330,15 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
         method: work,
     }
     return type(base)(target.__name__, (base,), members)
+
+
+def _no_options(_self: object) -> None:
+    """Return the options of a function's pass: what a function takes from around it is no option."""
+
+
+def _given_options(self: Any) -> object:
+    """Return the options of a class's pass: what it was made with."""
+    return self._given
 
 
 def _attributes(pass_: Any) -> dict[str, Any]:

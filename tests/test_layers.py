@@ -19,7 +19,7 @@ ROWS = (
     ),
     "relay.[!_t]* relay.t[!r]*",
     "run adapter analysis config factories cleanup budget executor",
-    "remarks numbering analyses activity",
+    "remarks numbering analyses promises activity",
     "instrument",
     "context",
     "transformer",
