@@ -147,7 +147,9 @@ def test_a_comparison_is_the_same_both_ways_round(one: Any, data: st.DataObject)
     there, back = compare(got(one), got(other), rtol=0.0), compare(got(other), got(one), rtol=0.0)
     assert (there.status, there.reason) == (back.status, back.reason)
     wide = one.astype(np.float64), other.astype(np.float64)
-    assert (there.status is Status.EQUAL) == bool(np.isclose(*wide, rtol=0, atol=1e-7, equal_nan=True).all())
+    with np.errstate(all="ignore"):  # the difference of two huge numbers may be more than a number holds
+        close = bool(np.isclose(*wide, rtol=0, atol=1e-7, equal_nan=True).all())
+    assert (there.status is Status.EQUAL) == close
 
 
 def test_names_of_outputs_count() -> None:
