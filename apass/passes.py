@@ -211,22 +211,11 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
         self, names: list[str], funcs: list[FuncT], mod: ModT, ctx: PassContext, run: Run
     ) -> Mapping[str, Any]:
         bodies = Bodies(run, names, mod)
-        is_guarded = self.timeout is not None or self.on_error != "raise" or _is_limited(ctx)
-        body: Callable[..., Any] = self.transform_function
         executor = self.executor or ctx.executor
         elsewhere = None if executor is None else self._elsewhere(executor)
-        if self.cacheable is True and ctx.results is not None:
-            body = with_cache(body, self.own_cache_key(ctx), ctx.results)
-        if is_guarded:
-            # Around the store: what was kept for want of an answer is no result.
-            body = partial(guarded, Elsewhere(self.info, self.on_error, body, self.timeout))
-        if self.analyses:
-            body = with_analyses(body, self.analyses)
-        if ctx.hooks.functions is not None:
-            body = observed(body, ctx.hooks.functions)
         if elsewhere is not None:
             results = await self._fan_out_elsewhere(elsewhere, funcs, mod, ctx, bodies)
-        elif is_async(body):
+        elif is_async(body := self._with_all_asked(self.transform_function, self.timeout, ctx)):
             results = await fan_out(body, funcs, mod, ctx, bodies, ctx.gate)
         else:
             changed = await run_inline(body, names, funcs, mod, ctx, bodies, ctx.gate)
@@ -261,14 +250,22 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
         self, executor: Executor, funcs: list[FuncT], mod: ModT, ctx: PassContext, bodies: Bodies
     ) -> list[Any]:
         async with executor.bodies(self, mod, ctx) as work:
-            body: Callable[..., Any] = work
-            if self.cacheable is True and ctx.results is not None:
-                body = with_cache(body, self.own_cache_key(ctx), ctx.results)
-            if self.on_error != "raise" or _is_limited(ctx):
-                body = partial(guarded, Elsewhere(self.info, self.on_error, body))
-            if ctx.hooks.functions is not None:
-                body = observed(body, ctx.hooks.functions)
+            # The executor looks after the time of a body: work may stand in line.
+            body = self._with_all_asked(work, None, ctx)
             return await fan_out(body, funcs, mod, ctx, bodies, ctx.gate)
+
+    def _with_all_asked(self, body: Callable[..., Any], timeout: float | None, ctx: PassContext) -> Callable[..., Any]:
+        """Return `body` with all around it that the pass and the context ask for; itself if that is nothing."""
+        if self.cacheable is True and ctx.results is not None:
+            body = with_cache(body, self.own_cache_key(ctx), ctx.results)
+        if timeout is not None or self.on_error != "raise" or _is_limited(ctx):
+            # Around the store: what was kept for want of an answer is no result.
+            body = partial(guarded, Elsewhere(self.info, self.on_error, body, timeout))
+        if self.analyses:
+            body = with_analyses(body, self.analyses)
+        if ctx.hooks.functions is not None:
+            body = observed(body, ctx.hooks.functions)
+        return body
 
     def cache_key(self, ctx: PassContext) -> str | None:
         """Return what the result depends on where it is kept as a whole; None where it is kept by function."""
