@@ -285,11 +285,15 @@ class OutcomeStream(Generic[ModT]):
 
         """
         try:
-            return await self._outcomes.receive()
+            outcome = await self._outcomes.receive()
         except anyio.EndOfStream:
             if self._source_error is not None:
                 raise self._source_error from None
             raise StopAsyncIteration from None
+        # Not by the sender: its task may go on before this one knows of the outcome.
+        if self._slots is not None:
+            self._slots.release()
+        return outcome
 
     async def _feed(self) -> None:
         try:
@@ -332,8 +336,6 @@ class OutcomeStream(Generic[ModT]):
             self._group.cancel_scope.cancel()
             return
         await self._send.send(Outcome(name, result, failure, perf_counter() - start, resumed))
-        if self._slots is not None:
-            self._slots.release()
         self._end_one()
 
     async def _finish(self, name: Any, mod: ModT) -> tuple[ModT, bool]:

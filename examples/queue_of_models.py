@@ -125,8 +125,7 @@ async def work(models: int, limit: int, journal: str | None) -> int:
             group.start_soon(client, name, share, queue.clone())
         group.start_soon(service.serve, limit, journal)
     print(f"{service.taken} models, at most {service.most} inside at once, {service.failed} failed")
-    # A model leaves when its client has the answer, which may be after the next one came in.
-    return 1 if service.failed or service.most > limit + 1 else 0
+    return 1 if service.failed or service.most > limit else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

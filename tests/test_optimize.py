@@ -236,6 +236,24 @@ async def test_an_endless_source_runs_in_constant_memory() -> None:
     assert (modules <= 8, tasks <= counts[0][1] + 4) == (True, True)
 
 
+async def test_no_module_is_asked_for_before_the_one_that_makes_room_has_been_seen() -> None:
+    """Whatever the order in which the loop runs its tasks, which is random on trio."""
+    inside: set[int] = set()
+    most = 0
+
+    async def arrivals() -> AsyncIterator[Module]:
+        nonlocal most
+        for number in range(200):
+            inside.add(number)
+            most = max(most, len(inside))
+            yield {"f": number % 7}
+
+    async with optimize_stream(arrivals(), Double, limit=3) as outcomes:
+        async for outcome in outcomes:
+            inside.remove(outcome.name)
+    assert (most, inside) == (3, set())
+
+
 async def test_leaving_early_cancels_what_is_in_flight_and_closes_the_source() -> None:
     source = Source()
     cancelled: list[int] = []
