@@ -1,11 +1,12 @@
 """The registry of passes by name: what requirements, pipelines and the command line look up."""
 
 import copy
+import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, TypeGuard, TypeVar, overload
+from typing import Any, TypeGuard, TypeVar, cast, overload
 
 from apass.errors import PassDefinitionError, PassRegistrationError, did_you_mean
 from apass.factories import Factory, add_factory, find_factory, known_names, load_providers, remove_factory
@@ -60,8 +61,15 @@ def register_pass(name: Any, factory: Any = None) -> Any:
 
 
 def provide_pass(name: str) -> Callable[[RegistrantT], RegistrantT]:
-    """Do as `@register_pass(name)` for a pass that comes with apass: it gives way to one that a user registers."""
-    return partial(_register, name, provided=True)
+    """Do as `@register_pass(name)` for a pass that comes with apass: it gives way to one that a user registers.
+
+    A pass made by calling the factory knows the name and the options that it was made with, as one by `get_pass` does.
+    """
+
+    def provide(factory: RegistrantT) -> RegistrantT:
+        return _register(name, cast("RegistrantT", _telling(name, factory)), provided=True)
+
+    return provide
 
 
 def unregister_pass(name: str) -> None:
@@ -193,6 +201,21 @@ def _register(name: str, registrant: RegistrantT, *, provided: bool = False) -> 
         )
     add_factory(name, _factory_of(registrant), provided=provided)
     return registrant
+
+
+def _telling(name: str, factory: Factory) -> Factory:
+    """Return `factory`, which tells the passes that it makes by which name and options they are made again."""
+    signature = inspect.signature(factory)
+
+    @functools.wraps(factory)
+    def make(*args: Any, **options: Any) -> Any:
+        made = factory(*args, **options)
+        # One that is made of passes goes by these.
+        if made.spec is None and not made.children():
+            object.__setattr__(made, "spec", (name, dict(signature.bind(*args, **options).arguments)))
+        return made
+
+    return make
 
 
 def _own_name(registrant: Any) -> str:
