@@ -1,12 +1,12 @@
 """AnnotateSpans: every expression gets its place in the text of the program; TVM's pass of that name."""
 
 from apass.context import PassContext
-from apass.decorators import module_pass
 from apass.passes import ModulePass
 from apass.registry import provide_pass
 from apass.relay.module import IRModule
 from apass.relay.parser import parse
 from apass.relay.printer import astext
+from apass.relay.transform.typed import module_pass
 
 __all__ = ["SOURCE_NAME", "AnnotateSpans", "annotate_spans"]
 
@@ -22,7 +22,7 @@ def annotate_spans(mod: IRModule) -> IRModule:
 @provide_pass("AnnotateSpans")
 def AnnotateSpans() -> ModulePass[IRModule]:
     """Give each expression its place in the text of the module, so that diagnostics can show where it stands."""
-    return module_pass(_annotate, opt_level=0, name="AnnotateSpans", cacheable=True)
+    return module_pass(_annotate, opt_level=0, name="AnnotateSpans")
 
 
 def _annotate(mod: IRModule, ctx: PassContext) -> IRModule:

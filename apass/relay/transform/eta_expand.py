@@ -6,7 +6,6 @@ TVM expands a global function where it is called, too; here only where it is a v
 from collections.abc import Iterable
 
 from apass.context import PassContext
-from apass.decorators import module_pass
 from apass.passes import ModulePass
 from apass.registry import provide_pass
 from apass.relay.adt import Constructor
@@ -15,6 +14,7 @@ from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.typed import module_pass
 from apass.relay.ty import Type, TypeCall, TypeVar
 from apass.relay.type_functor import TypeMutator
 
@@ -50,7 +50,7 @@ def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False)
         changed = {name: func for name, func in expanded.items() if func is not mod[name]}
         return mod.with_functions(changed) if changed else mod
 
-    return module_pass(expand, opt_level=1, name="EtaExpand", cacheable=True)
+    return module_pass(expand, opt_level=1, name="EtaExpand")
 
 
 class _EtaExpander(ExprMutator):

@@ -1,11 +1,11 @@
 """InferType: every expression of a module gets its type; TVM's `type_infer.cc`."""
 
 from apass.context import PassContext
-from apass.decorators import module_pass
 from apass.passes import ModulePass
 from apass.registry import provide_pass
 from apass.relay.expr import Expr
 from apass.relay.module import IRModule
+from apass.relay.transform.typed import module_pass
 from apass.relay.ty import Type
 from apass.relay.type_infer import infer_expr, infer_module
 
@@ -15,7 +15,7 @@ __all__ = ["InferType", "InferTypeLocal"]
 @provide_pass("InferType")
 def InferType() -> ModulePass[IRModule]:
     """Find the type of every expression, give variables and results theirs, and fill in the type arguments of calls."""
-    return module_pass(_infer, opt_level=0, name="InferType", cacheable=True)
+    return module_pass(_infer, opt_level=0, name="InferType")
 
 
 def InferTypeLocal(expr: Expr) -> Type:

@@ -11,7 +11,6 @@ bound by a Let, and every site gets cells of its own: programs keep what they me
 from collections.abc import Iterable
 
 from apass.context import PassContext
-from apass.decorators import module_pass
 from apass.passes import ModulePass
 from apass.registry import provide_pass
 from apass.relay.effects import Effect, Effects
@@ -22,6 +21,7 @@ from apass.relay.module import IRModule
 from apass.relay.renaming import copied, renewed
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.remarks import remark_on_inlining
+from apass.relay.transform.typed import module_pass
 from apass.relay.walks import post_order
 
 __all__ = ["Inline", "inline"]
@@ -47,7 +47,7 @@ def inline(mod: IRModule) -> IRModule:
 @provide_pass("Inline")
 def Inline() -> ModulePass[IRModule]:
     """Put the bodies of the functions marked `Inline` where they are called."""
-    return module_pass(_inline, opt_level=1, name="InlineGlobals", cacheable=True)
+    return module_pass(_inline, opt_level=1, name="InlineGlobals")
 
 
 def _inline(mod: IRModule, ctx: PassContext) -> IRModule:

@@ -9,7 +9,6 @@ forgets this in functions within it. Primitive functions stay where they are.
 from itertools import count
 
 from apass.context import PassContext
-from apass.decorators import module_pass
 from apass.passes import ModulePass
 from apass.registry import provide_pass
 from apass.relay.analysis.variables import free_type_vars, free_vars
@@ -19,6 +18,7 @@ from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.structural import fingerprint, structural_equal
+from apass.relay.transform.typed import module_pass
 from apass.relay.ty import FuncType
 from apass.relay.type_infer import ensure_typed
 from apass.relay.walks import post_order
@@ -50,7 +50,7 @@ def lambda_lift(mod: IRModule) -> IRModule:
 @provide_pass("LambdaLift")
 def LambdaLift() -> ModulePass[IRModule]:
     """Make global functions of all functions within others; but not in functions for other compilers."""
-    return module_pass(_lift, opt_level=1, name="LambdaLift", cacheable=True)
+    return module_pass(_lift, opt_level=1, name="LambdaLift")
 
 
 def _lift(mod: IRModule, ctx: PassContext) -> IRModule:

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from apass.context import PassContext
-from apass.decorators import module_pass
 from apass.passes import ModulePass
 from apass.registry import provide_pass
 from apass.relay.expr import GlobalVar
 from apass.relay.module import IRModule
+from apass.relay.transform.typed import module_pass
 from apass.relay.walks import post_order
 
 __all__ = ["RemoveUnusedFunctions", "remove_unused_functions"]
@@ -49,4 +49,4 @@ def RemoveUnusedFunctions(entry_functions: list[str] | None = None) -> ModulePas
             return mod
         return remove_unused_functions(mod, ["main"] if entry_functions is None else entry_functions)
 
-    return module_pass(remove, opt_level=1, name="RemoveUnusedFunctions", cacheable=True)
+    return module_pass(remove, opt_level=1, name="RemoveUnusedFunctions")

@@ -5,12 +5,12 @@ also where the evaluator evaluates it. Where TVM puts a Let into the value of a 
 """
 
 from apass.context import PassContext
-from apass.decorators import module_pass
 from apass.passes import ModulePass
 from apass.registry import provide_pass
 from apass.relay.expr import Expr
 from apass.relay.let_binding import LetBinder, convert_bodies, convert_body
 from apass.relay.module import IRModule
+from apass.relay.transform.typed import module_pass
 
 __all__ = ["ToANormalForm", "ToANormalFormExpr", "to_a_normal_form"]
 
@@ -38,7 +38,7 @@ def ToANormalFormExpr(e: Expr) -> Expr:
 @provide_pass("ToANormalForm")
 def ToANormalForm() -> ModulePass[IRModule]:
     """Bind every intermediate value to a variable; but not in functions for other compilers."""
-    return module_pass(_convert, opt_level=1, name="ToANormalForm", cacheable=True)
+    return module_pass(_convert, opt_level=1, name="ToANormalForm")
 
 
 def _convert(mod: IRModule, ctx: PassContext) -> IRModule:

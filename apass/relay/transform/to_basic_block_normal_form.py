@@ -5,13 +5,13 @@ is bound in the innermost one around them all. As in TVM, what is used first whe
 """
 
 from apass.context import PassContext
-from apass.decorators import module_pass
 from apass.passes import ModulePass
 from apass.registry import provide_pass
 from apass.relay.effects import Effect, Effects
 from apass.relay.expr import Expr
 from apass.relay.let_binding import LetBinder, convert_bodies, convert_body
 from apass.relay.module import IRModule
+from apass.relay.transform.typed import module_pass
 
 __all__ = ["ToBasicBlockNormalForm", "to_basic_block_normal_form"]
 
@@ -35,7 +35,7 @@ def to_basic_block_normal_form(expr: Expr) -> Expr:
 @provide_pass("ToBasicBlockNormalForm")
 def ToBasicBlockNormalForm() -> ModulePass[IRModule]:
     """Bind what is used in several blocks to a variable; but not in functions for other compilers."""
-    return module_pass(_convert, opt_level=1, name="ToBasicBlockNormalForm", cacheable=True)
+    return module_pass(_convert, opt_level=1, name="ToBasicBlockNormalForm")
 
 
 def _convert(mod: IRModule, ctx: PassContext) -> IRModule:

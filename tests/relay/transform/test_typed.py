@@ -1,5 +1,6 @@
-"""What a function pass of Relay leaves has types, as in TVM, where it can have any."""
+"""Passes of Relay take Relay alone, and what a function pass leaves has types, as in TVM, where it can have any."""
 
+import onnx_ir
 import pytest
 
 import apass
@@ -21,12 +22,8 @@ OPTIONS: dict[str, dict[str, object]] = {
     "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},
     "MergeComposite": {"pattern_table": []},
 }
-NAMES = [
-    name
-    for name in apass.list_passes()
-    if hasattr(apass.relay.transform, name)
-    and isinstance(apass.get_pass(name, **OPTIONS.get(name, {})), apass.FunctionPass)
-]
+ALL = [name for name in apass.list_passes() if hasattr(apass.relay.transform, name.removeprefix("relay."))]
+NAMES = [name for name in ALL if isinstance(apass.get_pass(name, **OPTIONS.get(name, {})), apass.FunctionPass)]
 
 
 def program() -> IRModule:
@@ -72,3 +69,26 @@ def test_types_are_found_with_the_functions_that_are_called() -> None:
     mod["main"] = Function([x], called)
     made = apass.run(function_pass(keep, opt_level=0, name="Keep"), mod)
     assert made["main"].ret_type == x.type_annotation
+
+
+OTHER_IRS = [onnx_ir.Model(onnx_ir.Graph([], [], nodes=[]), ir_version=10), {"main": 3}, 5]
+
+
+@pytest.mark.parametrize("given", OTHER_IRS, ids=["onnx_ir", "dict", "int"])
+@pytest.mark.parametrize("name", ALL)
+def test_a_module_of_another_ir_is_an_error_that_says_what_to_do(name: str, given: object) -> None:
+    pass_ = apass.get_pass(name, **OPTIONS.get(name, {}))
+    with pytest.raises(TypeError, match=r"works on an apass.relay.IRModule") as caught:
+        apass.run(pass_, given)
+    kind = type(given)
+    message = str(caught.value)
+    assert message.startswith("pass '")
+    assert f"not on {kind.__module__}.{kind.__qualname__};".replace("builtins.", "") in message
+    assert "apass.relay.frontend.from_onnx(model)" in message
+    assert "apass opt --to relay" in message
+    assert isinstance(caught.value, apass.ApassError)
+
+
+def test_an_expression_in_the_place_of_a_module_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(TypeError, match=r"not on <relay.Var %x>; give IRModule.from_expr\(expr\)"):
+        apass.run(apass.get_pass("FoldConstant"), var("x"))
