@@ -13,13 +13,17 @@ from apass.context import PassContext, current_scope
 from apass.diagnostics import Diagnostic, DiagnosticLevel
 from apass.errors import PassDefinitionError, PassResultError, PipelineCycleError
 from apass.info import PassInfo
+from apass.numbering import in_branch
 from apass.passes import Pass, check_passes
 from apass.registry import register_pass
 from apass.run import current_module_name
 from apass.sequential import Sequential, is_enabled
 from apass.stepping import is_awaitable, metered_task
 
-__all__ = ["If", "Race", "Repeat"]
+__all__ = ["OTHERWISE", "If", "Race", "Repeat"]
+
+OTHERWISE: Final = "otherwise"
+"""How positions tell the other branch of an If from the first, which they do not name."""
 
 MAX_ROUNDS: Final = 100
 """How many rounds a Repeat without `times` may take to settle."""
@@ -179,7 +183,7 @@ class If(_Combinator[ModT]):
         super().__init__(passes, own if self.otherwise else {"predicate": predicate}, opt_level, name, required)
         self.predicate: Final = predicate
         """The function of the module."""
-        self._branches = (Sequential(self.otherwise), Sequential(self.passes))
+        self._then, self._otherwise = Sequential(self.passes), Sequential(self.otherwise)
 
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Ask the predicate and run what it chooses."""
@@ -188,7 +192,10 @@ class If(_Combinator[ModT]):
             answer = await answer
         if answer is None:
             raise PassResultError(f"the predicate of pass {self.info.name!r} returned None; return a bool")
-        return await self._branches[bool(answer)].transform(mod, ctx)
+        if answer:
+            return await self._then.transform(mod, ctx)
+        with in_branch(OTHERWISE):
+            return await self._otherwise.transform(mod, ctx)
 
 
 class Race(_Combinator[ModT]):
@@ -307,7 +314,8 @@ class _Contest(Generic[ModT]):
 
     async def compete(self, place: int) -> tuple[Any, ModT]:
         """Return what an alternative makes of the module, and its key."""
-        mod = await self.entrants[place].transform(self.mod, self.ctx)
+        with in_branch(str(place + 1)):
+            mod = await self.entrants[place].transform(self.mod, self.ctx)
         if self.race.key is None:
             return (None, mod)
         score = self.race.key(mod)

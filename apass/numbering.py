@@ -2,14 +2,20 @@
 
 import re
 from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Lock
 from typing import Self
 from weakref import WeakKeyDictionary
 
-from apass.run import Run
+from apass.run import Run, current_run
 
-__all__ = ["Numbering", "Position"]
+__all__ = ["Numbering", "Position", "in_branch"]
+
+_BRANCH: ContextVar[tuple[Run | None, str] | None] = ContextVar("apass_branch", default=None)
+"""The run of a pass that has branches, and which of them this task is in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +32,9 @@ class Position:
     module: str | None
     """The name of the module; None if it has none."""
     steps: tuple[tuple[int, str, str | None], ...]
-    """`(number, pass, function)` from the outermost run down: the how manieth pass it is that the one above began (in
-    the same function), and the function whose body begins the next; None where it is not a body that does."""
+    """`(number, pass, part)` from the outermost run down: the how manieth pass it is that the one above began in the
+    same part, and the part of this one that begins the next: the function whose body does, the `otherwise` of an If, or
+    the number, from 1, of the alternative of a Race; None where nothing needs to be told apart."""
 
     @classmethod
     def parse(cls, text: str, module: str | None = None) -> Self:
@@ -79,8 +86,8 @@ class Numbering:
         with self._lock:
             parent = run.parent
             counts = self._outermost if parent is None else self._below.setdefault(parent, Counter())
-            # What runs below one parent is counted together, what is outermost by module.
-            key = run.module if parent is None else None
+            # What is outermost is counted by module, what runs below one parent by the branch that it is in.
+            key = run.module if parent is None else _branch_of(parent)
             step = (counts[key], run.info.name, None)
             counts[key] += 1
             position = Position(run.module, (*(() if parent is None else self._steps(parent)), step))
@@ -99,4 +106,21 @@ class Numbering:
             *above, (number, name, _) = known.steps
         else:  # it was at work before the instrument came into force
             above, number, name = [] if run.parent is None else [*self._steps(run.parent)], 0, run.info.name
-        return (*above, (number, name, run.function))
+        return (*above, (number, name, run.function or _branch_of(run)))
+
+
+@contextmanager
+def in_branch(name: str) -> Generator[None]:
+    """Within it, what this task begins is numbered as a part of the pass at work that has positions of its own."""
+    before = _BRANCH.get()
+    _BRANCH.set((current_run(), name))
+    try:
+        yield
+    finally:
+        _BRANCH.set(before)
+
+
+def _branch_of(run: Run) -> str | None:
+    """Return the branch of a run that this task is in; None if it is in none, or in that of another run."""
+    found = _BRANCH.get()
+    return found[1] if found is not None and found[0] is run else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from apass.combinators import MAX_ROUNDS, If, Repeat
+from apass.combinators import MAX_ROUNDS, OTHERWISE, If, Race, Repeat
 from apass.context import PassContext
 from apass.errors import ResumeError, did_you_mean
 from apass.info import PassInfo
@@ -34,10 +34,10 @@ def rest_of(pass_: Pass[Any], after: Position, ctx: PassContext | None = None) -
 
     """
     rest = _Rest(after, PassContext.current() if ctx is None else ctx)
-    _, name, function = after.steps[0]
+    _, name, part = after.steps[0]
     if name != pass_.info.name:
         raise rest.error(f"the pipeline is a pass {pass_.info.name!r}")
-    left = rest.within(pass_, function, after.steps[1:])
+    left = rest.within(pass_, part, after.steps[1:])
     return Sequential() if left is None else left
 
 
@@ -55,26 +55,28 @@ class _Rest:
         """Return an error that names the position."""
         return ResumeError(f"cannot go on after {self.after.text!r}: {reason}")
 
-    def within(self, pass_: Pass[Any], function: str | None, steps: _Steps) -> Pass[Any] | None:
-        """Return what is left of a pass after the way `steps` within it; None if it is done."""
+    def within(self, pass_: Pass[Any], part: str | None, steps: _Steps) -> Pass[Any] | None:
+        """Return what is left of a pass after the way `steps` within a part of it; None if it is done."""
         if not steps:
             return None
-        if function is not None:
-            raise self.error(f"it stands in the body of {function!r} of pass {pass_.info.name!r}; {_HINT}")
+        if isinstance(pass_, If):
+            return self.of_row(pass_.otherwise if part == OTHERWISE else pass_.passes, steps)
+        if isinstance(pass_, Race):
+            raise self.error(f"it stands in an alternative of pass {pass_.info.name!r}; {_HINT}")
+        if part is not None:
+            raise self.error(f"it stands in the body of {part!r} of pass {pass_.info.name!r}; {_HINT}")
         if isinstance(pass_, Repeat):
             return self.of_repeat(pass_, steps)
-        if isinstance(pass_, If):
-            return self.of_branch(pass_, steps)
         if isinstance(pass_, Sequential):
             return self.of_row(pass_.passes, steps)
         raise self.error(f"pass {pass_.info.name!r} calls passes in a way of its own; {_HINT}")
 
     def of_repeat(self, pass_: Repeat[Any], steps: _Steps) -> Pass[Any]:
         """Return what is left of the round, and the rounds that may follow."""
-        (number, name, function), *deeper = steps
+        (number, name, part), *deeper = steps
         in_round = len(list(self.row(pass_.passes)))
         rounds, number = divmod(number, in_round or 1)
-        left = self.of_row(pass_.passes, [(number, name, function), *deeper])
+        left = self.of_row(pass_.passes, [(number, name, part), *deeper])
         most = MAX_ROUNDS if pass_.times is None else pass_.times
         if rounds + 1 >= most:
             return left
@@ -85,31 +87,16 @@ class _Rest:
 
     def of_row(self, passes: Sequence[Pass[Any]], steps: _Steps) -> Sequential[Any]:
         """Return what is left of passes in a row."""
-        (number, name, function), *deeper = steps
+        (number, name, part), *deeper = steps
         runs = list(self.row(passes))
         if number >= len(runs) or runs[number][1].info.name != name:
             there = did_you_mean(name, [pass_.info.name for _, pass_ in runs], listing="; there are ")
             raise self.error(f"the pipeline has no pass {name!r} as number {number} there{there}")
         place, pass_ = runs[number]
-        left = self.within(pass_, function, deeper)
+        left = self.within(pass_, part, deeper)
         # A pass whose requirements have begun to run is not to ask for them again.
         same = [_Alone(one) for where, one in runs[number + 1 :] if where == place]
         return Sequential([*_spliced(left), *same, *passes[place + 1 :]])
-
-    def of_branch(self, pass_: If[Any], steps: _Steps) -> Sequential[Any]:
-        """Return what is left of the branch of an If that has the pass."""
-        found: list[Sequential[Any]] = []
-        errors: list[ResumeError] = []
-        for branch in (pass_.passes, pass_.otherwise):
-            try:
-                found.append(self.of_row(branch, steps))
-            except ResumeError as error:
-                errors.append(error)
-        if not found:
-            raise errors[0]
-        if len(found) > 1 and found[0] != found[1]:
-            raise self.error(f"both branches of pass {pass_.info.name!r} have a pass there; {_HINT}")
-        return found[0]
 
     def row(self, passes: Sequence[Pass[Any]]) -> Iterator[tuple[int, Pass[Any]]]:
         """Go over the runs that passes in a row give: whose place it is, and which pass, itself or what it requires."""

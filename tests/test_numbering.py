@@ -78,3 +78,89 @@ async def test_the_outermost_runs_of_one_module_are_counted() -> None:
         await Keep({})
         await Keep({})
     assert positions.begun == ["0:Keep", "1:Keep"]
+
+
+async def test_the_branches_of_an_if_have_positions_of_their_own() -> None:
+    choice = apass.If(lambda mod: mod["f"] == 1, [Keep], otherwise=[apass.If(lambda mod: True, [Keep]), Keep])
+    positions = Positions()
+    async with apass.PassContext(instruments=[positions]):
+        await apass.optimize_all({"one": {"f": 1}, "two": {"f": 2}}, apass.Sequential([choice, Keep]))
+    assert (
+        sorted(positions.begun)
+        == sorted(positions.ended)
+        == [
+            "one: 0:sequential",
+            "one: 0:sequential/0:If",
+            "one: 0:sequential/0:If/0:Keep",
+            "one: 0:sequential/1:Keep",
+            "two: 0:sequential",
+            "two: 0:sequential/0:If",
+            "two: 0:sequential/0:If@otherwise/0:If",
+            "two: 0:sequential/0:If@otherwise/0:If/0:Keep",
+            "two: 0:sequential/0:If@otherwise/1:Keep",
+            "two: 0:sequential/1:Keep",
+        ]
+    )
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_positions_in_a_race_are_the_same_whichever_alternative_is_faster(first: int) -> None:
+    done = anyio.Event()
+
+    def alternative(place: int) -> apass.Pass[Any]:
+        async def wait(mod: Any, ctx: Any) -> Any:
+            if place != first:
+                await done.wait()
+            return mod
+
+        async def tell(mod: Any, ctx: Any) -> Any:
+            done.set()
+            return mod
+
+        return apass.Sequential(
+            [apass.module_pass(wait, opt_level=0, name="Wait"), apass.module_pass(tell, opt_level=0, name="Tell")]
+        )
+
+    positions = Positions()
+    async with apass.PassContext(instruments=[positions]):
+        race = apass.Race([apass.If(lambda mod: True, [alternative(place)]) for place in (0, 1)], key=lambda mod: 0)
+        await race({})
+    assert (
+        sorted(positions.begun)
+        == sorted(positions.ended)
+        == [
+            "0:Race",
+            "0:Race@1/0:If",
+            "0:Race@1/0:If/0:sequential",
+            "0:Race@1/0:If/0:sequential/0:Wait",
+            "0:Race@1/0:If/0:sequential/1:Tell",
+            "0:Race@2/0:If",
+            "0:Race@2/0:If/0:sequential",
+            "0:Race@2/0:If/0:sequential/0:Wait",
+            "0:Race@2/0:If/0:sequential/1:Tell",
+        ]
+    )
+
+
+async def test_requirements_in_a_race_are_numbered_by_alternative(anyio_backend: str) -> None:
+    later_name = f"numbering.Later_{anyio_backend}"
+    last = anyio.Event()
+
+    async def later(mod: Any, ctx: Any) -> Any:
+        await last.wait()
+        return mod
+
+    async def now(mod: Any, ctx: Any) -> Any:
+        last.set()
+        return mod
+
+    apass.register_pass(later_name, apass.module_pass(later, opt_level=0, name=later_name))
+    alternatives: list[apass.Pass[Any]] = [
+        apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="A", required=[later_name]),
+        apass.Sequential([Keep, apass.module_pass(now, opt_level=0, name="Now")]),
+    ]
+    positions = Positions()
+    async with apass.PassContext(instruments=[positions]):
+        await apass.Race(alternatives, key=lambda mod: 0)({})
+    assert "0:Race@1/1:A" in positions.begun
+    assert "0:Race@2/0:sequential/1:Now" in positions.begun
