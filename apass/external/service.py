@@ -23,6 +23,8 @@ from apass.waits import waiting_for
 
 try:
     import stamina
+
+    from apass.external.retries import quiet_retries
 except ImportError as error:
     raise MissingExtraError(f"external helpers need stamina ({error}): pip install apass[external]") from error
 
@@ -141,6 +143,7 @@ class Service(Generic[QuestionT, AnswerT]):
         if self.policy.attempts == 1:
             return await self._attempt(desk, question, share, to_come)
         backoff = self.policy.backoff
+        quiet_retries()
         async for attempt in stamina.retry_context(
             self._may_retry,
             attempts=self.policy.attempts,
