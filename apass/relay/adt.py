@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from zlib import crc32
 
 from apass.diagnostics import Span
 from apass.relay.expr import Expr, Var, set_field
@@ -30,6 +31,16 @@ class Constructor(Expr):
     """The types of the arguments."""
     belong_to: GlobalTypeVar
     """The data type."""
+    tag: int
+    """What tells its values from those of others: the place among the constructors of its data type, below 16 bits of
+    the data type's name. -1 until a `TypeData` has the constructor.
+
+    >>> from apass.relay.ty import GlobalTypeVar
+    >>> box = GlobalTypeVar("Box")
+    >>> data = TypeData(box, [], [Constructor("Empty", [], box), Constructor("Full", [box], box)])
+    >>> [one.tag - data.constructors[0].tag for one in data.constructors]
+    [0, 1]
+    """
 
     def __init__(
         self, name_hint: str, inputs: Iterable[Type], belong_to: GlobalTypeVar, *, span: Span | None = None
@@ -39,6 +50,7 @@ class Constructor(Expr):
         set_field(self, "name_hint", name_hint)
         set_field(self, "inputs", tuple(inputs))
         set_field(self, "belong_to", belong_to)
+        set_field(self, "tag", -1)
 
     def _label(self) -> str:
         return f" {self.name_hint}"
@@ -58,9 +70,14 @@ class TypeData:
     def __init__(
         self, header: GlobalTypeVar, type_vars: Iterable[TypeVar], constructors: Iterable[Constructor]
     ) -> None:
+        """Take the constructors, which get their tags."""
         set_field(self, "header", header)
         set_field(self, "type_vars", tuple(type_vars))
         set_field(self, "constructors", tuple(constructors))
+        # Never 0 in the upper bits, and never negative in 32.
+        prefix = crc32(header.name_hint.encode()) % 0x7FFF + 1
+        for place, one in enumerate(self.constructors):
+            set_field(one, "tag", prefix << 16 | place)
 
 
 class Pattern:

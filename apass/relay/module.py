@@ -204,12 +204,23 @@ class IRModule:
         data = self.get_type_data(name)
         return (data.header, *data.constructors)
 
-    def get_constructor(self, type_name: str, name: str) -> Constructor:
-        """Return a constructor of a data type; KeyError if there is none."""
-        for one in self.get_type_data(type_name).constructors:
-            if one.name_hint == name:
-                return one
-        raise KeyError(f"the data type {type_name} has no constructor {name!r}")
+    @overload
+    def get_constructor(self, tag: int, /) -> Constructor: ...
+
+    @overload
+    def get_constructor(self, type_name: str, name: str) -> Constructor: ...
+
+    def get_constructor(self, type_name: str | int, name: str | None = None) -> Constructor:
+        """Return a constructor by its data type and its name, or by its tag; KeyError if there is none."""
+        if isinstance(type_name, int):
+            found = [one for data in self._types.values() for one in data.constructors if one.tag == type_name]
+            wanted = f"the module has no constructor with the tag {type_name}"
+        else:
+            found = [one for one in self.get_type_data(type_name).constructors if one.name_hint == name]
+            wanted = f"the data type {type_name} has no constructor {name!r}"
+        if not found:
+            raise KeyError(wanted)
+        return found[0]
 
     def astext(self, show_meta_data: bool = True, annotate: Annotate | None = None) -> str:
         """Return Relay's text, which `apass.relay.parser` reads back; see `apass.relay.printer.astext`."""

@@ -30,6 +30,11 @@ class ADTValue:
     fields: "tuple[Value, ...]"
     """What it was given."""
 
+    @property
+    def tag(self) -> int:
+        """The tag of the constructor."""
+        return self.constructor.tag
+
     def __repr__(self) -> str:
         """Return the constructor, and one level of what it was given."""
         return f"{self.constructor.name_hint}({', '.join(map(describe_value, self.fields))})"

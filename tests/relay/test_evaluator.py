@@ -20,9 +20,10 @@ from apass.relay.module import IRModule
 from apass.relay.op.arithmetic import add, divide, multiply, subtract
 from apass.relay.op.compare import equal
 from apass.relay.op.elementwise import log, negative
+from apass.relay.prelude import Prelude
 from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.ty import Any
-from apass.relay.values import FunctionValue, RefValue
+from apass.relay.values import ADTValue, FunctionValue, RefValue
 from tests.relay.evaluation import CONS, NIL, ONE, F, N, X, Y, count_down, plain
 
 
@@ -232,3 +233,11 @@ def test_a_match_binds_what_its_first_fitting_clause_names() -> None:
 def test_what_numpy_warns_of_is_a_value() -> None:
     x = var("x", shape=(2,))
     assert repr(evaluate(log(divide(x, const(0.0))), [1, 0])) == "array([inf, nan], dtype=float32)"
+
+
+def test_the_value_of_a_constructor_has_its_tag() -> None:
+    prelude = Prelude()
+    prelude.mod["main"] = Function([], Call(prelude.nil, []))
+    made = evaluate(prelude.mod)
+    assert isinstance(made, ADTValue)
+    assert made.tag == prelude.nil.tag

@@ -9,6 +9,7 @@ from apass.relay.expr import GlobalVar, Var
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.parser import parse
+from apass.relay.prelude import Prelude
 from apass.relay.structural import structural_equal
 from apass.relay.ty import GlobalTypeVar, TypeVar
 
@@ -65,3 +66,21 @@ def test_a_function_is_no_data_type_and_a_number_is_neither() -> None:
         mod[GlobalVar("main")] = cast("Function", 1)
     with pytest.raises(KeyError, match="no data type named 'Box'"):
         _ = mod[BOX]
+
+
+def test_a_constructor_has_a_tag_by_which_its_module_finds_it() -> None:
+    mod = Prelude().mod
+    tags: list[int] = []
+    for header in mod.get_global_type_vars():
+        constructors = mod[header].constructors
+        tags += [one.tag for one in constructors]
+        assert [one.tag - constructors[0].tag for one in constructors] == list(range(len(constructors)))
+        assert [mod.get_constructor(one.tag) for one in constructors] == list(constructors)
+    assert len(set(tags)) == len(tags)
+    assert min(tags) > 0
+
+
+def test_a_constructor_without_a_data_type_has_no_tag_yet() -> None:
+    assert Constructor("C", [], GlobalTypeVar("Loose")).tag == -1
+    with pytest.raises(KeyError, match="no constructor with the tag 5"):
+        IRModule().get_constructor(5)
