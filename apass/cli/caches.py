@@ -10,7 +10,7 @@ from apass.cli.inputs import InputError
 from apass.store import Store
 from apass.stores import SqliteStore
 
-__all__ = ["DEFAULT", "RedisLike", "default_place", "store_at"]
+__all__ = ["DEFAULT", "CacheStore", "RedisLike", "default_place", "store_at"]
 
 DEFAULT: Final = "default"
 """Stands for the user's own file."""
@@ -19,6 +19,9 @@ DEFAULT: Final = "default"
 class RedisLike(Store, AbstractAsyncContextManager[Any], Protocol):
     """A store that must be entered."""
 
+
+CacheStore = SqliteStore | RedisLike
+"""What a place of the command line may be; it must be entered to be used."""
 
 _REDIS: Final = ("redis://", "rediss://")
 
@@ -32,7 +35,7 @@ def default_place() -> Path:
     return Path(base) / "apass" / "results.db"
 
 
-def store_at(place: str) -> SqliteStore | RedisLike:
+def store_at(place: str) -> CacheStore:
     """Return the store at a place: a file, `default`, or a Redis server's URL. It must be entered to be used.
 
     Raises:

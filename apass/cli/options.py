@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 def with_options(*kinds: type[Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Give a command the fields of each dataclass as options; it gets the instances as its argument `options`.
+    """Give a command the fields of each dataclass as options; it gets the instances as its argument `options`, a tuple.
 
     Raises:
         TypeError: if two of them, or one and the command itself, have a parameter of the same name.
@@ -28,7 +28,7 @@ def with_options(*kinds: type[Any]) -> Callable[[Callable[..., R]], Callable[...
 
         @wraps(command)
         def run(**given: Any) -> R:
-            options = [kind(**{one.name: given.pop(one.name) for one in fields(kind)}) for kind in kinds]
+            options = tuple(kind(**{one.name: given.pop(one.name) for one in fields(kind)}) for kind in kinds)
             return command(**given, options=options)
 
         run.__dict__["__signature__"] = inspect.Signature([*own, *added])

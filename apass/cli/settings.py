@@ -1,7 +1,10 @@
 """From options of the command line to a pipeline and the context that it runs under."""
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
 
 from apass.cli.inputs import InputError
 from apass.config import find_option
@@ -12,19 +15,47 @@ from apass.passes import Pass
 from apass.store import Store
 from apass.typed import Bare, read, type_name
 
-__all__ = ["check_pass_names", "make_context"]
+__all__ = [
+    "ConfigOption",
+    "ContextOptions",
+    "DisableOption",
+    "LevelOption",
+    "RequireOption",
+    "check_pass_names",
+    "make_context",
+]
+
+LevelOption = Annotated[int, typer.Option("--opt-level", "-O", help="Run the passes of this level and below.")]
+DisableOption = Annotated[list[str] | None, typer.Option("--disable", metavar="NAME", help="Leave this pass out.")]
+RequireOption = Annotated[
+    list[str] | None, typer.Option("--require", metavar="NAME", help="Run this pass whatever its level.")
+]
+ConfigOption = Annotated[
+    list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="Set an option for passes.")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextOptions:
+    """What the command line says of the context; options of a command, for `with_options`."""
+
+    opt_level: LevelOption = 2
+    """The level of the context."""
+    disable: DisableOption = None
+    """The names of passes that are left out."""
+    require: RequireOption = None
+    """The names of passes that run whatever their level."""
+    config: ConfigOption = None
+    """The options for passes, each as KEY=VALUE."""
 
 
 def make_context(
-    opt_level: int,
-    disable: Iterable[str],
-    require: Iterable[str],
-    config: Iterable[str],
-    instruments: Iterable[object],
+    options: ContextOptions,
     pipelines: Iterable[Pass[Any]],
+    instruments: Iterable[object] = (),
     store: Store | None = None,
 ) -> PassContext:
-    """Return the context that the options describe.
+    """Return the context that the options describe, for running `pipelines`.
 
     Raises:
         UnknownPassError: if `--disable` or `--require` name no pass of the pipelines and none that is registered.
@@ -32,15 +63,15 @@ def make_context(
         InputError: if a `--config` is not KEY=VALUE.
 
     """
-    present = list(pipelines)
-    check_pass_names("--disable", disable, present)
-    check_pass_names("--require", require, present)
+    present, disabled, required = list(pipelines), options.disable or [], options.require or []
+    check_pass_names("--disable", disabled, present)
+    check_pass_names("--require", required, present)
     return PassContext(
-        opt_level=opt_level,
-        disabled_pass=disable,
-        required_pass=require,
+        opt_level=options.opt_level,
+        disabled_pass=disabled,
+        required_pass=required,
         instruments=instruments,
-        config=dict(_option(text) for text in config),
+        config=dict(_option(text) for text in options.config or []),
         store=store,
     )
 

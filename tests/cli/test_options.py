@@ -35,7 +35,7 @@ def test_each_field_is_an_option_and_the_command_gets_the_instances() -> None:
         seen.append((what, options))
 
     result = CliRunner().invoke(app, ["wall", "--size", "5"])
-    assert (result.exit_code, seen) == (0, [("wall", [Colour("red"), Size(5)])])
+    assert (result.exit_code, seen) == (0, [("wall", (Colour("red"), Size(5)))])
 
 
 def test_an_option_of_two_groups_is_an_error_at_once() -> None:

@@ -14,7 +14,7 @@ from apass.cli.complaints import complaints, warnings_as_lines
 from apass.cli.formats import ModelFormat, format_of
 from apass.cli.inputs import InputError
 from apass.cli.interrupts import check_backend, run_until_interrupted
-from apass.cli.settings import make_context
+from apass.cli.settings import ConfigOption, ContextOptions, DisableOption, LevelOption, RequireOption, make_context
 from apass.pipeline import parse_pipeline
 from apass.run import enter_module
 
@@ -31,14 +31,10 @@ def bisect(
         ),
     ],
     pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Passes; one of them is to blame.")] = None,
-    opt_level: Annotated[int, typer.Option("--opt-level", "-O", help="Run the passes of this level and below.")] = 2,
-    disable: Annotated[list[str] | None, typer.Option("--disable", metavar="NAME", help="Leave this pass out.")] = None,
-    require: Annotated[
-        list[str] | None, typer.Option("--require", metavar="NAME", help="Run this pass whatever its level.")
-    ] = None,
-    config: Annotated[
-        list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="Set an option for passes.")
-    ] = None,
+    opt_level: LevelOption = 2,
+    disable: DisableOption = None,
+    require: RequireOption = None,
+    config: ConfigOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write the models before and after there.")
     ] = None,
@@ -54,7 +50,8 @@ def bisect(
             raise InputError(f"no such file: {str(model)!r}")
         kind = format_of(model)
         passes = parse_pipeline(kind.DEFAULT_PIPELINE if pipeline is None else pipeline)
-        context = make_context(opt_level, disable or [], require or [], config or [], [], pipelines=[passes])
+        options = ContextOptions(opt_level=opt_level, disable=disable, require=require, config=config)
+        context = make_context(options, [passes])
         command = read_command(check)
         found: list[Bisected[Any]] = []
 

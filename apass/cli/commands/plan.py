@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from apass.cli.complaints import complaints
-from apass.cli.settings import make_context
+from apass.cli.settings import ContextOptions, DisableOption, LevelOption, RequireOption, make_context
 from apass.pipeline import parse_pipeline
 from apass.plan import plan as make_plan
 
@@ -15,11 +15,9 @@ __all__ = ["plan"]
 def plan(
     *,
     pipeline: Annotated[str, typer.Option("--pipeline", "-p", help="Passes, such as 'A,Repeat{times=3}(B,C)'.")],
-    opt_level: Annotated[int, typer.Option("--opt-level", "-O", help="Run the passes of this level and below.")] = 2,
-    disable: Annotated[list[str] | None, typer.Option("--disable", metavar="NAME", help="Leave this pass out.")] = None,
-    require: Annotated[
-        list[str] | None, typer.Option("--require", metavar="NAME", help="Run this pass whatever its level.")
-    ] = None,
+    opt_level: LevelOption = 2,
+    disable: DisableOption = None,
+    require: RequireOption = None,
 ) -> None:
     """Print which passes would run, in which order, and for each that would not the reason.
 
@@ -27,5 +25,5 @@ def plan(
     """
     with complaints():
         passes = parse_pipeline(pipeline)
-        context = make_context(opt_level, disable or [], require or [], [], [], pipelines=[passes])
+        context = make_context(ContextOptions(opt_level=opt_level, disable=disable, require=require), [passes])
         typer.echo(str(make_plan(passes, context)))

@@ -50,7 +50,7 @@ class _Dumping(Watch):
 
     def _resume(self, position: Position, path: Path) -> str:
         """Return the command that goes on."""
-        run, job = self._run, self._jobs[position.module or ""]
+        run, context, job = self._run, self._run.context, self._jobs[position.module or ""]
         parts = [
             "apass",
             "opt",
@@ -58,10 +58,14 @@ class _Dumping(Watch):
             "-p",
             str(run.plan.passes[job.source.suffix]),
             "-O",
-            str(run.opt_level),
+            str(context.opt_level),
         ]
-        for option, values in (("--disable", run.disable), ("--require", run.require), ("--config", run.config)):
-            for value in values:
+        for option, values in (
+            ("--disable", context.disable),
+            ("--require", context.require),
+            ("--config", context.config),
+        ):
+            for value in values or ():
                 parts += [option, value]
         if job.target.suffix != job.source.suffix:
             parts += ["--to", job.target.suffix.removeprefix(".")]

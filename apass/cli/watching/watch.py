@@ -1,12 +1,13 @@
 """What a way to watch a run of `apass opt` is: the options that ask for it, and what it does during the run."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Final, Protocol
 
 from apass.cli.inputs import Job
 from apass.cli.optimizing import JobResult
 from apass.cli.planning import Plan
+from apass.cli.settings import ContextOptions
 
 __all__ = ["PANEL", "Run", "Watch", "WatchOptions"]
 
@@ -20,14 +21,8 @@ class Run:
 
     plan: Plan
     """Which models, how each is treated, and where to."""
-    opt_level: int
-    """The level of the context."""
-    disable: Sequence[str]
-    """The names of passes that are left out."""
-    require: Sequence[str]
-    """The names of passes that run whatever their level."""
-    config: Sequence[str]
-    """The options for passes, each as KEY=VALUE."""
+    context: ContextOptions
+    """What the command line says of the context."""
     backend: str
     """The event loop."""
 
