@@ -10,9 +10,10 @@ from apass.info import PassInfo
 from apass.numbering import Position
 from apass.passes import Pass
 from apass.registry import get_pass
+from apass.run import Run
 from apass.sequential import Sequential
 
-__all__ = ["rest_of"]
+__all__ = ["is_in_order", "is_row", "rest_of"]
 
 _HINT: Final = "resume from the file of the pass around it"
 
@@ -39,6 +40,16 @@ def rest_of(pass_: Pass[Any], after: Position, ctx: PassContext | None = None) -
         raise rest.error(f"the pipeline is a pass {pass_.info.name!r}")
     left = rest.within(pass_, part, after.steps[1:])
     return Sequential() if left is None else left
+
+
+def is_row(run: Run) -> bool:
+    """Tell whether a run only begins other passes, one after another."""
+    return run.function is None and isinstance(run.pass_, Sequential | Repeat | If)
+
+
+def is_in_order(run: Run) -> bool:
+    """Tell whether what is left after a run can be told: all passes around it run others one after another."""
+    return all(map(is_row, run.lineage[1:]))
 
 
 _Steps = Sequence[tuple[int, str, str | None]]

@@ -22,6 +22,7 @@ from apass.instruments.changes import ChangeTracker
 from apass.instruments.dump_index import Entry, module_index, top_index
 from apass.instruments.places import FolderNames, file_name
 from apass.numbering import Numbering, Position
+from apass.resume import is_in_order
 from apass.run import Run, current_run
 
 __all__ = ["DumpTree", "Dumped", "read_dumped"]
@@ -113,9 +114,9 @@ class DumpTree:
         path = self._path(opened.position)
         if before is not mod or opened.data is None:
             opened.data = path.with_suffix(_suffix(mod))
-            await _write(path, opened.data, self._header(opened, path, seconds, changed=True), mod)
+            await _write(path, opened.data, self._header(run, opened, path, seconds, changed=True), mod)
         else:
-            await _write_text(path, self._header(opened, path, seconds, changed=False))
+            await _write_text(path, self._header(run, opened, path, seconds, changed=False))
         self._hand_up(run, opened, mod)
         await self._enter(run, Entry(opened.position, seconds, before is not mod, self._relative(path), None))
 
@@ -154,17 +155,26 @@ class DumpTree:
             text, self._summaries[module] = module_index(_whose(entry.position), entries)
             await _write_text(self._folder(module) / "index.txt", text)
 
-    def _header(self, opened: _Open, path: Path, seconds: float, *, changed: bool) -> str:
+    def _header(self, run: Run, opened: _Open, path: Path, seconds: float, *, changed: bool) -> str:
         assert opened.data is not None
         lines = [
             f"{AFTER_LINE}{opened.position.text} of {_whose(opened.position)}",
             f"{'changed' if changed else 'unchanged'}, {seconds * 1000:.3f} ms",
             f"{MODULE_LINE}{relpath(opened.data, path.parent)}",
-            f"resume: {self._resume(opened.position, path)}",
+            f"resume: {self._how_to_go_on(run, opened.position, path)}",
         ]
         if not changed:
             lines.append(f"text: {relpath(opened.data.with_suffix('.txt'), path.parent)}")
         return "".join(f"# {line}\n" for line in lines)
+
+    def _how_to_go_on(self, run: Run, position: Position, path: Path) -> str:
+        if is_in_order(run):
+            return self._resume(position, path)
+        # The outermost run is in order, as nothing is around it.
+        around = next(one.body_of or one for one in run.lineage[1:] if is_in_order(one))
+        known = self._numbering.position(around)
+        other = "" if known is None else f", but from {relpath(self._path(known), path.parent)}"
+        return f"not from here, within pass {around.info.name!r}{other}"
 
     def _folder(self, module: str | None) -> Path:
         return self.dump_dir / ("module" if module is None else self._names.folder(module))

@@ -8,12 +8,11 @@ from threading import Lock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from apass.combinators import If, Repeat
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
 from apass.numbering import Numbering, Position
+from apass.resume import is_in_order, is_row
 from apass.run import Run, current_run
-from apass.sequential import Sequential
 
 __all__ = ["BisectInstrument", "BisectStep", "parse_intervals"]
 
@@ -159,8 +158,4 @@ def _checked(intervals: Intervals) -> Intervals:
 
 def _is_counted(run: Run) -> bool:
     """Tell whether a run has a number: a pass that does its own work, among passes that run one after another."""
-    return not _is_row(run) and all(_is_row(one) for one in run.lineage[1:])
-
-
-def _is_row(run: Run) -> bool:
-    return run.function is None and isinstance(run.pass_, Sequential | Repeat | If)
+    return not is_row(run) and is_in_order(run)

@@ -124,6 +124,27 @@ async def test_a_run_can_be_gone_on_with_from_any_file(tmp_path: Path) -> None:
     assert tried == 1 + 1 + 1 + 6 + 1
 
 
+async def test_a_file_that_cannot_be_gone_on_from_names_one_that_can(tmp_path: Path) -> None:
+    pipeline = apass.Sequential([Nest, apass.Race([apass.Sequential([Keep]), Increment], key=lambda mod: mod["f"])])
+    async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+        await pipeline({"f": 1})
+    top = tmp_path / "module" / "0_sequential"
+    files = [path for path in top.rglob("*.txt") if ".input" not in path.name]
+    told = {str(path.relative_to(top)): path.read_text().splitlines()[3] for path in files}
+    assert told == {
+        "0_Nest.txt": "# resume: apass.rest_of(pipeline, apass.Position.parse('0:sequential/0:Nest'))",
+        "0_Nest@f/0_Increment.txt": "# resume: not from here, within pass 'Nest', but from ../0_Nest.txt",
+        "1_Race.txt": "# resume: apass.rest_of(pipeline, apass.Position.parse('0:sequential/1:Race'))",
+        "1_Race@1/0_sequential.txt": "# resume: not from here, within pass 'Race', but from ../1_Race.txt",
+        "1_Race@1/0_sequential/0_Keep.txt": "# resume: not from here, within pass 'Race', but from ../../1_Race.txt",
+        "1_Race@2/0_Increment.txt": "# resume: not from here, within pass 'Race', but from ../1_Race.txt",
+    }
+    for name, line in told.items():
+        if "not from here" not in line:
+            rest = apass.rest_of(pipeline, read_dumped(top / name).position)
+            assert await rest(ADAPTER.loads(read_dumped(top / name).data.read_bytes())) == {"f": 2}
+
+
 async def test_many_modules_with_failures_are_dumped_as_one_by_one(tmp_path: Path) -> None:
     @apass.function_pass(opt_level=0)
     async def Flaky(func: int, mod: Module, ctx: apass.PassContext) -> int:
