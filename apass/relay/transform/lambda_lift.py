@@ -66,21 +66,20 @@ class _Lifting:
 
     def __init__(self, mod: IRModule) -> None:
         self._mod = mod
-        self._changed: dict[str, tuple[GlobalVar, Function]] = {}
-        self._lifted: dict[str, Function] = {}
-        self._work: list[tuple[GlobalVar, Function]] = []
+        self._known = {gvar.name_hint: mod[gvar] for gvar in mod.get_global_vars()}
+        self._changed: list[tuple[GlobalVar, Function]] = []
+        self._lifted: list[tuple[GlobalVar, Function]] = []
 
     def lift_within(self, gvar: GlobalVar, func: Function) -> None:
-        """Lift all that is within a global function, and within what is lifted out of it."""
-        self._work.append((gvar, func))
-        while self._work:
-            name, one = self._work.pop()
-            new = self._without_inner(one)
-            if new is not one or name.name_hint in self._lifted:
-                self._changed[name.name_hint] = (name, new)
+        """Lift all that is within a global function; the code of a closure stays in the function that makes it."""
+        is_closure = func.attrs.get("Closure") and isinstance(func.body, Function)
+        code = func.body if is_closure and isinstance(func.body, Function) else func
+        new = _with_body(code, _Lifter(self, code.body).visit(code.body))
+        if new is not code:
+            self._changed.append((gvar, new if code is func else _with_body(func, new)))
 
     def lift(self, func: Function, own: Var | None) -> Expr:
-        """Return what stands for a function from now on; `own` is the variable by which it may call itself."""
+        """Return what stands for a function without others in it; by `own`, a variable, it may call itself."""
         free = free_vars(func)
         recursive = own if own in free else None
         captured = [var for var in free if var is not recursive]
@@ -88,12 +87,12 @@ class _Lifting:
         for number in count():
             gvar = GlobalVar(f"{base}_{number}" if number else base)
             lifted, stand_in = _as_global(func, gvar, captured, recursive)
-            known = self._known(gvar.name_hint)
+            known = self._known.get(gvar.name_hint)
             if known is not None and not structural_equal(known, lifted):
                 continue
             if known is None:
-                self._lifted[gvar.name_hint] = lifted
-                self._work.append((gvar, lifted))
+                self._known[gvar.name_hint] = lifted
+                self._lifted.append((gvar, lifted))
             return stand_in
         raise AssertionError("there is always another name")
 
@@ -102,31 +101,29 @@ class _Lifting:
         if not self._changed:
             return self._mod
         made = self._mod.copy()
-        for gvar, func in self._changed.values():
+        for gvar, func in (*self._changed, *self._lifted):
             made[gvar] = func
         return made
 
-    def _known(self, name: str) -> Function | None:
-        if name in self._mod and name not in self._lifted:
-            return self._mod[name]
-        return self._lifted.get(name)
 
-    def _without_inner(self, func: Function) -> Function:
-        """Return a function with those within it lifted; the code of a closure stays in the function that makes it."""
-        if func.attrs.get("Closure") and isinstance(func.body, Function):
-            return _with_body(func, _with_body(func.body, _Lifter(self, func.body.body).visit(func.body.body)))
-        return _with_body(func, _Lifter(self, func.body).visit(func.body))
+class _Lifter(ExprMutator, scopes_first=True):
+    """Lifts the innermost functions first: what is left of each when its turn comes is its own code alone."""
 
-
-class _Lifter(ExprMutator):
     def __init__(self, lifting: _Lifting, root: Expr) -> None:
         super().__init__()
         self._lifting = lifting
-        nodes = post_order(root, lambda node: isinstance(node, Function))
+        nodes = list(post_order(root, _is_primitive))
         self._own = {node.value: node.var for node in nodes if isinstance(node, Let)}
+        self.memo_map.update({node: node for node in nodes if _is_primitive(node)})
 
     def visit_function(self, fn: Function) -> Expr:
-        return fn if fn.attrs.get("Primitive") else self._lifting.lift(fn, self._own.get(fn))
+        new = super().visit_function(fn)
+        assert isinstance(new, Function), "an ExprMutator leaves a function one"
+        return self._lifting.lift(new, self._own.get(fn))
+
+
+def _is_primitive(node: Expr) -> bool:
+    return isinstance(node, Function) and bool(node.attrs.get("Primitive"))
 
 
 def _with_body(func: Function, body: Expr) -> Function:

@@ -1,15 +1,21 @@
-"""LambdaLift on a program that has no types yet."""
+"""LambdaLift on a program that has no types yet, and on functions within functions within functions."""
+
+import sys
+from collections.abc import Callable
 
 import numpy as np
 
 import apass
 from apass.relay.calls import call_op
 from apass.relay.evaluator import evaluate
-from apass.relay.expr import Call, Let, Var
+from apass.relay.expr import Call, Expr, Let, Var
 from apass.relay.function import Function
-from apass.relay.make import var
+from apass.relay.make import const, var
 from apass.relay.module import IRModule
+from apass.relay.op.arithmetic import add
 from apass.relay.outputs import difference
+from apass.relay.transform.lambda_lift import lambda_lift
+from apass.relay.type_infer import infer_module
 
 
 def test_a_function_that_captures_a_variable_without_a_type_is_lifted_too() -> None:
@@ -20,3 +26,48 @@ def test_a_function_that_captures_a_variable_without_a_type_is_lifted_too() -> N
     value = np.array([1.0, 2.0], np.float32)
     assert len(lifted) == 2
     assert difference(evaluate(mod, value), evaluate(lifted, value)) == ""
+
+
+def nested(depth: int) -> IRModule:
+    """Return a program of functions each of which is called within the next; all of them use one variable."""
+    x = var("x", "int32")
+    body: Expr = x
+    for step in range(depth):
+        param = var("param", "int32")
+        body = Call(Function([param], add(param, body)), [const(step)])
+    return infer_module(IRModule.from_expr(Function([x], body)))
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """Return how many functions of Python are entered in some work: its length, however fast the machine is."""
+    count = 0
+
+    def enter(_frame: object, event: str, _arg: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(enter)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_the_work_grows_with_the_depth_of_nesting_and_not_with_its_square() -> None:
+    small, large = nested(40), nested(160)
+    assert calls_of(lambda: lambda_lift(large)) < 5 * calls_of(lambda: lambda_lift(small))
+
+
+def test_thousands_of_functions_within_each_other_are_lifted() -> None:
+    mod = nested(2000)
+    lifted = lambda_lift(mod)
+    assert len(lifted) == 2001
+    assert difference(evaluate(mod, 3), evaluate(lifted, 3)) == ""
+
+
+def test_what_is_within_a_primitive_function_stays() -> None:
+    x, y = var("x", "int32"), var("y", "int32")
+    fused = Function([x], Call(Function([y], y), [x]), attrs={"Primitive": 1})
+    mod = infer_module(IRModule.from_expr(Function([x], Call(fused, [x]))))
+    assert lambda_lift(mod) is mod
