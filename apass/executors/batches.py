@@ -1,10 +1,10 @@
 """`Batches`: work that many tasks hand in, done by a few drivers in batches sized by what an item costs."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Generic, Self, TypeVar, cast
+from typing import Any, Final, Generic, Self, TypeVar, cast
 
 import anyio
 from anyio import CapacityLimiter
@@ -88,6 +88,26 @@ class Batches(Generic[ItemT, R]):
                 self._queue.remove(ticket)
         assert ticket.done is not None
         return ticket.done.unwrap()
+
+    async def submit_all(self, items: Iterable[ItemT]) -> list[R]:
+        """Have `items` done, and return what they gave, in order, or raise what the first to fail raised."""
+        every = list(items)
+        results: list[Any] = [None] * len(every)
+        failures: list[Exception] = []
+
+        async def do(place: int) -> None:
+            try:
+                results[place] = await self.submit(every[place])
+            except Exception as error:
+                failures.append(error)
+                group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            for place in range(len(every)):
+                group.start_soon(do, place)
+        if failures:
+            raise failures[0]
+        return results
 
     def _recruit(self) -> None:
         """Start a driver while there are items and slots for them; one more waits, in case slots are added."""

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 from uuid import uuid4
 
-import anyio
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import current_token
 
@@ -142,26 +141,12 @@ class RemoteExecutor(ABC):
     async def map(self, function: Callable[[ItemT], R], items: Iterable[ItemT]) -> list[R]:
         """Return `function(item)` for each of `items`, in order; errors as of `call`. The first ends the others."""
         errand = self._calls(function)
-        every = list(items)
-        results: list[Any] = [None] * len(every)
-        failures: list[Exception] = []
 
         async def work(batch: Sequence[Any]) -> Sequence[Done[Any]]:
             return await self._do_calls(errand, [(one,) for one in batch])
 
-        async def do(place: int) -> None:
-            try:
-                results[place] = await batches.submit(every[place])
-            except Exception as error:
-                failures.append(error)
-                group.cancel_scope.cancel()
-
-        async with Batches(work, self.slots()) as batches, anyio.create_task_group() as group:
-            for place in range(len(every)):
-                group.start_soon(do, place)
-        if failures:
-            raise failures[0]
-        return results
+        async with Batches(work, self.slots()) as batches:
+            return await batches.submit_all(items)
 
     def _calls(self, function: Callable[..., Any]) -> Errand:
         name = getattr(function, "__qualname__", repr(function))

@@ -93,23 +93,8 @@ class ThreadExecutor:
 
     async def map(self, function: Callable[[ItemT], R], items: Iterable[ItemT]) -> list[R]:
         """Return `function(item)` for each of `items`, in order. The first failure ends the others."""
-        every = list(items)
-        results: list[Any] = [None] * len(every)
-        failures: list[Exception] = []
-
-        async def do(place: int) -> None:
-            try:
-                results[place] = await batches.submit((None, function, (every[place],)))
-            except Exception as error:
-                failures.append(error)
-                group.cancel_scope.cancel()
-
-        async with Batches(_in_thread, self.slots()) as batches, anyio.create_task_group() as group:
-            for place in range(len(every)):
-                group.start_soon(do, place)
-        if failures:
-            raise failures[0]
-        return results
+        async with Batches(_in_thread, self.slots()) as batches:
+            return await batches.submit_all((None, function, (item,)) for item in items)
 
 
 class _Bodies:
