@@ -83,40 +83,76 @@ class _Fan:
 
     async def work_as_caller(self) -> None:
         """Work in the caller's task, whose contextvars no body may touch."""
-        fresh = copy_context()
         place = Place(self.bodies)
+        fresh = copy_context()
         fresh.run(RUN.set, place)
-        await self.step_bodies(place, fresh, may_recruit=True)
+        try:
+            await self.step(place, fresh, may_recruit=True)
+        except BaseException as error:
+            if not self.keep(error, place):
+                raise
 
     async def help(self, left: int) -> None:
         """Work in a task of one's own, whose contextvars nobody else sees, and give the slot back.
 
         So bodies are simply awaited. Once one has left the contextvars changed, the next ones are stepped.
         """
-        body, items, mod, ctx, gate, done = self.body, self.items, self.mod, self.ctx, self.gate, self.done
         place = Place(self.bodies)
+        # Only who has taken an item recruits: under a cancellation, helpers would start helpers without end.
+        place.may_recruit = True
         RUN.set(place)
         fresh = copy_context()
-        untouched = _variables(fresh)
-        may_recruit = True
         try:
             await self.wait_until_needed(left)
-            for index in self.left:
-                if perf_counter() > gate.turn_ends:
-                    await gate.next_turn()
-                place.index = index
-                # Only who has taken an item may recruit: under a cancellation, helpers would start helpers without end.
-                if may_recruit:
-                    may_recruit = self.recruit()
-                done[index] = await body(items[index], mod, ctx)
-                if _variables(copy_context()) is not untouched:
-                    return await self.step_bodies(place, fresh, may_recruit=may_recruit)
+            while length_hint(self.left):
+                await self.in_turn()
+                if not await self.work(place):
+                    await self.step(place, fresh)
         except BaseException as error:
             if not self.keep(error, place):
                 raise
         finally:
             self.helpers -= 1
-            gate.free += 1
+            self.gate.free += 1
+
+    async def work(self, place: Place) -> bool:
+        """Take one item after the other until none is left, the turn is over, or contextvars are not as they were.
+
+        Return whether they are.
+        """
+        body, items, mod, ctx, gate, done = self.body, self.items, self.mod, self.ctx, self.gate, self.done
+        untouched = _variables(copy_context())
+        for index in self.left:
+            place.index = index
+            if place.may_recruit:
+                place.may_recruit = self.recruit()
+            done[index] = await body(items[index], mod, ctx)
+            if _variables(copy_context()) is not untouched:
+                return False
+            if perf_counter() > gate.turn_ends:
+                break
+        return True
+
+    async def step(self, place: Place, fresh: Context, *, may_recruit: bool = False) -> None:
+        """Work until no item is left, each time in another copy of `fresh`, as the last body may have changed it."""
+        while length_hint(self.left):
+            await self.in_turn()
+            context = fresh.copy()
+            work = self.work(place)
+            try:
+                trap = context.run(work.send, None)
+            except StopIteration:
+                continue
+            # A body has suspended: from now on, another worker is of use.
+            if may_recruit:
+                may_recruit = False
+                place.may_recruit = fresh.run(self.recruit)
+            await finish_in(context, work, trap)
+
+    async def in_turn(self) -> None:
+        """Return once the turn has time left."""
+        if perf_counter() > self.gate.turn_ends:
+            await self.gate.next_turn()
 
     async def wait_until_needed(self, left: int) -> None:
         """Return after a round of the loop in which the workers began few bodies, beginning with `left` items.
@@ -142,28 +178,6 @@ class _Fan:
         self.helpers += 1
         self.group.start_soon(self.help_metered if METER.get() else self.help, left, name="apass helper")
         return False
-
-    async def step_bodies(self, place: Place, fresh: Context, *, may_recruit: bool) -> None:
-        """Take one item after the other until none is left, and step its body in a copy of `fresh`."""
-        body, items, mod, ctx, gate, done = self.body, self.items, self.mod, self.ctx, self.gate, self.done
-        try:
-            for index in self.left:
-                if perf_counter() > gate.turn_ends:
-                    await gate.next_turn()
-                place.index = index
-                coroutine = body(items[index], mod, ctx)
-                context = fresh.copy()
-                try:
-                    trap = context.run(coroutine.send, None)
-                except StopIteration as stop:
-                    done[index] = stop.value
-                    continue
-                if may_recruit:
-                    may_recruit = fresh.run(self.recruit)
-                done[index] = await finish_in(context, coroutine, trap)
-        except BaseException as error:
-            if not self.keep(error, place):
-                raise
 
     def keep(self, error: BaseException, place: Place) -> bool:
         """Keep what is an error of the body at work and cancel the others; return whether it is one."""

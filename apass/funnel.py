@@ -20,7 +20,7 @@ from apass.run import Run, current_run, note_whereabouts
 from apass.stepping import is_awaitable, metered_pass
 from apass.transformer import Transformer
 
-__all__ = ["execute"]
+__all__ = ["execute", "execute_bare", "execute_between_hooks"]
 
 _COROUTINE: Any = CoroutineType
 
@@ -41,7 +41,7 @@ def execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> Coroutine[
         budget = current_scope().budget
         if budget is not None and pass_.is_cut_as_one():
             pass_ = _Limited(pass_, budget)
-    return (_execute_between_hooks if ctx.hooks.instruments else _execute)(pass_, mod, ctx)
+    return (execute_between_hooks if ctx.hooks.instruments else execute_bare)(pass_, mod, ctx)
 
 
 class _Limited(Transformer[T]):
@@ -63,7 +63,8 @@ class _Limited(Transformer[T]):
         return self.pass_.cache_key(ctx)
 
 
-async def _execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> ModT:
+async def execute_bare(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> ModT:
+    """Run a pass where there is neither a store nor a budget, nor an instrument by now."""
     try:
         result: Any = pass_.transform(mod, ctx)
         if type(result) is _COROUTINE:
@@ -87,7 +88,8 @@ async def _execute(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> Mod
         raise
 
 
-async def _execute_between_hooks(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> ModT:
+async def execute_between_hooks(pass_: Transformer[ModT], mod: ModT, ctx: PassContext) -> ModT:
+    """Run a pass where there is neither a store nor a budget, with the hooks of the instruments."""
     info = pass_.info
     hooks = now = ctx.hooks
     announced = told = 0

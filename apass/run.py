@@ -108,13 +108,15 @@ class Place:
     Only the worker writes `index`, between two bodies.
     """
 
-    __slots__ = ("bodies", "index")
+    __slots__ = ("bodies", "index", "may_recruit")
 
     def __init__(self, bodies: Bodies) -> None:
         self.bodies = bodies
         """All bodies of the fan-out."""
         self.index = 0
         """The one at work."""
+        self.may_recruit = False
+        """Whether the worker is to send for one more."""
 
     def run(self) -> Run:
         """Return the run of the body at work."""

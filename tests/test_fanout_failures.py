@@ -67,10 +67,16 @@ async def test_the_first_failure_cancels_the_others() -> None:
 
 
 async def test_several_errors_become_one_flat_group_each_with_its_note() -> None:
+    begun: set[int] = set()
+    all_begun = anyio.Event()
+
     @function_pass(opt_level=0)
     async def Bad(func: int, mod: Module, ctx: PassContext) -> int:
+        begun.add(func)
+        if len(begun) == 3:
+            all_begun.set()
         try:
-            await (checkpoint() if func == 0 else wait_for_ever())
+            await (all_begun.wait() if func == 0 else wait_for_ever())
         finally:
             # The first one fails of itself, the others while they are cancelled.
             raise ValueError(func)
