@@ -30,11 +30,13 @@ _dask: Any = distributed
 LATE_SECONDS: Final = 2.0
 """How much longer than its time a batch may take on its way before its worker is taken to hang."""
 START_SECONDS: Final = 10.0
-"""How long a cluster may be without any worker before there is an error."""
+"""How long a scheduler may give no answer, and how long a cluster may be without any worker, before there is an error."""
 COUNT_SECONDS: Final = 1.0
 """How often the workers of a cluster are counted, which come and go."""
 SMALL: Final = 1 << 12
 """Bytes that go with each batch, rather than to all workers first."""
+_SCHEDULER: Final = {"allowed_failures": 1, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+"""A scheduler serves metrics even without a dashboard: on a free port, as the usual one may be another cluster's."""
 
 
 class DaskExecutor(RemoteExecutor):
@@ -223,15 +225,22 @@ def _connect(given: Any, workers: int) -> _Connection:
     if isinstance(given, _dask.Client):
         return _checked(given, None, is_own=False)
     if isinstance(given, str):
-        try:
-            client = _dask.Client(given, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise ExecutorError(f"no Dask scheduler answers at {given}: {error}") from error
-        return _checked(client, None, is_own=True)
-    cluster = _dask.LocalCluster(
-        n_workers=workers, threads_per_worker=1, dashboard_address=None, scheduler_kwargs={"allowed_failures": 1}
-    )
+        _check_scheduler(given)
+        return _checked(_dask.Client(given, set_as_default=False), None, is_own=True)
+    cluster = _dask.LocalCluster(n_workers=workers, threads_per_worker=1, scheduler_kwargs=_SCHEDULER)
     return _checked(_dask.Client(cluster, set_as_default=False), cluster, is_own=True)
+
+
+def _check_scheduler(address: str) -> None:
+    """Return if a scheduler answers there soon; a client's `timeout` is also that of all that it sends later."""
+    try:
+        _dask.Client(address, timeout=START_SECONDS, set_as_default=False).close()
+    except (OSError, ValueError) as error:
+        first: BaseException = error
+        while isinstance(first.__cause__, OSError):
+            first = first.__cause__
+        reason = str(error) if first is error else f"{error} ({first})"
+        raise ExecutorError(f"no Dask scheduler answers at {address}; is one running there? {reason}") from error
 
 
 def _checked(client: Any, cluster: Any, *, is_own: bool) -> _Connection:

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,9 @@ dask: Any = distributed
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """The address of a cluster of two workers for all tests of the file."""
-    cluster: Any = dask.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, scheduler_kwargs={"allowed_failures": 1}
-    )
+    # On a free port, as the usual one may be another cluster's.
+    scheduler = {"allowed_failures": 1, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    cluster: Any = dask.LocalCluster(n_workers=2, threads_per_worker=1, scheduler_kwargs=scheduler)
     with cluster:
         yield str(cluster.scheduler_address)
 
@@ -112,6 +114,22 @@ async def test_a_client_of_ones_own_stays_open(address: str) -> None:
         assert client.status == "running"
     finally:
         await anyio.to_thread.run_sync(client.close)
+
+
+@pytest.fixture
+def usual_port() -> Iterator[None]:
+    """Has the port of Dask's dashboards taken, by whomever."""
+    with socket.socket() as taken:
+        with suppress(OSError):
+            taken.bind(("127.0.0.1", 8787))
+            taken.listen()
+        yield
+
+
+@pytest.mark.usefixtures("usual_port")
+async def test_a_cluster_of_its_own_needs_no_port_that_another_may_have() -> None:
+    async with DaskExecutor(workers=1) as own:
+        assert await own.call(work.double, 4) == 8
 
 
 async def test_what_is_no_cluster_is_told() -> None:
