@@ -14,6 +14,7 @@ except ImportError as error:
     raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({error}): pip install apass[onnx]") from error
 
 from apass.adapters.onnx.contents import fingerprint, tensor_digest
+from apass.adapters.onnx.layout import break_long_lines
 from apass.adapters.onnx.shrinking import Change, shrinkable
 from apass.adapters.onnx.storage import (
     external_files,
@@ -117,12 +118,14 @@ class OnnxAdapter:
         return a is b or (type(a) is type(b) and fingerprint(a) == fingerprint(b))
 
     def to_text(self, x: ir.Model | OnnxFunction) -> str:
-        """Return the text of ONNX's own syntax, with a digest in the place of the data of big tensors."""
+        """Return the text of ONNX's own syntax, with a digest in the place of the data of big tensors.
+
+        Long lists, as of the inputs of a graph, have a line for each entry.
+        """
+        proto = model_proto(x if isinstance(x, ir.Model) else _model_of(x), _without_data)
         if isinstance(x, ir.Model):
-            return onnx.printer.to_text(model_proto(x, _without_data))
-        if isinstance(x, ir.Function):
-            return onnx.printer.to_text(model_proto(_model_of(x), _without_data).functions[0])
-        return onnx.printer.to_text(model_proto(_model_of(x), _without_data).graph)
+            return break_long_lines(onnx.printer.to_text(proto))
+        return break_long_lines(onnx.printer.to_text(proto.functions[0] if isinstance(x, ir.Function) else proto.graph))
 
     def verify(self, mod: ir.Model) -> None:
         """Check the model with `onnx.checker`, the data of big initializers left out; VerifyError if it is wrong."""
