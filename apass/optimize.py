@@ -234,11 +234,17 @@ class OutcomeStream(Generic[ModT]):
         self._pass = pass_
         self._limit = limit
         self._source_error: Exception | None = None
+        self._was_entered = False
         self._leaving = False
         self._is_open = False
         self._fatal: BaseException | None = None
 
     async def __aenter__(self) -> Self:
+        if self._was_entered:
+            raise PassContextError(
+                "these outcomes have been asked for before, and their modules are gone; call optimize_stream again"
+            )
+        self._was_entered = True
         # All modules share the default context where there is no other.
         current_scope()
         self._run = runner(self._pass, self._executor)
@@ -271,11 +277,14 @@ class OutcomeStream(Generic[ModT]):
                 raise self._fatal
 
     def __aiter__(self) -> AsyncIterator[Outcome[ModT]]:
+        self._check_open()
+        return self
+
+    def _check_open(self) -> None:
         if not self._is_open:
             raise PassContextError(
                 "outcomes come only within `async with optimize_stream(...) as outcomes:`; iterate over them there"
             )
-        return self
 
     async def __anext__(self) -> Outcome[ModT]:
         """Return the next outcome, in the order in which modules are done.
@@ -284,6 +293,7 @@ class OutcomeStream(Generic[ModT]):
             Exception: what the iteration of `modules` raised, once the modules that came before are done.
 
         """
+        self._check_open()
         try:
             outcome = await self._outcomes.receive()
         except anyio.EndOfStream:

@@ -1,5 +1,6 @@
 """`ModuleSource`: modules with their keys or places, from a mapping, an iterable or an async iterable."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import anyio
@@ -8,11 +9,16 @@ __all__ = ["ModuleSource"]
 
 
 class ModuleSource:
-    """Gives modules with their keys, or with their places; those of an async iterable in their own time."""
+    """Gives modules with their keys, or with their places; those of an async iterable in their own time.
+
+    Raises:
+        TypeError: if `modules` are none that one could go over.
+
+    """
 
     def __init__(self, modules: Any) -> None:
         self._async = aiter(modules) if hasattr(modules, "__aiter__") else None
-        self._items: Any = iter(()) if self._async else iter(modules.items() if hasattr(modules, "items") else modules)
+        self._items: Any = iter(()) if self._async else _items(modules)
         self._keyed = hasattr(modules, "items") and self._async is None
         self._place = -1
 
@@ -38,6 +44,18 @@ class ModuleSource:
         if close is not None:
             with anyio.move_on_after(grace, shield=True):
                 await close()
+
+
+def _items(modules: Any) -> Iterator[Any]:
+    try:
+        if not isinstance(modules, str | bytes):
+            return iter(modules.items() if hasattr(modules, "items") else modules)
+    except TypeError:
+        pass
+    raise TypeError(
+        "modules must be a mapping of them by key, an iterable or an async iterable of them, not "
+        f"{modules!r}; for one module, await pass_(mod)"
+    )
 
 
 _END: Final[Any] = object()
