@@ -16,7 +16,7 @@ from apass.info import PassInfo
 from apass.passes import FunctionPass, ModulePass, PrimFuncPass
 from apass.promises import Promises, promised
 
-__all__ = ["Promises", "function_pass", "module_pass", "prim_func_pass"]
+__all__ = ["FunctionPassOptions", "Promises", "function_pass", "module_pass", "prim_func_pass"]
 
 _ModuleBody = Callable[[ModT, PassContext], ModT | Awaitable[ModT]]
 _FunctionBody = Callable[[FuncT, ModT, PassContext], FuncT | Awaitable[FuncT]]
@@ -24,6 +24,19 @@ _FunctionBody = Callable[[FuncT, ModT, PassContext], FuncT | Awaitable[FuncT]]
 
 Requirements = Iterable[str | Analysis[Any]] | None
 """What a pass requires: passes by name, and analyses."""
+
+
+class FunctionPassOptions(Promises, total=False):
+    """How the bodies of a function pass are run, and what it promises about its result."""
+
+    timeout: float | None
+    """Seconds that one function may take before it fails with PassTimeoutError; None, the default, is no limit."""
+    on_error: OnError
+    """What to do when a body fails: `"raise"` its error, the default; `"keep"` the function as it was, with a warning
+    in `ctx.diag_ctx`; or call a fallback `(func, mod, ctx, error) -> func`, plain or async, with a note there."""
+    executor: ExecutorChoice
+    """Where a plain body runs: `"inline"` in the loop's thread, `"thread"`, `"process"`, `"interpreter"`, or an
+    `Executor`; None, the default, leaves it to the context."""
 
 
 class _ModulePassDecorator(Protocol):
@@ -110,11 +123,7 @@ def function_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    *,
-    timeout: float | None = None,
-    on_error: OnError = "raise",
-    executor: ExecutorChoice = None,
-    **promises: Unpack[Promises],
+    **options: Unpack[FunctionPassOptions],
 ) -> _FunctionPassDecorator: ...
 @overload
 def function_pass(
@@ -122,11 +131,7 @@ def function_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    *,
-    timeout: float | None = None,
-    on_error: OnError = "raise",
-    executor: ExecutorChoice = None,
-    **promises: Unpack[Promises],
+    **options: Unpack[FunctionPassOptions],
 ) -> Any: ...
 @overload
 def function_pass(
@@ -134,22 +139,14 @@ def function_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    *,
-    timeout: float | None = None,
-    on_error: OnError = "raise",
-    executor: ExecutorChoice = None,
-    **promises: Unpack[Promises],
+    **options: Unpack[FunctionPassOptions],
 ) -> FunctionPass[ModT, FuncT]: ...
 def function_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    *,
-    timeout: float | None = None,
-    on_error: OnError = "raise",
-    executor: ExecutorChoice = None,
-    **promises: Unpack[Promises],
+    **options: Unpack[FunctionPassOptions],
 ) -> Any:
     """Make a function pass of a function `(func, mod, ctx) -> func`, or of a class with `transform_function`.
 
@@ -161,18 +158,14 @@ def function_pass(
         name: the pass's name; that of the function or class by default.
         required: names of registered passes that a Sequential runs before it; and analyses, whose results are then
             there for `ctx.got`.
-        **promises: by keyword `preserves`, `cacheable`, `version` and `config_keys`; see `Promises`.
-        timeout: seconds that one function may take before it fails with PassTimeoutError; None is no limit.
-        on_error: what to do when a body fails: `"raise"` its error; `"keep"` the function as it was, with a warning in
-            `ctx.diag_ctx`; or call a fallback `(func, mod, ctx, error) -> func`, plain or async, with a note there.
-        executor: where a plain body runs: `"inline"` in the loop's thread, `"thread"`, `"process"`, `"interpreter"`, or
-            an `Executor`; None leaves it to the context.
+        **options: by keyword `timeout`, `on_error` and `executor`, see `FunctionPassOptions`; and `preserves`,
+            `cacheable`, `version` and `config_keys`, see `Promises`.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or an argument cannot be what it is for.
 
     """
-    extra = _guards(timeout, on_error) | _place("function_pass", executor) | promised(promises)
+    extra = _function_pass_attributes("function_pass", options)
     return _decorate("function_pass", FunctionPass, pass_func, opt_level, name, required, extra)
 
 
@@ -182,11 +175,7 @@ def prim_func_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    *,
-    timeout: float | None = None,
-    on_error: OnError = "raise",
-    executor: ExecutorChoice = None,
-    **promises: Unpack[Promises],
+    **options: Unpack[FunctionPassOptions],
 ) -> _PrimFuncPassDecorator: ...
 @overload
 def prim_func_pass(
@@ -194,11 +183,7 @@ def prim_func_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    *,
-    timeout: float | None = None,
-    on_error: OnError = "raise",
-    executor: ExecutorChoice = None,
-    **promises: Unpack[Promises],
+    **options: Unpack[FunctionPassOptions],
 ) -> Any: ...
 @overload
 def prim_func_pass(
@@ -206,26 +191,23 @@ def prim_func_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    *,
-    timeout: float | None = None,
-    on_error: OnError = "raise",
-    executor: ExecutorChoice = None,
-    **promises: Unpack[Promises],
+    **options: Unpack[FunctionPassOptions],
 ) -> PrimFuncPass[ModT, FuncT]: ...
 def prim_func_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    *,
-    timeout: float | None = None,
-    on_error: OnError = "raise",
-    executor: ExecutorChoice = None,
-    **promises: Unpack[Promises],
+    **options: Unpack[FunctionPassOptions],
 ) -> Any:
     """Make a pass over the functions of kind `"prim_func"`; in all else as `function_pass`."""
-    extra = _guards(timeout, on_error) | _place("prim_func_pass", executor) | promised(promises)
+    extra = _function_pass_attributes("prim_func_pass", options)
     return _decorate("prim_func_pass", PrimFuncPass, pass_func, opt_level, name, required, extra)
+
+
+def _function_pass_attributes(decorator: str, options: FunctionPassOptions) -> dict[str, Any]:
+    guards = _guards(options.pop("timeout", None), options.pop("on_error", "raise"))
+    return guards | _place(decorator, options.pop("executor", None)) | promised(options, FunctionPassOptions)
 
 
 def _guards(timeout: float | None, on_error: OnError) -> dict[str, Any]:

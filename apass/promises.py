@@ -24,12 +24,18 @@ class Promises(TypedDict, total=False):
     """The config options that the result depends on; by default, all that are set."""
 
 
-def promised(promises: Promises) -> dict[str, Any]:
-    """Return the attributes of a pass that `promises` set; PassDefinitionError or TypeError if one cannot be."""
+def promised(promises: Promises, known: type[Any] = Promises) -> dict[str, Any]:
+    """Return the attributes of a pass that `promises` set, suggesting keys of the TypedDict `known` for others.
+
+    Raises:
+        TypeError: if a key is none of a promise.
+        PassDefinitionError: if a value is none of its key's.
+
+    """
     unknown = promises.keys() - Promises.__annotations__.keys()
     if unknown:
         name = min(unknown)
-        raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, Promises.__annotations__)}")
+        raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, known.__annotations__)}")
     made: dict[str, Any] = dict(promises)
     preserves = promises.get("preserves", ())
     if preserves != "all":

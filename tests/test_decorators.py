@@ -279,3 +279,9 @@ def test_guards_are_checked(given: dict[str, Any], says: str) -> None:
         with pytest.raises(PassDefinitionError) as caught:
             declare(increment, opt_level=0, **given)
         assert str(caught.value) == says
+
+
+def test_a_misspelt_option_of_a_function_pass_is_told_the_right_one() -> None:
+    make: Any = apass.function_pass
+    with pytest.raises(TypeError, match=r"^unexpected argument 'timeot'; did you mean 'timeout'"):
+        make(opt_level=0, timeot=1.0)
