@@ -1,11 +1,12 @@
 """The types of Relay, in TVM's names: immutable, compared by structure."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import SupportsIndex, TypeAlias
 
 from apass.relay.attrs import Attrs
+from apass.relay.type_structure import Compound, separated
 
 __all__ = [
     "Any",
@@ -142,8 +143,8 @@ def scalar_type(dtype: str) -> TensorType:
     return TensorType((), dtype)
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class TupleType(Type):
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class TupleType(Compound, Type):
     """A tuple of a fixed number of values; the empty one is Relay's unit."""
 
     fields: tuple[Type, ...]
@@ -152,22 +153,41 @@ class TupleType(Type):
     def __init__(self, fields: Iterable[Type] = ()) -> None:
         object.__setattr__(self, "fields", tuple(fields))
 
-    def __str__(self) -> str:
-        """Return Relay's text."""
-        inner = ", ".join(map(str, self.fields))
-        return f"({inner},)" if len(self.fields) == 1 else f"({inner})"
+    @property
+    def head(self) -> tuple[Hashable, ...]:
+        """The number of fields."""
+        return (len(self.fields),)
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """The fields."""
+        return self.fields
+
+    def pieces(self) -> Sequence[object]:
+        """Return the fields between parentheses."""
+        return ("(", *separated(self.fields), ",)" if len(self.fields) == 1 else ")")
 
 
-@dataclass(frozen=True, slots=True)
-class RefType(Type):
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RefType(Compound, Type):
     """A reference to a mutable cell."""
 
     value: Type
     """The type of what the cell holds."""
 
-    def __str__(self) -> str:
-        """Return Relay's text."""
-        return f"ref({self.value})"
+    @property
+    def head(self) -> tuple[Hashable, ...]:
+        """Nothing."""
+        return ()
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """The type of what the cell holds."""
+        return (self.value,)
+
+    def pieces(self) -> Sequence[object]:
+        """Return `ref(...)`."""
+        return ("ref(", self.value, ")")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,8 +230,8 @@ class GlobalTypeVar(Type):
         return self.name_hint
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class TypeCall(Type):
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class TypeCall(Compound, Type):
     """An algebraic data type given its arguments: `List[int32]`."""
 
     func: Type
@@ -223,9 +243,19 @@ class TypeCall(Type):
         object.__setattr__(self, "func", func)
         object.__setattr__(self, "args", tuple(args))
 
-    def __str__(self) -> str:
-        """Return Relay's text."""
-        return f"{self.func}[{', '.join(map(str, self.args))}]" if self.args else str(self.func)
+    @property
+    def head(self) -> tuple[Hashable, ...]:
+        """The number of arguments."""
+        return (len(self.args),)
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """What is applied, then the arguments."""
+        return (self.func, *self.args)
+
+    def pieces(self) -> Sequence[object]:
+        """Return what is applied, and the arguments in brackets."""
+        return (self.func, "[", *separated(self.args), "]") if self.args else (self.func,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,8 +276,8 @@ class TypeConstraint(Type):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class TypeRelation(TypeConstraint):
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class TypeRelation(Compound, TypeConstraint):
     """A relation that the types must satisfy, by name: the one of an operator."""
 
     func: str
@@ -265,13 +295,23 @@ class TypeRelation(TypeConstraint):
         object.__setattr__(self, "num_inputs", num_inputs)
         object.__setattr__(self, "attrs", attrs)
 
-    def __str__(self) -> str:
-        """Return Relay's text."""
-        return f"{self.func}({', '.join(map(str, self.args))})"
+    @property
+    def head(self) -> tuple[Hashable, ...]:
+        """The name, the attributes, and the numbers of types and of inputs."""
+        return (self.func, self.num_inputs, self.attrs, len(self.args))
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """The types that it relates."""
+        return self.args
+
+    def pieces(self) -> Sequence[object]:
+        """Return the name, and the types in parentheses."""
+        return (f"{self.func}(", *separated(self.args), ")")
 
 
-@dataclass(frozen=True, slots=True, init=False, eq=False)
-class FuncType(Type):
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class FuncType(Compound, Type):
     """The type of a function; equal to another up to the names of its type parameters.
 
     >>> a, b = TypeVar("a"), TypeVar("b")
@@ -300,42 +340,22 @@ class FuncType(Type):
         object.__setattr__(self, "type_params", tuple(type_params or ()))
         object.__setattr__(self, "type_constraints", tuple(type_constraints or ()))
 
-    def __eq__(self, other: object) -> bool:
-        """Compare up to the names of the type parameters."""
-        if not isinstance(other, FuncType):
-            return NotImplemented
-        if self is other:
-            return True
-        return type_key(self, {}) == type_key(other, {})
+    @property
+    def head(self) -> tuple[Hashable, ...]:
+        """The numbers of type parameters, parameters and constraints."""
+        return (len(self.type_params), len(self.arg_types), len(self.type_constraints))
 
-    def __hash__(self) -> int:
-        """Hash in keeping with `==`."""
-        return hash(type_key(self, {}))
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """The types of the parameters and of the result, then the constraints."""
+        return (*self.arg_types, self.ret_type, *self.type_constraints)
 
-    def __str__(self) -> str:
-        """Return Relay's text."""
+    @property
+    def binds(self) -> tuple[Hashable, ...]:
+        """The type parameters."""
+        return self.type_params
+
+    def pieces(self) -> Sequence[object]:
+        """Return `fn [...](...) -> ...`."""
         params = f"[{', '.join(map(str, self.type_params))}]" if self.type_params else ""
-        return f"fn {params}({', '.join(map(str, self.arg_types))}) -> {self.ret_type}"
-
-
-Key: TypeAlias = object
-"""A hashable value that stands for a type."""
-
-
-def type_key(ty: Type, bound: dict[TypeVar, int]) -> Key:
-    """Return a hashable value that two types share if they are equal, the variables in `bound` by their numbers."""
-    if isinstance(ty, TypeVar):
-        return ("param", bound[ty]) if ty in bound else ty
-    if isinstance(ty, TupleType):
-        return ("tuple", *(type_key(one, bound) for one in ty.fields))
-    if isinstance(ty, RefType):
-        return ("ref", type_key(ty.value, bound))
-    if isinstance(ty, TypeCall):
-        return ("call", type_key(ty.func, bound), *(type_key(one, bound) for one in ty.args))
-    if isinstance(ty, TypeRelation):
-        return ("relation", ty.func, ty.num_inputs, ty.attrs, *(type_key(one, bound) for one in ty.args))
-    if isinstance(ty, FuncType):
-        inner = bound | {param: len(bound) + place for place, param in enumerate(ty.type_params)}
-        parts = (*ty.arg_types, ty.ret_type, *ty.type_constraints)
-        return ("fn", len(ty.type_params), len(ty.arg_types), *(type_key(one, inner) for one in parts))
-    return ty
+        return (f"fn {params}(", *separated(self.arg_types), ") -> ", self.ret_type)

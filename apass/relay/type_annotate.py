@@ -1,7 +1,7 @@
 """`annotate`: expressions made anew with the types that were found for them; for type inference."""
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import is_
+from operator import eq, is_
 
 from apass.relay.adt import Clause, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from apass.relay.expr import Call, Expr, If, Let, Op, Tuple, TupleGetItem, Var
@@ -10,7 +10,6 @@ from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.ty import FuncType, IncompleteType, Type
 from apass.relay.type_errors import TypeErrors
 from apass.relay.type_inferencer import Inferencer
-from apass.relay.type_unify import same_type
 from apass.relay.walks import post_order
 
 __all__ = ["annotate"]
@@ -85,7 +84,7 @@ class _Annotator:
     def _has(self, node: Expr, ty: Type, *below: Expr) -> bool:
         """Tell whether an expression has its type already, and so has all below it."""
         known = node.checked_type_
-        return known is not None and same_type(known, ty) and all(self._new[one] is one for one in below)
+        return known is not None and known == ty and all(self._new[one] is one for one in below)
 
     def _all(self, exprs: Sequence[Expr]) -> list[Expr]:
         new = self._new
@@ -186,4 +185,4 @@ class _Annotator:
 
 
 def _same_types(types: Sequence[Type], others: Sequence[Type]) -> bool:
-    return len(types) == len(others) and all(map(same_type, types, others))
+    return len(types) == len(others) and all(map(eq, types, others))

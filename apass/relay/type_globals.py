@@ -10,7 +10,7 @@ from apass.relay.expr import Call, Expr, GlobalVar
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.ty import FuncType, Type, TypeVar
-from apass.relay.type_unify import TypeUnifier, same_type
+from apass.relay.type_unify import TypeUnifier
 
 __all__ = ["GlobalTypes"]
 
@@ -97,7 +97,7 @@ class GlobalTypes:
                 unifier.unify(unifier.substitute(param, chosen), arg.checked_type)
         except (TypeInferenceError, ValueError):
             return False  # a type or the number of arguments is another
-        return same_type(unifier.substitute(callee.ret_type, chosen), call.checked_type)
+        return unifier.substitute(callee.ret_type, chosen) == call.checked_type
 
 
 def _below(exprs: Iterable[Expr]) -> Iterator[Expr]:

@@ -21,7 +21,7 @@ from apass.relay.ty import (
     TypeVar,
 )
 
-__all__ = ["TypeUnifier", "parts_of", "same_type", "type_text", "with_parts"]
+__all__ = ["TypeUnifier", "parts_of", "type_text", "with_parts"]
 
 _Unified: TypeAlias = tuple[Type, bool, bool]
 """What two types are when they are equal, and whether that is more general than each of the two."""
@@ -288,29 +288,6 @@ def parts_of(ty: Type) -> Sequence[Type]:
     if isinstance(ty, TypeCall):
         return ty.args
     return ty.args if isinstance(ty, TypeRelation) else _NO_PARTS
-
-
-def same_type(lhs: Type, rhs: Type) -> bool:
-    """Tell whether two types are equal: as `==`, but to any depth.
-
-    >>> same_type(TupleType([TensorType((2,))]), TupleType([TensorType((3,))]))
-    False
-    """
-    renamed: dict[Type, Type] = {}
-    stack, seen = [(lhs, rhs)], set[tuple[int, int]]()
-    while stack:
-        one, other = stack.pop()
-        if (id(one), id(other)) in seen or (one is other and not renamed):
-            continue
-        seen.add((id(one), id(other)))
-        if isinstance(one, FuncType) and isinstance(other, FuncType):
-            if len(one.type_params) != len(other.type_params):
-                return False
-            renamed |= zip(one.type_params, other.type_params, strict=True)
-        if not _fit(renamed.get(one, one) if isinstance(one, TypeVar) else one, other):
-            return False
-        stack += zip(parts_of(one), parts_of(other), strict=True)
-    return True
 
 
 def type_text(ty: Type) -> str:

@@ -1,4 +1,4 @@
-"""`TypeUnifier` and `same_type`: which types are equal, and what the unknown ones in them stand for then."""
+"""`TypeUnifier`: which types are equal, and what the unknown ones in them stand for then."""
 
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ from apass.relay.ty import (
     TypeRelation,
     TypeVar,
 )
-from apass.relay.type_unify import TypeUnifier, same_type
+from apass.relay.type_unify import TypeUnifier
 
 INT, FLOAT = TensorType((), "int32"), TensorType((), "float32")
 STATIC, DYNAMIC = TensorType((2, 3)), TensorType((Any(), 3))
@@ -57,15 +57,13 @@ def with_holes(draw: st.DrawFn) -> tuple[Type, Type]:
 def test_a_type_equals_itself(ty: Type) -> None:
     unifier = TypeUnifier()
     assert unifier.unify(ty, ty) is ty
-    assert same_type(ty, ty)
     assert unifier.resolve(ty) is ty
 
 
 @given(TYPES, TYPES)
 def test_types_without_unknown_ones_unify_only_if_they_are_equal(lhs: Type, rhs: Type) -> None:
-    assert same_type(lhs, rhs) == (lhs == rhs)
     if lhs == rhs:
-        assert same_type(TypeUnifier().unify(lhs, rhs), lhs)
+        assert TypeUnifier().unify(lhs, rhs) == lhs
 
 
 @given(with_holes())
@@ -75,7 +73,7 @@ def test_unknown_types_become_what_stands_in_their_places(pair: tuple[Type, Type
         unifier = TypeUnifier()
         assert (unifier.is_complete(holed), unifier.unknowns(holed) != []) == (False, True)
         unifier.unify(lhs, rhs)
-        assert same_type(unifier.resolve(holed), whole)
+        assert unifier.resolve(holed) == whole
         assert unifier.unknowns(holed) == []
 
 
@@ -121,9 +119,9 @@ def test_a_named_dimension_stands_for_one_number() -> None:
 def test_function_types_are_equal_up_to_the_names_of_their_parameters() -> None:
     lhs, rhs = FuncType([A], A, [A]), FuncType([B], B, [B])
     assert TypeUnifier().unify(lhs, rhs) == lhs
-    assert same_type(lhs, rhs)
-    assert not same_type(lhs, FuncType([B], INT, [B]))
-    assert not same_type(lhs, FuncType([INT], INT))
+    assert lhs == rhs
+    assert lhs != FuncType([B], INT, [B])
+    assert lhs != FuncType([INT], INT)
 
 
 def test_a_polymorphic_function_fits_one_that_is_not() -> None:
@@ -138,7 +136,7 @@ def test_relations_are_equal_if_what_they_relate_is() -> None:
     unknown = IncompleteType()
     lhs, rhs = (FuncType([INT], INT, [], [TypeRelation("add", [one], 0)]) for one in (unknown, INT))
     unifier = TypeUnifier()
-    assert same_type(unifier.resolve(unifier.unify(lhs, rhs)), rhs)
+    assert unifier.resolve(unifier.unify(lhs, rhs)) == rhs
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def test_types_of_other_forms_do_not_match(lhs: Type, rhs: Type) -> None:
     with pytest.raises(TypeInferenceError) as caught:
         TypeUnifier().unify(lhs, rhs)
     assert str(caught.value) == f"`{lhs}` does not match `{rhs}`"
-    assert not same_type(lhs, rhs)
+    assert lhs != rhs
 
 
 def test_a_type_cannot_contain_itself() -> None:
@@ -183,4 +181,4 @@ def test_types_of_any_depth_unify() -> None:
     unifier = TypeUnifier()
     unifier.unify(lhs, rhs)
     assert unifier.find(unknown) is INT
-    assert same_type(unifier.resolve(lhs), rhs)
+    assert unifier.resolve(lhs) == rhs
