@@ -1,6 +1,7 @@
 """Which models a command line means, and where each result goes."""
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from glob import glob, has_magic
@@ -106,11 +107,19 @@ def _check_targets(jobs: Iterable[Job], *, in_place: bool) -> None:
 
 def _models_of(argument: str, suffixes: tuple[str, ...], output: Path | None) -> Iterator[Path]:
     path = Path(argument)
-    if path.is_dir():
+    if not argument:
+        raise InputError("a model was named by an empty text")
+    try:
+        kind = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        kind = 0
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    if stat.S_ISDIR(kind):
         results = None if output is None or _is_around(output, path) else output.resolve()
-        models = (one for one in sorted(path.rglob("*")) if _is_model(one, suffixes))
+        models = (one for one in _files_below(path) if _is_model(one, suffixes))
         yield from (one for one in models if results is None or results not in one.resolve().parents)
-    elif path.exists():
+    elif kind:
         yield path
     elif has_magic(argument):
         paths = (Path(one) for one in sorted(glob(argument, recursive=True)))  # noqa: PTH207  it takes absolute patterns
@@ -119,17 +128,32 @@ def _models_of(argument: str, suffixes: tuple[str, ...], output: Path | None) ->
         raise InputError(f"no such file or directory: {argument!r}{_near_file(path)}")
 
 
+def _files_below(folder: Path) -> list[Path]:
+    """Return the files in a folder and in those below it, sorted; folders below that cannot be read are left out."""
+
+    def stop_at_first(error: OSError) -> None:
+        if Path(error.filename) == folder:
+            raise InputError(f"cannot read {folder}: {error.strerror}") from None
+
+    return sorted(Path(at, name) for at, _, names in os.walk(folder, onerror=stop_at_first) for name in names)
+
+
 def _is_around(output: Path, folder: Path) -> bool:
     """Tell whether results would go to `folder` itself or above it, so that being below them says nothing."""
     return output.resolve() in (folder.resolve(), *folder.resolve().parents)
 
 
 def _is_model(path: Path, suffixes: tuple[str, ...]) -> bool:
-    return path.suffix in suffixes and not path.stem.endswith(_RESULT_MARK) and path.is_file()
+    if path.suffix not in suffixes or path.stem.endswith(_RESULT_MARK):
+        return False
+    try:
+        return path.is_file()
+    except PermissionError:
+        return True  # reading it will say so
 
 
 def _near_file(path: Path) -> str:
-    siblings = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    siblings = [one.name for one in path.parent.iterdir() if one != path] if path.parent.is_dir() else []
     return did_you_mean(path.name, siblings)
 
 
