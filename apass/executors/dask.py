@@ -30,7 +30,9 @@ _dask: Any = distributed
 LATE_SECONDS: Final = 2.0
 """How much longer than its time a batch may take on its way before its worker is taken to hang."""
 START_SECONDS: Final = 10.0
-"""How long a scheduler may give no answer, and how long a cluster may be without any worker, before there is an error."""
+"""How long a scheduler may give no answer, and a cluster may have no worker at first, before there is an error."""
+LOST_SECONDS: Final = 60.0
+"""How long a cluster may be without any worker while work waits, which may be restarting, before there is an error."""
 COUNT_SECONDS: Final = 1.0
 """How often the workers of a cluster are counted, which come and go."""
 SMALL: Final = 1 << 12
@@ -141,25 +143,41 @@ class _Connection:
     def __init__(self, client: Any, cluster: Any, *, is_own: bool) -> None:
         self._client = client
         self._cluster = cluster
+        self._workers = 0 if cluster is None else len(cluster.worker_spec)
         self._is_own = is_own
         self._lock = Lock()
         self._scattered: dict[str, Any] = {}
         self._stopped: set[str] = set()
         self._counted = perf_counter()
+        self._is_empty = False
         self.slots = CapacityLimiter(self.count())
 
     async def wait(self, done: anyio.Event) -> None:
-        """Wait for a batch, and count the workers meanwhile; the only method for the loop itself."""
+        """Wait for a batch, and count the workers meanwhile; the only method for the loop itself.
+
+        Raises:
+            WorkerDiedError: if there has been none for a minute, so that nobody would ever do it.
+
+        """
+        seen = perf_counter()
         while not done.is_set():
             with anyio.move_on_after(COUNT_SECONDS):
                 await done.wait()
             if perf_counter() - self._counted > COUNT_SECONDS:
                 self.slots.total_tokens = await _in_thread(self.count)
+            seen = seen if self._is_empty else perf_counter()
+            if perf_counter() - seen > LOST_SECONDS and not done.is_set():
+                message = f"the cluster has had no worker for {LOST_SECONDS:g} s"
+                raise WorkerDiedError(message, is_final=True)
 
     def count(self) -> int:
         """Return how many threads the workers have, 1 while there is none."""
         self._counted = perf_counter()
         threads: dict[str, int] = self._client.nthreads()
+        self._is_empty = not threads
+        if self._cluster is not None and len(threads) < self._workers:
+            # A cluster gives up a worker that takes long to come back, on a busy machine; this makes it start one anew.
+            self._cluster.scale(self._workers)
         return max(1, sum(threads.values()))
 
     def submit(self, request: bytes, errand: Errand) -> Any:

@@ -1,0 +1,55 @@
+"""A cluster whose workers go for good: its own brings new ones, and another one's is an error in time."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import dask.config as dask_config
+import distributed
+import pytest
+
+from apass import PassContext, WorkerLostError
+from apass.executors import dask as dask_executor
+from apass.executors.dask import DaskExecutor
+from tests.executors import work
+from tests.executors.files import pid_in
+
+pytestmark = pytest.mark.anyio
+
+settings: Any = dask_config
+dask: Any = distributed
+
+
+async def test_a_worker_that_its_cluster_has_given_up_is_started_anew(tmp_path: Path) -> None:
+    """As on a busy machine, where a killed worker takes longer to come back than the cluster waits for it."""
+    mod = {"f": "x", "deadly": str(tmp_path / "died")}
+    with anyio.fail_after(240), settings.set({"distributed.deploy.lost-worker-timeout": "0 s"}):
+        async with DaskExecutor(workers=1) as own, PassContext(executor=own):
+            assert await work.DieOnce(mod) == dict.fromkeys(mod, "done")
+            assert await own.call(work.double, 4) == 8
+
+
+async def test_a_cluster_without_a_worker_is_an_error_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(dask_executor, "LOST_SECONDS", 2.0)
+    scheduler = {"allowed_failures": 5, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
+    cluster: Any = await anyio.to_thread.run_sync(
+        lambda: dask.LocalCluster(n_workers=1, threads_per_worker=1, scheduler_kwargs=scheduler)
+    )
+    try:
+        async with DaskExecutor(str(cluster.scheduler_address)) as executor, anyio.create_task_group() as group:
+            lost: list[str] = []
+
+            async def run() -> None:
+                async with PassContext(executor=executor):
+                    with pytest.raises(WorkerLostError) as caught:
+                        await work.WaitOnce({"wait": str(tmp_path / "pid")})
+                    lost.append(str(caught.value))
+
+            group.start_soon(run)
+            await pid_in(tmp_path / "pid")
+            await anyio.to_thread.run_sync(cluster.scale, 0)
+    finally:
+        await anyio.to_thread.run_sync(cluster.close)
+    assert lost == [
+        "the body of pass 'WaitOnce' lost workers, one after the other: the cluster has had no worker for 2 s"
+    ]
