@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import dask.config as dask_config
 import distributed
 import pytest
 
@@ -20,6 +21,7 @@ from tests.executors.files import pid_in, written
 pytestmark = pytest.mark.anyio
 
 dask: Any = distributed
+settings: Any = dask_config
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +29,23 @@ def address() -> Iterator[str]:
     """The address of a cluster of two workers for all tests of the file."""
     # On a free port, as the usual one may be another cluster's.
     scheduler = {"allowed_failures": 1, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-    cluster: Any = dask.LocalCluster(n_workers=2, threads_per_worker=1, scheduler_kwargs=scheduler)
-    with cluster:
-        yield str(cluster.scheduler_address)
+    # Killed workers come back late on a busy machine.
+    with settings.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}):
+        cluster: Any = dask.LocalCluster(n_workers=2, threads_per_worker=1, scheduler_kwargs=scheduler)
+        with cluster:
+            yield str(cluster.scheduler_address)
+
+
+def wait_for_workers(address: str) -> None:
+    """Return when all workers are there, who may have been killed by the tests before."""
+    with dask.Client(address, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=300)
 
 
 @pytest.fixture(scope="module")
 async def executor(address: str, anyio_backend: str) -> AsyncIterator[DaskExecutor]:
     """The executor over it, in the event loop of the tests."""
+    await anyio.to_thread.run_sync(wait_for_workers, address)
     async with DaskExecutor(address) as over_it:
         yield over_it
 
