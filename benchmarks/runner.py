@@ -55,7 +55,14 @@ def without_nops(func: Code, mod: Any, ctx: Any) -> Code:
 
 
 DropNops = apass.function_pass(without_nops, opt_level=0)
-Increment = apass.function_pass(lambda func, mod, ctx: func + 1, opt_level=0, name="Increment")
+
+
+def add_one(func: int, mod: Any, ctx: Any) -> int:
+    """Less than any pass does: what is left is the cost of the runner itself."""
+    return func + 1
+
+
+Increment = apass.function_pass(add_one, opt_level=0, name="Increment")
 
 
 @apass.pass_instrument
@@ -137,16 +144,17 @@ async def fan_outs(rounds: int, backend: str) -> None:
     if HAS_TVM:
         theirs = function_pass_in_tvm(1000)
         await compare(f"{never}, 1000", lambda: Keep(thousand), theirs, 1.0, "apache-tvm", rounds)
-    await compare(f"{never}, 10", lambda: Keep(ten), group(10, keep), 1.3, bare, rounds * 10)
+    await compare(f"{never}, 10", lambda: Keep(ten), group(10, keep), 1.3, bare, rounds)
     name = "function pass that suspends once, 1000"
     await compare(name, lambda: SuspendOnce(thousand), group(1000, let_loop_run), 0.6, bare, rounds)
 
-    code = {f"f{index}": ("load", "add", "mul", "store", "nop") * 4 for index in range(1000)}
-    increment = lambda func, mod, ctx: func + 1  # noqa: E731  as Increment's
-    name = "plain function pass, 20 instructions, drops nops, 1000"
-    await compare(name, lambda: DropNops(code), loop(code, without_nops), 1.5, "a for-loop", rounds)
+    for size in (5, 20):
+        code = {f"f{index}": ("load", "add", "mul", "store", "nop") * (size // 5) for index in range(1000)}
+        job = lambda code=code: DropNops(code)  # noqa: E731  it stays with its code
+        name = f"plain function pass, {size} instructions, drops nops, 1000"
+        await compare(name, job, loop(code, without_nops), 1.5, "a for-loop", rounds)
     name = "plain function pass that only adds 1, 1000"
-    await compare(name, lambda: Increment(thousand), loop(thousand, increment), 4.0, "a for-loop", rounds)
+    await compare(name, lambda: Increment(thousand), loop(thousand, add_one), 1.5, "a for-loop", rounds)
 
 
 def loop(mod: dict[str, Any], body: Any) -> Any:
@@ -179,7 +187,7 @@ async def sleepers(rounds: int, backend: str) -> None:
             "100 bare tasks",
             rounds // 3,
         )
-    print(f"     that is {found.ours * 1e3:.1f} ms where the ideal is 100", flush=True)
+    say(found.ours <= 0.115, f"that is {found.ours * 1e3:.1f} ms, of at most 115, where the ideal is 100")
     modules = {str(index): module_of(100) for index in range(100)}
     async with apass.PassContext(max_concurrency=None):
         await compare(
