@@ -26,9 +26,10 @@ relay.dataflow_pattern: TupleGetItemPattern TuplePattern TypePattern VarPattern 
 relay.dataflow_pattern: has_dtype has_shape has_type is_constant is_expr is_if is_let is_op is_tuple is_tuple_get_item
 relay.dataflow_pattern: is_var match partition rewrite wildcard
 relay.loops: while_loop
-relay.op: Op OpPattern annotation contrib get image nn register register_op_attr register_pattern
+relay.op: Op OpPattern annotation contrib get image nn register register_convert_op_layout
+relay.op: register_op_attr register_pattern
 relay.op.contrib: get_pattern_table register_pattern_table
-relay.op.op: Op OpPattern get register register_op_attr register_pattern
+relay.op.op: Op OpPattern get register register_convert_op_layout register_op_attr register_pattern
 relay.param_dict: load_param_dict save_param_dict
 relay.testing: add_nat_definitions count create_workload dcgan densenet dqn inception_v3 init layers lstm make_nat_expr
 relay.testing: make_nat_value mlp mobilenet rand resnet run_infer_type run_opt_pass squeezenet synthetic temp_op_attr
@@ -58,12 +59,14 @@ relay.const(value, dtype=None, span=None)
 relay.dataflow_pattern.DFPatternCallback(require_type=False, rewrite_once=False)
 relay.dataflow_pattern.rewrite(callbacks, expr, mod=None)
 relay.op.register(op_name, describe='')
+relay.op.register_convert_op_layout(op_name, convert_layout=None, level=10)
 relay.op.register_op_attr(op_name, attr_key, value=None, level=10)
 relay.op.register_pattern(op_name, pattern, level=10)
 relay.parse(source, source_name='from_string', init_module=None, init_meta_table=None)
 relay.structural_equal(lhs, rhs, map_free_vars=False)
 relay.transform.CombineParallelConv2D(min_num_branches=3)
 relay.transform.CombineParallelDense(min_num_branches=3, to_batch=True)
+relay.transform.ConvertLayout(desired_layouts)
 relay.transform.DeadCodeElimination(inline_once=False)
 relay.transform.EliminateCommonSubexpr(fskip=None)
 relay.transform.EtaExpand(expand_constructor=False, expand_global_var=False)

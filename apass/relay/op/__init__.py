@@ -47,6 +47,7 @@ from apass.relay.op.elementwise import (
 from apass.relay.op.fast import fast_erf, fast_exp, fast_tanh
 from apass.relay.op.indexing import adv_index, gather, gather_nd, take, where
 from apass.relay.op.join import concatenate, split, stack
+from apass.relay.op.layouts import FInferCorrectLayout, InferCorrectLayoutOutput
 from apass.relay.op.logical import (
     bitwise_and,
     bitwise_not,
@@ -60,7 +61,15 @@ from apass.relay.op.logical import (
     right_shift,
 )
 from apass.relay.op.reduce import all, any, argmax, argmin, max, mean, min, prod, sum
-from apass.relay.op.registry import OpPattern, get, register, register_op, register_op_attr, register_pattern
+from apass.relay.op.registry import (
+    OpPattern,
+    get,
+    register,
+    register_convert_op_layout,
+    register_op,
+    register_op_attr,
+    register_pattern,
+)
 from apass.relay.op.reshape import reshape, reshape_like, reverse_reshape
 from apass.relay.op.scan import cumprod, cumsum
 from apass.relay.op.scatter import one_hot, scatter, scatter_add, scatter_nd, sparse_to_dense
@@ -73,6 +82,8 @@ from apass.relay.op.statistics import logsumexp, mean_std, mean_variance, std, v
 from apass.relay.op.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan, tanh
 
 __all__ = [
+    "FInferCorrectLayout",
+    "InferCorrectLayoutOutput",
     "Op",
     "OpPattern",
     "abs",
@@ -174,6 +185,7 @@ __all__ = [
     "prod",
     "reduce",
     "register",
+    "register_convert_op_layout",
     "register_op",
     "register_op_attr",
     "register_pattern",

@@ -9,7 +9,15 @@ from apass.errors import PassRegistrationError
 from apass.relay.attrs import Attrs
 from apass.relay.expr import OPS, Compute, Op, Relation
 
-__all__ = ["OpPattern", "get", "register", "register_op", "register_op_attr", "register_pattern"]
+__all__ = [
+    "OpPattern",
+    "get",
+    "register",
+    "register_convert_op_layout",
+    "register_op",
+    "register_op_attr",
+    "register_pattern",
+]
 
 ValueT = TypeVar("ValueT")
 
@@ -152,3 +160,29 @@ def register_pattern(op_name: str, pattern: int, level: int = 10) -> OpPattern:
 
     """
     return register_op_attr(op_name, "TOpPattern", OpPattern(pattern), level)
+
+
+@overload
+def register_convert_op_layout(
+    op_name: str, convert_layout: None = None, level: int = 10
+) -> Callable[[ValueT], ValueT]: ...
+@overload
+def register_convert_op_layout(op_name: str, convert_layout: ValueT, level: int = 10) -> ValueT: ...
+def register_convert_op_layout(op_name: str, convert_layout: object = None, level: int = 10) -> object:
+    """Set how ConvertLayout converts the calls of an operator, its `FTVMConvertOpLayout`; also as a decorator.
+
+    It is `hook(attrs, inputs, tinfos, desired_layouts)`, with the types of the inputs and the layouts that the pass is
+    given for the operator, and returns the call in these layouts, or None to leave the call as it is. The pass then
+    changes the layouts of inputs and results as the operator's `FInferCorrectLayout` says.
+
+    Raises:
+        UnknownOpError: if there is no operator of the name.
+
+    >>> @register_convert_op_layout("nn.dense", level=11)
+    ... def convert_dense(attrs, inputs, tinfos, desired_layouts):
+    ...     return None
+    >>> get("nn.dense").get_attr("FTVMConvertOpLayout") is convert_dense
+    True
+    >>> get("nn.dense").reset_attr("FTVMConvertOpLayout")
+    """
+    return register_op_attr(op_name, "FTVMConvertOpLayout", convert_layout, level)
