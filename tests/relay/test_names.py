@@ -6,6 +6,8 @@ from importlib import import_module
 import pytest
 
 import apass.relay
+from apass import relay
+from apass.relay.op import functions
 
 NAMES = """
 relay: Any Call Clause Constant Constructor Expr ExprFunctor ExprMutator ExprVisitor FuncType Function GlobalTypeVar
@@ -96,3 +98,13 @@ def test_parameters_their_order_and_their_defaults_are_those_of_tvm(line: str) -
     parameters = inspect.signature(found).parameters.values()
     bare = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
     assert f"{path}{inspect.Signature(bare)}" == line
+
+
+def test_relay_and_relay_op_have_the_same_functions() -> None:
+    listed = functions.__all__
+    assert [getattr(relay, name) for name in listed] == [getattr(relay.op, name) for name in listed]
+    for module in (relay, relay.op):
+        assert len(set(module.__all__)) == len(module.__all__)
+        assert set(listed) < set(module.__all__)
+    groups = (relay.op.tensor, relay.op.transform, relay.op.algorithm)
+    assert {name for group in groups for name in group.__all__} < set(listed)
