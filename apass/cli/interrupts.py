@@ -2,9 +2,11 @@
 
 import logging
 import signal
+import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from typing import Final
 
 import anyio
 
@@ -12,6 +14,9 @@ from apass.cli.inputs import InputError
 from apass.errors import MissingExtraError, did_you_mean
 
 __all__ = ["check_backend", "run_until_interrupted"]
+
+_REAPED_WITHIN: Final = 1.0
+"""Seconds for a process that was killed to be gone."""
 
 
 def check_backend(backend: str) -> None:
@@ -48,17 +53,21 @@ def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> 
 
 @contextmanager
 def _quiet_end_of_workers() -> Generator[None]:
-    """Keep off the terminal that asyncio was late to ask for the exit status of a worker process that was ended."""
+    """Keep off the terminal that asyncio was late to learn the exit status of a worker process that was ended."""
     logger = logging.getLogger("asyncio")
     logger.addFilter(_tells_something)
     try:
         yield
     finally:
+        # It learns that in threads, which may still be at it when the loop is closed, and say so.
+        for thread in threading.enumerate():
+            if thread.name.startswith("asyncio-waitpid-"):
+                thread.join(_REAPED_WITHIN)
         logger.removeFilter(_tells_something)
 
 
 def _tells_something(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith("Unknown child process pid")
+    return not str(record.msg).startswith(("Unknown child process pid", "Loop %r that handles pid"))
 
 
 async def _watched(work: Callable[[], Awaitable[None]]) -> None:

@@ -2,6 +2,9 @@
 
 import logging
 import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -46,9 +49,26 @@ def test_what_asyncio_says_of_ended_workers_is_kept_off_the_terminal(
     caplog: pytest.LogCaptureFixture, backend: str
 ) -> None:
     async def work() -> None:
-        for message in ("Unknown child process pid %d, will report returncode 255", "something else of %d"):
-            logging.getLogger("asyncio").warning(message, 7)
+        logger = logging.getLogger("asyncio")
+        logger.warning("Unknown child process pid %d, will report returncode 255", 7)
+        logger.warning("Loop %r that handles pid %r is closed", "loop", 7)
+        logger.warning("something else of %d", 7)
 
     run_until_interrupted(work, backend)
     assert caplog.messages == ["something else of 7"]
     assert logging.getLogger("asyncio").filters == []
+
+
+def test_nothing_is_said_of_a_worker_that_ends_after_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+    worker = subprocess.Popen([sys.executable, "-c", ""])
+
+    def reap() -> None:
+        """Do as asyncio's threads do."""
+        worker.wait()
+        logging.getLogger("asyncio").warning("Loop %r that handles pid %r is closed", "loop", worker.pid)
+
+    async def work() -> None:
+        threading.Thread(target=reap, name="asyncio-waitpid-7").start()
+
+    run_until_interrupted(work, "asyncio")
+    assert (worker.returncode, caplog.messages) == (0, [])
