@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pathlib import Path
 from signal import Signals
 from subprocess import PIPE
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Self
 
 import anyio
 from anyio.abc import ByteReceiveStream, Process
@@ -19,6 +18,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from apass.errors import HelperError
 from apass.external.policy import Policy
 from apass.external.service import Service
+from apass.process_group import Stream, end_group, kill_group, start_group
 
 __all__ = ["ProcessHelper", "run_process"]
 
@@ -44,6 +44,7 @@ async def run_process(
         HelperError: if its exit status is not 0; the message has the last of what it wrote to standard error.
         OSError: if it cannot be started.
 
+    >>> import sys
     >>> async def main():
     ...     return await run_process([sys.executable, "-c", "print(input()[::-1])"], b"abc")
     >>> anyio.run(main)
@@ -59,9 +60,9 @@ async def run_process(
             await _feed(process, question)
             await process.wait()
             # What it left behind may hold the pipes open for ever.
-            _kill_group(process)
+            kill_group(process)
     finally:
-        await _end(process)
+        await end_group(process)
     if process.returncode:
         raise HelperError(f"{_ended(command, process.returncode)}{_last_words(bytes(complaint))}")
     return bytes(answer)
@@ -83,6 +84,7 @@ class ProcessHelper(Service[str, str]):
         stderr: where its standard error goes; by default to that of this process.
         max_line: the most bytes of one answer.
 
+    >>> import sys
     >>> async def main():
     ...     command = [sys.executable, "-uc", "while True: print(input()[::-1])"]
     ...     async with ProcessHelper(command) as helper:
@@ -99,7 +101,7 @@ class ProcessHelper(Service[str, str]):
         *,
         cwd: str | Path | None = None,
         env: Mapping[str, str] | None = None,
-        stderr: int | IO[Any] | None = None,
+        stderr: Stream = None,
         max_line: int = 2**20,
     ) -> None:
         policy = policy or Policy()
@@ -119,7 +121,7 @@ class ProcessHelper(Service[str, str]):
     ) -> None:
         self._is_open = False
         while self._idle:
-            await _end(self._idle.pop().process)
+            await end_group(self._idle.pop().process)
 
     async def _exchange(self, question: str) -> str:
         if not self._is_open:
@@ -131,7 +133,7 @@ class ProcessHelper(Service[str, str]):
             answer = await child.exchange(question)
         except BaseException:
             # It may answer later, and then to the wrong question.
-            await _end(child.process)
+            await end_group(child.process)
             raise
         self._idle.append(child)
         if not self._is_open:
@@ -144,7 +146,7 @@ class ProcessHelper(Service[str, str]):
             child = self._idle.pop()
             if child.is_at_rest():
                 return child
-            await _end(child.process)
+            await end_group(child.process)
         return _Child(self._command, await _start(self._command, *self._start_options), self._max_line)
 
 
@@ -192,34 +194,11 @@ class _Child:
         return f"{_shown(self.command)} closed its output and had not answered"
 
 
-async def _start(
-    command: Command, cwd: str | Path | None, env: Mapping[str, str] | None, stderr: int | IO[Any] | None
-) -> Process:
+async def _start(command: Command, cwd: str | Path | None, env: Mapping[str, str] | None, stderr: Stream) -> Process:
     if isinstance(command, str | bytes) or not command:
         raise TypeError(f"a command is a list of a program and its arguments, not {command!r}")
     words = [os.fspath(word) for word in command]
-    # A child that a cancellation finds half started would be nobody's.
-    with anyio.CancelScope(shield=True):
-        return await anyio.open_process(
-            words, stdin=PIPE, stdout=PIPE, stderr=stderr, cwd=cwd, env=env, start_new_session=True
-        )
-    raise AssertionError("a shield swallows no cancellation")
-
-
-async def _end(process: Process) -> None:
-    """Kill what is left of the group, and wait for its leader; a cancellation comes afterwards."""
-    _kill_group(process)
-    with anyio.CancelScope(shield=True):
-        await process.aclose()
-
-
-def _kill_group(process: Process) -> None:
-    # As long as one of its members lives, its number belongs to no other group, even if the leader has ended.
-    with suppress(ProcessLookupError, PermissionError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            os.killpg(process.pid, Signals.SIGKILL)
+    return await start_group(words, stdin=PIPE, stdout=PIPE, stderr=stderr, cwd=cwd, env=env)
 
 
 async def _feed(process: Process, question: bytes) -> None:

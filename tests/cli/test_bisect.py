@@ -1,12 +1,17 @@
 """`apass bisect` and `--opt-bisect-limit`: with real commands as checks, on real models."""
 
+import os
 import shlex
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import anyio
 import pytest
 
 from apass.adapters.onnx import load_model
+from apass.cli.checking import Checker
+from apass.cli.formats import format_of
 from tests.cli.models import TEST_DATA, apass, files, nodes_of, write_model
 
 HAS_IDENTITY = (
@@ -83,6 +88,32 @@ def test_what_cannot_be_bisected_is_told_in_a_line(tmp_path: Path) -> None:
         assert (command, result.exit_code, said) == (command, 2, f"apass: {complaint}")
     result = apass("bisect", tmp_path / "n.onnx", "--check", "true")
     assert (result.exit_code, result.stderr) == (2, f"apass: no such file: '{tmp_path / 'n.onnx'}'\n")
+
+
+def test_a_check_that_does_not_end_is_ended_and_counts_as_bad(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    result = apass("bisect", model, "--check", "sh -c 'sleep 1000'", "--check-timeout", 0.05)
+    assert (result.exit_code, result.stdout, result.stderr) == (
+        2,
+        "the check was ended after 0.05 s, which counts as bad\nthe untouched module: bad\n",
+        "apass: the untouched module is bad: no pass is to blame; see to it that the check is right\n",
+    )
+
+
+@pytest.mark.anyio
+async def test_nothing_that_a_check_starts_outlives_it(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    script = f"sleep 1000 & echo $! > {shlex.quote(str(told))}; wait"
+    checker = Checker(["sh", "-c", script], format_of(model), tmp_path / "n.onnx", timeout=None, report=print)
+    ended = -1
+    async with anyio.create_task_group() as group:
+        group.start_soon(checker.is_good, load_model(model))
+        ended = os.pidfd_open(int(await anyio.Path(told).read_text()))
+        group.cancel_scope.cancel()
+    with closing(os.fdopen(ended)), anyio.fail_after(60):
+        await anyio.wait_readable(ended)
 
 
 def test_passes_are_left_out_by_hand(tmp_path: Path) -> None:

@@ -30,6 +30,10 @@ def bisect(
             metavar="CMD", help="Ends with status 0 if the model in the file {}, or its last argument, is good."
         ),
     ],
+    check_timeout: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0.01, help="End a check that takes longer; it counts as bad."),
+    ] = None,
     pipeline: Annotated[str | None, typer.Option("--pipeline", "-p", help="Passes; one of them is to blame.")] = None,
     opt_level: LevelOption = 2,
     disable: DisableOption = None,
@@ -57,7 +61,7 @@ def bisect(
 
         async def work() -> None:
             enter_module(model.name)
-            checker = Checker(command, kind, folder / model.name)
+            checker = Checker(command, kind, folder / model.name, timeout=check_timeout, report=typer.echo)
             async with context:
                 found.append(await find_culprit(kind.load(model), passes, checker.is_good, report=typer.echo))
 
