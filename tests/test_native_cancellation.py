@@ -23,7 +23,7 @@ def test_native_cancellation_ends_the_hooks_and_returns_the_slots() -> None:
 
     async def main() -> bool:
         task = asyncio.create_task(work())
-        await asyncio.sleep(0.01)
+        await anyio.wait_all_tasks_blocked()
         task.cancel()
         await asyncio.wait([task])
         return task.cancelled()

@@ -308,9 +308,15 @@ async def test_the_error_of_the_block_comes_out_as_itself() -> None:
 
 async def test_a_cancelled_run_leaves_no_module_at_work() -> None:
     log: list[str] = []
-    async with PassContext(instruments=[Recorder("A", log)]):
-        with anyio.move_on_after(0.01) as scope:
+
+    async def run(scope: anyio.CancelScope) -> None:
+        with scope:
             await optimize_all([{"f": n} for n in range(5)], Wait, limit=3)
+
+    async with PassContext(instruments=[Recorder("A", log)]), anyio.create_task_group() as group:
+        group.start_soon(run, scope := anyio.CancelScope())
+        await anyio.wait_all_tasks_blocked()
+        scope.cancel()
     counts = {hook: log.count(f"A.{hook} Wait") for hook in ("run_before_pass", "run_after_pass_failed")}
     assert (scope.cancelled_caught, counts) == (True, {"run_before_pass": 3, "run_after_pass_failed": 3})
 

@@ -141,9 +141,15 @@ async def test_a_cancelled_run_is_shown_as_far_as_it_went(tmp_path: Path) -> Non
         return mod
 
     path = tmp_path / "trace.json"
-    with anyio.move_on_after(0.01):
+
+    async def run() -> None:
         async with apass.PassContext(instruments=[TraceInstrument(path)]):
             await apass.Sequential([Forever])({"f": 1})
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
     shown = [one for one in slices(read_trace(path)) if one["cat"] == "pass"]
     assert [one["name"] for one in shown] == ["Forever", "sequential"]
     assert all("Cancelled" in one["args"]["error"] for one in shown)
