@@ -45,7 +45,7 @@ async def test_a_pass_is_cut_off_when_the_budget_ends(pass_: apass.Pass[Module])
 
 
 async def test_the_error_of_a_budget_is_a_timeout_and_says_where() -> None:
-    async with PassContext(deadline=0.05):
+    async with PassContext(deadline=0.3):
         with pytest.raises(TimeoutError) as caught:
             await WaitInBodies({"f": 1})
     assert caught.value.__notes__ == ["in pass 'WaitInBodies', function 'f'"]
@@ -58,10 +58,10 @@ async def test_bodies_that_may_be_kept_are_kept_when_the_budget_ends() -> None:
             await anyio.sleep_forever()
         return -func
 
-    async with PassContext(deadline=0.2, max_concurrency=2) as ctx:
+    async with PassContext(deadline=0.5, max_concurrency=2) as ctx:
         made = await Half({name: value for value, name in enumerate("abcdef")})
     assert list(made.values()) == [0, 1, -2, 3, -4, 5]
-    kept = {one.function for one in ctx.diag_ctx.diagnostics if "ran out of the budget of 0.2 s" in one.message}
+    kept = {one.function for one in ctx.diag_ctx.diagnostics if "ran out of the budget of 0.5 s" in one.message}
     assert kept == {"b", "d", "f"}
 
 
@@ -102,11 +102,11 @@ async def test_the_smaller_of_nested_budgets_counts() -> None:
 
 
 async def test_a_budget_begins_each_time_its_context_is_entered() -> None:
-    ctx = PassContext(deadline=0.05)
+    ctx = PassContext(deadline=0.3)
     for _ in range(2):
         async with ctx:
-            assert 0 < ctx.time_left() <= 0.05
-            await anyio.sleep(0.06)
+            assert 0 < ctx.time_left() <= 0.3
+            await anyio.sleep(0.31)
             assert ctx.time_left() == 0
 
 
@@ -236,9 +236,9 @@ async def test_after_the_budget_a_fallback_may_do_what_needs_no_waiting() -> Non
     async def compute(func: int, mod: Module, ctx: PassContext, error: Exception) -> int:
         return func + 100
 
-    async with PassContext(deadline=0.02):
+    async with PassContext(deadline=0.3):
         assert await function_pass(wait_out, opt_level=0, on_error=compute)({"f": 1}) == {"f": 101}
-    async with PassContext(deadline=0.02):
+    async with PassContext(deadline=0.3):
         with pytest.raises(BudgetExceededError, match="the fallback of pass 'wait_out' ran out"):
             await function_pass(wait_out, opt_level=0, on_error=wait_and_return)({"f": 1})
 
