@@ -1,6 +1,5 @@
-"""Many modules: keys and order, outcomes, back-pressure, what a failure does, and `run` from synchronous code."""
+"""Many modules: keys and order, outcomes, back-pressure, and what a failure does."""
 
-import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Iterator
 from contextlib import aclosing
 from typing import Any
@@ -10,7 +9,6 @@ import anyio.to_thread
 import pytest
 from anyio.lowlevel import checkpoint
 
-import apass
 from apass import PassContext, PassContextError, module_pass, optimize_all, optimize_stream
 from tests.recording import Recorder, module_pass_of
 
@@ -307,14 +305,14 @@ async def test_the_error_of_the_block_comes_out_as_itself() -> None:
 
 
 async def test_a_cancelled_run_leaves_no_module_at_work() -> None:
-    log: list[str] = []
+    log, scope = list[str](), anyio.CancelScope()
 
-    async def run(scope: anyio.CancelScope) -> None:
+    async def run() -> None:
         with scope:
             await optimize_all([{"f": n} for n in range(5)], Wait, limit=3)
 
     async with PassContext(instruments=[Recorder("A", log)]), anyio.create_task_group() as group:
-        group.start_soon(run, scope := anyio.CancelScope())
+        group.start_soon(run)
         await anyio.wait_all_tasks_blocked()
         scope.cancel()
     counts = {hook: log.count(f"A.{hook} Wait") for hook in ("run_before_pass", "run_after_pass_failed")}
@@ -357,45 +355,3 @@ async def test_other_wrong_arguments_are_told() -> None:
     endless: Any = Source()
     with pytest.raises(TypeError, match="use optimize_stream for an async iterable"):
         await optimize_all(endless, Double)
-
-
-# From synchronous code.
-
-
-@pytest.mark.parametrize("inside", ["loop", "worker thread", "another thread"])
-async def test_run_works_wherever_no_loop_runs_and_says_to_await_where_one_does(inside: str) -> None:
-    done: list[object] = []
-
-    def work() -> None:
-        try:
-            done.append(apass.run(Double, {"f": 1}))
-        except PassContextError as error:
-            done.append(str(error))
-
-    if inside == "loop":
-        work()
-    elif inside == "worker thread":
-        await anyio.to_thread.run_sync(work)
-    else:
-        thread = threading.Thread(target=work)
-        thread.start()
-        await anyio.to_thread.run_sync(thread.join)
-    says = "apass.run starts an event loop, and one is running here; write `await pass_(mod)` instead"
-    assert done == [says if inside == "loop" else {"f": 2}]
-
-
-@pytest.mark.parametrize("context", [None, PassContext(opt_level=3)])
-def test_run_runs_on_each_backend_under_a_context(anyio_backend: str, context: PassContext | None) -> None:
-    level = module_pass_of(lambda mod, ctx: {"f": ctx.opt_level}, opt_level=0, name="Level")
-    done = apass.run(level, {}, backend=anyio_backend, context=context)
-    assert done == {"f": 2 if context is None else 3}
-
-
-def test_run_raises_the_error_itself(anyio_backend: str) -> None:
-    with pytest.raises(KeyError, match="-1"):
-        apass.run(Double, {"f": -1}, backend=anyio_backend)
-
-
-def test_run_on_an_unknown_backend_says_which_are_known() -> None:
-    with pytest.raises(apass.MissingExtraError, match="no event loop 'curio' here; known are asyncio, trio"):
-        apass.run(Double, {"f": 1}, backend="curio")
