@@ -8,6 +8,7 @@ from typing import Any, Final
 from anyio.to_thread import run_sync
 
 from apass.event_file import EventFile
+from apass.files import is_device
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
 from apass.lanes import Group, Lane, Span
@@ -43,6 +44,7 @@ class TraceInstrument:
 
     Raises:
         IsADirectoryError: if `path` is a folder.
+        OSError: if it is a device, such as `/dev/stdout`.
 
     """
 
@@ -51,6 +53,8 @@ class TraceInstrument:
         """Where the trace goes."""
         if self.path.is_dir():
             raise IsADirectoryError(f"TraceInstrument writes a file, and {str(path)!r} is a folder; choose another")
+        if is_device(self.path):
+            raise OSError(f"TraceInstrument writes a file, and {str(path)!r} is a device; choose a file")
         self._functions = functions
         self._file = EventFile(self.path)
         self._numbering = Numbering()

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from apass.cli.inputs import InputError
-from apass.files import write_whole
+from apass.files import is_device, write_whole
 
 __all__ = ["check_file", "write_file"]
 
@@ -18,6 +18,8 @@ def check_file(option: str, path: Path) -> None:
     """
     if path.is_dir():
         raise InputError(f"{option} writes a file, and {path} is a folder")
+    if is_device(path):
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
