@@ -5,7 +5,6 @@ from contextlib import aclosing
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import pytest
 from anyio.lowlevel import checkpoint
 
