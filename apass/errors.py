@@ -57,7 +57,14 @@ class PassRegistrationError(ApassError, ValueError):
 
 
 class PassDefinitionError(ApassError, TypeError, ValueError):
-    """A pass was declared in a way that cannot run: no `opt_level`, no `transform_module`, a bad option."""
+    """A pass was declared in a way that cannot run: no `opt_level`, no `transform_module`, a bad option.
+
+    Attributes:
+        option: the name of the option that is bad, where whoever raises this sets it: a pipeline's text is shown there.
+
+    """
+
+    option: str | None = None
 
 
 class CyclicRequirementError(ApassError):

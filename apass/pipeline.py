@@ -2,16 +2,17 @@
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from apass.errors import PassDefinitionError, PipelineSyntaxError, UnknownPassError
 from apass.passes import Pass
 from apass.registry import find_recipe
 from apass.sequential import Sequential
-from apass.typed import BARE_WORD, Bare
+from apass.typed import BARE_WORD, Bare, Entries
 
 __all__ = ["UnknownPassSyntaxError", "parse_pipeline"]
 
@@ -19,6 +20,8 @@ R = TypeVar("R")
 
 MAX_DEPTH: Final = 100
 """How deep parentheses and brackets may be nested."""
+
+_NO_OPTIONS: Final[Mapping[str | None, int]] = MappingProxyType({})
 
 _TOKEN: Final = re.compile(
     rf"""(?P<blank>\s+|\#[^\n]*)|(?P<word>{BARE_WORD.pattern})|(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<mark>[,=(){{}}[\]])""",
@@ -37,9 +40,9 @@ def parse_pipeline(text: str) -> Sequential[Any]:
     parentheses, where it has any: `FoldConstant,Repeat{times=3}(EliminateCommonSubexpr,Tune{device="cuda:0"})`. A text
     that is one `Sequential{...}(...)` gives that one; a text without passes gives an empty one.
 
-    The value of an option is a word, a string in quotes as in JSON, a list `[a,b]`, or passes `(A,B)`, and is read as
-    the type that the pass declares. Blanks, line ends and a comma after the last element make no difference; a comment
-    goes from `#` to the end of the line.
+    The value of an option is a word, a string in quotes as in JSON, a list `[a,b]`, a mapping `{a=1,b=2}`, or passes
+    `(A,B)`, and is read as the type that the pass declares. Blanks, line ends and a comma after the last element make
+    no difference; a comment goes from `#` to the end of the line.
 
     An option that is a function is written as module and name, and reading it imports the module. So a text from
     somebody whom you would not let run code is not to be parsed.
@@ -103,7 +106,7 @@ class _Option:
     key: str
     position: int
     value: object
-    """A Bare, a str, or a list of such."""
+    """A Bare, a str, or a list or Entries of such."""
     passes: "list[_Element] | None"
     """Where they are what is given, in place of a value."""
     value_position: int
@@ -161,12 +164,29 @@ class _Parser:
         return _Option(key.text, key.position, self.value(), None, position)
 
     def value(self) -> object:
-        """Read a word, a string or a list."""
+        """Read a word, a string, a list or a mapping."""
         if self.next.kind == "[":
             return self.enclosed(self.value, "]")
+        if self.next.kind == "{":
+            return self.mapping()
         if self.next.kind == "string":
             return self.string()
         return Bare(self.take("word", "a value").text)
+
+    def mapping(self) -> Entries:
+        """Read `{key=value,...}`."""
+        known: set[tuple[type, str]] = set()
+
+        def entry() -> tuple[str, object]:
+            position = self.next.position
+            key = self.string() if self.next.kind == "string" else Bare(self.take("word", "a key").text)
+            if (type(key), key) in known:
+                raise PipelineSyntaxError(f"key {str(key)!r} is given twice", self.text, position)
+            known.add((type(key), key))
+            self.take("=", f"'=' after the key {str(key)!r}")
+            return key, self.value()
+
+        return Entries(tuple(self.enclosed(entry, "}")))
 
     def string(self) -> str:
         """Read a string in quotes."""
@@ -236,13 +256,13 @@ def _make(text: str, element: _Element) -> Pass[Any]:
     with _errors_at(text, element.passes_position):
         recipe.check_passes(bool(element.passes))
     passes = [_make(text, one) for one in element.passes]
-    with _errors_at(text, element.position):
+    with _errors_at(text, element.position, {option.key: option.value_position for option in element.options}):
         return recipe.make(options, passes or None)
 
 
 @contextmanager
-def _errors_at(text: str, position: int) -> Generator[None]:
-    """Show where in `text` the errors belong that come of what is written there."""
+def _errors_at(text: str, position: int, options: Mapping[str | None, int] = _NO_OPTIONS) -> Generator[None]:
+    """Show where in `text` the errors belong that come of what is written there, those of an option at its value."""
     try:
         yield
     except PipelineSyntaxError:
@@ -250,7 +270,7 @@ def _errors_at(text: str, position: int) -> Generator[None]:
     except UnknownPassError as error:
         raise UnknownPassSyntaxError(str(error), text, position) from error
     except PassDefinitionError as error:
-        raise PipelineSyntaxError(str(error), text, position) from error
+        raise PipelineSyntaxError(str(error), text, options.get(error.option, position)) from error
     except Exception as error:
         error.add_note(f"in the pipeline {text!r}, at character {position}")
         raise

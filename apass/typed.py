@@ -5,8 +5,9 @@ import math
 import pkgutil
 import re
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
 from typing import (
@@ -25,13 +26,21 @@ from typing import (
     runtime_checkable,
 )
 
-__all__ = ["BARE_WORD", "Bare", "convert", "read", "type_name", "write"]
+__all__ = ["BARE_WORD", "Bare", "Entries", "convert", "read", "type_name", "write"]
 
 
 class Bare(str):
     """A word of text without quotes: `3` may be an int, a float or a string, as the declared type has it."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """A mapping as text has it: keys and values are not read yet."""
+
+    pairs: tuple[tuple[object, object], ...]
+    """Keys, each a word or a string, and values."""
 
 
 BARE_WORD: Final = re.compile(r"[\w.:/+-]+")
@@ -55,6 +64,7 @@ _COLLECTIONS: Final[Mapping[Any, Any]] = {
     Set: frozenset,
 }
 """Types of collections, and what makes one of a list."""
+_MAPPINGS: Final = (dict, Mapping, MutableMapping)
 
 
 @runtime_checkable
@@ -95,7 +105,7 @@ def convert(value: object, tp: Any) -> Any:
     """Return `value` as one of type `tp`.
 
     An int serves as a float, a string as a path, a list as a tuple or a set, and the name or the value of a member of
-    an Enum as that member. A bool is no int, and a set is no list: it has no order.
+    an Enum as that member. A bool is no int, and a set is no list: it has no order. A mapping becomes a dict.
 
     Raises:
         TypeError: if it is not of that type; the message says what was wanted and given.
@@ -121,6 +131,9 @@ def convert(value: object, tp: Any) -> Any:
         return _one_of(value, tp)
     if kind in _COLLECTIONS:
         return _convert_items(value, tp, kind)
+    if kind in _MAPPINGS:
+        _checked(isinstance(value, Mapping), value, tp)
+        return _mapping(convert, cast("Mapping[object, object]", value).items(), tp)
     if kind is Callable:
         return _checked(callable(value), value, tp)
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -131,7 +144,8 @@ def convert(value: object, tp: Any) -> Any:
 def read(value: object, tp: Any) -> Any:
     """Return what `value`, as text has it, means as one of type `tp`.
 
-    A `Bare` word means what its letters say, a list what its items mean, and anything else what `convert` makes of it.
+    A `Bare` word means what its letters say, a list what its items mean, `Entries` what their keys and values mean, and
+    anything else what `convert` makes of it.
 
     Raises:
         TypeError: if it cannot be one.
@@ -148,6 +162,8 @@ def read(value: object, tp: Any) -> Any:
     if isinstance(value, list):
         items = cast("list[object]", value)
         return convert([read(item, one) for item, one in zip(items, _item_types(tp, items), strict=True)], tp)
+    if isinstance(value, Entries):
+        return convert(_mapping(read, value.pairs, tp), tp)
     return convert(value, tp)
 
 
@@ -179,6 +195,9 @@ def write(value: object) -> str:
         return _write_string(str(value))
     if isinstance(value, list | tuple | Set):
         return _write_items(cast("Collection[object]", value))
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[object, object]", value).items()
+        return f"{{{','.join(f'{_write_key(key)}={write(one)}' for key, one in pairs)}}}"
     name = f"{getattr(value, '__module__', None)}:{getattr(value, '__qualname__', None)}"
     if callable(value) and BARE_WORD.fullmatch(name) and _names(name, value):
         return name
@@ -248,6 +267,26 @@ def _write_items(value: Collection[object]) -> str:
     return f"[{','.join(sorted(items) if isinstance(value, Set) else items)}]"
 
 
+def _write_key(key: object) -> str:
+    text = write(key)
+    if text[0] not in "[{(":
+        return text
+    raise TypeError(f"{key!r} ({type(key).__name__}) cannot be written as text, as the key of a mapping")
+
+
+def _mapping(how: Callable[[object, Any], Any], pairs: Iterable[tuple[object, object]], tp: Any) -> dict[Any, Any]:
+    """Return a dict of what `how` makes of keys and values; Any where no type is declared for them."""
+    arguments = get_args(tp) if (get_origin(tp) or tp) in _MAPPINGS else ()
+    key_type, value_type = arguments if len(arguments) == 2 else (Any, Any)
+    made: dict[Any, Any] = {}
+    for raw, value in pairs:
+        key = how(raw, key_type)
+        if key in made:
+            raise TypeError(f"wanted each key once, got {key!r} twice")
+        made[key] = how(value, value_type)
+    return made
+
+
 def _resolve(text: str) -> object:
     try:
         return pkgutil.resolve_name(text)
@@ -266,6 +305,7 @@ def _names(text: str, value: object) -> bool:
 def _first_that_fits(how: Callable[[object, Any], Any], value: object, tp: Any) -> Any:
     arms = [_plain_type(arm) for arm in get_args(tp)]
     known = _untyped(str(value)) if isinstance(value, Bare) else value
+    known = dict(known.pairs) if isinstance(known, Entries) else known
     if type(known) in _TOLD_APART and type(known) in arms:
         return convert(known, type(known))
     unresolved: _UnresolvedError | None = None

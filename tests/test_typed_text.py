@@ -1,7 +1,7 @@
 """Values of declared types as text: `write` and `read` are inverses through a pipeline's text."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -54,6 +54,9 @@ WRITTEN: list[tuple[object, str]] = [
     ("\n\u00e9", '"\\n\u00e9"'),
     ([1, [], ["a b"]], '[1,[],["a b"]]'),
     ({"b", "a"}, "[a,b]"),
+    ({}, "{}"),
+    ({"nn.conv2d": ["NHWC", "a b"], "a:b": {"": 1}}, '{nn.conv2d=[NHWC,"a b"],"a:b"={""=1}}'),
+    ({Color.ALSO_RED: 1, None: 2, 3: 4}, "{RED=1,none=2,3=4}"),
     (Color.ALSO_RED, "RED"),
     (Odd["two words"], '"two words"'),
     (Level.LOW, "LOW"),
@@ -74,7 +77,7 @@ def test_a_value_is_written_as(value: object, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        ({"a": 1}, "{'a': 1} (dict)"),
+        ({"a": b"a"}, "b'a' (bytes)"),
         (b"a", "b'a' (bytes)"),
         (Fraction(1, 2), "Fraction(1, 2) (Fraction)"),
     ],
@@ -84,6 +87,11 @@ def test_what_has_no_text_is_an_error(value: object, shown: str) -> None:
     with pytest.raises(TypeError) as caught:
         write(value)
     assert str(caught.value) == f"{shown} cannot be written as text"
+
+
+def test_a_key_that_is_no_word_and_no_string_has_no_text() -> None:
+    with pytest.raises(TypeError, match=r"^\(1, 2\) \(tuple\) cannot be written as text, as the key of a mapping$"):
+        write({(1, 2): 3})
 
 
 def test_a_function_that_cannot_be_imported_by_its_name_has_no_text() -> None:
@@ -98,6 +106,7 @@ numbers = st.integers() | st.floats()
 scalars = st.none() | st.booleans() | numbers | st.text()
 names = st.sampled_from(["none", "True", "inf", "-3", "1e5", "1_0", "RED", "red", "builtins:len", "a/b", "#", "(A)"])
 strings = st.text() | names
+paths = strings.map(Path)
 
 TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (str, strings),
@@ -119,6 +128,14 @@ TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (set[str], st.sets(strings)),
     (frozenset[float], st.sets(st.integers() | st.floats(allow_nan=False))),
     (Any, st.recursive(scalars | names, st.lists)),
+    (Any, st.recursive(scalars | names, lambda inner: st.dictionaries(strings | st.integers(), inner))),
+    (dict[str, list[str]], st.dictionaries(strings, st.lists(strings))),
+    (Mapping[int, float] | None, st.dictionaries(st.integers(), numbers) | st.none()),
+    (
+        dict[Color, dict[Path, int | str]],
+        st.dictionaries(st.sampled_from(Color), st.dictionaries(paths, st.integers())),
+    ),
+    (dict[str, Any] | list[int], st.dictionaries(strings, scalars) | st.lists(st.integers())),
     (Color, st.sampled_from(Color)),
     (Odd, st.sampled_from(list(Odd))),
     (Level, st.sampled_from(Level)),

@@ -1,6 +1,6 @@
 """Types of values that options of passes may have."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from enum import Enum, Flag, IntEnum, StrEnum
 from typing import Any, cast
 
@@ -43,6 +43,8 @@ def shape(value: object) -> object:
     kind = type(value)
     if isinstance(value, list | tuple):
         return (kind, [shape(item) for item in cast("Sequence[Any]", value)])
+    if isinstance(value, Mapping):
+        return (kind, [(shape(key), shape(one)) for key, one in cast("Mapping[object, Any]", value).items()])
     if isinstance(value, set | frozenset):
         return (kind, {shape(item) for item in cast("Set[Any]", value)})
     return (kind, repr(value)) if isinstance(value, float) else (kind, value)

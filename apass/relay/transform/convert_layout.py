@@ -41,7 +41,11 @@ def convert_layout(func: Function, desired_layouts: Mapping[str, Sequence[str]])
 @provide_pass("ConvertLayout")
 def ConvertLayout(desired_layouts: dict[str, list[str]]) -> FunctionPass[IRModule, Function]:
     """Make operators, and what stands between them, work in other layouts: `{"nn.conv2d": ["NHWC", "default"]}`."""
-    _check(desired_layouts)
+    try:
+        _check(desired_layouts)
+    except PassDefinitionError as error:
+        error.option = "desired_layouts"
+        raise
 
     def convert(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         return convert_layout(ensure_typed(func, mod), desired_layouts)
