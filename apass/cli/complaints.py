@@ -1,5 +1,6 @@
 """What goes wrong as a line on standard error and an exit status, without a traceback."""
 
+import errno
 import os
 import sys
 import warnings
@@ -22,10 +23,13 @@ MISUSED: Final = 2
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C."""
 
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What a stream says whose file or device takes no more."""
+
 
 @contextmanager
 def complaints() -> Generator[None]:
-    """Turn an error of apass, an interrupt and a reader that went away into a line and an exit status."""
+    """Turn an error of apass, an interrupt, and output that cannot be written, into a line and an exit status."""
     try:
         yield
     except ApassError as error:
@@ -35,8 +39,14 @@ def complaints() -> Generator[None]:
         _say("bold red", "interrupted; every file that was written is whole")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        # Nobody reads the output any more; Python would complain again when it flushes it at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Nobody reads the output any more.
+        _leave_output()
+        raise typer.Exit(FAILED) from None
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        _say("bold red", f"cannot write the output: {error.strerror}")
+        _leave_output()
         raise typer.Exit(FAILED) from None
 
 
@@ -60,6 +70,11 @@ def warnings_as_lines() -> Generator[None]:
         # Assigned, not passed: Python has no other place for it. `catch_warnings` puts the old one back.
         warnings.showwarning = show
         yield
+
+
+def _leave_output() -> None:
+    """Let what is still to be written go nowhere: Python would complain when it flushes it at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(style: str, text: str) -> None:

@@ -11,8 +11,8 @@ import typer
 
 from apass.cli.alone import Alone
 from apass.cli.inputs import InputError
+from apass.cli.watching.places import check_file, write_file
 from apass.cli.watching.watch import PANEL, Run, Watch
-from apass.files import write_whole
 from apass.instruments import (
     FunctionTimingInstrument,
     PassTimingInstrument,
@@ -86,8 +86,8 @@ class TimingOptions:
                 if given is not None:
                     raise InputError(f"--timing-{option} needs --timing, or --timing=list or --timing=json")
             return None
-        if self.timing_output is not None and self.timing_output.is_dir():
-            raise InputError(f"--timing-output writes a file, and {self.timing_output} is a folder")
+        if self.timing_output is not None:
+            check_file("--timing-output", self.timing_output)
         functions = self.timing_functions
         if functions is None:
             functions = 0 if self.timing is TimingForm.TREE else _FUNCTIONS
@@ -128,4 +128,4 @@ class _Timing(Watch):
         if self._path is None:
             show(text)
         else:
-            write_whole(self._path, text + "\n")
+            write_file("--timing-output", self._path, text + "\n")
