@@ -51,7 +51,7 @@ async def test_errors_that_pass_are_retried() -> None:
 
 async def test_a_timeout_is_retried() -> None:
     script = Script(forever, "yes")
-    assert await Service(script.answer, Policy(timeout=0.02, attempts=2, backoff=AT_ONCE)).ask(1) == "yes"
+    assert await Service(script.answer, Policy(timeout=0.3, attempts=2, backoff=AT_ONCE)).ask(1) == "yes"
 
 
 async def test_after_the_last_attempt_its_error_comes_out_as_it_is() -> None:
@@ -134,14 +134,14 @@ async def test_those_who_are_cancelled_give_their_places_back() -> None:
 
 async def test_the_time_in_the_line_does_not_count_for_the_timeout() -> None:
     async def slow(question: int) -> int:
-        await anyio.sleep(0.02)
+        await anyio.sleep(0.07)
         return question
 
-    service = Service(slow, Policy(timeout=0.1, concurrency=1))
+    service = Service(slow, Policy(timeout=0.5, concurrency=1))
     async with anyio.create_task_group() as group:
-        for index in range(8):
+        for index in range(9):
             group.start_soon(service.ask, index)
-    assert service.counts.answered == 8
+    assert service.counts.answered == 9
 
 
 async def test_questions_are_spread_as_the_rate_says() -> None:
@@ -158,36 +158,41 @@ async def test_questions_are_spread_as_the_rate_says() -> None:
 
 async def test_a_burst_goes_through_at_once() -> None:
     script = Script("yes")
-    with anyio.move_on_after(0.5):
-        await ask_all(Service(script.answer, Policy(rate=Rate(questions=1, seconds=60, burst=3))), 9)
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask_all, Service(script.answer, Policy(rate=Rate(questions=1, seconds=60, burst=3))), 9)
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
     assert len(script.requests) == 3
 
 
 async def test_who_is_cancelled_in_line_for_the_rate_uses_nothing_up() -> None:
     script = Script("yes")
-    service = Service(script.answer, Policy(rate=Rate(questions=20)))
+    service = Service(script.answer, Policy(rate=Rate(questions=2)))
     await service.ask(0)
-    with anyio.move_on_after(0.01):
-        await ask_all(service, 50)
-    with anyio.fail_after(0.5):
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask_all, service, 50)
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    # Had they used up theirs, it would be 25 s.
+    with anyio.fail_after(10):
         await service.ask(1)
     assert script.requests == [0, 1]
 
 
 async def test_a_helper_that_fails_again_and_again_is_left_in_peace_and_then_tried_once() -> None:
     script = Script(OSError("down"))
-    service = Service(script.answer, Policy(breaker=Breaker(failures=3, rest=0.05)), name="model")
+    service = Service(script.answer, Policy(breaker=Breaker(failures=3, rest=0.4)), name="model")
     for _ in range(3):
         with pytest.raises(OSError, match="down"):
             await service.ask(1)
-    with pytest.raises(CircuitOpenError, match=r"^model failed 3 times in a row and rests for 0\.05 s; .* down$"):
+    with pytest.raises(CircuitOpenError, match=r"^model failed 3 times in a row and rests for 0\.4 s; .* down$"):
         await service.ask(2)
-    await anyio.sleep(0.06)
+    await anyio.sleep(0.41)
     with pytest.raises(OSError, match="down"):
         await service.ask(3)  # the trial
     with pytest.raises(CircuitOpenError, match="model failed 4 times"):
         await service.ask(4)
-    await anyio.sleep(0.06)
+    await anyio.sleep(0.41)
     script.entries = ["yes"]
     assert [await service.ask(5), await service.ask(6)] == ["yes", "yes"]
     assert script.requests == [1, 1, 1, 3, 5, 6]
@@ -254,32 +259,33 @@ async def test_a_hedge_needs_a_place_of_its_own() -> None:
     assert script.most == 1
 
 
-async def slow_error() -> Exception:
-    await anyio.sleep(0.03)
-    return OSError("slow")
-
-
-async def slow_answer() -> str:
-    await anyio.sleep(0.03)
-    return "slow"
-
-
 @pytest.mark.parametrize(
     ("first", "second", "comes"),
     [
         (OSError("at once"), "never asked", "at once"),
-        (slow_error, forever, None),
-        (slow_error, OSError("second"), "second"),
-        (slow_answer, OSError("second"), "slow"),
-        (slow_answer, forever, "slow"),
+        ("slow error", forever, None),
+        ("slow error", OSError("second"), "second"),
+        ("slow answer", OSError("second"), "slow"),
+        ("slow answer", forever, "slow"),
         (forever, "second", "second"),
     ],
 )
 async def test_of_two_requests_the_first_answer_counts_and_an_error_only_if_both_fail(
     first: Entry, second: Entry, comes: str | None
 ) -> None:
-    script = Script(first, second)
-    service = Service(script.answer, Policy(hedge_after=0.005, timeout=0.1))
+    second_came = anyio.Event()
+
+    async def answer_second() -> object:
+        second_came.set()
+        return second if isinstance(second, str | Exception) else await second()
+
+    async def slow() -> object:
+        await second_came.wait()
+        await anyio.wait_all_tasks_blocked()
+        return OSError("slow") if first == "slow error" else "slow"
+
+    script = Script(slow if isinstance(first, str) else first, answer_second)
+    service = Service(script.answer, Policy(hedge_after=0.005, timeout=0.1 if comes is None else 60))
     try:
         result = str(await service.ask(1))
     except ServiceTimeoutError:
