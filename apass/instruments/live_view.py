@@ -48,7 +48,6 @@ class LiveViewInstrument(ProgressInstrument):
 
     def __init__(self, total: int | None = None, *, console: Console | None = None, interval: float = 5.0) -> None:
         super().__init__(total, console=console, interval=interval)
-        self._size = (Console(stderr=True) if console is None else console).size
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
         """Note that a pass waits from now on."""
@@ -65,8 +64,11 @@ class LiveViewInstrument(ProgressInstrument):
     def shown(self) -> RenderableType:
         """Return what a terminal shows now."""
         at_work = self.activity.at_work()
-        room = max(_FEWEST, self._size.height - 7)
-        parts = [super().shown(), _table(at_work[:room], self._size.width)]
+        head, size = super().shown(), self._console.size
+        # The table has four lines more than rows, and the line about the rest comes below it.
+        above = len(self._console.render_lines(head, pad=False))
+        room = max(_FEWEST, size.height - above - 5)
+        parts = [head, _table(at_work[:room], size.width)]
         if len(at_work) > room:
             parts.append(Text(f"and {len(at_work) - room} more", style="dim"))
         return Group(*parts)

@@ -194,6 +194,29 @@ async def test_only_the_first_are_shown_of_many() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("width", [100, 80, 50])
+async def test_the_live_view_fits_into_any_terminal(width: int) -> None:
+    shown, paper = (
+        Console(file=io.StringIO(), force_terminal=True, width=width, height=16, color_system=None) for _ in range(2)
+    )
+    view = LiveViewInstrument(total=1000, console=shown)
+    seen: list[list[str]] = []
+
+    @apass.module_pass(opt_level=0)
+    async def Look(mod: Module, ctx: apass.PassContext) -> Module:
+        await anyio.lowlevel.checkpoint()
+        with paper.capture() as capture:
+            paper.print(view.shown())
+        seen.append(capture.get().splitlines())
+        return mod
+
+    async with apass.PassContext(instruments=[view]):
+        await apass.optimize_all([{"f": 1}] * 20, Look, limit=None)
+    assert len(seen[0]) == 16
+    assert re.fullmatch(r"and \d+ more", seen[0][-1].strip())
+
+
+@pytest.mark.anyio
 async def test_two_hundred_modules_at_once_leave_nothing_at_work() -> None:
     shown, _ = console()
     view = LiveViewInstrument(console=shown, interval=0.05)
