@@ -15,7 +15,7 @@ ROWS = (
     "errors",
     (
         "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight "
-        "failures store shrinking journal_file source process_group"
+        "failures store shrinking journal_file source process_group process_pool"
     ),
     "relay.[!_t]* relay.t[!r]*",
     "run adapter analysis config factories cleanup budget executor",

@@ -6,15 +6,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import anyio
-from anyio import BrokenWorkerProcess, to_process
+from anyio import BrokenWorkerProcess
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from apass.errors import ExecutorError
 from apass.executor import Executor
 from apass.executors.remote import Errand, RemoteExecutor, WorkerDiedError
-from apass.executors.slots import NO_LIMIT, usable_cores
+from apass.executors.slots import usable_cores
 from apass.executors.watchdog import end_when_late
 from apass.executors.worker import handle
+from apass.process_pool import run_in_worker
 
 __all__ = ["ProcessExecutor", "default"]
 
@@ -64,7 +65,7 @@ class ProcessExecutor(RemoteExecutor):
 
     async def _send(self, request: bytes, parcel: bytes | None) -> bytes:
         async def run() -> bytes:
-            return await to_process.run_sync(_serve, request, parcel, cancellable=True, limiter=NO_LIMIT.here())
+            return await run_in_worker(_serve, request, parcel)
 
         try:
             return await _with_grace(run)

@@ -11,6 +11,7 @@ from anyio import BrokenWorkerProcess, CapacityLimiter, move_on_after, to_proces
 
 from apass.adapter import adapter_for
 from apass.errors import MissingExtraError
+from apass.process_pool import run_in_worker
 
 try:
     import numpy as np
@@ -200,12 +201,11 @@ async def _in_worker(
 ) -> tuple[R | None, str]:
     """Return what `func` returns in a worker process; if that died or took too long, None and which of the two."""
     async with limiter:
-        # The limiter given to the worker is always free. To wait for a turn, or for a worker to start and to import
-        # all it needs, does not count against the limit.
+        # To wait for a turn, or for a worker to start and to import all it needs, does not count against the limit.
         try:
-            await to_process.run_sync(_nothing, cancellable=True, limiter=CapacityLimiter(1))
+            await run_in_worker(_nothing)
             with move_on_after(limit):
-                return await to_process.run_sync(func, *args, cancellable=True, limiter=CapacityLimiter(1)), ""
+                return await run_in_worker(func, *args), ""
         except BrokenWorkerProcess as error:
             return None, f"the worker process died ({type(error.__cause__ or error).__name__})"
     return None, f"it took longer than {limit:g} s"
