@@ -38,6 +38,7 @@ from apass.relay.attrs import Attrs, DictAttrs
 from apass.relay.bind import bind, bind_params_by_name
 from apass.relay.errors import EvaluationError, OpNotImplementedError, ParseError, TypeInferenceError, UnknownOpError
 from apass.relay.evaluator import evaluate
+from apass.relay.executor import create_executor
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.expr_functor import ExprFunctor, ExprMutator, ExprVisitor
 from apass.relay.expr_rewriter import ExprRewriter, post_order_rewrite, rewrite
@@ -147,6 +148,7 @@ __all__ = [
     "bind_params_by_name",
     "build_module",
     "const",
+    "create_executor",
     "dataflow_pattern",
     "evaluate",
     "expr",

@@ -25,6 +25,7 @@ __all__ = [
     "TypeKind",
     "TypeRelation",
     "TypeVar",
+    "is_dynamic",
     "scalar_type",
 ]
 
@@ -141,6 +142,11 @@ def _dim(dim: object) -> Dim:
 def scalar_type(dtype: str) -> TensorType:
     """Return the type of a scalar: a tensor of no dimensions."""
     return TensorType((), dtype)
+
+
+def is_dynamic(tensor_type: Type) -> bool:
+    """Tell whether a type is one of tensors with a dimension that is not a number; TVM's `relay.ty.is_dynamic`."""
+    return isinstance(tensor_type, TensorType) and not tensor_type.is_static
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)

@@ -1,7 +1,7 @@
 """The operators of Relay: `relay.op`. Importing it registers all of them."""
 
 from apass.relay.expr import Op
-from apass.relay.op import algorithm, annotation, contrib, dyn, image, nn, op, reduce, tensor, transform
+from apass.relay.op import algorithm, annotation, contrib, dyn, image, nn, op, op_attrs, reduce, tensor, transform
 from apass.relay.op.annotation import device_copy
 from apass.relay.op.arithmetic import (
     add,
@@ -181,6 +181,7 @@ __all__ = [
     "ones",
     "ones_like",
     "op",
+    "op_attrs",
     "power",
     "prod",
     "reduce",

@@ -1,7 +1,8 @@
 """What tests of passes share: a pass run on an expression, operators counted, random numbers."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,21 +14,43 @@ from apass.relay.prelude import Prelude
 from apass.relay.type_infer import infer_module
 from apass.relay.walks import post_order
 
-__all__ = ["count_ops", "rand", "run_infer_type", "run_opt_pass"]
+__all__ = ["count_ops", "rand", "run_infer_type", "run_opt_pass", "set_pass_runner"]
+
+Work: TypeAlias = Callable[[IRModule], IRModule | Awaitable[IRModule]]
+"""A pass, or a function from module to module."""
+
+_runner: list[Callable[[Work, IRModule], IRModule]] = []
 
 
-def run_opt_pass(expr: Expr, opt_pass: Callable[[IRModule], IRModule], import_prelude: bool = False) -> Expr:
+def set_pass_runner(run: Callable[[Work, IRModule], IRModule]) -> None:
+    """Run passes with `run`: how the runner, a layer above, makes itself known."""
+    _runner[:] = [run]
+
+
+def run_opt_pass(expr: Expr, opt_pass: Work, import_prelude: bool = False) -> Expr:
     """Return what a pass makes of an expression, which is typed first and made the main of a module.
 
-    `opt_pass` goes from module to module: `functools.partial(apass.run, FoldConstant())` runs a registered pass. With
-    `import_prelude` the module has what `relay.Prelude` adds.
+    `opt_pass` is a pass, or a plain function from module to module. With `import_prelude` the module has what
+    `relay.Prelude` adds.
+
+    Raises:
+        RuntimeError: if it is a pass, and an event loop is running: await it there.
+
     """
     mod = IRModule.from_expr(expr)
     if import_prelude:
         Prelude(mod)
-    mod = opt_pass(infer_module(mod))
+    run = _runner[0] if _runner else _call
+    mod = run(opt_pass, infer_module(mod))
     entry = mod["main"]
     return entry.body if isinstance(entry, Function) and not isinstance(expr, Function) else entry
+
+
+def _call(opt_pass: Work, mod: IRModule) -> IRModule:
+    made = opt_pass(mod)
+    if isinstance(made, IRModule):
+        return made
+    raise TypeError(f"{opt_pass!r} returned {made!r}, and no module; import apass.relay.transform to have passes run")
 
 
 def run_infer_type(expr: Expr) -> Expr:

@@ -33,6 +33,7 @@ from apass.relay.transform.inline import Inline
 from apass.relay.transform.lambda_lift import LambdaLift
 from apass.relay.transform.merge_composite import MergeComposite
 from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions
+from apass.relay.transform.running import run_on
 from apass.relay.transform.simplify_expr import SimplifyExpr
 from apass.relay.transform.simplify_inference import SimplifyInference
 from apass.relay.transform.to_a_normal_form import ToANormalForm, ToANormalFormExpr
@@ -75,4 +76,5 @@ __all__ = [
     "ToGraphNormalForm",
     "fold_constant",
     "function_pass",
+    "run_on",
 ]

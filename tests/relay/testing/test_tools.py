@@ -1,18 +1,25 @@
 """Initializers, layers and the tools for tests of passes."""
 
+from collections.abc import Awaitable
+
 import numpy as np
 import pytest
 
+import apass
 from apass.relay.expr import Call, Op, Var
 from apass.relay.function import Function
-from apass.relay.make import var
+from apass.relay.make import const, var
 from apass.relay.module import IRModule
 from apass.relay.op import nn
 from apass.relay.op.arithmetic import add
+from apass.relay.structural import structural_equal
 from apass.relay.testing import count_ops, create_workload, layers, mlp, rand, run_infer_type, run_opt_pass
 from apass.relay.testing.init import Constant, Initializer, Xavier
 from apass.relay.testing.temp_op_attr import TempOpAttr
+from apass.relay.transform import FoldConstant, SimplifyInference
 from apass.relay.ty import Any, TensorType, TupleType
+
+X = var("x", shape=(2,))
 
 
 def test_parameters_depend_on_the_seed_alone() -> None:
@@ -132,3 +139,24 @@ def test_an_attribute_that_was_there_comes_back() -> None:
         assert op.get_attr("TOpPattern") == 8
         assert temporary.op is op
     assert op.get_attr("TOpPattern") is before
+
+
+def test_a_pass_is_run_as_in_tvm() -> None:
+    func = Function([X], add(X, add(const(1.0), const(2.0))))
+    for opt_pass in (FoldConstant(), apass.Sequential([SimplifyInference(), FoldConstant()])):
+        made = run_opt_pass(func, opt_pass)
+        assert isinstance(made, Function)
+        assert structural_equal(made, run_infer_type(Function([X], add(X, const(3.0)))))
+
+
+def test_what_is_no_pass_is_told() -> None:
+    async def unawaited(mod: IRModule) -> IRModule:
+        return mod
+
+    def work(mod: IRModule) -> Awaitable[IRModule]:
+        made = unawaited(mod)
+        made.close()
+        return made
+
+    with pytest.raises(TypeError, match="give a pass, or a plain function from module to module"):
+        run_opt_pass(X, work)
