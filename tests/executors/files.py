@@ -6,12 +6,17 @@ from pathlib import Path
 import anyio
 
 
-async def pid_in(path: Path) -> int:
-    """Return the process id that a body has written there, once it has."""
+async def written_in(path: Path) -> str:
+    """Return what a body has written there, once it has."""
     with anyio.fail_after(60):
         while not written([path]):  # noqa: ASYNC110  it is another process that writes
             await anyio.sleep(0.01)
-    return int(written([path])[0])
+    return written([path])[0]
+
+
+async def pid_in(path: Path) -> int:
+    """Return the process id that a body has written there, once it has."""
+    return int(await written_in(path))
 
 
 def written(paths: Iterable[Path]) -> list[str]:

@@ -265,6 +265,13 @@ def work_for(seconds: float) -> float:
     return seconds
 
 
+def say_and_end(path: str) -> None:
+    """Write into the file that it has begun, and a while later that it has ended."""
+    Path(path).write_text("begun")
+    time.sleep(0.3)
+    Path(path).write_text("ended")
+
+
 def hang() -> None:
     """Take much too long."""
     time.sleep(600)
