@@ -202,7 +202,7 @@ async def test_with_a_process_for_each_try_a_pass_may_crash(tmp_path: Path, monk
 async def test_a_search_ends_when_its_time_is_over(tmp_path: Path) -> None:
     folder = await reproducer(FailOn(1), {"f": 1, "g": 2}, tmp_path)
     slow = module_pass_of(lambda mod, ctx: _fail_then_wait(mod))
-    found = await apass.reduce(folder, slow, timeout=0.5)
+    found = await apass.reduce(folder, slow, timeout=1.5)
     assert (found.complete, found.tries, text(found.folder)) == (False, 2, '{"f": 1, "g": 2}')
 
 
