@@ -250,15 +250,23 @@ def _connect(given: Any, workers: int) -> _Connection:
 
 
 def _check_scheduler(address: str) -> None:
-    """Return if a scheduler answers there soon; a client's `timeout` is also that of all that it sends later."""
+    """Return if a scheduler answers there soon. A client that finds none waits longer, and longer still for its end."""
     try:
-        _dask.Client(address, timeout=START_SECONDS, set_as_default=False).close()
+        anyio.run(_greet, address, backend="asyncio")  # which is Dask's own, whatever runs the passes
     except (OSError, ValueError) as error:
         first: BaseException = error
         while isinstance(first.__cause__, OSError):
             first = first.__cause__
-        reason = str(error) if first is error else f"{error} ({first})"
+        reason = f"{error} ({first})" if first is not error and str(first) else str(error)
         raise ExecutorError(f"no Dask scheduler answers at {address}; is one running there? {reason}") from error
+
+
+async def _greet(address: str) -> None:
+    # What listens there but is no scheduler keeps Dask waiting for longer than it was told.
+    with anyio.move_on_after(START_SECONDS + 1):
+        (await _dask.comm.connect(address, timeout=START_SECONDS)).abort()
+        return
+    raise TimeoutError(f"what listens there gave no answer within {START_SECONDS:g} s")
 
 
 def _checked(client: Any, cluster: Any, *, is_own: bool) -> _Connection:

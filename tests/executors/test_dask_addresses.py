@@ -1,0 +1,50 @@
+"""Addresses where no scheduler is: told soon, and with nothing left behind."""
+
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from apass import ExecutorError
+from apass.executors import dask
+from apass.executors.dask import DaskExecutor
+
+pytestmark = pytest.mark.anyio
+
+ENTER = """
+import anyio
+from apass.executors.dask import DaskExecutor
+
+async def main():
+    try:
+        async with DaskExecutor("nonsense"):
+            pass
+    except Exception as error:
+        print(error)
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("listens", "reason"),
+    [(False, "after 0.2 s (.*Connection refused)"), (True, "what listens there gave no answer within 0.2 s")],
+)
+async def test_no_scheduler_is_told_soon(listens: bool, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask, "START_SECONDS", 0.2)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        if listens:
+            taken.listen()
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        expected = f"no Dask scheduler answers at {address}; is one running there\\? .*{reason}"
+        with pytest.raises(ExecutorError, match=expected):
+            async with DaskExecutor(address):
+                pytest.fail("there is none")
+
+
+def test_a_program_ends_when_it_was_given_what_is_no_address() -> None:
+    done = subprocess.run([sys.executable, "-c", ENTER], capture_output=True, text=True, check=True)
+    said = "no Dask scheduler answers at nonsense; is one running there? missing port number in address 'nonsense'"
+    assert (done.stdout, done.stderr) == (f"{said}\n", "")
