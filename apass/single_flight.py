@@ -1,6 +1,7 @@
 """`SingleFlight`: many who ask the same thing at once share one computation."""
 
 from collections.abc import Awaitable, Callable, Hashable
+from copy import copy
 from typing import Generic, TypeVar
 
 import anyio
@@ -16,9 +17,10 @@ ValueT = TypeVar("ValueT")
 class SingleFlight(Generic[KeyT, ValueT]):
     """Computations at work, by key: who asks for one that is at work waits for it and gets the same result.
 
-    The first asker computes, in its own task. An error goes to all who wait, as the same object, and is not kept: who
-    asks afterwards begins anew. What ends the first asker alone does not fail the others: if it is cancelled, or out of
-    its budget, the next one begins the computation again. Results are not kept either.
+    The first asker computes, in its own task. An error goes to all who wait, to each as a copy of its own that others'
+    notes and tracebacks do not reach, and is not kept: who asks afterwards begins anew. What ends the first asker alone
+    does not fail the others: if it is cancelled, or out of its budget, the next one begins the computation again.
+    Results are not kept either.
 
     One object serves one event loop at a time.
 
@@ -58,7 +60,7 @@ class SingleFlight(Generic[KeyT, ValueT]):
         while (flight := self._flights.get(key)) is not None:
             await flight.landed.wait()
             if flight.error is not None:
-                raise flight.error
+                raise _copied(flight.error)
             if flight.results:
                 return flight.results[0]
         return await self._compute(key, compute)
@@ -72,11 +74,26 @@ class SingleFlight(Generic[KeyT, ValueT]):
         except BudgetExceededError:
             raise
         except Exception as error:
-            flight.error = error
+            flight.error = _copied(error)
             raise
         finally:
             del self._flights[key]
             flight.landed.set()
+
+
+def _copied(error: Exception) -> Exception:
+    """Return an error that is like this one, as it is now; itself if it cannot be copied."""
+    try:
+        made = copy(error)
+    except Exception:  # many exceptions cannot be made from their own `args`
+        return error
+    if type(made) is not type(error) or made.args != error.args:
+        return error
+    if hasattr(error, "__notes__"):
+        made.__notes__ = [*error.__notes__]
+    made.__cause__, made.__context__ = error.__cause__, error.__context__
+    made.__suppress_context__ = error.__suppress_context__
+    return made.with_traceback(error.__traceback__)
 
 
 class _Flight(Generic[ValueT]):
