@@ -1,5 +1,6 @@
 """`JournalFile`: records added to one file, each whole or not at all; what journals are made of."""
 
+import errno
 import json
 import os
 import sys
@@ -16,7 +17,9 @@ from zlib import crc32
 
 from apass.errors import JournalError, JournalWarning
 
-if sys.platform != "win32":
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
 
 __all__ = ["Entry", "JournalFile"]
@@ -180,13 +183,24 @@ def _open(path: Path) -> FileIO:
 
 def _lock(file: FileIO, path: Path) -> None:
     """Have the file for this process alone, for as long as it is open."""
-    if sys.platform == "win32":
-        return
     try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        _lock_now(file)
+    except OSError as error:
+        if error.errno not in _TAKEN:
+            raise JournalError(f"the journal {str(path)!r} cannot be locked: {error.strerror}") from error
         raise JournalError(
             f"the journal {str(path)!r} is in use by another run; let that one end, or give each run its own"
         ) from None
-    except OSError as error:
-        raise JournalError(f"the journal {str(path)!r} cannot be locked: {error.strerror}") from error
+
+
+_TAKEN: Final = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+"""What systems say of a lock that somebody else has."""
+
+
+def _lock_now(file: FileIO) -> None:
+    if sys.platform == "win32":
+        # A byte that is locked there cannot be read by others, so it is one beyond what most journals have.
+        file.seek(2**31 - 2)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
