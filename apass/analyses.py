@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -138,14 +138,21 @@ class Analyses:
         chosen = None if preserves == "all" else {one for known in preserves for one in (known, known.key)}
         for old, new in pairs:
             before, after = self._print(old, adapters[0]), self._print(new, adapters[1])
-            for key in list(self._about.get(before, ())) if before != after else ():
-                entry = self._entries.get(key)  # the others may have needed the room
-                _, kept, options = key
-                if entry is not None and (chosen is None or chosen >= {kept, *entry.needs}):
-                    if self._strict:
-                        await self._check(pass_name, kept, entry, new, ctx, options)
-                    self._keep((after, kept, options), entry)
-                    self.counts["preserved"] += 1
+            if before == after:
+                continue
+            for kept, options, entry in self._preserved(before, chosen):
+                if self._strict:
+                    await self._check(pass_name, kept, entry, new, ctx, options)
+                self._keep((after, kept, options), entry)
+                self.counts["preserved"] += 1
+
+    def _preserved(self, about: str, chosen: Set[Any] | None) -> Iterator[tuple[Analysis[Any], Options, _Entry]]:
+        """Go over the results about what has that fingerprint, as far as all that went into them is `chosen`."""
+        for key in list(self._about.get(about, ())):
+            entry = self._entries.get(key)  # the others may have needed the room
+            _, kept, options = key
+            if entry is not None and (chosen is None or chosen >= {kept, *entry.needs}):
+                yield kept, options, entry
 
     async def _check(
         self, pass_name: str, kept: Analysis[Any], entry: _Entry, new: Any, ctx: object, options: Options

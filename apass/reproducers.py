@@ -252,12 +252,13 @@ def _put(part: Path, folder: Path) -> Path:
     """Rename a finished folder to the first free name; another process may take names at the same time."""
     for number in range(1, 10_000):
         place = free_folder(folder, number)
-        if not place.exists():
-            try:
-                return part.rename(place)
-            except OSError:
-                if not place.exists():
-                    raise
+        if place.exists():
+            continue
+        try:
+            return part.rename(place)
+        except OSError:
+            if not place.exists():
+                raise
     raise FileExistsError(f"{folder} and thousands after it are taken; clear {folder.parent}")
 
 

@@ -162,10 +162,14 @@ def _read_external(model: ir.Model) -> Undo:
             if isinstance(tensor, ir.ExternalTensor) and (tensor.nbytes <= _SMALL or graph is not model.graph):
                 value.const_value = _in_memory(tensor)
         for node in graph:
-            for name, attr in list(node.attributes.items()):
-                if attr.type is ir.AttributeType.TENSOR and isinstance(attr.value, ir.ExternalTensor):
-                    node.attributes[name] = ir.AttrTensor(name, _in_memory(attr.value), doc_string=attr.doc_string)
+            _read_external_attributes(node)
     return _nothing
+
+
+def _read_external_attributes(node: ir.Node) -> None:
+    for name, attr in list(node.attributes.items()):
+        if attr.type is ir.AttributeType.TENSOR and isinstance(attr.value, ir.ExternalTensor):
+            node.attributes[name] = ir.AttrTensor(name, _in_memory(attr.value), doc_string=attr.doc_string)
 
 
 def _in_memory(tensor: ir.ExternalTensor) -> ir.TensorProtocol:
