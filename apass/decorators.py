@@ -13,7 +13,7 @@ from apass.errors import PassDefinitionError, did_you_mean
 from apass.executor import ExecutorChoice, check_executor
 from apass.guard import OnError
 from apass.info import PassInfo
-from apass.passes import FunctionPass, ModulePass, PrimFuncPass
+from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
 from apass.promises import Promises, promised
 
 __all__ = ["FunctionPassOptions", "Promises", "function_pass", "module_pass", "prim_func_pass"]
@@ -238,6 +238,8 @@ def _decorate(
     if isinstance(required, Analysis):
         raise PassDefinitionError(f"required must be a list of names and analyses, not {required!r}; write [...]")
     if not isinstance(required, str) and required is not None:
+        if not isinstance(required, Iterable):
+            raise PassDefinitionError(f"required must be a list of names and analyses, not {required!r}")
         needed = tuple(required)
         required = [one for one in needed if not isinstance(one, Analysis)]
         extra = {**extra, "analyses": tuple(one for one in needed if isinstance(one, Analysis))}
@@ -249,7 +251,9 @@ def _decorate(
     def make(target: Any) -> Any:
         if not callable(target):
             raise PassDefinitionError(f"{decorator} takes a function or a class, not {target!r}")
-        own_name = str(getattr(target, "__name__", type(target).__name__))
+        if isinstance(target, Pass):
+            raise PassDefinitionError(f"{decorator} takes a function or a class, and {target!r} is a pass already")
+        own_name = _name_of(target)
         info = PassInfo(opt_level, name or own_name, cast("Iterable[str] | None", required))
         method = "transform_module" if base is ModulePass else "transform_function"
         if inspect.isclass(target):
@@ -259,15 +263,24 @@ def _decorate(
     return make if pass_func is None else make(pass_func)
 
 
+def _name_of(target: Any) -> str:
+    while type(target) is functools.partial:
+        target = target.func
+    return str(getattr(target, "__name__", type(target).__name__))
+
+
 def _pass_of(base: Any, function: Any, method: str, info: PassInfo, extra: dict[str, Any]) -> Any:
     """Return a pass whose work is `function`."""
 
     def work(_self: Any, *given: Any) -> Any:
         return function(*given)
 
-    members: dict[str, Any] = {method: work, "_options": _no_options, "__module__": base.__module__}
+    members: dict[str, Any] = {method: work, "_options": _options_of(function), "__module__": base.__module__}
     made: Any = type(base.__name__, (base,), members)()
-    functools.update_wrapper(made, function)
+    functools.update_wrapper(made, function, updated=())
+    # Its attributes are reachable on the pass, but where the pass has one of that name.
+    own: dict[str, Any] = getattr(function, "__dict__", {})
+    _attributes(made).update({key: value for key, value in own.items() if not hasattr(made, key)})
     if base is ModulePass and extra.get("analyses"):
         function = with_analyses(function, extra["analyses"])
     # The function itself in the method's place: no frame between the runner and the work.
@@ -281,13 +294,23 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
         near = did_you_mean(method, [name for name in dir(target) if not name.startswith("_")])
         raise PassDefinitionError(f"{decorator} needs a method {method!r} on class {target.__name__}{near}")
 
+    def __new__(cls: type[Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807  becomes the method of that name
+        # Here, and not in __init__, as a subclass may have one of its own, with other arguments.
+        self = object.__new__(cls)
+        _attributes(self)["_given"] = (args, kwargs)
+        return self
+
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
-        instance = target(*args, **kwargs)
-        own = {"_instance": instance, "_given": (args, kwargs), "spec": _spec_of(info.name, target, args, kwargs)}
+        _attributes(self)["_instance"] = instance = target(*args, **kwargs)
+        if type(self) is made:
+            _attributes(self)["spec"] = _spec_of(info.name, target, args, kwargs)
+        kind: Any = self.__class__
+        if getattr(kind, method) is not work or kind.transform is not base.transform:
+            return  # a subclass does the work in its own way
         function = getattr(instance, method)
         if base is ModulePass and extra.get("analyses"):
             function = with_analyses(function, extra["analyses"])
-        _attributes(self).update(own, **{_slot(base): function})
+        _attributes(self)[_slot(base)] = function
 
     def __getattr__(self: Any, name: str) -> Any:  # noqa: N807  becomes the method of that name
         if name.startswith("__") or "_instance" not in _attributes(self):
@@ -303,6 +326,7 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
         # A fallback is no method of the class.
         **{key: staticmethod(value) if callable(value) else value for key, value in extra.items()},
         "info": info,
+        "__new__": __new__,
         "__init__": __init__,
         "_options": _given_options,
         "__getattr__": __getattr__,
@@ -311,11 +335,29 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
         "__qualname__": target.__qualname__,
         method: work,
     }
-    return type(base)(target.__name__, (base,), members)
+    made: Any = type(base)(target.__name__, (base,), members)
+    return made
 
 
-def _no_options(_self: object) -> None:
-    """Return the options of a function's pass: what a function takes from around it is no option."""
+def _options_of(function: Any) -> Callable[[object], object]:
+    """Return the method that tells the options of a function's pass."""
+
+    def options(_self: object) -> object:
+        return _held_by(function)
+
+    return options
+
+
+def _held_by(function: Any) -> object:
+    """Return what tells a callable from others of its kind; nothing for a function, which holds nothing of its own."""
+    if type(function) is functools.partial:
+        return (function.func, _held_by(function.func), function.args, function.keywords)
+    if inspect.ismethod(function):
+        return (function.__func__, _held_by(function.__self__))
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function if inspect.isclass(function) else None
+    kind: Any = function.__class__
+    return function if hasattr(function, "__fingerprint__") else (kind, object.__getstate__(function))
 
 
 def _given_options(self: Any) -> object:

@@ -34,6 +34,7 @@ class PassInfo:
         """
         if isinstance(required, str):
             raise PassDefinitionError(f"required of pass {name!r} is the string {required!r}; give a list of names")
+        _check(required is None or isinstance(required, Iterable), f"required of pass {name!r}", required, "a list")
         names = tuple(required or ())
         _check(isinstance(opt_level, int), f"opt_level of pass {name!r}", opt_level, "an int")
         _check(isinstance(name, str) and bool(name), "the name of a pass", name, "a string that is not empty")

@@ -142,12 +142,12 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _by_class_and_options(pass_: Pass[Any]) -> _Reduced | None:
-    kind = type(pass_)
-    if pass_.spec is None or "_instance" not in vars(pass_):
+    kind, given = type(pass_), vars(pass_).get("_given")
+    if given is None or _found_at(f"{kind.__module__}:{kind.__qualname__}") is not kind:
         return None
-    if _found_at(f"{kind.__module__}:{kind.__qualname__}") is not kind:
-        return None
-    return _make_of_class, (kind, dict(pass_.spec[1]))
+    # A subclass of a decorated class has no spec: its name is that of its base.
+    args, options = given if pass_.spec is None else ((), pass_.spec[1])
+    return _make_of_class, (kind, args, dict(options))
 
 
 def _by_function(pass_: Pass[Any]) -> _Reduced | None:
@@ -195,5 +195,5 @@ def _make_of_function(
     return decorator(function, opt_level, name, required, **extra)
 
 
-def _make_of_class(kind: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-    return kind(**options)
+def _make_of_class(kind: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+    return kind(*args, **options)
