@@ -4,6 +4,7 @@ import json
 import re
 import zlib
 from base64 import b64decode
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -73,10 +74,20 @@ async def recorded(count: int, *, size: int = 12, limit: int | None = None, **op
     return report
 
 
-def page_of(count: int, *, size: int = 12) -> str:
-    """Return the page of a report; it is made in a thread, for a browser's event loop may run in this one."""
+async def rendered(count: int, size: int) -> str:
+    """Return the page of a report."""
+    return (await recorded(count, size=size)).render()
+
+
+def in_a_thread(make: Callable[[], Awaitable[str]]) -> str:
+    """Return what is made in the event loop of a thread, for a browser's event loop may run in this one."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(lambda: anyio.run(lambda: recorded(count, size=size)).render()).result()
+        return thread.submit(anyio.run, make).result()
+
+
+def page_of(count: int, *, size: int = 12) -> str:
+    """Return the page of a report, from anywhere."""
+    return in_a_thread(lambda: rendered(count, size))
 
 
 def index_of(page: str) -> dict[str, Any]:

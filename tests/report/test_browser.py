@@ -7,10 +7,18 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import apass
+from apass.instruments import ReportInstrument
 from tests.report.browsing import chromium, opened
-from tests.report.samples import page_of
+from tests.report.samples import in_a_thread, page_of
 
 MODULES = 40
+
+IS_ON_TOP = """element => {
+    const box = element.getBoundingClientRect();
+    return element.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
+}"""
+"""Whether nothing hides the middle of an element."""
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +86,36 @@ def test_before_and_after_stand_side_by_side_with_what_differs_in_a_line(browser
         expect(page.locator("tbody .state.changed")).to_have_count(12)
         page.get_by_role("tab", name="Remarks").click()
         expect(page.locator(".remark").first).to_contain_text("8 is even")
+
+
+def test_a_change_at_the_far_end_of_a_long_line_is_in_sight(browser: Browser, tmp_path: Path) -> None:
+    @apass.module_pass(opt_level=0)
+    def Shout(mod: dict[str, str], ctx: apass.PassContext) -> dict[str, str]:
+        return {name: text.replace("quiet", "LOUD") for name, text in mod.items()}
+
+    mods = {
+        "early": {"f": "quiet " + "word " * 60},
+        "late": {f"f{n}": f"{n} " + "word " * 60 + "quiet" for n in range(30)},
+    }
+
+    async def record() -> str:
+        report = ReportInstrument("long lines")
+        async with apass.PassContext(instruments=[report]):
+            await apass.optimize_all(mods, Shout)
+        return report.render()
+
+    path = tmp_path / "long.html"
+    path.write_text(in_a_thread(record))
+    with opened(browser, path) as page:
+        for module in ("late", "early", "late"):
+            choose(page, module)
+            for mark in ("removed", "added"):
+                differs = page.locator(f".diff .{mark} .differs").first
+                expect(differs).to_have_text("quiet" if mark == "removed" else "LOUD")
+                expect(differs).to_be_in_viewport()
+                assert differs.evaluate(IS_ON_TOP)
+        page.get_by_role("button", name="Unified").click()
+        assert page.locator(".diff .added .differs").first.evaluate(IS_ON_TOP)
 
 
 def test_long_stretches_without_a_change_are_folded_and_open_with_a_click(browser: Browser, report: Path) -> None:

@@ -45,8 +45,8 @@ export function DiffView({ before, after, unified, find: sought }: Props) {
       <Line key={index} row={row} diff={diff} unified={unified} isHere={index === at} find={find} />
     );
   const longest = useMemo(() => Math.max(longestLine(diff.a), longestLine(diff.b)), [diff]);
-  const here = find && at >= 0 ? rows[at] : undefined;
-  const column = Math.max(...[diff.a[here?.a ?? -1], diff.b[here?.b ?? -1]].map((line) => line?.toLowerCase().indexOf(find) ?? -1));
+  const here = rows[at] ?? (find ? undefined : rows[stops[0]]);
+  const column = here ? (find ? columnOf(diff, here, find) : columnOfChange(diff, here)) : -1;
   return (
     <div class={`diff ${unified ? "unified" : "split"}`}>
       <div class="diffbar">
@@ -62,7 +62,7 @@ export function DiffView({ before, after, unified, find: sought }: Props) {
         <span class="space" />
         <Steps stops={stops} at={at} step={step} find={find} />
       </div>
-      <Sideways longest={longest} unified={unified} column={column}>
+      <Sideways longest={longest} unified={unified} row={here} column={column}>
         <VirtualList
           items={rows}
           height={HEIGHT}
@@ -152,11 +152,12 @@ function Steps({ stops, at, step, find }: { stops: number[]; at: number; step: (
 interface SidewaysProps {
   longest: number; // characters
   unified: boolean;
+  row?: Row; // the row that it is in: another one may have it in the same place
   column: number; // a character to bring into sight; -1 for none
   children: ComponentChildren;
 }
 
-function Sideways({ longest, unified, column, children }: SidewaysProps) {
+function Sideways({ longest, unified, row, column, children }: SidewaysProps) {
   const ref = useRef<HTMLDivElement>(null);
   const bar = useRef<HTMLDivElement>(null);
   const [sides, edge] = unified ? [1, 120] : [2, 160];
@@ -175,8 +176,9 @@ function Sideways({ longest, unified, column, children }: SidewaysProps) {
     const wide = (element.firstElementChild as HTMLElement).offsetWidth;
     const at = (column * (wide - edge)) / (longest * sides);
     const shown = (element.clientWidth - edge) / sides;
-    if (at < element.scrollLeft || at > element.scrollLeft + 0.8 * shown) element.scrollLeft = at - shown / 3;
-  }, [column]);
+    if (at < 0.8 * shown) element.scrollLeft = 0;
+    else if (at < element.scrollLeft || at > element.scrollLeft + 0.8 * shown) element.scrollLeft = at - shown / 3;
+  }, [row, column, longest, unified]);
   return (
     <div class="sideways" ref={ref} onWheel={wheel}>
       <div class="stack">{children}</div>
@@ -286,6 +288,18 @@ function oneColumn(rows: Row[]): Row[] {
     at = end;
   }
   return made;
+}
+
+/** Return where in a row the text that is looked for stands; -1 if nowhere. */
+function columnOf(diff: Diff, row: Row, find: string): number {
+  return Math.max(...[diff.a[row.a], diff.b[row.b]].map((line) => line?.toLowerCase().indexOf(find) ?? -1));
+}
+
+/** Return where a line begins to differ from the one beside it: 0 for a line that has none. */
+function columnOfChange(diff: Diff, row: Row): number {
+  if (row.kind !== "changed") return 0;
+  const [[inA], [inB]] = within(diff.a[row.a], diff.b[row.b]);
+  return Math.min(inA ?? inB ?? 0, inB ?? inA ?? 0);
 }
 
 /** Return where changes begin. */

@@ -41,7 +41,8 @@ export function Modules({ data, state, update, shown, select }: Props) {
           <input
             id="search"
             type="search"
-            placeholder="Search modules, passes, errors"
+            placeholder="Search"
+            title="Search for modules by name, by pass or by error"
             value={state.query}
             onInput={(event) => update({ query: event.currentTarget.value })}
           />
