@@ -22,6 +22,7 @@ from tests.relay.programs import Program, programs
 OPTIONS: dict[str, dict[str, object]] = {
     "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},
     "MergeComposite": {"pattern_table": []},
+    "SplitArgs": {"max_function_args": 2},
 }
 """Options of the passes that must have some."""
 APPROXIMATE = frozenset({"FastMath", "relay.Default"})
@@ -52,11 +53,12 @@ def at_level_4(pass_: apass.Pass[IRModule], mod: IRModule) -> IRModule:
 
 def test_all_passes_are_there() -> None:
     assert set(NAMES) >= {
-        "AnnotateSpans", "BackwardFoldScaleAxis", "CanonicalizeCast", "CanonicalizeOps", "CombineParallelConv2D",
-        "CombineParallelDense", "ConvertLayout", "DeadCodeElimination", "DefuseOps", "EliminateCommonSubexpr",
-        "EtaExpand", "FastMath", "FoldConstant", "FoldScaleAxis", "ForwardFoldScaleAxis", "FuseOps", "InferType",
-        "Inline", "LambdaLift", "MergeComposite", "RemoveUnusedFunctions", "SimplifyExpr", "SimplifyInference",
-        "ToANormalForm", "ToBasicBlockNormalForm", "ToGraphNormalForm", "relay.Default",
+        "AnnotateSpans", "BackwardFoldScaleAxis", "BatchingOps", "CanonicalizeCast", "CanonicalizeOps",
+        "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout",
+        "DeadCodeElimination", "DefuseOps", "EliminateCommonSubexpr", "EtaExpand", "FastMath", "FoldConstant",
+        "FoldScaleAxis", "ForwardFoldScaleAxis", "FuseOps", "InferType", "Inline", "LambdaLift", "MergeComposite",
+        "RemoveUnusedFunctions", "SimplifyExpr", "SimplifyInference", "SplitArgs", "ToANormalForm",
+        "ToBasicBlockNormalForm", "ToGraphNormalForm", "relay.Default",
     }  # fmt: skip
 
 

@@ -6,8 +6,10 @@
 from apass.decorators import function_pass
 from apass.passes import FunctionPass
 from apass.relay.transform.annotate_spans import AnnotateSpans
+from apass.relay.transform.batching_ops import BatchingOps
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast
 from apass.relay.transform.canonicalize_ops import CanonicalizeOps
+from apass.relay.transform.combine_parallel_batch_matmul import CombineParallelBatchMatmul
 from apass.relay.transform.combine_parallel_conv2d import CombineParallelConv2D
 from apass.relay.transform.combine_parallel_dense import CombineParallelDense
 from apass.relay.transform.convert_layout import ConvertLayout
@@ -36,6 +38,7 @@ from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions
 from apass.relay.transform.running import run_on
 from apass.relay.transform.simplify_expr import SimplifyExpr
 from apass.relay.transform.simplify_inference import SimplifyInference
+from apass.relay.transform.split_args import SplitArgs
 from apass.relay.transform.to_a_normal_form import ToANormalForm, ToANormalFormExpr
 from apass.relay.transform.to_basic_block_normal_form import ToBasicBlockNormalForm
 from apass.relay.transform.to_graph_normal_form import ToGraphNormalForm
@@ -43,8 +46,10 @@ from apass.relay.transform.to_graph_normal_form import ToGraphNormalForm
 __all__ = [
     "AnnotateSpans",
     "BackwardFoldScaleAxis",
+    "BatchingOps",
     "CanonicalizeCast",
     "CanonicalizeOps",
+    "CombineParallelBatchMatmul",
     "CombineParallelConv2D",
     "CombineParallelDense",
     "ConstantChecker",
@@ -70,6 +75,7 @@ __all__ = [
     "RemoveUnusedFunctions",
     "SimplifyExpr",
     "SimplifyInference",
+    "SplitArgs",
     "ToANormalForm",
     "ToANormalFormExpr",
     "ToBasicBlockNormalForm",

@@ -1,4 +1,4 @@
-"""CombineParallelConv2D and CombineParallelDense: which calls become one, and that the numbers stay."""
+"""CombineParallelConv2D, -Dense and -BatchMatmul: which calls become one, and that the numbers stay."""
 
 import pytest
 
@@ -84,3 +84,20 @@ def test_dense_layers_of_several_widths_become_a_wider_one() -> None:
     assert ops_of(optimized(layers, "CombineParallelDense")).count("nn.dense") == 3
     ops = ops_of(optimized(layers, "CombineParallelDense", to_batch=False))
     assert (ops.count("nn.dense"), ops.count("add"), ops.count("strided_slice")) == (1, 1, 3)
+
+
+@pytest.mark.parametrize("transpose_b", [True, False])
+def test_batched_products_of_one_tensor_become_one(transpose_b: bool) -> None:
+    x = var("x", shape=(2, 3, 4))
+    weights = [var(f"w{c}", shape=(2, c, 4) if transpose_b else (2, 4, c)) for c in (2, 3, 4)]
+    branches = [nn.relu(nn.batch_matmul(x, one, transpose_b=transpose_b)) for one in weights]
+    after = optimized(Tuple(branches), "CombineParallelBatchMatmul")
+    assert ops_of(after) == ["concatenate", "nn.batch_matmul", "nn.relu", *["strided_slice"] * 3]
+
+
+def test_batched_products_that_do_not_fit_each_other_stay_apart() -> None:
+    x = var("x", shape=(2, 4, 4))
+    plain, turned = (nn.batch_matmul(x, var(name, shape=(2, 4, 4)), transpose_b=name == "t") for name in "pt")
+    other = nn.batch_matmul(var("y", shape=(2, 4, 4)), var("z", shape=(2, 4, 4)))
+    after = optimized(Tuple([plain, turned, other]), "CombineParallelBatchMatmul", min_num_branches=2)
+    assert ops_of(after) == ["nn.batch_matmul"] * 3

@@ -1,0 +1,59 @@
+"""SplitArgs: a concatenation of very many tensors becomes several, each with few enough operands for a kernel."""
+
+from apass.context import PassContext
+from apass.passes import FunctionPass
+from apass.registry import provide_pass
+from apass.relay.calls import op_name
+from apass.relay.expr import Call, Expr, Tuple
+from apass.relay.expr_functor import ExprMutator
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.op.annotation import stop_fusion
+from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.typed import function_pass
+
+__all__ = ["SplitArgs", "split_args"]
+
+
+def split_args(func: Function, max_function_args: int) -> Function:
+    """Return a function in which no concatenation has more than so many operands.
+
+    More are concatenated in groups, each marked not to be fused with what follows, and then the groups.
+
+    Raises:
+        ValueError: if fewer than two operands are allowed, which is no concatenation.
+
+    """
+    if max_function_args < 2:
+        raise ValueError(f"max_function_args must be at least 2, not {max_function_args}")
+    return rewrite_function(_Splitter(max_function_args), func)
+
+
+@provide_pass("SplitArgs")
+def SplitArgs(max_function_args: int) -> FunctionPass[IRModule, Function]:
+    """Concatenate in groups where there are more than `max_function_args` operands."""
+
+    def split(func: Function, mod: IRModule, ctx: PassContext) -> Function:
+        return split_args(func, max_function_args)
+
+    return function_pass(split, opt_level=1, name="SplitArgs", required=["InferType"])
+
+
+class _Splitter(ExprMutator):
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def visit_call(self, call: Call) -> Expr:
+        new = super().visit_call(call)
+        if op_name(new) != "concatenate" or not isinstance(new, Call) or not isinstance(new.args[0], Tuple):
+            return new
+        fields: list[Expr] = list(new.args[0].fields)
+        if len(fields) <= self._limit:
+            return new
+        while len(fields) > self._limit:
+            fields = [self._joined(new, fields[at : at + self._limit]) for at in range(0, len(fields), self._limit)]
+        return Call(new.op, (Tuple(fields),), new.attrs, span=new.span)
+
+    def _joined(self, call: Call, group: list[Expr]) -> Expr:
+        return group[0] if len(group) == 1 else stop_fusion(Call(call.op, (Tuple(group),), call.attrs))
