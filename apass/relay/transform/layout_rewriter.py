@@ -115,9 +115,16 @@ class LayoutRewriter(ExprMutator):
             return None
         given = [one.layout_as(old) for one, old in zip(operands.each, before.input_layouts, strict=True)]
         wanted = self._converted(call, operands)
-        # If what is wanted cannot be, as a block does not divide an axis, the call stays in the layouts that it had.
-        for made, layouts in ((wanted, given), (call, given), (call, before.input_layouts)):
-            after = infer_layouts(made, layouts, before.input_layouts, operands.types)
+        unknown = (None,) * len(given)
+        # A call that a hook made is asked as it is written. If that cannot be, as a block does not divide an axis, the
+        # call stays in the layouts that it had.
+        for made, new, old in (
+            *([(wanted, None, unknown)] if wanted is not call else []),
+            (wanted, given, before.input_layouts),
+            (call, given, before.input_layouts),
+            (call, before.input_layouts, before.input_layouts),
+        ):
+            after = infer_layouts(made, new, old, operands.types)
             if after is not None and fits(operands.types, call.checked_type, before, after):
                 values = self._changed(made, operands, given, after) if made is not call else {}
                 return self._laid_out(call, made.op, operands, values, before, after)

@@ -111,9 +111,9 @@ class _DataConversion:
     ) -> Call | None:
         self.check(desired_layouts)
         (wanted,) = desired_layouts
-        if attrs is None or attrs["layout"] == wanted:
+        if attrs is None:
             return None
-        # Without a layout of the result it would follow its data again.
+        # Without a layout of the result it would follow its data when another operator is converted.
         pinned = {"out_layout": wanted} if "out_layout" in attrs.keys() else {}  # noqa: SIM118  no view of a mapping
         return Call(Op.get(self.op), inputs, attrs.replaced(layout=wanted, **pinned))
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from apass.relay.attrs import Attrs
-from apass.relay.op.layouts.infer import InferCorrectLayoutOutput, Layouts, follow, set_rule
-from apass.relay.op.layouts.names import Change, primal
-from apass.relay.ty import Dim, Type
+from apass.relay.op.layouts.infer import InferCorrectLayoutOutput, Layouts, set_rule
+from apass.relay.op.layouts.names import primal
+from apass.relay.ty import Type
 
 __all__ = ["ADAPTIVE_POOLS", "CONVS", "POOLS", "RESIZES"]
 
@@ -52,27 +52,26 @@ def _pool(
     attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
 ) -> InferCorrectLayoutOutput | None:
     """Return the layout that the data is in, unless the call says which its result has to be in."""
-    if attrs is None:
-        return None
-    layout, out_layout = attrs.get_str("layout"), attrs.get_str("out_layout")
-    target = layout if new is None or new[0] is None else new[0]
-    if out_layout or sorted(primal(target)) != sorted(primal(layout)):
-        return InferCorrectLayoutOutput((layout,), (out_layout or layout,), attrs)
-    adapted = attrs if target == layout else attrs.replaced(layout=target)
-    return InferCorrectLayoutOutput((target,), (target,), adapted)
+    out_layout = "" if attrs is None else attrs.get_str("out_layout")
+    if attrs is None or not out_layout:
+        return _resize(attrs, new, old, types)
+    return InferCorrectLayoutOutput((attrs.get_str("layout"),), (out_layout,), attrs)
 
 
 def _resize(
     attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
 ) -> InferCorrectLayoutOutput | None:
+    """Return the layout that the data is in, if it has the same axes."""
     if attrs is None:
         return None
-    return follow(_relaid)(attrs, new, (attrs.get_str("layout"),), types)
+    layout = attrs.get_str("layout")
+    target = layout if new is None or new[0] is None or not _same_axes(new[0], layout) else new[0]
+    adapted = attrs if target == layout else attrs.replaced(layout=target)
+    return InferCorrectLayoutOutput((target,), (target,), adapted)
 
 
-def _relaid(attrs: Attrs, change: Change, shape: Sequence[Dim]) -> Attrs | None:
-    same_axes = sorted(primal(change.target)) == sorted(primal(change.source))
-    return attrs.replaced(layout=change.target) if same_axes else None
+def _same_axes(one: str, other: str) -> bool:
+    return sorted(primal(one)) == sorted(primal(other))
 
 
 set_rule(_conv, (*CONVS, "nn.deformable_conv2d"))

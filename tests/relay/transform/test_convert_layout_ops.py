@@ -1,0 +1,276 @@
+"""ConvertLayout on each operator that can be listed, and by hooks that users register."""
+
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+import apass
+from apass.relay.attrs import Attrs
+from apass.relay.calls import call_op, op_name
+from apass.relay.expr import Call, Expr, Var
+from apass.relay.expr_functor import ExprVisitor
+from apass.relay.function import Function
+from apass.relay.make import var
+from apass.relay.op import get, nn, register_convert_op_layout, register_op_attr
+from apass.relay.op.layouts import InferCorrectLayoutOutput
+from apass.relay.op.layouts.infer import Layouts
+from apass.relay.testing.temp_op_attr import TempOpAttr
+from apass.relay.ty import Any, TensorType, Type
+from tests.relay.meaning import ops_of, optimized, typed
+
+
+def calls_of(func: Function, name: str) -> list[Call]:
+    """Return the calls of an operator."""
+    found: list[Call] = []
+
+    class Finder(ExprVisitor):
+        def visit_call(self, call: Call) -> None:
+            super().visit_call(call)
+            if op_name(call) == name:
+                found.append(call)
+
+    Finder().visit(func)
+    return found
+
+
+def converted(expr: Expr, name: str, *layouts: str) -> Call:
+    """Return the one call of an operator after it was converted."""
+    (call,) = calls_of(optimized(expr, "ConvertLayout", desired_layouts={name: list(layouts)}), name)
+    return call
+
+
+DATA = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
+KERNELS = {1: "OIW", 2: "OIHW", 3: "OIDHW"}
+
+
+def conv(name: str, groups: int = 1, filters: int = 4) -> Call:
+    rank = int(name[name.index("d") - 1])
+    data = var("data", shape=(2, 4, 5, 6, 7)[: rank + 2])
+    window = (3, 1, 2)[:rank]
+    transposed = "transpose" in name
+    weight = var("weight", shape=((4, filters) if transposed else (filters, 4 // groups)) + window)
+    return call_op(name, data, weight, groups=groups, strides=(2, 1, 1)[:rank], padding=(1, 0, 1)[:rank])
+
+
+CONVS = [f"nn.conv{rank}d{suffix}" for rank in (1, 2, 3) for suffix in ("", "_transpose")]
+
+
+@pytest.mark.parametrize("name", CONVS)
+def test_a_convolution_has_a_default_layout_of_the_weight(name: str) -> None:
+    rank = int(name[7])
+    data, kernel = {1: ("NWC", "WIO"), 2: ("NHWC", "HWIO"), 3: ("NDHWC", "DHWIO")}[rank]
+    attrs = converted(conv(name), name, data, "default").attrs
+    assert attrs is not None
+    assert (attrs["data_layout"], attrs["kernel_layout"]) == (data, kernel)
+    back = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}[rank]
+    assert converted(conv(name), name, back[0]).attrs == conv(name).attrs
+
+
+@pytest.mark.parametrize(
+    ("data", "kernel"),
+    [
+        ("NHWC", "OHWI"),
+        ("NHWC", "HWOI"),
+        ("NCHW", "HWIO"),
+        ("NCHW4c", "OIHW4i4o"),
+        ("NCHW2c", "OIHW2i4o"),
+        ("NHWC2c", "HWIO4o"),
+        ("NCHW2n", "OHWI"),
+        ("HWNC", "default"),
+    ],
+)
+@pytest.mark.parametrize("name", ["nn.conv2d", "nn.conv2d_transpose"])
+def test_layouts_may_be_any_order_and_in_blocks(name: str, data: str, kernel: str) -> None:
+    if kernel == "default" and name != "nn.conv2d":
+        kernel = "HWOI"
+    attrs = converted(conv(name), name, data, kernel).attrs
+    assert attrs is not None
+    wanted = "HWOI" if kernel == "default" else kernel
+    assert (attrs["data_layout"], attrs["kernel_layout"]) == (data, wanted)
+
+
+@pytest.mark.parametrize(("groups", "filters", "kernel"), [(4, 4, "HWOI"), (4, 8, "HWIO"), (2, 4, "HWIO")])
+def test_the_default_for_depthwise_convolutions_has_their_filters_first(groups: int, filters: int, kernel: str) -> None:
+    attrs = converted(conv("nn.conv2d", groups, filters), "nn.conv2d", "NHWC", "default").attrs
+    assert attrs is not None
+    assert attrs["kernel_layout"] == kernel
+
+
+def test_offsets_change_their_layout_with_the_data() -> None:
+    data, offset = var("data", shape=(1, 4, 6, 6)), var("offset", shape=(1, 18, 6, 6))
+    weight = var("weight", shape=(4, 4, 3, 3))
+    made = nn.deformable_conv2d(data, offset, weight, kernel_size=(3, 3), channels=4, padding=(1, 1))
+    call = converted(made, "nn.deformable_conv2d", "NHWC", "default")
+    assert [op_name(one) for one in call.args] == ["layout_transform"] * 3
+
+
+ON_DATA: dict[str, dict[str, object]] = {
+    **{f"nn.{kind}_pool{n}d": {"pool_size": (2,) * n} for kind in ("max", "avg") for n in (1, 2, 3)},
+    **{f"nn.adaptive_{kind}_pool{n}d": {"output_size": (2,) * n} for kind in ("max", "avg") for n in (1, 2, 3)},
+    **{f"image.resize{n}d": {"size": (3, 4, 2)[:n]} for n in (1, 2, 3)},
+    "nn.global_max_pool2d": {},
+    "nn.global_avg_pool2d": {},
+    "nn.upsampling": {"scale_h": 2.0, "scale_w": 3.0},
+    "nn.upsampling3d": {"scale_d": 1.0, "scale_h": 2.0, "scale_w": 1.0},
+}
+
+
+@pytest.mark.parametrize("name", ON_DATA)
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_an_operator_on_one_tensor_is_listed_with_one_layout(name: str, is_packed: bool) -> None:
+    rank = next((n for n in (1, 3) if f"{n}d" in name), 2)
+    data = var("data", shape=(2, 4, 5, 6, 7)[: rank + 2])
+    layout = DATA[rank] + "2c" if is_packed else {1: "NWC", 2: "NHWC", 3: "NDHWC"}[rank]
+    attrs = converted(call_op(name, data, **ON_DATA[name]), name, layout).attrs
+    assert attrs is not None
+    assert attrs["layout"] == layout
+
+
+def test_only_what_is_listed_is_converted() -> None:
+    x, w, v = var("x", shape=(1, 4, 6, 6)), var("w", shape=(4, 4, 1, 1)), var("v", shape=(4, 4, 1, 1))
+    program = call_op("nn.conv2d_transpose", nn.conv2d(x, w), v)
+    after = optimized(program, "ConvertLayout", desired_layouts={"nn.conv2d": ["NHWC", "default"]})
+    assert ops_of(after) == ["layout_transform"] * 2 + ["nn.conv2d", "layout_transform", "nn.conv2d_transpose"]
+
+
+def test_each_operator_is_converted_to_its_own_layout() -> None:
+    x, w = var("x", shape=(1, 4, 6, 6)), var("w", shape=(4, 4, 1, 1))
+    program = nn.max_pool2d(nn.relu(nn.conv2d(x, w)), (2, 2))
+    layouts = {"nn.conv2d": ["NHWC", "HWIO"], "nn.max_pool2d": ["NCHW4c"]}
+    after = optimized(program, "ConvertLayout", desired_layouts=layouts)
+    moves = [
+        (call.attrs["src_layout"], call.attrs["dst_layout"])
+        for call in calls_of(after, "layout_transform")
+        if call.attrs
+    ]
+    assert moves == [("NCHW", "NHWC"), ("OIHW", "HWIO"), ("NHWC", "NCHW4c"), ("NCHW4c", "NCHW")]
+
+
+def test_a_layout_of_the_result_that_the_program_asks_for_stays() -> None:
+    x, w = var("x", shape=(1, 4, 6, 6)), var("w", shape=(4, 4, 1, 1))
+    program = nn.conv2d(x, w, out_layout="NHWC")
+    call = converted(nn.relu(program), "nn.conv2d", "NCHW4c", "default")
+    assert call.attrs is not None
+    assert call.attrs["out_layout"] == "NHWC"
+
+
+def test_a_pass_in_a_sequential_has_what_it_requires() -> None:
+    x, w, b = var("x", shape=(1, 4, 6, 6)), var("w", shape=(4, 4, 1, 1)), var("b", shape=(4,))
+    pass_ = apass.get_pass("ConvertLayout", desired_layouts={"nn.conv2d": ["NHWC", "default"]})
+    assert (pass_.info.opt_level, pass_.info.required) == (3, ("InferType", "CanonicalizeOps"))
+    at_level_3 = apass.Sequential([pass_])
+    before = typed(nn.bias_add(nn.conv2d(x, w), b))
+
+    async def main() -> list[str]:
+        async with apass.PassContext(opt_level=3):
+            return ops_of((await at_level_3(before))["main"])
+
+    found = anyio.run(main)
+    assert found.count("nn.bias_add") == 0
+    assert found[-2:] == ["add", "layout_transform"]
+
+
+# Hooks.
+
+
+def test_a_hook_of_ones_own_says_how_to_convert() -> None:
+    seen: list[object] = []
+
+    def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]) -> Call:
+        seen.extend([len(inputs), [str(one) for one in tinfos], desired_layouts])
+        return Call(call.op, inputs, attrs.replaced(data_layout="NHWC", kernel_layout="OHWI"))
+
+    call = conv("nn.conv2d")
+    with TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", hook):
+        made = converted(call, "nn.conv2d", "anything", "else")
+    assert made.attrs is not None
+    assert made.attrs["kernel_layout"] == "OHWI"
+    types = ["Tensor[(2, 4, 5, 6), float32]", "Tensor[(4, 4, 3, 1), float32]"]
+    assert seen == [2, types, ["anything", "else"]]
+
+
+def test_a_hook_may_put_other_inputs_in() -> None:
+    def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]) -> Call:
+        data, weight = inputs
+        twice = call_op("negative", call_op("negative", weight))
+        return Call(call.op, [data, twice], attrs.replaced(data_layout="NHWC"))
+
+    call = conv("nn.conv2d")
+    with TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", hook):
+        made = converted(call, "nn.conv2d", "NHWC")
+    assert [op_name(one) for one in made.args] == ["layout_transform", "negative"]
+
+
+def test_a_hook_may_call_another_operator() -> None:
+    def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]) -> Call:
+        packed = dict(attrs.items()) | {"data_layout": "NCHW4c", "kernel_layout": "OIHW4i4o"}
+        return call_op("nn.contrib_conv2d_NCHWc", *inputs, **packed)
+
+    with TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", hook):
+        after = optimized(conv("nn.conv2d"), "ConvertLayout", desired_layouts={"nn.conv2d": ["NCHW4c"]})
+    assert ops_of(after) == ["layout_transform"] * 2 + ["nn.contrib_conv2d_NCHWc", "layout_transform"]
+
+
+def test_a_hook_may_leave_a_call_as_it_is() -> None:
+    def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]) -> None:
+        return None
+
+    with TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", hook):
+        made = converted(conv("nn.conv2d"), "nn.conv2d", "NHWC")
+    assert made.attrs == conv("nn.conv2d").attrs
+
+
+def test_a_hook_that_returns_no_call_is_an_error() -> None:
+    def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]) -> Expr:
+        return inputs[0]
+
+    with TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", hook), pytest.raises(TypeError) as caught:
+        converted(conv("nn.conv2d"), "nn.conv2d", "NHWC")
+    assert str(caught.value).startswith(
+        "the FTVMConvertOpLayout of nn.conv2d must return a call with as many arguments, 2, or None, not <relay.Var"
+    )
+
+
+def test_a_hook_can_be_registered_for_an_operator_that_has_none() -> None:
+    dense = get("nn.dense")
+
+    @register_convert_op_layout("nn.dense")
+    def convert_dense(
+        attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]
+    ) -> None:
+        """Leave it as it is."""
+
+    try:
+        apass.get_pass("ConvertLayout", desired_layouts={"nn.dense": ["NC"]})
+    finally:
+        dense.reset_attr("FTVMConvertOpLayout")
+
+
+def test_a_rule_can_be_registered_for_an_operator_that_has_none() -> None:
+    """Reversing has no rule; along an axis that both layouts have in one place it can have one."""
+
+    def rule(
+        attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
+    ) -> InferCorrectLayoutOutput | None:
+        layout = old[0] if new is None else new[0]
+        return InferCorrectLayoutOutput([layout], [layout], attrs)
+
+    program = call_op("reverse", conv("nn.conv2d"), axis=0)
+    wanted = {"nn.conv2d": ["NHWC", "default"]}
+    before = optimized(program, "ConvertLayout", desired_layouts=wanted)
+    reverse = get("reverse")
+    register_op_attr("reverse", "FInferCorrectLayout", rule)
+    try:
+        after = optimized(program, "ConvertLayout", desired_layouts=wanted)
+    finally:
+        reverse.reset_attr("FInferCorrectLayout")
+    assert ops_of(before)[-2:] == ["layout_transform", "reverse"]
+    assert ops_of(after)[-2:] == ["reverse", "layout_transform"]
+
+
+def test_dimensions_that_are_not_known_stay_so() -> None:
+    x = Var("x", TensorType((Any(), 4, Any(), 6)))
+    program = nn.relu(nn.conv2d(x, var("w", shape=(4, 4, 1, 1))))
+    after = optimized(program, "ConvertLayout", desired_layouts={"nn.conv2d": ["NHWC", "default"]})
+    assert ops_of(after)[-2:] == ["nn.relu", "layout_transform"]
