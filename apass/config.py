@@ -1,6 +1,7 @@
 """Options for passes: registered once with a type and a default, given by `PassContext(config=...)`."""
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
@@ -28,6 +29,11 @@ class ConfigOption:
 
 _OPTIONS: Final[dict[str, ConfigOption]] = {}
 
+_NO_TYPES: Final = (str, bytes, int, float, list, tuple, dict, set)
+"""What is a value, taken for a type by mistake."""
+
+_MUTABLE: Final = (list, dict, set)
+
 _PROVIDED: Final[set[str]] = set()
 """Keys of options that are apass's own, and whose default a user may replace."""
 
@@ -41,7 +47,7 @@ def register_config_option(key: str, type: Any, default: Any = None, doc: str = 
     Registering the same again changes nothing, so a module may be reloaded.
 
     Raises:
-        PassRegistrationError: if the key is registered with another type or default.
+        PassRegistrationError: if the key is registered with another type or default, is no text, or has no type.
         ConfigTypeError: if `default` is neither None nor of that type.
 
     >>> register_config_option("demo.Unroll.depth", int, default=8).default
@@ -77,6 +83,8 @@ def find_option(key: str) -> ConfigOption:
         UnknownConfigError: listing the candidates, if there is none of that name.
 
     """
+    if not isinstance(key, str):
+        raise UnknownConfigError(f"the key of a config option is a text, not {key!r}")
     if key not in _OPTIONS:
         # What is known must not depend on what happens to be imported.
         _load_providers("")
@@ -100,16 +108,18 @@ class Config(Mapping[str, Any]):
 
         Raises:
             UnknownConfigError: if a key is not registered.
-            ConfigTypeError: if a value is not of its option's type.
+            ConfigTypeError: if a value is not of its option's type, or `given` is no mapping.
 
         """
+        if given is not None and not isinstance(given, Mapping):
+            raise ConfigTypeError(f"config must be a mapping of options by key, not {given!r}")
         self._given = MappingProxyType(
             {key: _converted(key, value, find_option(key).type) for key, value in (given or {}).items()}
         )
 
     def __getitem__(self, key: str) -> Any:
         """Return the value given for `key`, else its default; UnknownConfigError if it is not registered."""
-        return self._given[key] if key in self._given else find_option(key).default
+        return self._given[key] if key in self._given else _default_of(find_option(key))
 
     def __iter__(self) -> Iterator[str]:
         """Go over the keys that were given."""
@@ -129,10 +139,15 @@ class Config(Mapping[str, Any]):
             return self._given[key]
         _load_providers(key)
         option = _OPTIONS.get(key)
-        return default if option is None or option.default is None else option.default
+        return default if option is None or option.default is None else _default_of(option)
 
     def __repr__(self) -> str:
         return f"Config({dict(self._given)!r})"
+
+
+def _default_of(option: ConfigOption) -> Any:
+    """Return the default; a collection as one of the caller's own, so that changing it changes no other context."""
+    return deepcopy(option.default) if type(option.default) in _MUTABLE else option.default
 
 
 _EMPTY: Final = Config()
@@ -144,6 +159,12 @@ def make_config(given: Mapping[str, object] | None) -> Config:
 
 
 def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> ConfigOption:
+    if not isinstance(key, str) or not key:
+        raise PassRegistrationError(f"a config option is registered under a key, such as 'Pass.option', not {key!r}")
+    if isinstance(tp, _NO_TYPES):
+        raise PassRegistrationError(
+            f"the type of config option {key!r} must be a type, such as int or list[str], not {tp!r}"
+        )
     if default is not None:
         default = _converted(key, default, tp)
     known = _OPTIONS.get(key)
