@@ -119,6 +119,26 @@ async def test_a_cancelled_race_ends_at_once_and_runs_every_finally() -> None:
 
 
 @pytest.mark.anyio
+async def test_what_is_no_exception_comes_out_of_a_cancelled_race_too() -> None:
+    raised: list[str] = []
+
+    async def stop(mod: Module) -> Module:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise KeyboardInterrupt("stop")
+
+    async def run() -> None:
+        raised.append(repr(await error_of(Race([waiting("Stop", stop)]), {}, KeyboardInterrupt)))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    assert raised == ["KeyboardInterrupt('stop')"]
+
+
+@pytest.mark.anyio
 async def test_an_error_while_losing_is_a_warning() -> None:
     async def sore(mod: Module) -> Module:
         try:
