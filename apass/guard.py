@@ -99,9 +99,9 @@ async def _in_time(pass_: Guarded[F], func: F, mod: Any, ctx: PassContext) -> F:
             result: Any = pass_.transform_function(func, mod, ctx)
             if is_awaitable(result):
                 result = await result
-            # A body that never suspends cannot be cut off, but it is over its time as well.
             if result is None:
                 raise PassResultError(f"pass {name!r} returned None for a function")
+            # A body that never suspends cannot be cut off, but it is over its time as well.
             if anyio.current_time() < scope.deadline:
                 return cast("F", result)
     if budget is not None and left <= limit:
