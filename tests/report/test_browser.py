@@ -272,6 +272,12 @@ def test_a_narrow_window_has_room_for_all(browser: Browser, report: Path) -> Non
         page.locator(".pass", has_text="Halve").first.click()
         expect(page.locator(".diff.unified")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    with opened(browser, report, width=1024) as page:
+        choose(page, "m1")
+        page.locator(".pass", has_text="Halve").first.click()
+        expect(page.get_by_role("tab", name="Functions")).to_be_visible()
+        for part in (".panes", ".column.modules .tools", ".column.passes .tools"):
+            assert page.eval_on_selector(part, "element => element.scrollWidth <= element.clientWidth"), part
 
 
 def test_only_the_rows_in_sight_are_in_the_page(browser: Browser, tmp_path: Path) -> None:
