@@ -202,6 +202,28 @@ async def test_the_steps_of_the_alternatives_count_for_the_race() -> None:
 
 
 @pytest.mark.anyio
+async def test_the_steps_of_the_key_count_for_the_race() -> None:
+    steps: list[tuple[float, float]] = []
+    moments: list[float] = []
+
+    @apass.pass_instrument
+    class Steps:
+        def run_after_step(self, run: Run, start: float, end: float) -> None:
+            if run.info.name == "Race":
+                steps.append((start, end))
+
+    async def key(mod: Module) -> int:
+        await checkpoint()
+        moments.append(perf_counter())
+        await checkpoint()
+        return 1
+
+    async with PassContext(instruments=[Steps()]):
+        await Race([setting(1), setting(2)], key=key)({})
+    assert [sum(start <= moment <= end for start, end in steps) for moment in moments] == [1, 1]
+
+
+@pytest.mark.anyio
 async def test_passes_that_a_sequential_would_not_run_take_no_part() -> None:
     log: list[str] = []
     passes = [logging_pass(log, "High", opt_level=3), logging_pass(log, "Off"), logging_pass(log, "On", opt_level=2)]
