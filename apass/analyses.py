@@ -19,7 +19,7 @@ from apass.single_flight import SingleFlight
 from apass.stepping import is_awaitable
 from apass.store import ForgivingStore
 
-__all__ = ["Analyses", "Preserves", "with_analyses"]
+__all__ = ["Analyses", "Preserves", "give", "with_analyses"]
 
 R = TypeVar("R")
 
@@ -52,6 +52,9 @@ class _Asking:
 
 
 _ASKING: ContextVar[_Asking | None] = ContextVar("apass_asking", default=None)
+
+
+_GIVEN: ContextVar[tuple[object, Mapping[Analysis[Any], Any]]] = ContextVar("apass_given", default=(None, {}))
 
 
 class _Work(local):
@@ -111,6 +114,9 @@ class Analyses:
 
     def got(self, asked: Analysis[R], x: object, options: Mapping[str, Hashable]) -> R:
         """Return what is known; AnalysisError if it is not: it was not asked for, or there was no more room."""
+        about, results = _GIVEN.get()
+        if about is x and asked in results and not options:
+            return cast("R", results[asked])
         entry = self._entries.get(self._key(asked, x, options))
         if entry is None:
             raise AnalysisError(
@@ -263,6 +269,11 @@ def with_analyses(body: Callable[..., Any], required: Sequence[Analysis[Any]]) -
         return await result if is_awaitable(result) else result
 
     return run
+
+
+def give(x: object, results: Mapping[Analysis[Any], Any]) -> None:
+    """Have results about `x` ready for `got` in the present contextvars, as in a body that works in another thread."""
+    _GIVEN.set((x, results))
 
 
 def _adapter_of(x: object) -> IRAdapter[Any, Any] | None:

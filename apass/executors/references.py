@@ -9,6 +9,7 @@ from pkgutil import resolve_name
 from types import FunctionType, MappingProxyType
 from typing import Any, Final, cast
 
+from apass.analysis import Analysis
 from apass.decorators import function_pass, module_pass, prim_func_pass
 from apass.errors import ApassError, ExecutorError, UnknownPassError
 from apass.factories import known_names
@@ -20,6 +21,8 @@ __all__ = ["dumps", "loads"]
 _ADVICE: Final = (
     "define it at the top level of a module, or register it there with register_pass and make it with get_pass"
 )
+
+_ADVICE_ANALYSIS: Final = "define it by @apass.analysis at the top level of a module"
 
 _DECORATORS: Final[tuple[tuple[Any, Callable[..., Any]], ...]] = (
     (PrimFuncPass, prim_func_pass),
@@ -70,6 +73,8 @@ class _Pickler(pickle.Pickler):
         given: Any = obj
         if isinstance(obj, Pass):
             return _reduce_pass(given)
+        if isinstance(obj, Analysis):
+            return _reduce_analysis(given)
         if type(obj) is MappingProxyType:
             return _frozen, (dict(cast("Mapping[Any, Any]", obj)),)
         return NotImplemented
@@ -91,6 +96,15 @@ def _reduce_pass(pass_: Pass[Any]) -> Any:
         return NotImplemented
     where = f" ({place} is something else, or nothing)" if place else ""
     raise ExecutorError(f"pass {pass_.info.name!r} is not to be found by name{where}; {_ADVICE}")
+
+
+def _reduce_analysis(analysis: Analysis[Any]) -> _Reduced:
+    """Return how an analysis is found again: as what its function's name stands for."""
+    function: Any = analysis.function
+    place = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '<none>')}"
+    if "<" in place or _found_at(place) is not analysis:
+        raise ExecutorError(f"the analysis {analysis.name} is not to be found by name; {_ADVICE_ANALYSIS}")
+    return resolve_name, (place,)
 
 
 def _place_of(thing: Any) -> str | None:

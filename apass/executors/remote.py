@@ -61,6 +61,8 @@ class Errand:
     """What the work is, for messages."""
     late: str | None = None
     """What to say of an item over its time, where that is no fault of the worker."""
+    known: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """What the analyses that the pass requires say of functions under way, by their names."""
     key: str = field(default_factory=lambda: uuid4().hex)
     """Names the parcel."""
 
@@ -178,7 +180,8 @@ class RemoteExecutor(ABC):
     async def _ask(self, errand: Errand, items: Sequence[Any]) -> "Sent":
         with _last_words(errand.limit if self.ends_late_workers() else None) as file:
             limit = None if file is None else errand.limit
-            request = dumps(Request(errand.key, items, limit, str(file)), "an argument")
+            known = {item: errand.known[item] for item in items} if errand.known else {}
+            request = dumps(Request(errand.key, items, limit, str(file), known), "an argument")
             try:
                 data = await self.exchange(request, errand)
             except WorkerDiedError as error:
@@ -253,8 +256,7 @@ class _Bodies:
         run = current_run()
         assert run is not None, "a body runs within a pass"
         assert run.function is not None, "a body runs on a function"
-        with waiting_for("a worker"):
-            answer = await self._batches.submit(run.function)
+        answer = await self._answer(run.function, func, ctx)
         worker, start, end = self._spent.pop(run.function, ("", 0.0, 0.0))
         for hook in ctx.hooks.work if worker else ():
             hook(run, worker, start, end)
@@ -267,6 +269,18 @@ class _Bodies:
         if answer.kind == "new":
             return self._made.pop(run.function)
         return func if answer.kind == "same" else None
+
+    async def _answer(self, name: str, func: Any, ctx: PassContext) -> Answer:
+        """Have the body run, with what the analyses say that its pass requires; these stay in the loop."""
+        if self._pass.analyses:
+            values = [await ctx.get(one, func) for one in self._pass.analyses]
+            names = ", ".join(one.name for one in self._pass.analyses)
+            self._errand.known[name] = dumps(values, f"what {names} said of function {name!r}")
+        with waiting_for("a worker"):
+            answer = await self._batches.submit(name)
+        # Kept until then, as the work may have to be sent once more.
+        self._errand.known.pop(name, None)
+        return answer
 
     async def _work(self, names: Sequence[str]) -> Sequence[Done[Answer]]:
         done: list[Done[Answer]] = []

@@ -1,6 +1,6 @@
 """`ThreadExecutor`: plain bodies, functions and whole passes in worker threads, which are never abandoned."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from threading import get_native_id
 from time import perf_counter
@@ -12,6 +12,7 @@ from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from apass.adapter import adapter_for
+from apass.analyses import give
 from apass.context import PassContext
 from apass.errors import ExecutorError, PassTimeoutError
 from apass.executor import STOPPED, Executor
@@ -115,15 +116,17 @@ class _Bodies:
         await self._batches.__aexit__(exc_type, exc, traceback)
 
     async def _body(self, func: Any, mod: Any, ctx: PassContext) -> Any:
+        known = {one: await ctx.get(one, func) for one in self._pass.analyses}
         with waiting_for("a worker thread"):
-            result, seconds = await self._batches.submit((current_run(), self._timed, (func, mod, ctx)))
+            result, seconds = await self._batches.submit((current_run(), self._timed, (func, mod, ctx, known)))
         limit = self._pass.timeout
         if limit is not None and seconds > limit:
             raise PassTimeoutError(f"the body of pass {self._pass.info.name!r} took longer than {limit:g} s")
         return result
 
-    def _timed(self, func: Any, mod: Any, ctx: PassContext) -> tuple[Any, float]:
+    def _timed(self, func: Any, mod: Any, ctx: PassContext, known: Mapping[Any, Any]) -> tuple[Any, float]:
         start = perf_counter()
+        give(func, known)
         result = plain(self._pass.transform_function(func, mod, ctx), f"the body of pass {self._pass.info.name!r}")
         end = perf_counter()
         run = current_run()

@@ -4,7 +4,7 @@ import pickle
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, cast
 import anyio
 
 from apass.adapter import adapter_for
+from apass.analyses import give
 from apass.context import PassContext
 from apass.diagnostics import Diagnostic, DiagnosticContext
 from apass.errors import ExecutorError, UnmatchedPassNameWarning
@@ -47,6 +48,8 @@ class Request:
     """Seconds that one item may take before the worker ends itself; None is no limit."""
     last_words: str
     """The file where it then says what it was at."""
+    known: Mapping[str, bytes]
+    """What the analyses that a pass requires say of functions, by their names."""
 
 
 @dataclass(slots=True)
@@ -111,7 +114,7 @@ _Watch = Callable[[], AbstractContextManager[None]]
 class _Work(Protocol):
     """What an opened parcel is. A Protocol, because the two kinds share no code."""
 
-    def do(self, items: Sequence[Any], watch: _Watch) -> Reply:
+    def do(self, asked: Request, watch: _Watch) -> Reply:
         """Do a batch."""
         ...
 
@@ -141,7 +144,7 @@ def handle(
             while len(_OPEN) > OPEN_RUNS:
                 _OPEN.popitem(last=False)
         STOPPED.set(partial(_is_stopped, asked.key))
-        reply = copy_context().run(work.do, asked.items, partial(watch, asked))
+        reply = copy_context().run(work.do, asked, partial(watch, asked))
     except BaseException as error:
         reply = Reply([Answer("failed", None, failure_of(error), 0.0, None)], None)
     finally:
@@ -183,9 +186,9 @@ class _Calls:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
-    def do(self, items: Sequence[Any], watch: _Watch) -> Reply:
-        """Call the function with each of `items`, tuples of arguments."""
-        return Reply([self._answer(one, watch) for one in items], None)
+    def do(self, asked: Request, watch: _Watch) -> Reply:
+        """Call the function with each of the items, tuples of arguments."""
+        return Reply([self._answer(one, watch) for one in asked.items], None)
 
     def _answer(self, arguments: Any, watch: _Watch) -> Answer:
         start = perf_counter()
@@ -208,12 +211,13 @@ class _Bodies:
         self._ctx = parcel.context.open([_Listening()], _HearingContext())
         self._adapter = adapter_for(self._mod)
 
-    def do(self, items: Sequence[Any], watch: _Watch) -> Reply:
+    def do(self, asked: Request, watch: _Watch) -> Reply:
         """Run the bodies for the functions of those names."""
+        items = asked.items
         if self._parcel.module_name is not None:
             enter_module(self._parcel.module_name)
         changed: dict[str, Any] = {}
-        answers = [copy_context().run(self._answer, name, changed, watch) for name in items]
+        answers = [copy_context().run(self._answer, name, asked.known.get(name), changed, watch) for name in items]
         try:
             return Reply(answers, self._packed(changed) if changed else None)
         except Exception:  # some result is no function: which one shows when each is packed alone
@@ -223,7 +227,7 @@ class _Bodies:
                 answers[place] = self._checked(name, changed, answers[place])
         return Reply(answers, self._packed(changed) if changed else None)
 
-    def _answer(self, name: str, changed: dict[str, Any], watch: _Watch) -> Answer:
+    def _answer(self, name: str, known: bytes | None, changed: dict[str, Any], watch: _Watch) -> Answer:
         heard = Heard()
         _HEARD.set(heard)
         RUN.set(self._parcel.run(name))
@@ -231,6 +235,8 @@ class _Bodies:
         start = perf_counter()
         try:
             check_cancelled()
+            if known is not None:
+                give(func, dict(zip(self._parcel.pass_.analyses, loads(known), strict=True)))
             with watch():
                 result = self._parcel.pass_.transform_function(func, self._mod, self._ctx)
             result = plain(result, f"the body of pass {self._parcel.pass_.info.name!r}")
@@ -263,7 +269,7 @@ class _WholePass:
     def __init__(self, parcel: RunParcel) -> None:
         self._parcel = parcel
 
-    def do(self, items: Sequence[Any], watch: _Watch) -> Reply:
+    def do(self, asked: Request, watch: _Watch) -> Reply:
         """Run it."""
         heard = Heard()
         _HEARD.set(heard)
