@@ -12,7 +12,7 @@ import apass
 from apass import PassContext
 from apass.combinators import Race
 from tests.combining import Box, Module, error_of, failing, setting, waiting
-from tests.recording import Recorder
+from tests.recording import Recorder, logging_pass
 
 
 @pytest.mark.anyio
@@ -116,6 +116,14 @@ async def test_a_cancelled_race_ends_at_once_and_runs_every_finally() -> None:
     assert [one.message for one in ctx.diag_ctx.diagnostics] == [
         "pass 'Race' left out its alternative 'Bad': ValueError: no"
     ]
+
+
+@pytest.mark.anyio
+async def test_after_what_is_no_exception_no_alternative_begins() -> None:
+    log: list[str] = []
+    race = Race([failing("Stop", KeyboardInterrupt("stop")), logging_pass(log, "B")], key=len)
+    assert repr(await error_of(race, {}, KeyboardInterrupt)) == "KeyboardInterrupt('stop')"
+    assert log == []
 
 
 @pytest.mark.anyio
