@@ -1,10 +1,13 @@
 """`Prelude`: the data types option, list and tree, and the functions on them, written in Relay's text."""
 
+from typing import overload
+
 from apass.errors import did_you_mean
 from apass.relay.adt import Constructor
 from apass.relay.expr import GlobalVar
 from apass.relay.module import IRModule
 from apass.relay.std import import_std
+from apass.relay.tensor_array import add_tensor_arrays
 from apass.relay.ty import GlobalTypeVar
 
 __all__ = ["Prelude"]
@@ -16,6 +19,9 @@ class Prelude:
     Its functions are attributes: `id`, `compose`, `flip`, `iterate`, `hd`, `tl`, `nth`, `length`, `update`, `map`,
     `foldl`, `foldr`, `foldr1`, `sum`, `concat`, `filter`, `zip`, `rev`, `map_accuml`, `map_accumr`, `unfoldl`,
     `unfoldr`, `tmap`, `size`.
+
+    What TVM has for tensor arrays of each element type is added when it is asked for with the type:
+    `get_global_var("tensor_array_read", "float32")`.
 
     >>> prelude = Prelude()
     >>> prelude.cons, prelude.map, prelude.mod.get_type("Option")[1:]
@@ -68,17 +74,43 @@ class Prelude:
         """The constructor of a tree of a value and a list of trees."""
         return self.get_ctor("Tree", "Rose")
 
-    def get_ctor(self, ty_name: str, canonical: str) -> Constructor:
-        """Return a constructor of a data type; KeyError if there is none."""
-        return self.mod.get_constructor(ty_name, canonical)
+    def get_name(self, canonical: str, dtype: str) -> str:
+        """Return the name of a definition for tensor arrays of an element type."""
+        return f"tensor_{dtype}_t" if canonical == "tensor_t" else f"{canonical}_{dtype}"
 
-    def get_type(self, name: str) -> tuple[GlobalTypeVar | Constructor, ...]:
-        """Return the name of a data type, followed by its constructors; KeyError if there is none."""
+    def get_ctor(self, ty_name: str, canonical: str, dtype: str | None = None) -> Constructor:
+        """Return a constructor of a data type; KeyError if there is none."""
+        return self.mod.get_constructor(ty_name, self._name(canonical, dtype))
+
+    def get_tensor_ctor(self, canonical: str, dtype: str) -> Constructor:
+        """Return a constructor of the tensors in tensor arrays of an element type: `tensor0` to `tensor6`."""
+        return self.get_ctor(self.get_type("tensor_t", dtype).name_hint, canonical, dtype)
+
+    @overload
+    def get_type(self, name: str) -> tuple[GlobalTypeVar | Constructor, ...]: ...
+
+    @overload
+    def get_type(self, name: str, dtype: str) -> GlobalTypeVar: ...
+
+    def get_type(self, name: str, dtype: str | None = None) -> tuple[GlobalTypeVar | Constructor, ...] | GlobalTypeVar:
+        """Return the name of a data type, followed by its constructors; KeyError if there is none.
+
+        With an element type, the name of what tensor arrays of it are made of, by itself, as in TVM.
+        """
+        if dtype is not None:
+            return self.mod.get_global_type_var(self._name(name, dtype))
         return self.mod.get_type(name)
 
-    def get_global_var(self, canonical: str) -> GlobalVar:
-        """Return the variable of a function; KeyError if there is none."""
-        return self.mod.get_global_var(canonical)
+    def get_global_var(self, canonical: str, dtype: str | None = None) -> GlobalVar:
+        """Return the variable of a function, of one on tensor arrays of an element type; KeyError if there is none."""
+        return self.mod.get_global_var(self._name(canonical, dtype))
+
+    def _name(self, canonical: str, dtype: str | None) -> str:
+        """Return the name of a definition, after seeing to it that there are tensor arrays of the element type."""
+        if dtype is None:
+            return canonical
+        add_tensor_arrays(self.mod, dtype)
+        return self.get_name(canonical, dtype)
 
     def __getattr__(self, name: str) -> GlobalVar:
         """Return the variable of a function of the module.
