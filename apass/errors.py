@@ -4,7 +4,9 @@ A pass's own exception is never wrapped in one of these: notes are added to it a
 """
 
 import difflib
+import unicodedata
 from collections.abc import Iterable
+from typing import Final
 
 __all__ = [
     "AdapterError",
@@ -122,10 +124,9 @@ class PipelineSyntaxError(ApassError, ValueError):
         self.position = position
         start = text.rfind("\n", 0, position) + 1
         end = text.find("\n", position)
-        line = text[start:] if end < 0 else text[start:end]
-        caret = " " * (position - start) + "^"
+        line, place = _window(text[start:] if end < 0 else text[start:end], position - start)
         self._message = message
-        super().__init__(f"{message} (at character {position})\n    {line}\n    {caret}")
+        super().__init__(f"{message} (at character {position})\n    {line}\n    {_blank(line[:place])}^")
 
     def __reduce__(self) -> tuple[type["PipelineSyntaxError"], tuple[str, str, int]]:
         """Let the error travel between processes."""
@@ -202,6 +203,26 @@ class JournalWarning(UserWarning):
 
 class UnmatchedPassNameWarning(UserWarning):
     """A name in `disabled_pass` or `required_pass` matched no pass while the context was in use."""
+
+
+_LINE_LIMIT: Final = 160
+"""Characters shown of a line; of a longer one, those around the place."""
+
+
+def _window(line: str, place: int) -> tuple[str, int]:
+    """Return what is shown of a line, and where `place` is in it."""
+    low = max(0, min(place - _LINE_LIMIT // 2, len(line) - _LINE_LIMIT))
+    head, tail = "..." * (low > 0), "..." * (low + _LINE_LIMIT < len(line))
+    return f"{head}{line[low : low + _LINE_LIMIT]}{tail}".rstrip("\r"), place - low + len(head)
+
+
+def _blank(text: str) -> str:
+    """Return blanks as wide as `text` is on a terminal; a tab stays one, wherever it ends there."""
+    return "".join("\t" if char == "\t" else " " * _width(char) for char in text)
+
+
+def _width(char: str) -> int:
+    return 0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
 
 
 def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "") -> str:

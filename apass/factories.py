@@ -68,6 +68,8 @@ def find_factory(name: str) -> Factory:
         PassRegistrationError: if it is an entry point that cannot be loaded.
 
     """
+    if not isinstance(name, str):
+        raise UnknownPassError(f"a pass is registered under a name, and {name!r} is none")
     if name in _FACTORIES:
         return _FACTORIES[name]
     if name in _entry_points():
