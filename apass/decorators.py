@@ -256,6 +256,9 @@ def _decorate(
         own_name = _name_of(target)
         info = PassInfo(opt_level, name or own_name, cast("Iterable[str] | None", required))
         method = "transform_module" if base is ModulePass else "transform_function"
+        work = getattr(target, method, None) if inspect.isclass(target) else target
+        if inspect.isgeneratorfunction(work) or inspect.isasyncgenfunction(work):
+            raise PassDefinitionError(f"the work of pass {info.name!r} must return its result, and {work!r} yields")
         if inspect.isclass(target):
             return _class_of_passes(decorator, base, target, method, info, extra)
         return _pass_of(base, target, method, info, extra)

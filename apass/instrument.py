@@ -234,6 +234,8 @@ def find_hook(instrument: object, name: str) -> Callable[..., Any] | None:
     hook = getattr(instrument, name, None)
     if hook is None or _is_of_base(hook, name):
         return None
+    if not callable(hook):
+        raise TypeError(f"the hook {name} of instrument {instrument_name(instrument)!r} is {hook!r}: a hook is called")
     return cast("Callable[..., Any]", hook)
 
 
@@ -298,5 +300,7 @@ def _check_arguments(cls: type, name: str, member: object) -> None:
     except TypeError as error:
         wanted = ", ".join(("self", *given))
         raise TypeError(f"the hook {cls.__name__}.{name} is called as {name}({wanted}), but: {error}") from None
+    if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):
+        raise TypeError(f"the hook {cls.__name__}.{name} yields: nobody goes on with it; write two hooks")
     if name in _PLAIN and inspect.iscoroutinefunction(member):
         raise TypeError(f"the hook {cls.__name__}.{name} must be a plain def: nothing waits for it")
