@@ -110,14 +110,11 @@ class _Search(Generic[ModT]):
         if self.ctx.required_pass and not await self.is_good(await self.after(0), "with no pass that can be left out"):
             names = ", ".join(sorted(self.ctx.required_pass))
             raise BisectError(f"the passes to blame cannot be left out, because the context requires them: {names}")
-        good, bad = 0, total
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            if await self.is_good(await self.after(middle), f"after {_passes(middle)}"):
-                good = middle
-            else:
-                bad = middle
-        return await self.answer(steps[bad - 1], total)
+
+        async def is_good_after(limit: int) -> bool:
+            return await self.is_good(await self.after(limit), f"after {_passes(limit)}")
+
+        return await self.answer(steps[await _first_bad(total, is_good_after) - 1], total)
 
     async def all_steps(self) -> list[BisectStep]:
         """Run all the passes, and return them."""
@@ -202,17 +199,26 @@ class _Search(Generic[ModT]):
         def changed(some: list[str]) -> ModT:
             return adapter.replace(before, {name: changes[name] for name in some})
 
-        good, bad = 0, len(names)
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            if await self.is_good(changed(names[:middle]), f"with {middle} of {len(names)} functions changed"):
-                good = middle
-            else:
-                bad = middle
+        async def is_good_with(count: int) -> bool:
+            return await self.is_good(changed(names[:count]), f"with {count} of {len(names)} functions changed")
+
+        bad = await _first_bad(len(names), is_good_with)
         name = names[bad - 1]
         if not await self.is_good(changed([name]), f"with {name} alone changed"):
             return name, True, changed([name])
         return name, False, changed(names[:bad])
+
+
+async def _first_bad(last: int, is_good: Callable[[int], Awaitable[bool]]) -> int:
+    """Return the first number that is not good, by asking a few between 0, which is good, and `last`, which is not."""
+    good, bad = 0, last
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if await is_good(middle):
+            good = middle
+        else:
+            bad = middle
+    return bad
 
 
 def _passes(number: int) -> str:
