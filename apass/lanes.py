@@ -104,7 +104,7 @@ class Group:
         self.module = module
         """The name of the module."""
         self.number = number
-        """The how manieth group it is."""
+        """Its number among the groups."""
         self._lanes: list[Lane] = []
         self._free: list[int] = []
         self._open = 0

@@ -32,9 +32,9 @@ class Position:
     module: str | None
     """The name of the module; None if it has none."""
     steps: tuple[tuple[int, str, str | None], ...]
-    """`(number, pass, part)` from the outermost run down: the how manieth pass it is that the one above began in the
-    same part, and the part of this one that begins the next: the function whose body does, the `otherwise` of an If, or
-    the number, from 1, of the alternative of a Race; None where nothing needs to be told apart."""
+    """`(number, pass, part)` from the outermost run down: the number, from 0, of the pass among those that the one
+    above began in the same part; its name; and the part of it that begins the next: the function whose body does, the
+    `otherwise` of an If, or the number, from 1, of the alternative of a Race; None where all are in one part."""
 
     @classmethod
     def parse(cls, text: str, module: str | None = None) -> Self:

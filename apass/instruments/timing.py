@@ -120,7 +120,7 @@ class PassTimingInstrument:
 
 
 _Place = tuple[str, str | None, int]
-"""The name of a pass, the name of the module, and the how manieth call it is of that pass by one call of another."""
+"""The names of a pass and of the module, and the number of the call among those of that pass by one call of another."""
 
 
 @dataclass(slots=True)
