@@ -52,10 +52,8 @@ class LayoutRewriter(ExprMutator):
         one = fields[op.index] if fields else None
         if one is None:
             return super().visit_tuple_getitem(op)
-        if one.new == one.old:
-            made = super().visit_tuple_getitem(op)
-            self.laid[op] = (Laid(made, one.new, one.old),)
-            return made
+        if one.new == one.old and self.visit(op.tuple_value) is op.tuple_value:
+            one = Laid(op, one.new, one.old)
         self.laid[op] = (one,)
         return self._back(one)
 

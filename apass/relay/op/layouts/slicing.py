@@ -26,7 +26,8 @@ class _Places:
     def closed(self, length: Dim) -> "_Places | None":
         """Return these with nothing open; None if that would be something else, or cannot be told."""
         if self.is_size:
-            return _Places(self.begin or 0, -1 if self.end is None else self.end, 1, True)
+            rest = length if isinstance(length, int) else -1
+            return _Places(self.begin or 0, rest if self.end is None else self.end, 1, True)
         stride = 1 if self.stride is None else self.stride
         if (stride < 0 and None in (self.begin, self.end)) or (self.end is None and not isinstance(length, int)):
             return None
@@ -61,7 +62,8 @@ def _sliced(attrs: Attrs, change: Change, shape: Sequence[Dim]) -> Attrs | None:
         if moved is None or is_split(change.source, letter):
             return None
         made[index(change.target, letter)] = moved
-    return _with_places(attrs, made, convert_shape(tuple(shape), *map(parse_layout, (change.source, change.target))))
+    moved_shape = convert_shape(tuple(shape), *map(parse_layout, (change.source, change.target)))
+    return _with_places(attrs, made, change, moved_shape)
 
 
 def _given(attrs: StridedSliceAttrs, place: int) -> _Places:
@@ -81,21 +83,24 @@ def _block(change: Change, letter: str) -> int:
     return 1 if place < 0 else axes_of(change.target)[place][1]
 
 
-def _with_places(attrs: StridedSliceAttrs, made: dict[int, _Places], shape: Sequence[Dim]) -> Attrs | None:
-    """Return the attributes with the places of each axis, in order; for the first axes, unless the call names them."""
-    is_size = attrs.slice_mode == "size"
-    if attrs.axes is not None:
-        axes = tuple(made)
-    else:
-        axes = tuple(range(len(made) if sorted(made) == list(range(len(made))) else len(shape)))
-    chosen = [made.get(axis) or _Places(None, None, None, is_size).closed(shape[axis]) for axis in axes]
-    places = [one for one in chosen if one is not None]
+def _with_places(
+    attrs: StridedSliceAttrs, made: dict[int, _Places], change: Change, shape: Sequence[Dim]
+) -> Attrs | None:
+    """Return the attributes with the places of the axes that the call names, or of all of them in order.
+
+    Where axes are only split, as from NCHW to NCHW4c, the call goes on with as many places as it had.
+    """
+    keeps_order = change.target.startswith(change.source)
+    rank = len(made) if keeps_order else len(shape)
+    axes = tuple(range(rank)) if attrs.axes is None else tuple(made)
+    everything = _Places(None, None, None, attrs.slice_mode == "size")
+    places = [one for axis in axes if (one := made.get(axis) or everything.closed(shape[axis])) is not None]
     if len(places) != len(axes):
         return None
     return attrs.replaced(
         begin=tuple(one.begin for one in places),
         end=tuple(one.end for one in places),
-        strides=attrs.strides if attrs.strides == (1,) else tuple(one.stride for one in places),
+        strides=attrs.strides if keeps_order else tuple(one.stride for one in places),
         axes=None if attrs.axes is None else axes,
     )
 

@@ -1,0 +1,41 @@
+"""The programs in `tests/cases/ConvertLayout`: what is printed, to the letter, and what they compute."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import apass
+from apass.relay.evaluator import evaluate
+from apass.relay.module import IRModule
+from apass.relay.outputs import difference, random_arguments
+from apass.relay.parser import fromtext
+from apass.relay.type_infer import infer_module
+from tests.relay.test_cases import CASES, EXPECTED, cases_below, options_of, settings_of
+
+PROGRAMS = [path for path in cases_below(CASES) if path.parent.name == "ConvertLayout"]
+
+
+def both(before: Path) -> tuple[IRModule, IRModule]:
+    """Return the program before and after."""
+    text = before.read_text(encoding="utf-8")
+    options = options_of(settings_of(text)["options"])
+    mod = infer_module(fromtext(text, before.name))
+    pass_: apass.Pass[IRModule] = apass.get_pass("ConvertLayout", **options)
+    return mod, apass.run(pass_, mod)
+
+
+@pytest.mark.parametrize("before", PROGRAMS, ids=lambda path: path.stem)
+def test_the_text_is_the_expected_one_to_the_letter(before: Path) -> None:
+    _, after = both(before)
+    expected = before.with_name(before.name.removesuffix(".relay") + EXPECTED)
+    assert after.astext().rstrip() == expected.read_text(encoding="utf-8").rstrip()
+
+
+@pytest.mark.parametrize("before", PROGRAMS, ids=lambda path: path.stem)
+def test_the_program_computes_the_same(before: Path) -> None:
+    mod, after = both(before)
+    for seed in (0, 1):
+        arguments = random_arguments(mod["main"], seed)
+        with np.errstate(all="ignore"):
+            assert difference(evaluate(mod, *arguments), evaluate(after, *arguments)) == ""
