@@ -83,7 +83,8 @@ async def reduce(
 
     What can be left out the adapter says: an IRAdapter may have `shrinkings(mod)`, which goes over the ways. A dict
     loses entries, down to those within its functions; Relay functions, then expressions, for a part of theirs or a
-    constant of their type, lets and parameters; ONNX nodes, outputs, initializers, inputs and functions.
+    constant of their type, lets and parameters; ONNX nodes, outputs, initializers, inputs and functions, and nodes
+    within functions and subgraphs.
 
     Parameters:
         folder: what `ReproducerInstrument` wrote.

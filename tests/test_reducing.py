@@ -15,7 +15,7 @@ from onnx import parser
 
 import apass
 from apass import relay
-from apass.adapters.onnx import load_model
+from apass.adapters.onnx import ADAPTER, load_model
 from apass.instruments import ReproducerInstrument
 from tests.cli.models import ROOT
 from tests.failing_passes import FailOn, add_one, failing_passes
@@ -169,6 +169,52 @@ async def test_types_that_are_inferred_let_nodes_go_whose_results_are_needed(tmp
         ["Ngg"],
         ["FLOAT"],
     )
+
+
+INNER = """
+<ir_version: 10, opset_import: ["": 21, "my": 1]>
+g (float[4] x, bool c) => (float[4] y) {
+    a = my.Deep (x)
+    y = If (c) <then_branch = yes () => (float[4] r) { p = Relu (a) q = Tanh (p) r = Neg (q) },
+                else_branch = no () => (float[4] s) { t = Sigmoid (a) s = my.Deep (t) }>
+}
+<domain: "my", opset_import: ["": 21]>
+Deep (u) => (w) { k = Constant <value: tensor = float {2}> () m = Mul (u, k) n = Exp (m) e = Erf (n) w = Sqrt (e) }
+"""
+
+
+async def test_onnx_loses_nodes_within_functions_and_subgraphs(tmp_path: Path) -> None:
+    def kinds(nodes: Any) -> list[str]:
+        return sorted(node.op_type for node in nodes)
+
+    def fail(mod: Any, ctx: Any) -> Any:
+        inner = [kind for one in mod.functions.values() for kind in kinds(one)]
+        if "Erf" in inner and "Tanh" in kinds(mod.graph.all_nodes()):
+            raise ValueError("Erf and Tanh")
+        return mod
+
+    pass_ = module_pass_of(fail)
+    folder = await reproducer(pass_, ir.from_proto(parser.parse_model(INNER)), tmp_path)
+    found = await apass.reduce(folder, pass_)
+    left = load_model(found.folder / "module.onnx")
+    assert [kinds(one) for one in left.functions.values()] == [["Erf"]]
+    assert kinds(left.graph.all_nodes()) == ["Identity", "If", "Tanh"]
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    list(enumerate(["Relu", "Tanh", "Neg", "Sigmoid", "Deep", "Constant", "Mul", "Exp", "Erf", "Sqrt"])),
+)
+def test_one_inner_node_alone_is_a_valid_model(number: int, kind: str) -> None:
+    made = ir.from_proto(parser.parse_model(INNER))
+    way = next(one for one in ADAPTER.shrinkings(made) if one.what == "nodes of functions and subgraphs")
+    assert way.count == 10
+    before = ADAPTER.to_text(made)
+    left = way.without(frozenset(range(10)) - {number})
+    ADAPTER.verify(left)
+    assert ADAPTER.to_text(made) == before
+    nodes = [*left.graph.all_nodes(), *(node for one in left.functions.values() for node in one)]
+    assert sorted(node.op_type for node in nodes if node.op_type != "Identity") == sorted(["Deep", "If", kind])
 
 
 CRASHING = """

@@ -15,7 +15,7 @@ except ImportError as error:
 
 from apass.adapters.onnx.contents import fingerprint, tensor_digest
 from apass.adapters.onnx.layout import break_long_lines
-from apass.adapters.onnx.shrinking import Change, shrinkable
+from apass.adapters.onnx.shrinking import Change, inner_nodes, leave_out, shrinkable
 from apass.adapters.onnx.storage import (
     external_files,
     load_model,
@@ -149,7 +149,7 @@ class OnnxAdapter:
         return model_from_bytes(data)
 
     def shrinkings(self, mod: ir.Model) -> Iterator[Shrinking[ir.Model]]:
-        """Go over what can be left out: nodes, outputs, initializers and inputs of the main graph; functions."""
+        """Go over what can be left out: nodes, outputs and the like of the main graph; functions; inner nodes."""
         for what, count, change in shrinkable(mod.graph, _with_types(mod).graph):
             yield Shrinking(what, count, partial(_changed, mod, change))
         functions = list(mod.functions.values())
@@ -158,6 +158,8 @@ class OnnxAdapter:
             return with_parts(mod, mod.graph, [one for number, one in enumerate(functions) if number not in numbers])
 
         yield Shrinking("functions", len(functions), without)
+        inner = len(inner_nodes(mod.graph, functions))
+        yield Shrinking("nodes of functions and subgraphs", inner, partial(_without_inner_nodes, mod))
 
     def isolate(self, mod: ir.Model, names: Iterable[str]) -> ir.Model:
         """Return a private model with copies of the named functions; an empty main graph, if that is not named."""
@@ -192,6 +194,12 @@ def _changed(mod: ir.Model, change: Change, numbers: frozenset[int]) -> ir.Model
     graph = private_copy(mod.graph)
     change(graph, numbers)
     return with_parts(mod, graph, mod.functions.values())
+
+
+def _without_inner_nodes(mod: ir.Model, numbers: frozenset[int]) -> ir.Model:
+    graph, functions = private_copy(mod.graph), [private_copy(one) for one in mod.functions.values()]
+    leave_out(one for number, one in enumerate(inner_nodes(graph, functions)) if number in numbers)
+    return with_parts(mod, graph, functions)
 
 
 def _check_place(name: str, func: OnnxFunction) -> None:

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 
 import onnx_ir as ir
 
-__all__ = ["Change", "shrinkable"]
+__all__ = ["Change", "inner_nodes", "leave_out", "shrinkable"]
 
 Change = Callable[[ir.Graph, frozenset[int]], None]
 """Leaves parts of these numbers out of a graph, in place."""
@@ -39,6 +40,49 @@ def _without_nodes(types: Mapping[str | None, ir.Value], graph: ir.Graph, number
                 ir.convenience.replace_all_uses_with(value, given)
                 graph.inputs.append(given)
     graph.remove(gone)
+
+
+def inner_nodes(graph: ir.Graph, functions: Iterable[ir.Function]) -> list[tuple[ir.Node, ir.Value | None]]:
+    """Return the nodes within functions and subgraphs, each with the value that can stand for what it computes.
+
+    That is the first that it is given, or else the first that its function is. There is none for a node whose results
+    nobody needs; one that has none but is needed is not among them. The order is the same for a copy.
+    """
+    # Its outermost nodes are another matter: what they compute may become an input of the model.
+    outermost = ((node, None) for node in _all_of(graph) if node.graph is not graph)
+    others = ((node, next(iter(one.inputs), None)) for one in functions for node in _all_of(one))
+    found = ((node, next(filter(None, node.inputs), given)) for node, given in chain(outermost, others))
+    return [(node, value) for node, value in found if _can_go(node, value)]
+
+
+def leave_out(nodes: Iterable[tuple[ir.Node, ir.Value | None]]) -> None:
+    """Take nodes that `inner_nodes` gave out of their graphs, in place; those graphs have as many outputs as before."""
+    for node, given in nodes:
+        # An earlier node that is gone too has left its own stand-in.
+        value = next(filter(None, node.inputs), given)
+        for output in node.outputs:
+            if value is not None:
+                _put(node, output, value)
+        if node.graph is not None:
+            node.graph.remove(node)
+
+
+def _put(node: ir.Node, output: ir.Value, value: ir.Value) -> None:
+    """Put another value in the place of an output of a node; an Identity, where it cannot be the graph's output."""
+    graph = node.graph
+    if graph is not None and output.is_graph_output() and (value.graph is not graph or value.is_graph_output()):
+        named = ir.Value(name=output.name, type=output.type, shape=output.shape)
+        graph.insert_before(node, ir.Node("", "Identity", [value], outputs=[named]))
+        value = named
+    output.replace_all_uses_with(value, replace_graph_outputs=True)
+
+
+def _can_go(node: ir.Node, value: ir.Value | None) -> bool:
+    outputs = [one for one in node.outputs if one.is_graph_output()]
+    if value is None:
+        return not outputs and not any(one.uses() for one in node.outputs)
+    # Nor does an Identity that another would have to stand for.
+    return not (outputs and node.op_type == "Identity" and (value.graph is not node.graph or value.is_graph_output()))
 
 
 def _all_of(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
