@@ -312,8 +312,9 @@ async def test_an_exit_that_fails_after_a_cancelled_enter_is_raised() -> None:
         async def enter_pass_ctx(self) -> None:
             await anyio.sleep_forever()
 
-    with pytest.raises(ValueError, match="of the exit"), anyio.move_on_after(0.01):
+    with pytest.raises(ValueError, match="of the exit") as caught, anyio.move_on_after(0.01):
         await PassContext(instruments=[Bad(), Hang()]).__aenter__()
+    assert isinstance(caught.value.__cause__, anyio.get_cancelled_exc_class())
 
 
 async def test_a_body_that_will_not_be_cancelled_keeps_its_result() -> None:

@@ -237,6 +237,7 @@ async def test_when_entering_and_the_exits_after_it_fail_one_flat_group_holds_al
         "C.exit_pass_ctx",
         "A.exit_pass_ctx",
     ]
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)  # what failed first is in it
     assert log[-3:] == ["C.exit_pass_ctx", "B.exit_pass_ctx", "A.exit_pass_ctx"]
     assert ctx.instruments == ()
 
