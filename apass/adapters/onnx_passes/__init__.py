@@ -13,7 +13,7 @@ from anyio.lowlevel import RunVar
 from apass.adapter import IRAdapter, adapter_for
 from apass.context import PassContext
 from apass.diagnostics import Diagnostic, DiagnosticLevel
-from apass.errors import MissingExtraError, VerifyError
+from apass.errors import AdapterError, MissingExtraError, VerifyError
 from apass.info import PassInfo
 from apass.passes import ModulePass
 from apass.registry import make_pass, provide_pass
@@ -82,7 +82,9 @@ class OnnxPass(ModulePass[ir.Model]):
         """What it is made with."""
 
     def transform_module(self, mod: ir.Model, ctx: PassContext) -> ir.Model | Awaitable[ir.Model]:
-        """Run the pass on a copy of `mod`."""
+        """Run the pass on a copy of `mod`; AdapterError, a TypeError, if that is no model of onnx_ir."""
+        if not isinstance(mod, ir.Model):
+            raise AdapterError(_other_model(self.info.name, mod))
         name = self.info.name.removeprefix(PREFIX)
         if name in NEEDS and not NEEDS[name](mod):
             return mod
@@ -174,6 +176,14 @@ class OnnxPass(ModulePass[ir.Model]):
         for text in warnings:
             message = f"pass {name!r}: {text}"
             ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.WARNING, message, None, name, None, current_module_name()))
+
+
+def _other_model(name: str, given: object) -> str:
+    kind = f"{type(given).__module__}.{type(given).__qualname__}".removeprefix("builtins.")
+    hint = "load it with apass.adapters.onnx.load_model(path)"
+    if isinstance(given, onnx.ModelProto):
+        hint = "give onnx_ir.from_proto(model)"
+    return f"pass {name!r} works on an onnx_ir.Model, not on {kind}; {hint}"
 
 
 def is_large(mod: ir.Model) -> bool:
