@@ -8,6 +8,7 @@ from apass.diagnostics import Span
 from apass.relay import (
     adt,
     analysis,
+    base,
     build_module,
     dataflow_pattern,
     expr,
@@ -35,6 +36,7 @@ from apass.relay.adt import (
     TypeData,
 )
 from apass.relay.attrs import Attrs, DictAttrs
+from apass.relay.base import Id, SourceName
 from apass.relay.bind import bind, bind_params_by_name
 from apass.relay.errors import EvaluationError, OpNotImplementedError, ParseError, TypeInferenceError, UnknownOpError
 from apass.relay.evaluator import evaluate
@@ -97,6 +99,7 @@ __all__ = [
     "GlobalTypeVar",
     "GlobalVar",
     "IRModule",
+    "Id",
     "If",
     "IncompleteType",
     "Kind",
@@ -119,6 +122,7 @@ __all__ = [
     "RefWrite",
     "ScopeBuilder",
     "ShapeVar",
+    "SourceName",
     "Span",
     "TensorType",
     "Tuple",
@@ -144,6 +148,7 @@ __all__ = [
     "annotation",
     "assert_structural_equal",
     "astext",
+    "base",
     "bind",
     "bind_params_by_name",
     "build_module",

@@ -3,7 +3,7 @@
 `apass.relay.structural` compares them, `apass.relay.expr_functor` walks them; there are more in `function` and `adt`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
@@ -12,9 +12,10 @@ import numpy.typing as npt
 from apass.diagnostics import Span
 from apass.errors import did_you_mean
 from apass.relay.attrs import Attrs
+from apass.relay.base import Id
 from apass.relay.errors import UnknownOpError
-from apass.relay.ndarray import Array, NDArray
-from apass.relay.op_definition import OpDefinition
+from apass.relay.ndarray import NDArray
+from apass.relay.op_definition import Compute, OpDefinition, Relation
 from apass.relay.operators import Operators
 from apass.relay.ty import TensorType, Type
 
@@ -146,6 +147,11 @@ class Var(Expr):
     """The name that it is printed with, made unique."""
     type_annotation: Type | None = None
     """The type that its author gave; None to have it inferred."""
+
+    @property
+    def vid(self) -> Id:
+        """The name, as TVM has it: `var.vid.name_hint`."""
+        return Id(self.name_hint)
 
     @property
     def checked_type(self) -> Type:
@@ -315,12 +321,6 @@ class If(Expr):
     def children(self) -> tuple[Expr, ...]:
         """The condition and the two branches."""
         return (self.cond, self.true_branch, self.false_branch)
-
-
-Relation: TypeAlias = Callable[..., Sequence[Type | None] | None]
-"""A type relation: `relation(types, attrs)`; see `Op.relation`."""
-Compute: TypeAlias = Callable[..., Array | tuple[Array, ...]]
-"""A kernel on numpy; see `Op.compute`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

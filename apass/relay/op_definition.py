@@ -5,15 +5,19 @@ from typing import Final, TypeAlias
 
 from apass.errors import did_you_mean
 from apass.relay.attrs import Attrs, DictAttrs
+from apass.relay.ndarray import Array
 from apass.relay.ty import IncompleteType, Type
 
-__all__ = ["NAMED_RELATIONS", "OpDefinition", "TypeRule"]
+__all__ = ["NAMED_RELATIONS", "Compute", "OpDefinition", "Relation", "TypeRule"]
 
 TypeRule: TypeAlias = Callable[[list[Type], Attrs | None], Type | None]
 """Returns the type of a call from those of its arguments and its attributes; None if it cannot be told yet."""
-_Relation: TypeAlias = Callable[..., Sequence[Type | None] | None]
+Relation: TypeAlias = Callable[..., Sequence[Type | None] | None]
+"""A type relation: `relation(types, attrs)`; see `Op.relation`."""
+Compute: TypeAlias = Callable[..., Array | tuple[Array, ...]]
+"""A kernel on numpy; see `Op.compute`."""
 
-NAMED_RELATIONS: Final[dict[str, Callable[[str], _Relation]]] = {}
+NAMED_RELATIONS: Final[dict[str, Callable[[str], Relation]]] = {}
 """What makes a relation of an operator's name, by the name of the relation; `apass.relay.op` fills it."""
 
 
@@ -63,7 +67,7 @@ class OpDefinition:
         object.__setattr__(self, "attrs_type", DictAttrs)
 
 
-def _of_rule(rule: TypeRule) -> _Relation:
+def _of_rule(rule: TypeRule) -> Relation:
     def relation(types: Sequence[Type], attrs: Attrs | None) -> Sequence[Type | None] | None:
         *args, _ = types
         if any(isinstance(one, IncompleteType) for one in args):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
 from apass.relay.adt import Constructor
+from apass.relay.base import SourceName
 from apass.relay.expr import Expr, GlobalVar
 from apass.relay.module import IRModule
 from apass.relay.text.builder import Builder, Definitions
@@ -61,7 +62,7 @@ def parse_expr(source: str) -> Expr:
 
     """
     parts = _split(source)
-    return cast("Expr", _parse("program", Source("from_string", parts.program), parts, IRModule(), {}))
+    return cast("Expr", _parse("program", Source(SourceName("from_string"), parts.program), parts, IRModule(), {}))
 
 
 def _parse_module(
@@ -74,7 +75,7 @@ def _parse_module(
 ) -> IRModule:
     made = IRModule() if init_module is None else init_module.copy()
     parts = _split(text)
-    source = Source(name, parts.program)
+    source = Source(SourceName(name), parts.program)
     definitions = cast("Definitions", _parse("module", source, parts, made, init_meta_table or {}))
     if needs_version and definitions.version is None:
         advice = 'write `#[version = "0.0.5"]` before it'

@@ -4,11 +4,14 @@ from typing import cast
 
 import pytest
 
+from apass.diagnostics import Span
 from apass.relay import op
-from apass.relay.expr import Call, Expr, Tuple, TupleGetItem
+from apass.relay.base import Id, SourceName
+from apass.relay.expr import Call, Expr, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.make import const, var
 from apass.relay.op import nn
+from apass.relay.parser import parse
 from apass.relay.structural import structural_equal
 from apass.relay.ty import GlobalTypeVar, Kind, TypeVar
 
@@ -89,3 +92,16 @@ def test_a_type_is_called_with_its_arguments() -> None:
 def test_a_constant_is_of_numbers(value: object) -> None:
     with pytest.raises(ValueError, match="a constant is a number or an array of numbers, not"):
         const(cast("float", value))
+
+
+def test_a_variable_has_its_name_as_tvm_keeps_it() -> None:
+    assert Var("x").vid == Id("x")
+    assert Var("x").vid.name_hint == "x"
+
+
+def test_the_span_of_what_was_parsed_has_the_name_of_its_source() -> None:
+    span = parse("def @main() { 1 }", "main.relay")["main"].body.span
+    assert span is not None
+    assert span == Span(SourceName("main.relay"), 1, 15, 1, 16) == Span("main.relay", 1, 15, 1, 16)
+    assert isinstance(span.source_name, SourceName)
+    assert span.source_name.name == "main.relay"
