@@ -4,6 +4,7 @@ from itertools import pairwise
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from anyio.lowlevel import checkpoint
 
@@ -51,6 +52,11 @@ async def test_the_default_context_is_one_for_all_tasks_of_a_tree_whichever_asks
     first, second = await current_in_new_task(), await current_in_new_task()
     assert first is second
     assert PassContext.current() is first
+
+
+async def test_the_default_context_is_that_of_worker_threads_too() -> None:
+    default = PassContext.current()
+    assert await anyio.to_thread.run_sync(PassContext.current) is default
 
 
 async def test_the_modules_of_optimize_all_share_the_default_context() -> None:
