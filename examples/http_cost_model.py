@@ -22,7 +22,6 @@ from threading import Lock, Thread
 from typing import Any, Final
 
 import anyio
-from stamina.instrumentation import set_on_retry_hooks
 
 import apass
 from apass.external import Backoff, Breaker, Policy
@@ -155,13 +154,26 @@ def best_tile(func: Matmul) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the example; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--functions", type=int, default=100)
-    parser.add_argument("--faults", type=float, default=0.0, help="the part of the answers that are errors")
+    parser.add_argument("--functions", type=positive, default=100)
+    parser.add_argument("--faults", type=part, default=0.0, help="the part of the answers that are errors")
     parser.add_argument("--backend", choices=("asyncio", "trio"), default="asyncio")
     options = parser.parse_args(arguments)
-    set_on_retry_hooks([])  # in place of a line in the log for each question that is asked again
     with cost_model(options.faults) as url:
         return 1 if anyio.run(optimize, random_module(options.functions), url, backend=options.backend) else 0
+
+
+def positive(text: str) -> int:
+    """Return the number that an option gives; ValueError, which argparse reports, if there is nothing to do then."""
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
+
+
+def part(text: str) -> float:
+    """Return the part of a whole that an option gives; ValueError if it is none."""
+    if not 0 <= float(text) <= 1:
+        raise ValueError(text)
+    return float(text)
 
 
 if __name__ == "__main__":

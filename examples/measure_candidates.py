@@ -154,10 +154,17 @@ async def optimize(shapes: Sequence[Shape]) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the example; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=int, default=12)
+    parser.add_argument("--models", type=positive, default=12)
     parser.add_argument("--backend", choices=("asyncio", "trio"), default="asyncio")
     options = parser.parse_args(arguments)
     return 1 if anyio.run(optimize, random_shapes(options.models), backend=options.backend) else 0
+
+
+def positive(text: str) -> int:
+    """Return the number that an option gives; ValueError, which argparse reports, if there is nothing to do then."""
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from random import Random
 from typing import Final
 
 import anyio
+from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 import apass
@@ -66,11 +67,12 @@ class Service:
             self.most = max(self.most, len(self.inside))
             yield request.module
 
-    async def serve(self, limit: int, journal: str | None) -> None:
+    async def serve(self, limit: int, journal: str | None, *, task_status: TaskStatus[None]) -> None:
         """Answer until all clients have gone."""
         pipeline = apass.parse_pipeline("relay.Default")
         stream = apass.optimize_stream(self.arrivals(), pipeline, limit=limit, journal=journal)
         async with self.requests, apass.PassContext(opt_level=3), stream as outcomes:
+            task_status.started()
             async for outcome in outcomes:
                 request = self.inside.pop(int(outcome.name))
                 self.failed += outcome.error is not None
@@ -120,10 +122,11 @@ async def work(models: int, limit: int, journal: str | None) -> int:
     queue, requests = anyio.create_memory_object_stream[Request](0)
     service = Service(requests)
     async with anyio.create_task_group() as group, queue:
+        # A journal that cannot be used ends it before anybody asks.
+        await group.start(service.serve, limit, journal)
         for place, name in enumerate(CLIENTS):
             share = len(range(place, models, len(CLIENTS)))
             group.start_soon(client, name, share, queue.clone())
-        group.start_soon(service.serve, limit, journal)
     print(f"{service.taken} models, at most {service.most} inside at once, {service.failed} failed")
     return 1 if service.failed or service.most > limit else 0
 
@@ -131,12 +134,24 @@ async def work(models: int, limit: int, journal: str | None) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the example; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=int, default=30)
-    parser.add_argument("--limit", type=int, default=4, help="models inside at once")
+    parser.add_argument("--models", type=positive, default=30)
+    parser.add_argument("--limit", type=positive, default=4, help="models inside at once")
     parser.add_argument("--journal", help="a file that keeps what is finished")
     parser.add_argument("--backend", choices=("asyncio", "trio"), default="asyncio")
     options = parser.parse_args(arguments)
-    return anyio.run(work, options.models, options.limit, options.journal, backend=options.backend)
+    status = 1
+    try:
+        status = anyio.run(work, options.models, options.limit, options.journal, backend=options.backend)
+    except* apass.JournalError as failures:
+        print(*failures.exceptions, sep="\n", file=sys.stderr)
+    return status
+
+
+def positive(text: str) -> int:
+    """Return the number that an option gives; ValueError, which argparse reports, if there is nothing to do then."""
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
 
 
 if __name__ == "__main__":

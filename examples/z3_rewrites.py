@@ -8,8 +8,8 @@ what it would write has the same value for every input. That burns a processor a
 to processes: the event loop stays free, and a worker that takes longer than half a minute is ended.
 """
 
+import argparse
 import ast
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
@@ -119,4 +119,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, backend=sys.argv[1] if len(sys.argv) > 1 else "asyncio")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("backend", nargs="?", choices=("asyncio", "trio"), default="asyncio")
+    anyio.run(main, backend=parser.parse_args().backend)
