@@ -62,10 +62,10 @@ def registered() -> Iterator[str]:
 
 async def test_a_name_that_no_pass_met_is_warned_about_with_the_nearest() -> None:
     with pytest.warns(UnmatchedPassNameWarning) as caught:
-        async with PassContext(disabled_pass=["FoldConstnat"], required_pass=["FuseOps"]):
-            await apass.Sequential([logging_pass([], "FoldConstant"), logging_pass([], "FuseOps", 9)])({})
-    says = "disabled_pass names 'FoldConstnat', but no pass of that name ran or is registered"
-    assert [str(one.message) for one in caught] == [f"{says}; did you mean 'FoldConstant'?"]
+        async with PassContext(disabled_pass=["SwapLoosp"], required_pass=["Skew"]):
+            await apass.Sequential([logging_pass([], "SwapLoops"), logging_pass([], "Skew", 9)])({})
+    says = "disabled_pass names 'SwapLoosp', but no pass of that name ran or is registered"
+    assert [str(one.message) for one in caught] == [f"{says}; did you mean 'SwapLoops'?"]
 
 
 async def test_a_registered_name_is_not_warned_about(registered: str) -> None:
