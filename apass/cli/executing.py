@@ -8,7 +8,6 @@ from typing import Any, Final, cast
 from apass.cli.inputs import InputError
 from apass.errors import did_you_mean
 from apass.executor import Executor, executor_in_force
-from apass.instrument import instrument_name
 
 __all__ = ["ExecutorScope", "executor_scope"]
 
@@ -20,20 +19,19 @@ DASK: Final = "dask://"
 """Begins the address of a cluster's scheduler."""
 
 
-def executor_scope(text: str | None, instruments: Sequence[object]) -> ExecutorScope:
+def executor_scope(text: str | None, blind: Sequence[str]) -> ExecutorScope:
     """Return the executor that `--executor` asks for.
 
     Raises:
-        InputError: if there is none of that name, or `instruments` would see nothing of what it does.
+        InputError: if there is none of that name, or options, `blind`, ask for what would see nothing of what it does.
         ExecutorError: if this Python cannot run it.
         MissingExtraError: if its library is not installed.
 
     """
     if text is None:
         return nullcontext(None)
-    if instruments:
-        names = ", ".join(dict.fromkeys(map(instrument_name, instruments)))
-        raise InputError(f"--executor sends models elsewhere, where {names} would see nothing; leave one of them out")
+    if blind:
+        raise InputError(f"--executor sends models elsewhere, where {', '.join(blind)} would see nothing; leave it out")
     if text == "dask" or text.startswith(DASK):
         address = text.removeprefix(DASK) if text.startswith(DASK) else None
         if address == "":

@@ -6,7 +6,7 @@ from dataclasses import fields
 from functools import wraps
 from typing import Any, TypeVar, get_type_hints
 
-__all__ = ["with_options"]
+__all__ = ["given_options", "with_options"]
 
 R = TypeVar("R")
 
@@ -36,6 +36,12 @@ def with_options(*kinds: type[Any]) -> Callable[[Callable[..., R]], Callable[...
         return run
 
     return decorate
+
+
+def given_options(options: Any) -> list[str]:
+    """Return the names of the options that are not as usual, of an instance that `with_options` made."""
+    given = [one.name for one in fields(options) if getattr(options, one.name) != one.default]
+    return [f"--{name.replace('_', '-')}" for name in given]
 
 
 def _parameters(kind: type[Any]) -> Sequence[inspect.Parameter]:

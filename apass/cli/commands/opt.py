@@ -16,7 +16,7 @@ from apass.cli.inputs import check_places
 from apass.cli.interrupts import check_backend, run_until_interrupted
 from apass.cli.journaling import file_journal
 from apass.cli.optimizing import optimize_files
-from apass.cli.options import with_options
+from apass.cli.options import given_options, with_options
 from apass.cli.planning import Plan, make_plan
 from apass.cli.reporting import Reporter
 from apass.cli.resuming import resume_plan
@@ -105,12 +105,15 @@ def opt(
     with complaints():
         check_backend(running.backend)
         plan = _plan(models, results, settings, running)
-        run = Run(plan=plan, context=settings, backend=running.backend)
-        watches = [watch for one in watching if (watch := one.watch(run)) is not None]
-        instruments = [one for watch in watches for one in watch.instruments()]
+        run = Run(plan=plan, context=settings, backend=running.backend, executor=running.executor)
+        asked = [(one, watch) for one in watching if (watch := one.watch(run)) is not None]
+        watches = [watch for _, watch in asked]
+        looking = [(one, instrument) for one, watch in asked for instrument in watch.instruments()]
+        instruments = [instrument for _, instrument in looking]
         store = None if running.cache is None else store_at(running.cache)
         context = make_context(settings, plan.passes.values(), instruments, store)
-        executors = executor_scope(running.executor, context.instruments)
+        blind = dict.fromkeys(option for one, _ in looking for option in given_options(one))
+        executors = executor_scope(running.executor, list(blind))
         check_places(plan.jobs, results.output)
         show = Showing(Reporter(len(plan.jobs), bar=not any(one.takes_terminal for one in watches)), watches)
         _run(plan, running, store, context, executors, show)

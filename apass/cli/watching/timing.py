@@ -1,7 +1,7 @@
 """`--timing`: how long each pass took, each module, and the slowest functions."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -11,6 +11,7 @@ import typer
 
 from apass.cli.alone import Alone
 from apass.cli.inputs import InputError
+from apass.cli.watching.module_timing import ELSEWHERE, ModuleTiming
 from apass.cli.watching.places import check_file, write_file
 from apass.cli.watching.watch import PANEL, Run, Watch
 from apass.instruments import (
@@ -22,8 +23,12 @@ from apass.instruments import (
     timings_by_module,
     timings_by_pass,
 )
+from apass.timings import FunctionTiming, PassTiming
 
 __all__ = ["TimingForm", "TimingOptions"]
+
+Show = Callable[[str], None]
+"""Prints text below the table."""
 
 _FUNCTIONS: Final = 10
 """How many functions a list shows where nothing is said."""
@@ -78,7 +83,8 @@ class TimingOptions:
         """Return what times the run, if it is asked for.
 
         Raises:
-            InputError: if a file or a number of functions is given without `--timing`, or the file is a folder.
+            InputError: if a file or a number of functions is given without `--timing`, or the file is a folder, or
+                functions are asked for that run elsewhere.
 
         """
         if self.timing is None:
@@ -88,44 +94,70 @@ class TimingOptions:
             return None
         if self.timing_output is not None:
             check_file("--timing-output", self.timing_output)
+        output = _Output(self.timing, self.timing_output)
         functions = self.timing_functions
+        if run.executor is not None:
+            if functions:
+                raise InputError(f"--timing-functions shows nothing here: {ELSEWHERE}")
+            return ModuleTiming(run, output.whole_models)
         if functions is None:
             functions = 0 if self.timing is TimingForm.TREE else _FUNCTIONS
-        return _Timing(self.timing, self.timing_output, functions)
+        return _Timing(output, functions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """How times are given out."""
+
+    form: TimingForm
+    """How they are shown."""
+    path: Path | None
+    """Where to, None for the terminal."""
+
+    def give(self, text: str, show: Show) -> None:
+        if self.path is None:
+            show(text)
+        else:
+            write_file("--timing-output", self.path, text + "\n")
+
+    def give_json(self, profile: Sequence[PassTiming], slowest: Sequence[FunctionTiming], show: Show) -> None:
+        values = timings_as_json(profile, slowest)
+        self.give(json.dumps(values) if self.path is None else json.dumps(values, indent=1), show)
+
+    def modules(self, profile: Iterable[PassTiming]) -> str:
+        """Return the list of modules, the slowest first."""
+        modules = timings_by_module(profile)
+        shown = modules[:_MODULES] if self.path is None else modules
+        more = len(modules) - len(shown)
+        return render_modules(shown) + (f"\nand {more} more modules; a file gets them all" if more else "")
+
+    def whole_models(self, profile: Sequence[PassTiming], show: Show) -> None:
+        """Give the times of models as such."""
+        if self.form is TimingForm.JSON:
+            self.give_json(profile, (), show)
+        else:
+            self.give(f"{self.modules(profile)}\n{ELSEWHERE}", show)
 
 
 class _Timing(Watch):
-    def __init__(self, form: TimingForm, path: Path | None, functions: int) -> None:
-        self._form = form
-        self._path = path
+    def __init__(self, output: _Output, functions: int) -> None:
+        self._output = output
         self._timer = PassTimingInstrument()
         self._functions = FunctionTimingInstrument(top=functions) if functions else None
 
     def instruments(self) -> Iterable[object]:
         return (self._timer,) if self._functions is None else (self._timer, self._functions)
 
-    def finish(self, show: Callable[[str], None]) -> None:
-        if self._form is TimingForm.JSON:
-            slowest = () if self._functions is None else self._functions.slowest()
-            values = timings_as_json(self._timer.profile(), slowest)
-            self._give(json.dumps(values) if self._path is None else json.dumps(values, indent=1), show)
+    def finish(self, show: Show) -> None:
+        slowest = () if self._functions is None else self._functions.slowest()
+        if self._output.form is TimingForm.JSON:
+            self._output.give_json(self._timer.profile(), slowest, show)
             return
-        parts = [self._timer.render(merge=True)] if self._form is TimingForm.TREE else self._lists()
-        if self._functions is not None and self._functions.slowest():
+        parts = [self._timer.render(merge=True)] if self._output.form is TimingForm.TREE else self._lists()
+        if self._functions is not None and slowest:
             parts.append(self._functions.render())
-        self._give("\n\n".join(parts), show)
+        self._output.give("\n\n".join(parts), show)
 
     def _lists(self) -> list[str]:
         profile = self._timer.profile()
-        modules = timings_by_module(profile)
-        shown = modules[:_MODULES] if self._path is None else modules
-        more = (
-            f"\nand {len(modules) - len(shown)} more modules; a file gets them all" if len(modules) > len(shown) else ""
-        )
-        return [render_passes(timings_by_pass(profile)), render_modules(shown) + more]
-
-    def _give(self, text: str, show: Callable[[str], None]) -> None:
-        if self._path is None:
-            show(text)
-        else:
-            write_file("--timing-output", self._path, text + "\n")
+        return [render_passes(timings_by_pass(profile)), self._output.modules(profile)]

@@ -25,6 +25,8 @@ class Run:
     """What the command line says of the context."""
     backend: str
     """The event loop."""
+    executor: str | None = None
+    """Where the passes run; None for the event loop."""
 
 
 class Watch:
