@@ -60,8 +60,8 @@ def _check(desired_layouts: Mapping[str, Sequence[str]]) -> None:
             raise PassDefinitionError(f"there is no operator named {name!r}{did_you_mean(name, OPS)}")
         if name not in hooks:
             raise PassDefinitionError(
-                f"ConvertLayout knows not how to convert {name}{did_you_mean(name, hooks)}; "
-                f"tell it with register_convert_op_layout"
+                f"ConvertLayout does not know how to convert {name}{did_you_mean(name, hooks)}; "
+                f"tell it with relay.op.register_convert_op_layout"
             )
         if isinstance(layouts, str) or not layouts:
             raise PassDefinitionError(f"the layouts of {name} must be a list, one for each tensor, not {layouts!r}")

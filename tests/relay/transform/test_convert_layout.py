@@ -251,7 +251,7 @@ def test_there_and_back_is_the_program_it_was() -> None:
         ),
         (
             {"nn.dense": ["NC"]},
-            "ConvertLayout knows not how to convert nn.dense; tell it with register_convert_op_layout",
+            "ConvertLayout does not know how to convert nn.dense; tell it with relay.op.register_convert_op_layout",
         ),
         ({"nn.konv2d": ["NHWC"]}, "there is no operator named 'nn.konv2d'; did you mean 'nn.conv2d'?"),
     ],
