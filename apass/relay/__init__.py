@@ -79,7 +79,7 @@ from apass.relay.ty import (
 from apass.relay.type_functor import TypeFunctor, TypeMutator, TypeVisitor
 from apass.relay.values import ADTValue, RefValue, Value
 
-__all__ = [
+__all__: list[str] = [
     "ADTValue",
     "Any",
     "Attrs",

@@ -26,7 +26,7 @@ from apass.relay.op.registry import (
     register_pattern,
 )
 
-__all__ = [
+__all__: list[str] = [
     "FInferCorrectLayout",
     "InferCorrectLayoutOutput",
     "Op",

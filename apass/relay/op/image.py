@@ -125,6 +125,27 @@ def _sizes(size: int | Iterable[int] | Constant, rank: int) -> tuple[int, ...]:
     return ints(size, rank)
 
 
+def _attrs(
+    attrs_type: type[ResizeAttrs],
+    size: tuple[int, ...],
+    layout: str,
+    how: tuple[str, str, str],
+    cubic: tuple[float, int],
+    out_dtype: str | None,
+) -> ResizeAttrs:
+    method, coordinates, rounding = how
+    return attrs_type(
+        size=size,
+        layout=layout,
+        method=method,
+        coordinate_transformation_mode=coordinates,
+        rounding_method=rounding,
+        cubic_alpha=float(cubic[0]),
+        cubic_exclude=int(cubic[1]),
+        out_dtype=out_dtype or "",
+    )
+
+
 def resize1d(
     data: Expr,
     size: int | Iterable[int] | Constant,
@@ -137,16 +158,8 @@ def resize1d(
     out_dtype: str | None = None,
 ) -> Call:
     """Return sequences resized; the parameters are those of `resize2d`."""
-    attrs = Resize1DAttrs(
-        size=_sizes(size, 1),
-        layout=layout,
-        method=method,
-        coordinate_transformation_mode=coordinate_transformation_mode,
-        rounding_method=rounding_method,
-        cubic_alpha=float(cubic_alpha),
-        cubic_exclude=int(cubic_exclude),
-        out_dtype=out_dtype or "",
-    )
+    how = (method, coordinate_transformation_mode, rounding_method)
+    attrs = _attrs(Resize1DAttrs, _sizes(size, 1), layout, how, (cubic_alpha, cubic_exclude), out_dtype)
     return Call(_RESIZE1D, (data,), attrs)
 
 
@@ -171,16 +184,8 @@ def resize2d(
         TypeError: if `size` is an expression that is not a constant: it must be known now.
 
     """
-    attrs = Resize2DAttrs(
-        size=_sizes(size, 2),
-        layout=layout,
-        method=method,
-        coordinate_transformation_mode=coordinate_transformation_mode,
-        rounding_method=rounding_method,
-        cubic_alpha=float(cubic_alpha),
-        cubic_exclude=int(cubic_exclude),
-        out_dtype=out_dtype or "",
-    )
+    how = (method, coordinate_transformation_mode, rounding_method)
+    attrs = _attrs(Resize2DAttrs, _sizes(size, 2), layout, how, (cubic_alpha, cubic_exclude), out_dtype)
     return Call(_RESIZE2D, (data,), attrs)
 
 
@@ -196,14 +201,6 @@ def resize3d(
     out_dtype: str | None = None,
 ) -> Call:
     """Return volumes resized; the parameters are those of `resize2d`."""
-    attrs = Resize3DAttrs(
-        size=_sizes(size, 3),
-        layout=layout,
-        method=method,
-        coordinate_transformation_mode=coordinate_transformation_mode,
-        rounding_method=rounding_method,
-        cubic_alpha=float(cubic_alpha),
-        cubic_exclude=int(cubic_exclude),
-        out_dtype=out_dtype or "",
-    )
+    how = (method, coordinate_transformation_mode, rounding_method)
+    attrs = _attrs(Resize3DAttrs, _sizes(size, 3), layout, how, (cubic_alpha, cubic_exclude), out_dtype)
     return Call(_RESIZE3D, (data,), attrs)

@@ -6,14 +6,14 @@ import numpy as np
 
 from apass.relay.attrs import Attrs
 from apass.relay.calls import call_op
-from apass.relay.expr import Call, Expr
+from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.make import const
 from apass.relay.ndarray import Array
 from apass.relay.op.arguments import Ints, computed, static_ints
 from apass.relay.op.dims import axis_of, clash, shape_text
 from apass.relay.op.indexing import along_axis
 from apass.relay.op.registry import OpPattern, register_op
-from apass.relay.op.relations import forward, one_dtype
+from apass.relay.op.relations import Rule, forward, one_dtype
 from apass.relay.ty import TensorType
 
 __all__ = [
@@ -159,32 +159,43 @@ def _sparse_to_dense(
 
 
 _SCATTER_ARGUMENTS = ("data", "indices", "updates")
-_SCATTER = register_op(
+
+
+def _define(name: str, attrs_type: type[Attrs], relate: Rule, compute: Compute, level: int, description: str) -> Op:
+    return register_op(
+        name,
+        arguments=_SCATTER_ARGUMENTS,
+        attrs_type=attrs_type,
+        relation=forward(name, _SCATTER_ARGUMENTS, relate),
+        compute=compute,
+        level=level,
+        description=description,
+    )
+
+
+_SCATTER = _define(
     "scatter",
-    arguments=_SCATTER_ARGUMENTS,
-    attrs_type=ScatterAttrs,
-    relation=forward("scatter", _SCATTER_ARGUMENTS, _relate_scatter),
-    compute=_scatter,
-    level=10,
-    description="The tensor with the elements that indices name along an axis replaced.",
+    ScatterAttrs,
+    _relate_scatter,
+    _scatter,
+    10,
+    "The tensor with the elements that indices name along an axis replaced.",
 )
-_SCATTER_ADD = register_op(
+_SCATTER_ADD = _define(
     "scatter_add",
-    arguments=_SCATTER_ARGUMENTS,
-    attrs_type=ScatterAddAttrs,
-    relation=forward("scatter_add", _SCATTER_ARGUMENTS, _relate_scatter),
-    compute=_scatter_add,
-    level=10,
-    description="The tensor with updates added to the elements that indices name along an axis.",
+    ScatterAddAttrs,
+    _relate_scatter,
+    _scatter_add,
+    10,
+    "The tensor with updates added to the elements that indices name along an axis.",
 )
-_SCATTER_ND = register_op(
+_SCATTER_ND = _define(
     "scatter_nd",
-    arguments=_SCATTER_ARGUMENTS,
-    attrs_type=ScatterNDAttrs,
-    relation=forward("scatter_nd", _SCATTER_ARGUMENTS, _relate_scatter_nd),
-    compute=_scatter_nd,
-    level=3,
-    description="The tensor with the elements or slices that the columns of the indices name replaced or added to.",
+    ScatterNDAttrs,
+    _relate_scatter_nd,
+    _scatter_nd,
+    3,
+    "The tensor with the elements or slices that the columns of the indices name replaced or added to.",
 )
 _ONE_HOT_ARGUMENTS = ("indices", "on_value", "off_value")
 _ONE_HOT = register_op(

@@ -145,6 +145,7 @@ def test_every_function_stands_where_tvm_has_it() -> None:
         "image",
         "nn",
         "op",
+        "op_attrs",
         "reduce",
         "register",
         "register_convert_op_layout",

@@ -10,9 +10,9 @@ from apass.relay.ndarray import Array
 from apass.relay.op.dims import over, product
 from apass.relay.op.layout import Layout, convert_array, parse_layout
 from apass.relay.op.nn.conv_kernel import accumulator, convolve
-from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, relaid, tensors
+from apass.relay.op.nn.define import define_with_weight
+from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, relaid
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
-from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Dim, TensorType, Type
 
 __all__ = [
@@ -108,21 +108,7 @@ class Conv3DAttrs(ConvAttrs):
 
 def define_conv(name: str, attrs_type: type[ConvAttrs], rank: int) -> Op:
     """Register a convolution over so many spatial dimensions and return it."""
-
-    def relation(types: Sequence[Type], attrs: ConvAttrs) -> Sequence[Type | None] | None:
-        data, weight, _ = tensors(name, types)
-        return None if data is None else _relate(name, rank, data, weight, attrs)
-
-    return register_op(
-        name,
-        arguments=("data", "weight"),
-        attrs_type=attrs_type,
-        relation=relation,
-        compute=_compute,
-        pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
-        level=2,
-        description=f"Convolution over {rank} spatial dimension{'s' if rank > 1 else ''}.",
-    )
+    return define_with_weight(name, attrs_type, rank, "Convolution", _relate, _compute)
 
 
 def _relate(

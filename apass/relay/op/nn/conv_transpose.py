@@ -15,9 +15,9 @@ from apass.relay.op.dims import plus, product
 from apass.relay.op.layout import convert_array, parse_layout
 from apass.relay.op.nn.conv import KERNEL_LAYOUTS
 from apass.relay.op.nn.conv_kernel import accumulator, convolve_transposed
-from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, relaid, tensors
+from apass.relay.op.nn.define import define_with_weight
+from apass.relay.op.nn.relate import layout_like, must_divide, must_fit, out_type, relaid
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans
-from apass.relay.op.registry import OpPattern, register_op
 from apass.relay.ty import Any, Dim, TensorType, Type
 
 __all__ = [
@@ -114,20 +114,7 @@ class Conv3DTransposeAttrs(ConvTransposeAttrs):
 
 
 def _define(name: str, attrs_type: type[ConvTransposeAttrs], rank: int) -> Op:
-    def relation(types: Sequence[Type], attrs: ConvTransposeAttrs) -> Sequence[Type | None] | None:
-        data, weight, _ = tensors(name, types)
-        return None if data is None else _relate(name, rank, data, weight, attrs)
-
-    return register_op(
-        name,
-        arguments=("data", "weight"),
-        attrs_type=attrs_type,
-        relation=relation,
-        compute=_compute,
-        pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
-        level=2,
-        description=f"Transposed convolution over {rank} spatial dimension{'s' if rank > 1 else ''}.",
-    )
+    return define_with_weight(name, attrs_type, rank, "Transposed convolution", _relate, _compute)
 
 
 def _relate(

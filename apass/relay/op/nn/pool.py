@@ -171,6 +171,27 @@ _AVG_POOL2D = _define("nn.avg_pool2d", AvgPool2DAttrs, 2, "mean")
 _AVG_POOL3D = _define("nn.avg_pool3d", AvgPool3DAttrs, 3, "mean")
 
 
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A window, as callers give it: a number for all dimensions, or one for each."""
+
+    size: int | Iterable[int]
+    strides: int | Iterable[int]
+    dilation: int | Iterable[int]
+    padding: int | Iterable[int]
+
+    def attrs(self, attrs_type: type[PoolAttrs], rank: int, layout: str, out_layout: str, **flags: bool) -> PoolAttrs:
+        return attrs_type(
+            pool_size=ints(self.size, rank),
+            strides=ints(self.strides, rank),
+            dilation=ints(self.dilation, rank),
+            padding=padding_of(self.padding, rank),
+            layout=layout,
+            out_layout=out_layout,
+            **flags,
+        )
+
+
 def max_pool1d(
     data: Expr,
     pool_size: int | Iterable[int] = (1,),
@@ -182,15 +203,8 @@ def max_pool1d(
     ceil_mode: bool = False,
 ) -> Call:
     """Return the largest element of each window over a sequence; the parameters are those of `max_pool2d`."""
-    attrs = MaxPool1DAttrs(
-        pool_size=ints(pool_size, 1),
-        strides=ints(strides, 1),
-        dilation=ints(dilation, 1),
-        padding=padding_of(padding, 1),
-        layout=layout,
-        out_layout=out_layout,
-        ceil_mode=ceil_mode,
-    )
+    window = _Window(pool_size, strides, dilation, padding)
+    attrs = window.attrs(MaxPool1DAttrs, 1, layout, out_layout, ceil_mode=ceil_mode)
     return Call(_MAX_POOL1D, (data,), attrs)
 
 
@@ -213,15 +227,8 @@ def max_pool2d(
         ValueError: if `padding` has a number of sides that means nothing.
 
     """
-    attrs = MaxPool2DAttrs(
-        pool_size=ints(pool_size, 2),
-        strides=ints(strides, 2),
-        dilation=ints(dilation, 2),
-        padding=padding_of(padding, 2),
-        layout=layout,
-        out_layout=out_layout,
-        ceil_mode=ceil_mode,
-    )
+    window = _Window(pool_size, strides, dilation, padding)
+    attrs = window.attrs(MaxPool2DAttrs, 2, layout, out_layout, ceil_mode=ceil_mode)
     return Call(_MAX_POOL2D, (data,), attrs)
 
 
@@ -236,15 +243,8 @@ def max_pool3d(
     ceil_mode: bool = False,
 ) -> Call:
     """Return the largest element of each window over volumes; the parameters are those of `max_pool2d`."""
-    attrs = MaxPool3DAttrs(
-        pool_size=ints(pool_size, 3),
-        strides=ints(strides, 3),
-        dilation=ints(dilation, 3),
-        padding=padding_of(padding, 3),
-        layout=layout,
-        out_layout=out_layout,
-        ceil_mode=ceil_mode,
-    )
+    window = _Window(pool_size, strides, dilation, padding)
+    attrs = window.attrs(MaxPool3DAttrs, 3, layout, out_layout, ceil_mode=ceil_mode)
     return Call(_MAX_POOL3D, (data,), attrs)
 
 
@@ -260,15 +260,9 @@ def avg_pool1d(
     count_include_pad: bool = False,
 ) -> Call:
     """Return the mean of each window over a sequence; the parameters are those of `avg_pool2d`."""
-    attrs = AvgPool1DAttrs(
-        pool_size=ints(pool_size, 1),
-        strides=ints(strides, 1),
-        dilation=ints(dilation, 1),
-        padding=padding_of(padding, 1),
-        layout=layout,
-        out_layout=out_layout,
-        ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad,
+    window = _Window(pool_size, strides, dilation, padding)
+    attrs = window.attrs(
+        AvgPool1DAttrs, 1, layout, out_layout, ceil_mode=ceil_mode, count_include_pad=count_include_pad
     )
     return Call(_AVG_POOL1D, (data,), attrs)
 
@@ -288,15 +282,9 @@ def avg_pool2d(
 
     Padding counts, as zeros, only with `count_include_pad`; what sticks out beyond it in `ceil_mode` never does.
     """
-    attrs = AvgPool2DAttrs(
-        pool_size=ints(pool_size, 2),
-        strides=ints(strides, 2),
-        dilation=ints(dilation, 2),
-        padding=padding_of(padding, 2),
-        layout=layout,
-        out_layout=out_layout,
-        ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad,
+    window = _Window(pool_size, strides, dilation, padding)
+    attrs = window.attrs(
+        AvgPool2DAttrs, 2, layout, out_layout, ceil_mode=ceil_mode, count_include_pad=count_include_pad
     )
     return Call(_AVG_POOL2D, (data,), attrs)
 
@@ -313,14 +301,8 @@ def avg_pool3d(
     count_include_pad: bool = False,
 ) -> Call:
     """Return the mean of each window over volumes; the parameters are those of `avg_pool2d`."""
-    attrs = AvgPool3DAttrs(
-        pool_size=ints(pool_size, 3),
-        strides=ints(strides, 3),
-        dilation=ints(dilation, 3),
-        padding=padding_of(padding, 3),
-        layout=layout,
-        out_layout=out_layout,
-        ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad,
+    window = _Window(pool_size, strides, dilation, padding)
+    attrs = window.attrs(
+        AvgPool3DAttrs, 3, layout, out_layout, ceil_mode=ceil_mode, count_include_pad=count_include_pad
     )
     return Call(_AVG_POOL3D, (data,), attrs)
