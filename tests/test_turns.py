@@ -76,9 +76,26 @@ def whole_pass(body: Callable[[], None]) -> apass.Pass[Module]:
     return module_pass(never_suspends, 0, "Whole")
 
 
+async def by_a_helper(body: Callable[[], None]) -> None:
+    """Run bodies of which the caller's own waits for the last, so that a helper runs the others."""
+    last = anyio.Event()
+
+    async def wait_or_work(func: int, mod: Module, ctx: PassContext) -> int:
+        if func == 0:
+            await last.wait()
+            return func
+        body()
+        if func == len(mod) - 1:
+            last.set()
+        return func
+
+    await function_pass(wait_or_work, 0, "WaitOrWork")(modules_of(1, 2_000)[0])
+
+
 WORK: dict[str, Callable[[Callable[[], None]], Awaitable[object]]] = {
     "plain bodies": lambda body: plain_pass(body)(modules_of(1, 10_000)[0]),
     "async bodies": lambda body: async_pass(body)(modules_of(1, 10_000)[0]),
+    "bodies of a helper": by_a_helper,
     "bodies with a time limit": lambda body: async_pass(body, timeout=60)(modules_of(1, 2_000)[0]),
     "passes of a Sequential": lambda body: Sequential([whole_pass(body)] * 2_000)({}),
     "modules of plain bodies": lambda body: apass.optimize_all(modules_of(50, 100), plain_pass(body)),
