@@ -6,13 +6,18 @@ from functools import cache
 from importlib import import_module
 from threading import Lock
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
 from apass.run import Run, current_run
 
 __all__ = ["PassMemory", "PassMemoryInstrument"]
+
+_NOT_EXACT: Final = (
+    "several modules were at work at once, so memory of threads may be counted for another pass; it is exact with one "
+    "at a time (apass opt --jobs 1)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,8 @@ class PassMemoryInstrument:
         self._totals: dict[str, _Total] = {}
         self._entered = 0
         self._has_started = False
+        self._outermost = 0
+        self._is_exact = True
         self._lock = Lock()
 
     def enter_pass_ctx(self) -> None:
@@ -82,6 +89,8 @@ class PassMemoryInstrument:
         if run is not None:
             with self._lock:
                 self._calls.setdefault(run, _Call())
+                self._outermost += run.parent is None
+                self._is_exact = self._is_exact and self._outermost < 2
                 self._mark(perf_counter())
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
@@ -103,6 +112,11 @@ class PassMemoryInstrument:
         """End a call that raised or was cancelled."""
         self._end(current_run())
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether never two modules were at work at once, so that memory of threads is counted for the right pass."""
+        return self._is_exact
+
     def profile(self) -> tuple[PassMemory, ...]:
         """Return what each pass took, the highest peak first."""
         with self._lock:
@@ -113,18 +127,21 @@ class PassMemoryInstrument:
         return tuple(sorted(found, key=lambda one: (-one.peak, one.name)))
 
     def render(self) -> str:
-        """Return `profile()` as a table, in MiB."""
-        return _render(self.profile())
+        """Return `profile()` as a table, in MiB, with a line below it where that is not exact."""
+        table = _render(self.profile())
+        return table if self._is_exact else f"{table}\n{_NOT_EXACT}"
 
     def reset(self) -> None:
         """Forget what was measured."""
         with self._lock:
             self._totals = {}
+            self._is_exact = self._outermost < 2
 
     def _end(self, run: Run | None) -> None:
         with self._lock:
             call = None if run is None else self._calls.pop(run, None)
             if run is not None and call is not None:
+                self._outermost -= run.parent is None
                 self._totals.setdefault(run.info.name, _Total()).add(call, run.module)
 
     def _mark(self, now: float) -> None:

@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+import anyio
 import anyio.lowlevel
 import pytest
 
@@ -66,6 +67,27 @@ async def test_a_pass_that_fails_is_measured_and_the_table_shows_the_highest_pea
     assert lines[0].split() == ["peak", "MiB", "grown", "MiB", "calls", "pass"]
     memory.reset()
     assert memory.render() == "no pass was measured"
+
+
+@pytest.mark.anyio
+async def test_the_table_says_so_where_modules_were_at_work_at_once() -> None:
+    memory = PassMemoryInstrument()
+    met = anyio.Event()
+
+    @apass.module_pass(opt_level=0)
+    async def Meet(mod: Module, ctx: apass.PassContext) -> Module:
+        await met.wait() if "first" in mod else met.set()
+        return mod
+
+    async with apass.PassContext(instruments=[memory]):
+        await apass.optimize_all([{"first": b""}, {}], apass.Sequential([Meet, Idle]), limit=2)
+        assert not memory.is_exact
+        note = memory.render().splitlines()[-1]
+        assert note.startswith("several modules were at work at once, ")
+        memory.reset()
+        await apass.optimize_all([{}, {}], apass.Sequential([Meet, Idle]), limit=1)
+        assert memory.is_exact
+        assert "at once" not in memory.render()
 
 
 @pytest.mark.anyio
