@@ -9,10 +9,11 @@ from pathlib import Path
 from signal import Signals
 from subprocess import PIPE
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import anyio
 from anyio.abc import ByteReceiveStream, Process
+from anyio.lowlevel import checkpoint
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from apass.errors import HelperError
@@ -24,6 +25,8 @@ __all__ = ["ProcessHelper", "run_process"]
 
 Command = Sequence[str | Path]
 """A program and its arguments; no shell is between."""
+ROUNDS_TO_READ: Final = 5
+"""In so many rounds of the event loop a task that is started reads what there is to read."""
 
 
 async def run_process(
@@ -84,6 +87,9 @@ class ProcessHelper(Service[str, str]):
         stderr: where its standard error goes; by default to that of this process.
         max_line: the most bytes of one answer.
 
+    Raises:
+        TypeError: if `command` is a string, or empty.
+
     >>> import sys
     >>> async def main():
     ...     command = [sys.executable, "-uc", "while True: print(input()[::-1])"]
@@ -104,6 +110,7 @@ class ProcessHelper(Service[str, str]):
         stderr: Stream = None,
         max_line: int = 2**20,
     ) -> None:
+        _check_command(command)
         policy = policy or Policy()
         super().__init__(self._exchange, replace(policy, concurrency=policy.concurrency or 1), name=_shown(command))
         self._command = list(command)
@@ -144,9 +151,14 @@ class ProcessHelper(Service[str, str]):
         """Return a child that is at rest, a new one if there is none."""
         while self._idle:
             child = self._idle.pop()
-            if child.is_at_rest():
+            is_at_rest = False
+            try:
+                is_at_rest = await child.is_at_rest()
+            finally:
+                if not is_at_rest:
+                    await end_group(child.process)
+            if is_at_rest:
                 return child
-            await end_group(child.process)
         return _Child(self._command, await _start(self._command, *self._start_options), self._max_line)
 
 
@@ -162,9 +174,20 @@ class _Child:
         self.answers = BufferedByteReceiveStream(process.stdout)
         self.max_line = max_line
 
-    def is_at_rest(self) -> bool:
-        """Tell whether it runs and has written nothing unasked, as far as is known."""
-        return self.process.returncode is None and not self.answers.buffer
+    async def is_at_rest(self) -> bool:
+        """Tell whether it runs and has written nothing unasked, which would pass for the answer to what is asked next.
+
+        What it writes later than this nobody can tell from an answer.
+        """
+        if self.process.returncode is not None or self.answers.buffer:
+            return False
+        written: list[bytes] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(_collect_one, self.process.stdout, written)
+            for _ in range(ROUNDS_TO_READ):
+                await checkpoint()
+            group.cancel_scope.cancel()
+        return not written
 
     async def exchange(self, question: str) -> str:
         """Write a line and return the line that comes back."""
@@ -194,9 +217,13 @@ class _Child:
         return f"{_shown(self.command)} closed its output and had not answered"
 
 
-async def _start(command: Command, cwd: str | Path | None, env: Mapping[str, str] | None, stderr: Stream) -> Process:
+def _check_command(command: object) -> None:
     if isinstance(command, str | bytes) or not command:
         raise TypeError(f"a command is a list of a program and its arguments, not {command!r}")
+
+
+async def _start(command: Command, cwd: str | Path | None, env: Mapping[str, str] | None, stderr: Stream) -> Process:
+    _check_command(command)
     words = [os.fspath(word) for word in command]
     return await start_group(words, stdin=PIPE, stdout=PIPE, stderr=stderr, cwd=cwd, env=env)
 
@@ -207,6 +234,14 @@ async def _feed(process: Process, question: bytes) -> None:
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await process.stdin.send(question)
     await process.stdin.aclose()
+
+
+async def _collect_one(stream: ByteReceiveStream | None, into: list[bytes]) -> None:
+    assert stream is not None
+    try:
+        into.append(await stream.receive())
+    except anyio.EndOfStream:
+        into.append(b"")
 
 
 async def _collect(stream: ByteReceiveStream | None, into: bytearray) -> None:
