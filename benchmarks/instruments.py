@@ -1,10 +1,11 @@
-"""What instruments cost: each alone and all together on models of the ONNX corpus, as a ratio to none.
+"""What instruments cost: each alone and all together on the models that come with onnx, as a ratio to none.
 
-    PYTHONPATH=. python benchmarks/instruments.py [--models 100] [--rounds 5] [--backend asyncio]
+    python benchmarks/instruments.py [--models N] [--rounds 5] [--backend asyncio]
 
+The models are the 149 in onnx's test data, ResNet-50 and DenseNet-121 among them, or so many of these evenly spread.
 All jobs run by turns, after a round that does not count. A row is the median of its rounds, in seconds of the
 processor; those of threads that write files are included. "us a pass" is what each run of a pass costs more than
-without. The models are small, so that a pass takes well below a millisecond: with larger ones the ratios are smaller.
+without.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 from time import process_time
 
 import anyio
+import onnx
 import onnx_ir as ir
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -26,10 +28,12 @@ from rich.console import Console
 
 import apass
 import apass.instruments as known
+from apass.adapters.onnx import load_model
 from apass.instruments.live_view import LiveViewInstrument
 from apass.instruments.otel import OpenTelemetryInstrument
 from apass.instruments.progress import ProgressInstrument
-from examples.optimize_onnx_corpus import load_cases
+
+DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
 Make = Callable[[Path], object]
 """Makes an instrument, which may write into a folder."""
@@ -58,10 +62,13 @@ MEASURING: Mapping[str, Make] = {
     "LiveViewInstrument": lambda _: LiveViewInstrument(console=quiet()),
     "LoggingInstrument": lambda _: known.LoggingInstrument(),
     "ReproducerInstrument": lambda folder: known.ReproducerInstrument(folder / "reproducers"),
+    "BisectInstrument": lambda _: known.BisectInstrument(-1),
 }
 """What looks at passes, and not into modules."""
 
 LOOKING: Mapping[str, Make] = {
+    "PrintBeforeAll": lambda _: known.PrintBeforeAll(file=io.StringIO()),
+    "PrintAfterAll": lambda _: known.PrintAfterAll(file=io.StringIO()),
     "PrintChanged": lambda _: known.PrintChanged(file=io.StringIO()),
     "VerifyInstrument": lambda _: known.VerifyInstrument(),
     "HonestChangeInstrument": lambda _: known.HonestChangeInstrument(),
@@ -72,13 +79,14 @@ LOOKING: Mapping[str, Make] = {
 """What prints, checks or writes modules."""
 
 TRACING: Mapping[str, Make] = {"PassMemoryInstrument": lambda _: known.PassMemoryInstrument()}
-"""What makes Python itself slower, and so is in no row with others."""
+"""What makes Python itself slower, and so all others that are in a row with it."""
 
 ROWS: Mapping[str, Iterable[Make]] = {
     "none": (),
     **{name: (make,) for name, make in (MEASURING | LOOKING | TRACING).items()},
     "all that do not look into modules": tuple(MEASURING.values()),
     "all but memory": tuple((MEASURING | LOOKING).values()),
+    "all together": tuple((MEASURING | LOOKING | TRACING).values()),
 }
 
 
@@ -115,23 +123,31 @@ async def measure(models: Mapping[str, ir.Model], rounds: int) -> dict[str, list
     return times
 
 
-async def main(count: int, rounds: int) -> None:
+def corpus(count: int | None) -> dict[str, ir.Model]:
+    """Return the models in onnx's test data, or so many of them, evenly spread."""
+    paths = sorted([*DATA.glob("*/*/model.onnx"), *(DATA / "light").glob("*.onnx")])
+    chosen = paths if count is None else [paths[place * len(paths) // count] for place in range(min(count, len(paths)))]
+    return {str(path.relative_to(DATA)): load_model(path) for path in chosen}
+
+
+async def main(count: int | None, rounds: int) -> None:
     """Print the table."""
-    models = {f"{place:04}/{case.name}": case.model for place, case in enumerate(load_cases(count))}
+    models = corpus(count)
     counter = Count()
     await optimize(models, [counter])
     times = await measure(models, rounds)
     none = statistics.median(times["none"])
     print(f"{len(models)} models, {counter.runs} runs of passes, {none * 1e3:.0f} ms without instruments\n")
-    print(f"{'instrument':<36} {'ratio':>6} {'us a pass':>10}")
+    print(f"| {'instrument':<34} | ratio to none | us a pass |")
+    print(f"|{'-' * 36}|--------------:|----------:|")
     for name, spent in times.items():
         median = statistics.median(spent)
-        print(f"{name:<36} {median / none:6.2f} {(median - none) / counter.runs * 1e6:10.1f}", flush=True)
+        print(f"| {name:<34} | {median / none:13.2f} | {(median - none) / counter.runs * 1e6:9.1f} |")
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--models", type=int, default=100)
+    arguments.add_argument("--models", type=int)
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--backend", default="asyncio")
     given = arguments.parse_args()
