@@ -167,14 +167,21 @@ def _find(journal: OpenJournal, adapter: IRAdapter[Any, Any], name: str, mod: An
     kind, data = found[0]["type"], found[1]
     if kind is None:
         return key, mod
-    made_by = adapter if kind == _type_name(mod) else adapter_of_type(resolve_name(kind))
-    return key, None if made_by is None else made_by.loads(data)
+    made_by: Any = adapter if kind == _type_name(mod) else adapter_of_type(resolve_name(kind))
+    if made_by is None:
+        return key, None
+    made, facts = made_by.loads(data), found[0].get("facts")
+    return key, made if facts is None else made_by.restore(made, facts)
 
 
 def _keep(journal: OpenJournal, key: str, name: str, mod: Any, made: Any) -> None:
-    is_same = made is mod
-    head = {"name": name, "type": None if is_same else _type_name(made)}
-    journal.add(key, head, b"" if is_same else adapter_for(made).dumps(made))
+    if made is mod:
+        journal.add(key, {"name": name, "type": None})
+        return
+    adapter: Any = adapter_for(made)
+    # What the bytes leave out, such as types.
+    facts = {"facts": adapter.facts(made)} if hasattr(adapter, "facts") else {}
+    journal.add(key, {"name": name, "type": _type_name(made), **facts}, adapter.dumps(made))
 
 
 async def _aside(adapter: IRAdapter[Any, Any], work: Callable[[], R]) -> R:

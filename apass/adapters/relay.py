@@ -114,6 +114,8 @@ class RelayAdapter:
 
     def restore(self, mod: IRModule, facts: Mapping[str, list[str]]) -> IRModule:
         """Return a module whose functions have types where `facts` says so, and where they still can be found."""
+        if not facts["typed"]:
+            return mod
         try:
             typed = infer_module(mod)
         except DiagnosticError:

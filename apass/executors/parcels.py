@@ -27,10 +27,14 @@ class ModuleParcel:
     """Whether the adapter could not write it, and Python's pickle did."""
     data: bytes
     """What was written."""
+    facts: Any = None
+    """What the adapter's `facts` say of what it does not write, if it has them."""
 
     def open(self) -> Any:
         """Return the module."""
         mod = pickle.loads(self.data) if self.is_pickle else self.adapter.loads(self.data)
+        if self.facts is not None:
+            mod = cast("Any", self.adapter).restore(mod, self.facts)
         kind = cast("Any", type(mod))
         if adapter_of_type(kind) is None:
             register_adapter(kind, self.adapter)
@@ -46,7 +50,8 @@ def pack_module(mod: Any, adapter: IRAdapter[Any, Any] | None = None) -> ModuleP
     """
     adapter = adapter or adapter_for(mod)
     try:
-        return ModuleParcel(adapter, False, adapter.dumps(mod))
+        facts = cast("Any", adapter).facts(mod) if hasattr(adapter, "facts") else None
+        return ModuleParcel(adapter, False, adapter.dumps(mod), facts)
     except AdapterError as error:
         try:
             return ModuleParcel(adapter, True, pickle.dumps(mod, pickle.HIGHEST_PROTOCOL))
