@@ -55,7 +55,8 @@ def test_all_passes_are_there() -> None:
     assert set(NAMES) >= {
         "AnnotateSpans", "BackwardFoldScaleAxis", "BatchingOps", "CanonicalizeCast", "CanonicalizeOps",
         "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout",
-        "DeadCodeElimination", "DefuseOps", "EliminateCommonSubexpr", "EtaExpand", "FastMath", "FoldConstant",
+        "DeadCodeElimination", "DefuseOps", "DynamicToStatic", "EliminateCommonSubexpr", "EtaExpand", "FastMath",
+        "FoldConstant",
         "FoldScaleAxis", "ForwardFoldScaleAxis", "FuseOps", "InferType", "Inline", "LambdaLift", "MergeComposite",
         "RemoveUnusedFunctions", "SimplifyExpr", "SimplifyInference", "SplitArgs", "ToANormalForm",
         "ToBasicBlockNormalForm", "ToGraphNormalForm", "relay.Default",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from apass.relay.attrs import Attrs
-from apass.relay.expr import Op
+from apass.relay.expr import Call, Constant, Op
 from apass.relay.ndarray import Array
 from apass.relay.op.attrs import InitOpAttrs
 from apass.relay.op.axes import ExpandDimsAttrs, SqueezeAttrs
@@ -22,7 +22,7 @@ from apass.relay.op.slicing import StridedSliceAttrs
 from apass.relay.op.sort import TopkAttrs
 from apass.relay.ty import Any, Dim, TensorType, TupleType
 
-__all__ = ["DynExpandDimsAttrs", "DynReshapeAttrs", "DynStridedSliceAttrs"]
+__all__ = ["DynExpandDimsAttrs", "DynReshapeAttrs", "DynStridedSliceAttrs", "Static"]
 
 Numbers = tuple[int, ...]
 """What a vector of integers holds."""
@@ -52,6 +52,30 @@ class DynStridedSliceAttrs(Attrs):
     """What `end` means: `end`, or `size`, where -1 is all the rest and strides do not count."""
 
 
+@dataclass(frozen=True, slots=True)
+class Static:
+    """How a call with a computed shape becomes one with a shape that is known; the attribute `FStatic` of its op."""
+
+    name: str
+    """The operator that takes its place."""
+    made: Callable[..., Attrs]
+    """Returns the attributes of that, from those of the call and from numbers."""
+    vectors: int
+    """How many of the last arguments are numbers."""
+
+    def call(self, call: Call) -> Call | None:
+        """Return what stands for a call; None if one of its numbers is not known."""
+        vectors = [one.data for one in call.args[-self.vectors :] if isinstance(one, Constant)]
+        if len(vectors) < self.vectors:
+            return None
+        attrs = self.made(call.attrs, *map(_numbers, vectors))
+        return Call(Op.get(self.name), call.args[: -self.vectors], attrs, span=call.span)
+
+
+def _numbers(vector: Array) -> Numbers:
+    return ints(vector.reshape(-1).astype("int64").tolist())
+
+
 def _define(
     name: str,
     arguments: Sequence[str],
@@ -69,13 +93,13 @@ def _define(
     def compute(attrs: Attrs | None, *inputs: Array) -> Array | tuple[Array, ...]:
         kernel = Op.get(name).compute
         assert kernel is not None
-        numbers = [ints(one.reshape(-1).astype("int64").tolist()) for one in inputs[-vectors:]]
+        numbers = map(_numbers, inputs[-vectors:])
         return kernel(made(attrs, *numbers), *inputs[:-vectors])
 
     def compute_alone(*inputs: Array) -> Array | tuple[Array, ...]:
         return compute(None, *inputs)
 
-    return register_op(
+    op = register_op(
         f"dyn.{name}",
         arguments=arguments,
         attrs_type=attrs_type,
@@ -84,6 +108,8 @@ def _define(
         pattern=OpPattern.OPAQUE,
         description=f"As {name}, with a shape that is computed.",
     )
+    op.set_attr("FStatic", Static(name, made, vectors))
+    return op
 
 
 def _length(what: str, vector: TensorType) -> int:

@@ -5,6 +5,7 @@
 
 from apass.decorators import function_pass
 from apass.passes import FunctionPass
+from apass.relay.op.layouts.layout_config import LayoutConfig
 from apass.relay.transform.annotate_spans import AnnotateSpans
 from apass.relay.transform.batching_ops import BatchingOps
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast
@@ -16,6 +17,7 @@ from apass.relay.transform.convert_layout import ConvertLayout
 from apass.relay.transform.dead_code_elimination import DeadCodeElimination
 from apass.relay.transform.default import Default
 from apass.relay.transform.defuse_ops import DefuseOps
+from apass.relay.transform.dynamic_to_static import DynamicToStatic
 from apass.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr
 from apass.relay.transform.eta_expand import EtaExpand
 from apass.relay.transform.fast_math import FastMath
@@ -58,6 +60,7 @@ __all__ = [
     "DeadCodeElimination",
     "Default",
     "DefuseOps",
+    "DynamicToStatic",
     "EliminateCommonSubexpr",
     "EtaExpand",
     "FastMath",
@@ -71,6 +74,7 @@ __all__ = [
     "InferTypeLocal",
     "Inline",
     "LambdaLift",
+    "LayoutConfig",
     "MergeComposite",
     "RemoveUnusedFunctions",
     "SimplifyExpr",

@@ -1,0 +1,74 @@
+"""DynamicToStatic: which operators get shapes that are known, and that the numbers stay."""
+
+import numpy as np
+import pytest
+
+import apass
+from apass.relay.expr import Expr, Tuple
+from apass.relay.make import const, var
+from apass.relay.module import IRModule
+from apass.relay.op import (
+    broadcast_to,
+    expand_dims,
+    full,
+    one_hot,
+    ones,
+    reshape,
+    shape_of,
+    squeeze,
+    strided_slice,
+    tile,
+    topk,
+    zeros,
+)
+from apass.relay.op.arithmetic import add
+from apass.relay.transform import DynamicToStatic
+from tests.relay.meaning import ops_of, optimized
+
+X = var("x", shape=(2, 3))
+SHAPE = add(const(np.array([3, 2])), const(np.array([0, 0])))
+TWO = add(const(1), const(1))
+ZERO = add(const(0), const(0))
+NUMBERS = add(const(np.array([1, 0])), const(np.array([0, 0])))
+
+
+def the_only(made: object) -> Expr:
+    assert isinstance(made, Expr)
+    return made
+
+
+CASES: dict[str, Expr] = {
+    "reshape": reshape(X, SHAPE),
+    "tile": tile(X, SHAPE),
+    "broadcast_to": broadcast_to(const(1.0), SHAPE),
+    "zeros": zeros(SHAPE, "float32"),
+    "ones": ones(SHAPE, "float32"),
+    "full": full(const(2.0), SHAPE),
+    "squeeze": squeeze(expand_dims(X, 0), add(const(np.array([0])), const(np.array([0])))),
+    "expand_dims": expand_dims(X, ZERO),
+    "strided_slice": strided_slice(X, NUMBERS, SHAPE, add(NUMBERS, const(np.array([0, 1])))),
+    "topk": the_only(topk(X, TWO, ret_type="values")),
+    "one_hot": one_hot(const(np.array([1, 0])), const(1.0), const(0.0), TWO, -1, "float32"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_computed_from_constants_is_known(name: str) -> None:
+    call = CASES[name]
+    assert f"dyn.{name}" in ops_of(call)
+    after = optimized(Tuple([call, X]), "DynamicToStatic")
+    assert not any(one.startswith("dyn.") for one in ops_of(after))
+
+
+def test_a_shape_that_becomes_known_lets_others_be() -> None:
+    call: Expr = reshape(X, shape_of(var("y", shape=(6,)), "int64"))
+    for _ in range(3):
+        call = broadcast_to(const(1.0), shape_of(call, "int64"))
+    assert not any(one.startswith("dyn.") for one in ops_of(optimized(call, "DynamicToStatic")))
+
+
+def test_what_depends_on_an_input_stays() -> None:
+    call = reshape(X, var("shape", shape=(2,), dtype="int64"))
+    mod = IRModule.from_expr(call)
+    after = apass.run(DynamicToStatic(), mod)
+    assert ops_of(after["main"]) == ["dyn.reshape"]
