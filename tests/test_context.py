@@ -34,13 +34,8 @@ async def current_in_new_task() -> PassContext:
 
 async def test_without_a_context_a_default_one_of_level_2_is_current() -> None:
     ctx = PassContext.current()
-    assert (ctx.opt_level, ctx.required_pass, ctx.disabled_pass, ctx.instruments, dict(ctx.config)) == (
-        2,
-        frozenset(),
-        frozenset(),
-        (),
-        {},
-    )
+    options = (ctx.opt_level, ctx.required_pass, ctx.disabled_pass, ctx.instruments, dict(ctx.config))
+    assert options == (2, frozenset(), frozenset(), (), {})
 
 
 async def test_the_default_context_is_one_for_the_task_that_asks_and_those_it_starts() -> None:
@@ -160,6 +155,16 @@ async def test_leaving_what_was_never_entered_is_told_as_that() -> None:
             PassContextError, match=r"^PassContext\(opt_level=1\) was left in a task that had not entered"
         ):
             await PassContext(opt_level=1).__aexit__(None, None, None)
+
+
+async def test_a_task_does_not_leave_what_the_one_that_started_it_has_entered_twice() -> None:
+    async def leave() -> None:
+        with pytest.raises(PassContextError, match=r"^PassContext\(opt_level=1\) was left in a task that had not"):
+            await ctx.__aexit__(None, None, None)
+
+    ctx = PassContext(opt_level=1)
+    async with ctx, ctx, anyio.create_task_group() as tasks:
+        tasks.start_soon(leave)
 
 
 async def test_leaving_out_of_order_is_an_error_that_harms_nothing() -> None:

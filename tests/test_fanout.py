@@ -66,6 +66,39 @@ async def test_callers_share_the_slots_of_their_context(limit: int) -> None:
         assert await most_in_flight(60, lambda pass_: apass.optimize_all(modules_of(5, 12), pass_)) == 5 + limit
 
 
+async def test_who_was_refused_a_slot_gets_one_that_becomes_free() -> None:
+    let_go, gone, both = anyio.Event(), anyio.Event(), anyio.Event()
+    met: list[int] = []
+
+    @function_pass(opt_level=0)
+    async def Hold(func: int, mod: Module, ctx: PassContext) -> int:
+        await let_go.wait()
+        return func
+
+    @function_pass(opt_level=0)
+    async def Want(func: int, mod: Module, ctx: PassContext) -> int:
+        if func == 0:
+            await checkpoint()
+            let_go.set()
+            await gone.wait()
+            return func
+        met.append(func)
+        if len(met) == 2:
+            both.set()
+        await both.wait()
+        return func
+
+    async def hold() -> None:
+        await Hold({"f": 1, "g": 2})
+        gone.set()
+
+    with anyio.fail_after(30):
+        async with PassContext(max_concurrency=1), anyio.create_task_group() as tasks:
+            tasks.start_soon(hold)
+            await anyio.wait_all_tasks_blocked()
+            await Want({f"f{n}": n for n in range(3)})
+
+
 async def test_bodies_that_wait_for_one_round_of_the_loop_need_few_workers() -> None:
     tasks: set[int] = set()
 

@@ -1,5 +1,7 @@
 """The registry: names for factories, classes and passes, typed options, suggestions."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial
@@ -97,6 +99,12 @@ def test_a_pass_is_known_by_name_until_it_is_unregistered() -> None:
     assert list_passes() == before
     with pytest.raises(UnknownPassError):
         get_pass("Shift")
+
+
+def test_passes_of_apass_are_listed_though_nothing_has_imported_them() -> None:
+    code = "import apass; print({'FoldConstant', 'onnx.Checker'} <= set(apass.list_passes()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 def test_each_form_registers_and_returns_what_it_was_given() -> None:
