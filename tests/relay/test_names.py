@@ -39,7 +39,8 @@ relay.testing: vgg
 relay.transform: AnnotateSpans BackwardFoldScaleAxis CanonicalizeCast CanonicalizeOps CombineParallelConv2D
 relay.transform: CombineParallelDense ConvertLayout DeadCodeElimination DefuseOps EliminateCommonSubexpr EtaExpand
 relay.transform: FastMath FoldConstant FoldConstantExpr FoldScaleAxis ForwardFoldScaleAxis FunctionPass FuseOps
-relay.transform: InferType InferTypeLocal Inline LambdaLift MergeComposite RemoveUnusedFunctions SimplifyExpr
+relay.transform: InferType InferTypeLocal Inline LambdaLift LayoutConfig MergeComposite RemoveUnusedFunctions
+relay.transform: SimplifyExpr
 relay.transform: SimplifyInference ToANormalForm ToANormalFormExpr ToBasicBlockNormalForm ToGraphNormalForm
 relay.transform: function_pass
 relay.ty: Any FuncType GlobalTypeVar IncompleteType RefType TensorType TupleType Type TypeCall TypeConstraint TypeKind
@@ -74,6 +75,7 @@ relay.transform.EliminateCommonSubexpr(fskip=None)
 relay.transform.EtaExpand(expand_constructor=False, expand_global_var=False)
 relay.transform.FoldConstantExpr(expr, mod)
 relay.transform.FuseOps(fuse_opt_level=-1)
+relay.transform.LayoutConfig(skip_layers=None)
 relay.transform.RemoveUnusedFunctions(entry_functions=None)
 relay.ty.FuncType(arg_types, ret_type, type_params=None, type_constraints=None)
 relay.ty.TensorType(shape=(), dtype='float32')

@@ -1,6 +1,7 @@
 """ConvertLayout: operators work in other layouts, and what stands between them too; TVM's `convert_layout.cc`."""
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from apass.context import PassContext
 from apass.errors import PassDefinitionError, did_you_mean
@@ -47,13 +48,21 @@ def ConvertLayout(desired_layouts: dict[str, list[str]]) -> FunctionPass[IRModul
         error.option = "desired_layouts"
         raise
 
-    def convert(func: Function, mod: IRModule, ctx: PassContext) -> Function:
-        return convert_layout(ensure_typed(func, mod), desired_layouts)
+    wanted = {name: tuple(layouts) for name, layouts in desired_layouts.items()}
 
-    return function_pass(convert, opt_level=3, name="ConvertLayout", required=["InferType", "CanonicalizeOps"])
+    def convert(func: Function, mod: IRModule, ctx: PassContext) -> Function:
+        return convert_layout(ensure_typed(func, mod), wanted)
+
+    required = ["InferType", "CanonicalizeOps"]
+    # What it makes depends on a LayoutConfig and on hooks that users register, so that it is not kept.
+    return function_pass(convert, opt_level=3, name="ConvertLayout", required=required, cacheable=False)
 
 
 def _check(desired_layouts: Mapping[str, Sequence[str]]) -> None:
+    if not isinstance(cast("object", desired_layouts), Mapping):
+        raise PassDefinitionError(
+            f'desired_layouts must be a mapping, as {{"nn.conv2d": ["NHWC", "default"]}}, not {desired_layouts!r}'
+        )
     hooks = {name: hook for name, (_, hook) in OP_ATTRS.get("FTVMConvertOpLayout", {}).items()}
     for name, layouts in desired_layouts.items():
         if name not in OPS:

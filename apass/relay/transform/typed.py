@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import wraps
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from apass import decorators
 from apass.context import PassContext
@@ -30,9 +30,11 @@ def module_pass(body: ModuleBody, *, opt_level: int, name: str) -> ModulePass[IR
 
 
 def function_pass(
-    body: Body, *, opt_level: int, name: str, required: Iterable[str] = ()
+    body: Body, *, opt_level: int, name: str, required: Iterable[str] = (), cacheable: bool = True
 ) -> FunctionPass[IRModule, Function]:
     """Return a pass that leaves every function with types; one that has none, as it is ill-typed, stays without.
+
+    Its result may be kept for a module and options, unless it depends on more than these.
 
     Run on anything but a Relay module, it raises AdapterError, a TypeError.
     """
@@ -41,7 +43,8 @@ def function_pass(
     def typed(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         return typed_if_possible(body(func, mod, ctx), mod)
 
-    made = decorators.function_pass(typed, opt_level=opt_level, name=name, required=required, cacheable="module")
+    kept: Literal["module", False] = "module" if cacheable else False
+    made = decorators.function_pass(typed, opt_level=opt_level, name=name, required=required, cacheable=kept)
     return _over_relay(made)
 
 

@@ -1,16 +1,17 @@
 """ConvertLayout: operators and what stands between them work in another layout, and the numbers stay."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from apass.blocking import run
 from apass.errors import PassDefinitionError
-from apass.registry import get_pass
 from apass.relay.calls import call_op
 from apass.relay.expr import Call, Expr, Tuple, TupleGetItem
 from apass.relay.make import const, var
 from apass.relay.op import nn
-from apass.relay.transform.convert_layout import convert_layout
+from apass.relay.transform.convert_layout import ConvertLayout, convert_layout
 from tests.relay.meaning import ops_of, optimized, typed
 
 NHWC = {"nn.conv2d": ["NHWC", "default"]}
@@ -253,10 +254,27 @@ def test_there_and_back_is_the_program_it_was() -> None:
             {"nn.dense": ["NC"]},
             "ConvertLayout does not know how to convert nn.dense; tell it with relay.op.register_convert_op_layout",
         ),
+        ({"nn.conv2d": "NHWC"}, "the layouts of nn.conv2d must be a list, one for each tensor, not 'NHWC'"),
         ({"nn.konv2d": ["NHWC"]}, "there is no operator named 'nn.konv2d'; did you mean 'nn.conv2d'?"),
     ],
 )
 def test_a_layout_that_is_not_known_is_an_error(layouts: dict[str, list[str]], message: str) -> None:
     with pytest.raises(PassDefinitionError) as caught:
-        get_pass("ConvertLayout", desired_layouts=layouts)
+        ConvertLayout(layouts)
     assert str(caught.value) == message
+
+
+def test_one_layout_for_all_is_an_error() -> None:
+    given: Any = "NHWC"
+    with pytest.raises(PassDefinitionError) as caught:
+        ConvertLayout(given)
+    assert str(caught.value) == (
+        """desired_layouts must be a mapping, as {"nn.conv2d": ["NHWC", "default"]}, not 'NHWC'"""
+    )
+
+
+def test_what_is_asked_for_is_that_of_the_time_when_the_pass_was_made() -> None:
+    layouts = {"nn.conv2d": ["NHWC", "default"]}
+    pass_ = ConvertLayout(layouts)
+    layouts["nn.conv2d"][0] = "NCHW"
+    assert ops_of(run(pass_, typed(conv(X)))["main"]).count("layout_transform") == 3

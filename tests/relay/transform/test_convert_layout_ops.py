@@ -1,5 +1,6 @@
 """ConvertLayout on each operator that can be listed, and by hooks that users register."""
 
+import typing
 from collections.abc import Sequence
 
 import anyio
@@ -16,6 +17,7 @@ from apass.relay.op import get, nn, register_convert_op_layout, register_op_attr
 from apass.relay.op.layouts import InferCorrectLayoutOutput
 from apass.relay.op.layouts.infer import Layouts
 from apass.relay.testing.temp_op_attr import TempOpAttr
+from apass.relay.transform import LayoutConfig
 from apass.relay.ty import Any, TensorType, Type
 from tests.relay.meaning import ops_of, optimized, typed
 
@@ -169,6 +171,46 @@ def test_a_pass_in_a_sequential_has_what_it_requires() -> None:
     found = anyio.run(main)
     assert found.count("nn.bias_add") == 0
     assert found[-2:] == ["add", "layout_transform"]
+
+
+# What is left out.
+
+
+def two_convolutions() -> Expr:
+    x, w = var("x", shape=(1, 4, 6, 6)), var("w", shape=(4, 4, 1, 1))
+    return nn.conv2d(nn.relu(nn.conv2d(x, w)), w)
+
+
+def layouts_of(expr: Expr) -> list[object]:
+    """Return the layout of the data of each convolution after they were converted."""
+    after = optimized(expr, "ConvertLayout", desired_layouts={"nn.conv2d": ["NHWC", "default"]})
+    return [call.attrs["data_layout"] for call in calls_of(after, "nn.conv2d") if call.attrs]
+
+
+@pytest.mark.parametrize(
+    ("skip_layers", "layouts"),
+    [(None, ["NHWC", "NHWC"]), ([], ["NHWC", "NHWC"]), ([0], ["NCHW", "NHWC"]), ((1, 5), ["NHWC", "NCHW"])],
+)
+def test_a_layout_config_leaves_convolutions_out(skip_layers: list[int] | None, layouts: list[str]) -> None:
+    with LayoutConfig(skip_layers):
+        assert layouts_of(two_convolutions()) == layouts
+    assert layouts_of(two_convolutions()) == ["NHWC", "NHWC"]
+
+
+def test_the_innermost_layout_config_counts_from_its_own_beginning() -> None:
+    with LayoutConfig([2]) as outer:
+        assert layouts_of(two_convolutions()) == ["NHWC", "NHWC"]
+        with LayoutConfig(skip_layers=[1]):
+            assert layouts_of(two_convolutions()) == ["NHWC", "NCHW"]
+        assert layouts_of(two_convolutions()) == ["NCHW", "NHWC"]
+        with outer, outer:
+            assert layouts_of(two_convolutions()) == ["NHWC", "NHWC"]
+
+
+def test_layers_have_whole_numbers() -> None:
+    given: typing.Any = ["conv1"]
+    with pytest.raises(TypeError):
+        LayoutConfig(given)
 
 
 # Hooks.

@@ -8,6 +8,7 @@ from apass.errors import PassDefinitionError
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.op.layout import parse_layout
+from apass.relay.op.layouts.layout_config import is_skipped
 from apass.relay.op.layouts.names import index, primal
 from apass.relay.op.layouts.windows import ADAPTIVE_POOLS, POOLS, RESIZES
 from apass.relay.op.registry import register_convert_op_layout
@@ -17,6 +18,9 @@ __all__ = ["DEFAULT", "FTVMConvertOpLayout", "LayoutConversion"]
 
 DEFAULT: Final = "default"
 """The layout of weights that goes best with that of the data."""
+
+_COUNTED: Final = frozenset({"nn.conv2d", "nn.deformable_conv2d"})
+"""The operators that a LayoutConfig counts, as in TVM."""
 
 FTVMConvertOpLayout: TypeAlias = Callable[[Attrs | None, Sequence[Expr], Sequence[Type], Sequence[str]], Call | None]
 """`hook(attrs, inputs, tinfos, desired_layouts)`: the call in the layouts that are wanted; None to leave it as it is.
@@ -67,7 +71,7 @@ class _ConvConversion:
     ) -> Call | None:
         self.check(desired_layouts)
         data, kernel = _pair(self.op, desired_layouts)
-        if attrs is None:
+        if attrs is None or (self.op in _COUNTED and is_skipped()):
             return None
         if kernel == DEFAULT:
             kernel = self.kernels[primal(data)]
