@@ -2,8 +2,11 @@
 
 from apass.relay.analysis.basic_block_normal_form import check_basic_block_normal_form
 from apass.relay.analysis.constness import check_constant
+from apass.relay.analysis.fc_transpose import search_fc_transpose
 from apass.relay.analysis.feature import Feature, detect_feature
+from apass.relay.analysis.fused import extract_fused_functions
 from apass.relay.analysis.kinds import check_kind
+from apass.relay.analysis.layers import count_layers
 from apass.relay.analysis.mac_count import get_total_mac_number
 from apass.relay.analysis.unmatched_cases import unmatched_cases
 from apass.relay.analysis.used import all_dtypes, list_op_types
@@ -28,12 +31,15 @@ __all__ = [
     "check_basic_block_normal_form",
     "check_constant",
     "check_kind",
+    "count_layers",
     "detect_feature",
+    "extract_fused_functions",
     "free_type_vars",
     "free_vars",
     "get_total_mac_number",
     "list_op_types",
     "post_order_visit",
+    "search_fc_transpose",
     "unmatched_cases",
     "well_formed",
     "what_is_ill_formed",

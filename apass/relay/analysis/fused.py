@@ -1,0 +1,23 @@
+"""`extract_fused_functions`: the kernels that FuseOps has made of a program."""
+
+from apass.relay.expr import GlobalVar
+from apass.relay.function import Function
+from apass.relay.module import IRModule
+from apass.relay.structural import fingerprint
+from apass.relay.walks import post_order
+
+__all__ = ["extract_fused_functions"]
+
+
+def extract_fused_functions(mod: IRModule) -> dict[GlobalVar, Function]:
+    """Return the primitive functions in `main`, under names made of their structure: those that are alike once.
+
+    Raises:
+        KeyError: if the module has no `main`.
+
+    """
+    made: dict[str, Function] = {}
+    for node in post_order(mod["main"]):
+        if isinstance(node, Function) and node.attrs.get("Primitive"):
+            made.setdefault(fingerprint(node), node)
+    return {GlobalVar(name): func for name, func in made.items()}
