@@ -1,5 +1,6 @@
 """The concurrent map under a function pass: failures and time limits."""
 
+from inspect import CORO_CLOSED, getcoroutinestate
 from time import perf_counter
 from typing import Any
 
@@ -146,6 +147,39 @@ async def test_a_task_group_in_a_body_that_fails_while_cancelled_adds_only_its_e
     with pytest.raises(ExceptionGroup) as caught:
         await Bad({"f": 0, "g": 1})
     assert sorted(type(error).__name__ for error in caught.value.exceptions) == ["KeyError", "ValueError"]
+
+
+async def test_what_plain_bodies_returned_is_closed_when_a_later_one_fails() -> None:
+    async def nothing() -> int:
+        return 1
+
+    made = nothing()
+
+    def return_or_fail(func: int, mod: Module, ctx: PassContext) -> Any:
+        if func == 2:
+            raise KeyError("mine")
+        return made
+
+    with pytest.raises(KeyError):
+        await function_pass_of(return_or_fail, 0, "Bad")({"f": 1, "g": 2})
+    assert getcoroutinestate(made) == CORO_CLOSED
+
+
+async def test_a_cancellation_between_plain_bodies_is_noted_nowhere() -> None:
+    notes: list[str] = []
+
+    def stop(func: int, mod: Module, ctx: PassContext) -> int:
+        scope.cancel()
+        ctx.gate.turn_ends = 0.0
+        return func
+
+    with anyio.CancelScope() as scope:
+        try:
+            await function_pass(stop, 0, "Stop")({"f": 1, "g": 2})
+        except anyio.get_cancelled_exc_class() as error:
+            notes += getattr(error, "__notes__", [])
+            raise
+    assert (scope.cancelled_caught, notes) == (True, [])
 
 
 async def test_an_error_that_is_raised_again_elsewhere_says_where_that_was() -> None:
