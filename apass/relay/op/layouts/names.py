@@ -5,6 +5,7 @@ Here "" is the layout of a scalar, beside those that `parse_layout` knows.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 
 from apass.relay.op.layout import convert_shape, parse_layout
 from apass.relay.ty import Dim
@@ -38,6 +39,7 @@ def rank(layout: str) -> int:
     return len(axes_of(layout))
 
 
+@cache
 def primal(layout: str) -> str:
     """Return the capital letters, in order.
 
@@ -87,6 +89,7 @@ def without(layout: str, letters: Iterable[str]) -> str:
     return text_of(one for one in axes_of(layout) if one[0].upper() not in gone)
 
 
+@cache
 def expanded(source: str, target: str) -> str:
     """Return `source` with the axes of `target` in front that it has not.
 
@@ -102,8 +105,11 @@ def can_change(shape: Sequence[Dim], source: str, target: str) -> bool:
     >>> can_change((1, 8, 5, 5), "NCHW", "NHWC4c"), can_change((1, 6, 5, 5), "NCHW", "NCHW4c")
     (True, False)
     """
-    if source == target:
-        return True
+    return source == target or _can_change(tuple(shape), source, target)
+
+
+@lru_cache(maxsize=1024)
+def _can_change(shape: tuple[Dim, ...], source: str, target: str) -> bool:
     whole = expanded(source, target)
     ones: tuple[Dim, ...] = (1,) * (rank(whole) - rank(source))
     try:
