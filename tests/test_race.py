@@ -175,6 +175,20 @@ async def test_alternatives_run_in_the_context_and_beneath_the_run_of_the_race()
 
 
 @pytest.mark.anyio
+async def test_the_key_is_asked_where_the_race_stands() -> None:
+    paths: list[tuple[str, ...]] = []
+
+    def key(mod: Module) -> int:
+        run = apass.current_run()
+        assert run is not None
+        paths.append(run.path)
+        return 1
+
+    await Sequential([Race([setting(1), setting(2)], key=key)])({})
+    assert paths == [("sequential", "Race")] * 2
+
+
+@pytest.mark.anyio
 async def test_the_steps_of_the_alternatives_count_for_the_race() -> None:
     steps: dict[str, list[tuple[float, float]]] = {}
     moments: dict[str, float] = {}
