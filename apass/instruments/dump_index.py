@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from apass.instruments.endings import CANCELLED
 from apass.numbering import Position
 
 __all__ = ["Entry", "module_index", "top_index"]
@@ -21,7 +22,7 @@ class Entry:
     file: str | None
     """Where what it returned is, from the top of the dump; None if it failed."""
     failure: str | None
-    """What it failed with, None if it did not."""
+    """What it failed with, or that it was cancelled; None if it did not."""
 
 
 def module_index(title: str, entries: Sequence[Entry]) -> tuple[str, str]:
@@ -32,7 +33,8 @@ def module_index(title: str, entries: Sequence[Entry]) -> tuple[str, str]:
     changed = sum(one.changed for one in ordered)
     summary = f"{len(ordered)} passes, {changed} changed something, {seconds:.3f} s"
     if failed:
-        summary += f", failed: {failed[-1].failure}"
+        what = failed[-1].failure
+        summary += f", {CANCELLED}" if what == CANCELLED else f", failed: {what}"
     rows = [("ms", "", "pass", "file"), *map(_row, ordered)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [f"{row[0]:>{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]}".rstrip() for row in rows]
@@ -50,5 +52,7 @@ def _row(entry: Entry) -> tuple[str, str, str, str]:
     number, name, _ = entry.position.steps[-1]
     above = entry.position.steps[-2][2] if len(entry.position.steps) > 1 else None
     shown = f"{'  ' * (len(entry.position.steps) - 1)}{number}:{name}" + (f" (in {above})" if above else "")
-    mark = "failed" if entry.failure else "changed" if entry.changed else ""
-    return f"{entry.seconds * 1000:.3f}", mark, shown, entry.file or entry.failure or ""
+    is_cancelled = entry.failure == CANCELLED
+    mark = CANCELLED if is_cancelled else "failed" if entry.failure else "changed" if entry.changed else ""
+    told = "" if is_cancelled else entry.failure or ""
+    return f"{entry.seconds * 1000:.3f}", mark, shown, entry.file or told

@@ -20,6 +20,7 @@ from apass.info import PassInfo
 from apass.instrument import pass_instrument
 from apass.instruments.changes import ChangeTracker
 from apass.instruments.dump_index import Entry, module_index, top_index
+from apass.instruments.endings import ending_text
 from apass.instruments.places import FolderNames, file_name
 from apass.numbering import Numbering, Position
 from apass.resume import is_in_order
@@ -128,7 +129,7 @@ class DumpTree:
             return
         self._tracker.fail(run)
         seconds = perf_counter() - opened.begin
-        what = f"{type(error).__name__}: {error}".rstrip(": ").splitlines()[0]
+        what = ending_text(error).splitlines()[0]
         await self._enter(run, Entry(opened.position, seconds, False, None, what))
 
     async def exit_pass_ctx(self) -> None:

@@ -9,6 +9,7 @@ import anyio
 
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
+from apass.instruments.endings import ending_text
 from apass.numbering import Numbering
 from apass.run import Run, Whereabouts, current_run
 
@@ -99,7 +100,7 @@ class LoggingInstrument:
         if run is None or begun is None:
             return
         is_cancelled = isinstance(error, anyio.get_cancelled_exc_class() | GeneratorExit)
-        told = {"seconds": perf_counter() - begun[0], "error": f"{type(error).__name__}: {error}".rstrip(": ")}
+        told = {"seconds": perf_counter() - begun[0], "error": ending_text(error)}
         shown = error if not is_cancelled and (run.body_of is not None or _is_from(error, run)) else None
         self._log(logger, logging.WARNING if is_cancelled else logging.ERROR, event, run, told, shown)
 

@@ -11,6 +11,7 @@ from apass.event_file import EventFile
 from apass.files import is_device
 from apass.info import PassInfo
 from apass.instrument import pass_instrument
+from apass.instruments.endings import ending_text
 from apass.lanes import Group, Lane, Span
 from apass.numbering import Numbering
 from apass.run import Run, current_run
@@ -235,4 +236,4 @@ class TraceInstrument:
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
-    return {"error": f"{type(error).__name__}: {error}".rstrip(": ")}
+    return {"error": ending_text(error)}

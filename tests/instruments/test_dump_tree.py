@@ -101,6 +101,32 @@ async def test_a_failure_stands_in_the_index(tmp_path: Path) -> None:
     assert files["index.txt"].endswith("failed: ValueError: no more\n")
 
 
+async def test_a_cancelled_run_is_called_so_in_the_index(tmp_path: Path) -> None:
+    @apass.module_pass(opt_level=0)
+    async def Hang(mod: Module, ctx: apass.PassContext) -> Module:
+        await anyio.sleep_forever()
+        return mod
+
+    async def optimize() -> None:
+        async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+            await apass.optimize_all({"m": {"f": 1}}, apass.Sequential([Increment, Hang]))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(optimize)
+        while not (tmp_path / "m" / "0_sequential" / "0_Increment.txt").exists():  # written in a thread
+            await anyio.wait_all_tasks_blocked()
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    files = contents(tmp_path)
+    assert files["index.txt"] == "m  3 passes, 1 changed something, T s, cancelled\n"
+    rows = [line.split() for line in files["m/index.txt"].splitlines()[4:]]
+    assert [row[1:] for row in rows] == [
+        ["cancelled", "0:sequential"],
+        ["changed", "0:Increment", "m/0_sequential/0_Increment.txt"],
+        ["cancelled", "1:Hang"],
+    ]
+
+
 async def test_what_runs_in_a_body_has_a_folder_by_the_function(tmp_path: Path) -> None:
     async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
         await Nest({"f": 1, "g": 5})
