@@ -22,7 +22,8 @@ class PrintIRBefore:
         names: the passes' names; None is all. In these and the next two, `*` and `?` stand for any characters.
         file: where to; None is what `sys.stdout` is at the time.
         modules: names of modules; None is all.
-        functions: names of functions, to print only those of the module; None prints the module.
+        functions: names of functions, to print only those of the module, and nothing where it has none of them; None
+            prints the module.
 
     Raises:
         TypeError: if names are given as a string, or hold something else than strings.
@@ -54,7 +55,7 @@ class PrintIRBefore:
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module."""
         if self._selection.covers(info):
-            _print(f"Print IR before: {info.name}", self._selection.text(mod), self._file)
+            _print(f"Print IR before: {info.name}", self._selection, mod, self._file)
 
 
 @pass_instrument
@@ -75,7 +76,7 @@ class PrintIRAfter:
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module."""
         if self._selection.covers(info):
-            _print(f"Print IR after: {info.name}", self._selection.text(mod), self._file)
+            _print(f"Print IR after: {info.name}", self._selection, mod, self._file)
 
 
 @pass_instrument
@@ -105,12 +106,12 @@ class PassPrintingInstrument:
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module if the pass is named."""
         if self._before.covers(info):
-            _print(f"Print IR before: {info.name}", self._before.text(mod), self._file)
+            _print(f"Print IR before: {info.name}", self._before, mod, self._file)
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module if the pass is named."""
         if self._after.covers(info):
-            _print(f"Print IR after: {info.name}", self._after.text(mod), self._file)
+            _print(f"Print IR after: {info.name}", self._after, mod, self._file)
 
 
 @pass_instrument
@@ -127,7 +128,7 @@ class PrintBeforeAll:
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module."""
-        _print(f"Before Running Pass: {info}", _ALL.text(mod), self._file)
+        _print(f"Before Running Pass: {info}", _ALL, mod, self._file)
 
 
 @pass_instrument
@@ -144,10 +145,13 @@ class PrintAfterAll:
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module."""
-        _print(f"After Running Pass: {info}", _ALL.text(mod), self._file)
+        _print(f"After Running Pass: {info}", _ALL, mod, self._file)
 
 
-def _print(heading: str, text: str, file: TextIO | None) -> None:
+def _print(heading: str, selection: Selection, mod: Any, file: TextIO | None) -> None:
+    text = selection.text(mod)
+    if selection.functions is not None and not text:
+        return
     name = current_module_name()
     where = "" if name is None else f" (module {name!r})"
     # In one write: other tasks and threads may print to the same file.

@@ -53,3 +53,35 @@ def test_a_pass_that_is_not_there_is_an_error_before_anything_runs(tmp_path: Pat
         "apass: --print-ir-after names 'onnx.NamFix', which is no pass; did you mean 'onnx.NameFix'?\n",
     )
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (
+            ["--print-ir-after", "all", "--filter-passes", "onnx.NameFix"],
+            "--filter-passes needs --print-changed; --print-ir-before and -after name passes themselves",
+        ),
+        (
+            ["--filter-functions", "main"],
+            "--filter-functions needs --print-ir-before, --print-ir-after or --print-changed",
+        ),
+        (
+            ["--filter-modules", "m.onnx"],
+            "--filter-modules needs --print-ir-before, --print-ir-after or --print-changed",
+        ),
+        (
+            ["--print-changed", "--filter-modules", "n.onnx"],
+            "--filter-modules names 'n.onnx', which is no model of this run; did you mean 'm.onnx'?",
+        ),
+        (
+            ["--print-changed", "--filter-passes", "onnx.NamFix"],
+            "--filter-passes names 'onnx.NamFix', which is no pass",
+        ),
+    ],
+)
+def test_a_filter_that_would_filter_nothing_is_an_error(tmp_path: Path, options: list[str], complaint: str) -> None:
+    write_model(tmp_path / "m.onnx")
+    result = apass("opt", tmp_path, "-p", "onnx.NameFix", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"apass: {complaint}")

@@ -111,6 +111,12 @@ async def test_without_names_every_pass_is_printed() -> None:
 
 
 @pytest.mark.anyio
+async def test_a_module_that_has_none_of_the_functions_is_not_printed() -> None:
+    assert await printed(PrintIRBefore(functions=["h*"]), PrintIRAfter(["Double"], functions=["h"])) == ""
+    assert await printed(PrintIRAfter(["Double"], functions=["g", "h"])) == "Print IR after: Double\ng:\n4\n\n"
+
+
+@pytest.mark.anyio
 async def test_with_no_names_nothing_is_printed() -> None:
     assert await printed(PrintIRBefore([]), PrintIRAfter(()), PassPrintingInstrument()) == ""
 

@@ -6,8 +6,10 @@ from typing import Annotated, Final
 
 import typer
 
+from apass.cli.inputs import InputError
 from apass.cli.settings import check_pass_names
 from apass.cli.watching.watch import PANEL, Run, Watch
+from apass.errors import did_you_mean
 from apass.instruments import PrintChanged, PrintIRAfter, PrintIRBefore
 
 __all__ = ["PrintingOptions"]
@@ -54,15 +56,27 @@ class PrintingOptions:
 
         Raises:
             UnknownPassError: if a name is that of no pass.
+            InputError: if a name is that of no model, or a filter has nothing to filter.
 
         """
         before, after = self.print_ir_before or (), self.print_ir_after or ()
+        if self.filter_passes and not self.print_changed:
+            raise InputError(
+                "--filter-passes needs --print-changed; --print-ir-before and -after name passes themselves"
+            )
         if not (before or after or self.print_changed):
+            for option, given in (("modules", self.filter_modules), ("functions", self.filter_functions)):
+                if given:
+                    raise InputError(f"--filter-{option} needs --print-ir-before, --print-ir-after or --print-changed")
             return None
         for option, names in (("--print-ir-before", before), ("--print-ir-after", after)):
             check_pass_names(option, set(names) - {_ALL}, run.plan.passes.values())
-        plain = [one for one in self.filter_passes or () if not set("*?[") & set(one)]
-        check_pass_names("--filter-passes", plain, run.plan.passes.values())
+        check_pass_names("--filter-passes", _plain(self.filter_passes), run.plan.passes.values())
+        models = [job.name for job in run.plan.jobs]
+        for name in _plain(self.filter_modules):
+            if name not in models:
+                near = did_you_mean(name, models, listing="; there are ")
+                raise InputError(f"--filter-modules names {name!r}, which is no model of this run{near}")
         return _Printing(self, before, after)
 
 
@@ -80,6 +94,11 @@ class _Printing(Watch):
             yield PrintIRAfter(_names(self._after), modules=modules, functions=functions)
         if self._options.print_changed:
             yield PrintChanged(self._options.filter_passes, modules=modules, functions=functions)
+
+
+def _plain(names: Sequence[str] | None) -> Sequence[str]:
+    """Return the names in which nothing stands for others."""
+    return [one for one in names or () if not set("*?[") & set(one)]
 
 
 def _names(given: Sequence[str]) -> Sequence[str] | None:
