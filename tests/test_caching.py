@@ -257,6 +257,14 @@ async def test_the_level_tells_results_apart_as_a_body_may_go_by_it() -> None:
             assert await Level({"f": 1}) == {"level": level}
 
 
+async def test_a_pipeline_that_runs_nothing_keeps_nothing() -> None:
+    work, store = Work(), MemoryStore()
+    async with PassContext(store=store, disabled_pass=["Double"]):
+        assert await apass.Sequential([work.function_pass(cacheable=True)])({"f": 1}) == {"f": 1}
+        assert await apass.Sequential[Module]([])({"f": 1}) == {"f": 1}
+    assert (await store.info()).entries == 0
+
+
 async def test_the_rounds_of_a_repeat_tell_results_apart() -> None:
     make: Any = apass.module_pass
     count = make(lambda mod, ctx: {"f": mod["f"] + 1}, opt_level=0, name="Count", cacheable=True)
