@@ -14,5 +14,5 @@ def ending_text(error: BaseException) -> str:
     >>> ending_text(ValueError("no")), ending_text(ValueError()), ending_text(GeneratorExit())
     ('ValueError: no', 'ValueError', 'cancelled')
     """
-    is_failure = isinstance(error, Exception | KeyboardInterrupt | SystemExit | BaseExceptionGroup)
-    return f"{type(error).__name__}: {error!s}".rstrip(": ") if is_failure else CANCELLED
+    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    return text if isinstance(error, Exception | KeyboardInterrupt | SystemExit | BaseExceptionGroup) else CANCELLED
