@@ -21,7 +21,7 @@ from anyio.to_thread import run_sync
 
 from apass.adapter import ModT
 from apass.cleanup import combine
-from apass.context import PassContext, current_scope
+from apass.context import PassContext
 from apass.errors import PassCancelledError, PassContextError
 from apass.executor import ExecutorChoice, check_executor, executor_in_force
 from apass.instrument import instrument_name
@@ -245,8 +245,7 @@ class OutcomeStream(Generic[ModT]):
                 "these outcomes have been asked for before, and their modules are gone; call optimize_stream again"
             )
         self._was_entered = True
-        # All modules share the default context where there is no other.
-        current_scope()
+        # Looks up the current context; where that is a default one, all modules share it from here on.
         self._run = runner(self._pass, self._executor)
         if self._journal is not None:
             described = describe_run({"": self._pass}, PassContext.current())
