@@ -1,7 +1,9 @@
 """Running the event loop of a command so that Ctrl-C cancels what is at work, the same way on every loop."""
 
+import gc
 import logging
 import signal
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
@@ -63,7 +65,26 @@ def _quiet_end_of_workers() -> Generator[None]:
         for thread in threading.enumerate():
             if thread.name.startswith("asyncio-waitpid-"):
                 thread.join(_REAPED_WITHIN)
+        _collect_pipes()
         logger.removeFilter(_tells_something)
+
+
+def _collect_pipes() -> None:
+    """Let go of the pipes to workers that were interrupted as they started: asyncio would complain of each at the end.
+
+    anyio leaves them open, and by now there is no loop to close them.
+    """
+    report = sys.unraisablehook
+
+    def tell(unraisable: "sys.UnraisableHookArgs") -> None:
+        if str(unraisable.exc_value) != "Event loop is closed":
+            report(unraisable)
+
+    sys.unraisablehook = tell
+    try:
+        gc.collect()
+    finally:
+        sys.unraisablehook = report
 
 
 def _tells_something(record: logging.LogRecord) -> bool:

@@ -72,3 +72,24 @@ def test_nothing_is_said_of_a_worker_that_ends_after_the_loop(caplog: pytest.Log
 
     run_until_interrupted(work, "asyncio")
     assert (worker.returncode, caplog.messages) == (0, [])
+
+
+LEFT_OPEN = """
+import anyio, gc, sys
+from apass.cli.interrupts import run_until_interrupted
+
+async def work():
+    worker = await anyio.open_process([sys.executable, "-c", ""])
+    held = [worker]
+    held.append(held)  # as the traceback of the error holds it that the worker did not start
+    async for _ in worker.stdout:
+        pass
+
+run_until_interrupted(work, "asyncio")
+gc.collect()
+"""
+
+
+def test_nothing_is_said_of_the_pipes_to_a_worker_that_was_interrupted_as_it_started() -> None:
+    done = subprocess.run([sys.executable, "-c", LEFT_OPEN], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
