@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from apass.diagnostics import Span
-from apass.relay.expr import Constant, Var
 from apass.relay.ndarray import NDArray
+from apass.relay.nodes import Constant, Var
 from apass.relay.ty import Dim, TensorType, Type
 
 __all__ = ["const", "var"]

@@ -110,3 +110,9 @@ def test_relay_and_relay_op_have_the_same_functions() -> None:
         assert set(listed) < set(module.__all__)
     groups = (relay.op.tensor, relay.op.transform, relay.op.algorithm)
     assert {name for group in groups for name in group.__all__} < set(listed)
+
+
+def test_relay_expr_has_what_makes_expressions_too() -> None:
+    names = ("RefCreate", "RefRead", "RefWrite", "TupleWrapper", "const", "var")
+    assert [getattr(relay.expr, name) for name in names] == [getattr(relay, name) for name in names]
+    assert relay.expr.RelayExpr is relay.Expr
