@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -36,7 +37,7 @@ class ProcessExecutor(RemoteExecutor):
     The processes belong to the event loop: they are kept for the next run in it, and end with it. A worker that dies is
     replaced, and so is one that takes longer than `timeout` for a body, a call or a module: its work is tried once
     more, and then there is a WorkerLostError. A cancelled run kills the workers that do not end within a tenth of a
-    second.
+    second. What bodies print goes nowhere, and what they read from standard input is empty.
 
     Parameters:
         workers: how many; as many as there are processors that this program may use, if left out.
@@ -84,7 +85,27 @@ def _serve(request: bytes, parcel: bytes | None) -> bytes:
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, 2)
         os.close(devnull)
-    return handle(request, parcel, end_when_late)
+    with _streams_apart():
+        return handle(request, parcel, end_when_late)
+
+
+@contextmanager
+def _streams_apart() -> Generator[None]:
+    """Keep the work off standard input and output: they are the pipes by which this process is spoken to.
+
+    Python's own `sys.stdin` and `sys.stdout` are apart already. Libraries and children go by the numbers.
+    """
+    devnull = os.open(os.devnull, os.O_RDWR)
+    pipes = [(number, os.dup(number)) for number in (0, 1)]
+    try:
+        for number, _ in pipes:
+            os.dup2(devnull, number)
+        yield
+    finally:
+        for number, pipe in pipes:
+            os.dup2(pipe, number)
+            os.close(pipe)
+        os.close(devnull)
 
 
 async def _with_grace(work: Callable[[], Awaitable[R]]) -> R:
