@@ -20,10 +20,17 @@ def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: Pass
         context: what it runs under; a default `PassContext` if left out.
 
     Raises:
+        TypeError: if `pass_` is no pass, or `context` no context.
         PassContextError: inside a running event loop; write `await pass_(mod)` there.
         MissingExtraError: if trio is asked for and not installed.
 
     """
+    if not isinstance(pass_, Pass):
+        raise TypeError(
+            f"apass.run takes a pass, not {pass_!r}; make it one with module_pass, function_pass or Sequential"
+        )
+    if context is not None and not isinstance(context, PassContext):
+        raise TypeError(f"context must be a PassContext, not {context!r}")
     if _in_event_loop():
         raise PassContextError(
             "apass.run starts an event loop, and one is running here; write `await pass_(mod)` instead"
