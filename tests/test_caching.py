@@ -266,13 +266,15 @@ async def test_a_pipeline_that_runs_nothing_keeps_nothing() -> None:
 
 
 async def test_the_rounds_of_a_repeat_tell_results_apart() -> None:
-    make: Any = apass.module_pass
-    count = make(lambda mod, ctx: {"f": mod["f"] + 1}, opt_level=0, name="Count", cacheable=True)
+    @apass.module_pass(opt_level=0, cacheable=True)
+    def Count(mod: Module, ctx: PassContext) -> Module:
+        return {"f": mod["f"] + 1}
+
     async with PassContext(store=MemoryStore()):
         for times in (2, 3):
-            assert await apass.Repeat([count], times=times)({"f": 0}) == {"f": times}
+            assert await apass.Repeat([Count], times=times)({"f": 0}) == {"f": times}
         with pytest.raises(apass.PipelineCycleError, match="did not settle: round 3"):
-            await apass.Repeat([count], times=3, strict=True)({"f": 0})
+            await apass.Repeat([Count], times=3, strict=True)({"f": 0})
 
 
 async def test_a_result_that_was_read_back_is_dropped_with_what_it_was_made_from() -> None:
