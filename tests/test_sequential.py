@@ -134,6 +134,13 @@ async def test_requirements_of_requirements_run_depth_first(log: list[str], regi
     assert log == ["run R4", "run R2", "run R4", "run R3", "run R1", "run R4", "run P"]
 
 
+async def test_what_has_run_may_be_required_again_by_the_next(log: list[str], register: Register) -> None:
+    register("R1")
+    register("R2", required=["R1"])
+    await Sequential([logging_pass(log, "P", required=["R1", "R2"])])({})
+    assert log == ["run R1", "run R1", "run R2", "run P"]
+
+
 async def test_the_requirements_of_an_inner_sequential_run_and_those_of_the_outermost_do_not(
     log: list[str], register: Register
 ) -> None:
