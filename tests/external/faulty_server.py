@@ -34,6 +34,7 @@ class FaultyServer:
         self.faults: Counter[str] = Counter()
         self.connections = 0
         self.most_in_flight = 0
+        self.most_begun = 0
         self._at_work: set[socket.socket] = set()
 
     async def serve(self, stream: SocketStream) -> None:

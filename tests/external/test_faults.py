@@ -41,11 +41,15 @@ def seeded(seed: int, sick: frozenset[int]) -> Plan:
     return plan
 
 
-def doubler(url: str) -> HttpService[int, int]:
-    """Return a service that asks the server for the double of a number."""
-    return HttpService(
-        url, POLICY, encode=lambda question: {"question": question}, decode=lambda reply: int(reply["answer"])
-    )
+def doubler(server: FaultyServer) -> HttpService[int, int]:
+    """Return a service that asks the server for the double of a number, and notes how many requests it has begun."""
+
+    def encode(question: int) -> dict[str, int]:
+        server.most_begun = max(server.most_begun, service.counts.in_flight)
+        return {"question": question}
+
+    service = HttpService[int, int](server.url, POLICY, encode=encode, decode=lambda reply: int(reply["answer"]))
+    return service
 
 
 def module_of(functions: int) -> Module:
@@ -61,7 +65,7 @@ HANGING = frozenset({200, 240})
 
 async def run_through(server: FaultyServer, mod: Module, on_error: Any) -> tuple[Module, PassContext]:
     """Give all functions to the server; return the module and the context, and assert that nothing is left over."""
-    service = doubler(server.url)
+    service = doubler(server)
 
     @analysis
     async def Double(func: int) -> int:
@@ -100,8 +104,8 @@ async def test_every_function_is_optimized_kept_or_fallen_back(
     assert made == {name: func * (instead if func in sick else 2) for name, func in mod.items()}
     told = [(one.level.name, one.function) for one in ctx.diag_ctx.diagnostics]
     assert Counter(told) == Counter((level, name) for name, func in mod.items() if func in sick)
-    # All places were used.
-    assert server.most_in_flight == LIMIT
+    # All places were used; how many of them the server saw at once is a matter of how fast it answers.
+    assert server.most_begun == LIMIT
     # Each question is asked once, and again only after a fault that passes. A failure is not kept, and so it may be
     # asked about twice.
     assert server.answers == Counter(questions - sick)
