@@ -93,7 +93,7 @@ def get_net(
 
 
 def get_workload(
-    batch_size: int,
+    batch_size: int = 1,
     oshape: tuple[int, ...] = (3, 64, 64),
     ngf: int = 128,
     random_len: int = 100,

@@ -43,7 +43,7 @@ def get_net(
 
 
 def get_workload(
-    batch_size: int,
+    batch_size: int = 1,
     num_actions: int = 18,
     image_shape: tuple[int, ...] = (4, 84, 84),
     dtype: str = "float32",

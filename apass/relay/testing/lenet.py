@@ -32,7 +32,7 @@ def _stage(data: Expr, channels: int, name: str) -> Call:
 
 
 def get_workload(
-    batch_size: int, num_classes: int = 10, image_shape: tuple[int, ...] = (1, 28, 28), dtype: str = "float32"
+    batch_size: int = 1, num_classes: int = 10, image_shape: tuple[int, ...] = (1, 28, 28), dtype: str = "float32"
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """Return the network as a typed module, and its parameters."""
     return create_workload(get_net(batch_size, num_classes, image_shape, dtype))

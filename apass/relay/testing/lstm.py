@@ -105,7 +105,7 @@ def get_net(iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = 
 
 
 def get_workload(
-    iterations: int, num_hidden: int, batch_size: int = 1, dtype: str = "float32"
+    iterations: int = 1, num_hidden: int = 16, batch_size: int = 1, dtype: str = "float32"
 ) -> tuple[IRModule, dict[str, NDArray]]:
     """Return the network as a typed module, and its parameters.
 

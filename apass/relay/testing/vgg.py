@@ -64,7 +64,7 @@ def get_net(
 
 
 def get_workload(
-    batch_size: int,
+    batch_size: int = 1,
     num_classes: int = 1000,
     image_shape: tuple[int, ...] = (3, 224, 224),
     dtype: str = "float32",

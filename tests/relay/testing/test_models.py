@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from math import prod
+from types import ModuleType
 
 import numpy as np
 import numpy.typing as npt
@@ -260,3 +261,9 @@ def test_variables_have_the_names_of_tvm() -> None:
 def test_a_model_that_there_is_not_is_told(make: Callable[[], object], told: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
         make()
+
+
+@pytest.mark.parametrize("model", [dcgan, dqn, lenet, lstm, mlp, squeezenet], ids=lambda one: one.__name__)
+def test_a_model_needs_no_arguments(model: ModuleType) -> None:
+    mod, params = model.get_workload()
+    assert {*params} < {one.name_hint for one in mod["main"].params}
