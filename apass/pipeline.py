@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from apass.errors import PassDefinitionError, PipelineSyntaxError, UnknownPassError
 from apass.passes import Pass
-from apass.registry import find_recipe
+from apass.registry import Recipe, find_recipe
 from apass.sequential import Sequential
 from apass.typed import BARE_WORD, Bare, Entries
 
@@ -176,9 +176,11 @@ class _Parser:
     def mapping(self) -> Entries:
         """Read `{key=value,...}`."""
         known: set[tuple[type, str]] = set()
+        positions: list[int] = []
 
         def entry() -> tuple[str, object]:
             position = self.next.position
+            positions.append(position)
             key = self.string() if self.next.kind == "string" else Bare(self.take("word", "a key").text)
             if (type(key), key) in known:
                 raise PipelineSyntaxError(f"key {str(key)!r} is given twice", self.text, position)
@@ -186,7 +188,8 @@ class _Parser:
             self.take("=", f"'=' after the key {str(key)!r}")
             return key, self.value()
 
-        return Entries(tuple(self.enclosed(entry, "}")))
+        pairs = self.enclosed(entry, "}")
+        return Entries(tuple(pairs), tuple(positions))
 
     def string(self) -> str:
         """Read a string in quotes."""
@@ -252,12 +255,38 @@ def _make(text: str, element: _Element) -> Pass[Any]:
             raise PipelineSyntaxError(f"option {option.key!r} is given twice", text, option.position)
         value = option.value if option.passes is None else [_make(text, one) for one in option.passes]
         with _errors_at(text, option.value_position):
-            options[option.key] = recipe.read_option(option.key, value)
+            options[option.key] = _read(text, recipe, option, value)
     with _errors_at(text, element.passes_position):
         recipe.check_passes(bool(element.passes))
     passes = [_make(text, one) for one in element.passes]
     with _errors_at(text, element.position, {option.key: option.value_position for option in element.options}):
         return recipe.make(options, passes or None)
+
+
+def _read(text: str, recipe: Recipe, option: _Option, value: object) -> object:
+    """Return the value of an option as one of its type."""
+    try:
+        return recipe.read_option(option.key, value)
+    except PassDefinitionError as error:
+        raise PipelineSyntaxError(str(error), text, _place_of_error(recipe, option)) from error
+
+
+def _place_of_error(recipe: Recipe, option: _Option) -> int:
+    """Return where the value of an option does not fit: at a pair of a mapping, if it is that which does not."""
+    value = option.value
+    if isinstance(value, Entries) and _fits(recipe, option.key, Entries(())):
+        for pair, position in zip(value.pairs, value.positions, strict=True):
+            if not _fits(recipe, option.key, Entries((pair,))):
+                return position
+    return option.value_position
+
+
+def _fits(recipe: Recipe, key: str, value: object) -> bool:
+    try:
+        recipe.read_option(key, value)
+    except PassDefinitionError:
+        return False
+    return True
 
 
 @contextmanager

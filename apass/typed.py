@@ -41,6 +41,8 @@ class Entries:
 
     pairs: tuple[tuple[object, object], ...]
     """Keys, each a word or a string, and values."""
+    positions: tuple[int, ...] = ()
+    """Where in the text each pair begins."""
 
 
 BARE_WORD: Final = re.compile(r"[\w.:/+-]+")

@@ -64,10 +64,12 @@ def test_a_pipeline_made_in_python_has_the_same_text() -> None:
         ("Weigh{weights={a=}}", "expected a value, not '}'", "}}"),
         ("Weigh{weights={a=1 b=2}}", "expected ',' or '}' to close the '{' at character 14, not 'b'", "b=2}}"),
         ("Weigh{weights={a=1", "to close the '{' at character 14, not the end of the text", ""),
-        ("Weigh{weights={a=x}}", "wanted int, got 'x' (str)", "{a=x}}"),
+        ("Weigh{weights={a=x}}", "wanted int, got 'x' (str)", "a=x}}"),
+        ("Weigh{weights={a=1,b=2,c=x,d=y}}", "wanted int, got 'x' (str)", "c=x,d=y}}"),
+        ("Weigh{weights={a=1},extra={1=[2],2=[x]}}", "got {'1': ['2'], '2': ['x']} (dict)", "2=[x]}}"),
         ("Weigh{weights=[a]}", "wanted dict[str, int], got ['a'] (list)", "[a]}"),
         ("Weigh{weights=3}", "wanted dict[str, int], got 3 (int)", "3}"),
-        ("Weigh{weights={a=1},extra={a=[]}}", "got {'a': []} (dict)", "{a=[]}}"),
+        ("Weigh{weights={a=1},extra={a=[]}}", "got {'a': []} (dict)", "a=[]}}"),
         ("Weigh{weights={none=1}}", "a weight of nothing", "{none=1}}"),
         ("FoldConstant,Weigh{weights={a=1},extra={}}", "nothing extra", "Weigh{weights={a=1},extra={}}"),
         (
@@ -75,7 +77,7 @@ def test_a_pipeline_made_in_python_has_the_same_text() -> None:
             "there is no operator named 'nn.konv2d'; did you mean 'nn.conv2d'?",
             "{nn.konv2d=[NHWC]}}",
         ),
-        ("ConvertLayout{desired_layouts={nn.conv2d=NHWC}}", "wanted list[str], got 'NHWC' (str)", "{nn.conv2d=NHWC}}"),
+        ("ConvertLayout{desired_layouts={nn.conv2d=NHWC}}", "wanted list[str], got 'NHWC' (str)", "nn.conv2d=NHWC}}"),
     ],
 )
 def test_a_mistake_is_shown_where_it_is(text: str, message: str, rest: str) -> None:
