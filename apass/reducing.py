@@ -78,6 +78,7 @@ async def reduce(
     isolate: bool = False,
     output: Path | str | None = None,
     report: Callable[[str], object] | None = None,
+    on_try: Callable[[int, int], object] | None = None,
 ) -> Reduced:
     """Make the module of a reproducer smaller while the pass fails the same way, and write another reproducer.
 
@@ -95,6 +96,7 @@ async def reduce(
         isolate: whether each try is made in a process of its own, for a pass that may crash or never end.
         output: where to write; `reduced` in the folder if left out, or `reduced~2` where that is taken.
         report: is called with a line for each step that made the module smaller.
+        on_try: is called after each try with how many there were, and how many bytes the smallest module has.
 
     Raises:
         ReproducerError: if there is no reproducer, it does not fail that way any more, or cannot be made smaller: its
@@ -111,7 +113,7 @@ async def reduce(
     runner = None if isolate else (read_pass(place, reproducer) if pass_ is None else pass_)
     with TemporaryDirectory(prefix="apass-reduce-") as scratch:
         wanted = _Wanted(reproducer.failure, message)
-        search = _Search(reproducer, runner, wanted, timeout, Path(scratch), report or _ignore)
+        search = _Search(reproducer, runner, wanted, timeout, Path(scratch), report or _ignore, on_try or _ignore)
         return await search.run(mod, place / "reduced" if output is None else Path(output))
 
 
@@ -148,12 +150,14 @@ class _Search:
         timeout: float | None,
         scratch: Path,
         report: Callable[[str], object],
+        on_try: Callable[[int, int], object],
     ) -> None:
         self.reproducer = reproducer
         self.pass_ = pass_
         self.wanted = wanted
         self.scratch = scratch
         self.report = report
+        self.on_try = on_try
         self.ends = float("inf") if timeout is None else perf_counter() + timeout
         self.known: dict[bytes, bool] = {}
         self.settled: set[bytes] = set()
@@ -225,6 +229,7 @@ class _Search:
             self.known[key] = await self.try_out(again, data)
         if self.known[key]:
             self.best = (again, data)
+        self.on_try(self.tries, len(self.best[1]))
         return self.known[key]
 
     async def try_out(self, mod: Any, data: bytes) -> bool:
@@ -277,5 +282,5 @@ def _gist(message: str) -> str:
     return _VARIES.sub("_", lines[0])
 
 
-def _ignore(line: str) -> None:
-    """Do nothing with a report."""
+def _ignore(*told: object) -> None:
+    """Do nothing with what is told."""

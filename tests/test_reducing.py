@@ -128,6 +128,21 @@ async def test_relay_is_reduced_to_the_call_that_it_takes(tmp_path: Path) -> Non
     assert str(found.after).startswith("1 function, 5 lines, ")
 
 
+async def test_each_try_is_told_with_the_smallest_size_so_far(tmp_path: Path) -> None:
+    def fail(mod: Any, ctx: Any) -> Any:
+        if "f3" in mod:
+            raise ValueError("no f3")
+        return mod
+
+    pass_ = module_pass_of(fail)
+    folder = await reproducer(pass_, {f"f{n}": n for n in range(8)}, tmp_path)
+    told: list[tuple[int, int]] = []
+    found = await apass.reduce(folder, pass_, on_try=lambda tries, size: told.append((tries, size)))
+    assert told[-1] == (found.tries, found.after.file_size)
+    assert [tries for tries, _ in told] == sorted(tries for tries, _ in told)
+    assert [size for _, size in told] == sorted((size for _, size in told), reverse=True)
+
+
 def model(nodes: str) -> ir.Model:
     """Return a model with two functions, one of which is called."""
     made = parser.parse_model(

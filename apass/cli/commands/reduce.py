@@ -2,9 +2,10 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import typer
+from rich.console import Console
 
 from apass.cli.complaints import complaints, warnings_as_lines
 from apass.cli.interrupts import check_backend, run_until_interrupted
@@ -41,13 +42,47 @@ def reduce(
         async def work() -> None:
             found.append(
                 await find_smaller(
-                    folder, message=message, timeout=timeout, isolate=isolate, output=output, report=typer.echo
+                    folder,
+                    message=message,
+                    timeout=timeout,
+                    isolate=isolate,
+                    output=output,
+                    report=line.report,
+                    on_try=line.tell,
                 )
             )
 
-        with warnings_as_lines():
+        with warnings_as_lines(), _Line() as line:
             run_until_interrupted(work, backend)
         _show(found[0])
+
+
+class _Line:
+    """The last line of a terminal, which says how far the search is; nothing where there is no terminal."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True)
+        self._status = console.status("reading the module") if console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def tell(self, tries: int, size: int) -> None:
+        """Say how far it is."""
+        if self._status is not None:
+            self._status.update(f"{tries:,} modules tried, {size:,} bytes the smallest")
+
+    def report(self, text: str) -> None:
+        """Print a line above it."""
+        self.__exit__()
+        typer.echo(text)
+        self.__enter__()
 
 
 def _show(result: Reduced) -> None:
