@@ -5,8 +5,8 @@ A pass's own exception is never wrapped in one of these: notes are added to it a
 
 import difflib
 import unicodedata
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, Self
 
 __all__ = [
     "AdapterError",
@@ -71,6 +71,13 @@ class PassDefinitionError(ApassError, TypeError, ValueError):
 
 class CyclicRequirementError(ApassError):
     """The required passes of a pass lead back to it; the message spells the cycle."""
+
+    @classmethod
+    def at(cls, name: str, trail: Sequence[str]) -> Self:
+        """Return the error that `name` is required beneath itself; `trail` leads from the outermost pass down."""
+        cycle = " > ".join((*trail[trail.index(name) :], name))
+        return cls(f"the required passes form a cycle: {cycle}; take one `required` out of it")
+
 
 
 class PassResultError(ApassError, TypeError):

@@ -143,10 +143,7 @@ class _Planner:
         trail = (*trail, owner)
         for name in info.required:
             if name in trail:
-                cycle = " > ".join((*trail[trail.index(name) :], name))
-                raise CyclicRequirementError(
-                    f"the required passes form a cycle: {cycle}; take one `required` out of it"
-                )
+                raise CyclicRequirementError.at(name, trail)
             pass_ = get_pass(name)
             yield from self.required(name, pass_.info, trail)
             hindrance = self.hindrance(pass_.info)

@@ -139,8 +139,8 @@ class InlinePlace:
         return self.bodies.run_of(len(self.bodies.names) - length_hint(self.left) - 1)
 
 
-class Whereabouts(str):
-    """A note on an error that says where it was raised; added once, by the innermost run."""
+class RunNote(str):
+    """A note on an error that is about a run."""
 
     __slots__ = ("run",)
 
@@ -151,7 +151,13 @@ class Whereabouts(str):
         return made
 
     run: Run
-    """Where the error was raised."""
+    """What failed."""
+
+
+class Whereabouts(RunNote):
+    """Says where an error was raised; added once, by the innermost run."""
+
+    __slots__ = ()
 
 
 def note_whereabouts(error: BaseException, run: Run) -> None:

@@ -120,10 +120,7 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Sc
     try:
         for name in required:
             if name in trail:
-                cycle = " > ".join((*trail[trail.index(name) :], name))
-                raise CyclicRequirementError(
-                    f"the required passes form a cycle: {cycle}; take one `required` out of it"
-                )
+                raise CyclicRequirementError.at(name, trail)
             pass_ = get_pass(name)
             if pass_.info.required:
                 mod = await _run_required(name, pass_.info.required, mod, scope, steps)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 
 import anyio
 from anyio.to_thread import run_sync
@@ -17,7 +17,7 @@ from apass.instruments.verify import VerifyInstrument
 from apass.numbering import Numbering, Position
 from apass.reproducers import ContextSettings, Failure, Reproducer, dump_module, versions, write_reproducer
 from apass.resume import rest_of
-from apass.run import Run, Whereabouts, current_run
+from apass.run import Run, RunNote, Whereabouts, current_run
 
 __all__ = ["ReproducerInstrument"]
 
@@ -96,19 +96,10 @@ class ReproducerInstrument:
         return self.reproducer_dir / module / file_name(".".join(steps[1:] or steps))
 
 
-class _Written(str):
-    """A note on an error that names its folder."""
+class _Written(RunNote):
+    """Names the folder of an error."""
 
-    __slots__ = ("run",)
-
-    def __new__(cls, text: str, run: Run) -> Self:
-        """Return `text` as a note about `run`."""
-        made = super().__new__(cls, text)
-        made.run = run
-        return made
-
-    run: Run
-    """The run that failed."""
+    __slots__ = ()
 
 
 def _reproducer(
