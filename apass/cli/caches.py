@@ -23,6 +23,7 @@ class RedisLike(Store, AbstractAsyncContextManager[Any], Protocol):
 CacheStore = SqliteStore | RedisLike
 """What a place of the command line may be; it must be entered to be used."""
 
+_MAGIC: Final = b"SQLite format 3\0"
 _REDIS: Final = ("redis://", "rediss://")
 
 
@@ -40,7 +41,7 @@ def store_at(place: str) -> CacheStore:
 
     Raises:
         MissingExtraError: if it is a Redis server, and its client is not installed.
-        InputError: if the place is a folder.
+        InputError: if the place is a folder, or a file of another kind.
 
     """
     if place.startswith(_REDIS):
@@ -48,4 +49,16 @@ def store_at(place: str) -> CacheStore:
     path = default_place() if place == DEFAULT else Path(place)
     if path.is_dir():
         raise InputError(f"the cache {str(path)!r} is a folder; name a file, as {str(path / 'results.db')!r}")
+    if place != DEFAULT and _is_of_another_kind(path):
+        raise InputError(f"{place!r} is no cache, and is left as it is; name another file, or delete this one")
     return SqliteStore(path)
+
+
+def _is_of_another_kind(path: Path) -> bool:
+    """Tell whether there is a file that does not begin as a cache does: a store would set it aside as damaged."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+    except OSError:
+        return False
+    return start != _MAGIC[: len(start)]

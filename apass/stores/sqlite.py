@@ -27,6 +27,7 @@ _SCHEMA: Final = """
         key TEXT PRIMARY KEY, size INTEGER NOT NULL, used INTEGER NOT NULL, sum INTEGER NOT NULL, value BLOB NOT NULL
     ) WITHOUT ROWID
 """
+_COLUMNS: Final = ("key", "size", "used", "sum", "value")
 _PATIENCE: Final = 30.0
 """Seconds to wait for another process that writes."""
 _SMALL: Final = 65_536
@@ -50,7 +51,7 @@ class SqliteStore:
 
     Raises:
         ValueError: if `limit` is less than 1.
-        StoreError: when it is entered or used, if the file cannot be read or written.
+        StoreError: when it is entered or used, if the file cannot be read or written, or is another program's database.
 
     """
 
@@ -176,6 +177,7 @@ class _Connection:
         self._file = _identity(self._path)
         made = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
         try:
+            _check_is_ours(made, self._path)
             # Readers never wait for writers, and what is written survives the death of the process.
             made.execute("PRAGMA journal_mode=WAL")
             made.execute("PRAGMA synchronous=NORMAL")
@@ -185,6 +187,17 @@ class _Connection:
             made.close()
             raise
         return made
+
+
+def _check_is_ours(one: sqlite3.Connection, path: Path) -> None:
+    """Return if the database is empty or one of results; it must not be changed otherwise."""
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    found = [name for (name,) in one.execute(tables)]
+    columns = tuple(row[1] for row in one.execute("PRAGMA table_info(results)"))
+    if found and (found != ["results"] or columns != _COLUMNS):
+        raise StoreError(
+            f"the store {str(path)!r} is a database of something else, and is left as it is; name another file"
+        )
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -1,0 +1,21 @@
+"""`--cache` with a file that is no cache: a line, and the file stays what it was."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.models import apass, files, write_model
+
+
+@pytest.mark.parametrize("command", [["cache", "info"], ["cache", "clear"], ["opt", "model.onnx"]])
+def test_a_file_of_another_kind_is_left_as_it_is(
+    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_model(tmp_path / "model.onnx", identities=2)
+    before = (tmp_path / "model.onnx").read_bytes()
+    result = apass(*command, "--cache", "model.onnx")
+    said = "'model.onnx' is no cache, and is left as it is; name another file, or delete this one"
+    assert (result.exit_code, said in result.stderr) == (2, True), result.output
+    assert (tmp_path / "model.onnx").read_bytes() == before
+    assert list(files(tmp_path)) == ["model.onnx"]
