@@ -1,6 +1,6 @@
 """`plan`: which passes of a pipeline would run, in which order and why, found out without a module."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
@@ -123,7 +123,7 @@ class _Planner:
             info = pass_.info
             hindrance = self.hindrance(info)
             if hindrance:
-                found.append(PlannedPass(info=info, decision=Decision.SKIP, reason=hindrance))
+                found.append(_left_out(pass_, hindrance))
                 continue
             found += self.required(info.name, info, trail)
             above = info.opt_level > self.ctx.opt_level
@@ -155,6 +155,17 @@ def _rows(one: PlannedPass, depth: int) -> Iterator[tuple[str, str, str]]:
     yield one.decision.value, f"{'  ' * depth}{one.info.name}", one.reason
     for child in one.children:
         yield from _rows(child, depth + 1)
+
+
+def _left_out(pass_: Pass[Any], reason: str) -> PlannedPass:
+    """Return a pass that would not run, and with it those that it is made of."""
+    inner: Sequence[Pass[Any]] = ()
+    if isinstance(pass_, If):
+        inner = (*pass_.passes, *pass_.otherwise)
+    elif isinstance(pass_, Sequential | Repeat | Race):
+        inner = pass_.children()
+    children = tuple(_left_out(one, f"{pass_.info.name} is left out") for one in inner)
+    return PlannedPass(info=pass_.info, decision=Decision.SKIP, reason=reason, children=children)
 
 
 def _each(passes: Iterable[PlannedPass], decision: Decision, reason: str) -> list[PlannedPass]:

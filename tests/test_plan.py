@@ -137,6 +137,22 @@ def test_the_reason_is_given_for_each_pass_that_would_not_run() -> None:
     )
 
 
+def test_what_a_pass_that_is_left_out_is_made_of_has_its_reason_too() -> None:
+    pipeline: apass.Pass[Any] = apass.parse_pipeline(
+        "Sequential{name=Outer,opt_level=3}(Repeat(Sequential{name=a}),"
+        "If{predicate=tests.test_plan:registered,otherwise=(Sequential{name=c})}(Sequential{name=b}))"
+    )
+    assert str(plan(apass.Sequential([pipeline]), apass.PassContext(2))) == (
+        "run    sequential\n"
+        "skip     Outer     level 3 is above 2\n"
+        "skip       Repeat  Outer is left out\n"
+        "skip         a     Repeat is left out\n"
+        "skip       If      Outer is left out\n"
+        "skip         b     If is left out\n"
+        "skip         c     If is left out"
+    )
+
+
 def test_what_depends_on_the_module_is_said_to_be_decided_at_run_time() -> None:
     a, b, late = logging_pass([], "A"), logging_pass([], "B"), logging_pass([], "Late", 3)
     pipeline = apass.Sequential(
