@@ -297,13 +297,13 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
         near = did_you_mean(method, [name for name in dir(target) if not name.startswith("_")])
         raise PassDefinitionError(f"{decorator} needs a method {method!r} on class {target.__name__}{near}")
 
-    def __new__(cls: type[Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807  becomes the method of that name
-        # Here, and not in __init__, as a subclass may have one of its own, with other arguments.
-        self = object.__new__(cls)
-        _attributes(self)["_given"] = (args, kwargs)
-        return self
+    def __init_subclass__(cls: Any, /, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
+        cast("Any", super(made, cls)).__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _noting_what_is_given(cls.__init__)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
+        _attributes(self).setdefault("_given", (args, kwargs))
         _attributes(self)["_instance"] = instance = target(*args, **kwargs)
         if type(self) is made:
             _attributes(self)["spec"] = _spec_of(info.name, target, args, kwargs)
@@ -329,7 +329,7 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
         # A fallback is no method of the class.
         **{key: staticmethod(value) if callable(value) else value for key, value in extra.items()},
         "info": info,
-        "__new__": __new__,
+        "__init_subclass__": classmethod(__init_subclass__),
         "__init__": __init__,
         "_options": _given_options,
         "__getattr__": __getattr__,
@@ -342,13 +342,20 @@ def _class_of_passes(decorator: str, base: Any, target: Any, method: str, info: 
     return made
 
 
+def _noting_what_is_given(init: Callable[..., None]) -> Callable[..., None]:
+    """Return the constructor of a subclass, which may take other arguments, so that they are known of the pass."""
+
+    @functools.wraps(init)
+    def noting(self: Any, *args: Any, **kwargs: Any) -> None:
+        _attributes(self).setdefault("_given", (args, kwargs))
+        init(self, *args, **kwargs)
+
+    return noting
+
+
 def _options_of(function: Any) -> Callable[[object], object]:
     """Return the method that tells the options of a function's pass."""
-
-    def options(_self: object) -> object:
-        return _held_by(function)
-
-    return options
+    return lambda _self: _held_by(function)
 
 
 def _held_by(function: Any) -> object:

@@ -6,8 +6,17 @@ from typing import Any
 import pytest
 
 import apass
-from apass import PassContext, PassDefinitionError, function_pass, module_pass
+from apass import (
+    PassContext,
+    PassDefinitionError,
+    function_pass,
+    get_pass,
+    module_pass,
+    register_pass,
+    unregister_pass,
+)
 from apass.executors.references import dumps, loads
+from apass.registry import pass_options
 from apass.stores import MemoryStore
 
 pytestmark = pytest.mark.anyio
@@ -192,3 +201,16 @@ async def test_a_subclass_goes_to_a_worker_as_what_it_was_made_with(made: apass.
     there: apass.Pass[Module] = loads(dumps(made, "the pass"))
     assert type(there) is type(made)
     assert await there({"f": 2}) == await made({"f": 2})
+
+
+@pytest.mark.parametrize(
+    ("factory", "options"), [(Add, ["amount"]), (AddTwice, ["amount"]), (AddMore, ["amount", "more"])]
+)
+def test_the_options_of_a_class_of_passes_are_those_of_its_constructor(factory: Any, options: list[str]) -> None:
+    register_pass("tests.callables.Adder", factory)
+    try:
+        assert list(pass_options("tests.callables.Adder")) == options
+        with pytest.raises(PassDefinitionError, match="has no option 'amuont'; did you mean 'amount'"):
+            get_pass("tests.callables.Adder", amuont=3)
+    finally:
+        unregister_pass("tests.callables.Adder")
