@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from apass.errors import ApassError, JournalWarning, UnmatchedPassNameWarning
+from apass.errors import ApassError, JournalWarning, StoreWarning, UnmatchedPassNameWarning
 
 __all__ = ["FAILED", "INTERRUPTED", "MISUSED", "complaints", "warnings_as_lines"]
 
@@ -65,7 +65,7 @@ def warnings_as_lines() -> Generator[None]:
         _say("bold yellow", f"warning: {message}")
 
     with warnings.catch_warnings():
-        for kind in (UnmatchedPassNameWarning, JournalWarning):
+        for kind in (UnmatchedPassNameWarning, JournalWarning, StoreWarning):
             warnings.simplefilter("always", kind)
         # Assigned, not passed: Python has no other place for it. `catch_warnings` puts the old one back.
         warnings.showwarning = show

@@ -7,7 +7,7 @@ import anyio
 import typer
 
 from apass.cli.caches import DEFAULT, store_at
-from apass.cli.complaints import complaints
+from apass.cli.complaints import complaints, warnings_as_lines
 from apass.store import Store
 
 __all__ = ["cache"]
@@ -45,7 +45,7 @@ def _run(place: str, work: Callable[[Store], Awaitable[str]]) -> None:
         async with store_at(place) as store:
             return await work(store)
 
-    with complaints():
+    with complaints(), warnings_as_lines():
         typer.echo(anyio.run(main))
 
 
