@@ -13,6 +13,7 @@ def test_every_pass_is_listed_with_its_level() -> None:
     assert [line for line in heads if "  level " not in line] == [
         "ConvertLayout  needs options",
         "MergeComposite  needs options",
+        "SplitArgs  needs options",
     ]
 
 
