@@ -82,7 +82,8 @@ class Analyses:
         self._store = store
         self._strict = strict
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
-        self._about: defaultdict[str, set[_Key]] = defaultdict(set)
+        # In the order in which they became known, so that the same claim is found out first each time.
+        self._about: defaultdict[str, dict[_Key, None]] = defaultdict(dict)
         self._prints = Fingerprints()
         self._lock = RLock()
         self._work = _Work()
@@ -232,10 +233,10 @@ class Analyses:
         with self._lock:
             self._entries[key] = entry
             self._entries.move_to_end(key)
-            self._about[key[0]].add(key)
+            self._about[key[0]][key] = None
             while len(self._entries) > self._limit:
                 gone, _ = self._entries.popitem(last=False)
-                self._about[gone[0]].discard(gone)
+                self._about[gone[0]].pop(gone, None)
                 if not self._about[gone[0]]:
                     del self._about[gone[0]]
 
