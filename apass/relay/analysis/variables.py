@@ -62,8 +62,10 @@ def bound_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
 
 def free_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
     """Return the type variables that nothing within binds; `mod`, which TVM takes, has no say."""
-    bound = set(bound_type_vars(expr))
-    return [var for var in all_type_vars(expr) if var not in bound]
+    nodes = [] if isinstance(expr, Type) else list(post_order(expr))
+    types = [expr] if isinstance(expr, Type) else [ty for node in nodes for ty in _types_of(node)]
+    bound = {var for node in nodes if isinstance(node, Function) for var in node.type_params}
+    return [var for var in dict.fromkeys(one for ty in types for one in _free_in(ty)) if var not in bound]
 
 
 def _types_of(node: Expr) -> list[Type]:
@@ -75,6 +77,18 @@ def _types_of(node: Expr) -> list[Type]:
     if isinstance(node, Call):
         return list(node.type_args)
     return list(node.inputs) if isinstance(node, Constructor) else []
+
+
+def _free_in(ty: Type) -> Iterator[TypeVar]:
+    """Go over the variables that a type does not bind where they stand; the same one may be bound elsewhere."""
+    work: list[tuple[Type, frozenset[TypeVar]]] = [(ty, frozenset())]
+    while work:
+        one, bound = work.pop()
+        if isinstance(one, TypeVar) and one not in bound:
+            yield one
+        if isinstance(one, FuncType) and one.type_params:
+            bound |= set(one.type_params)
+        work += [(part, bound) for part in reversed(_types_below(one))]
 
 
 def _type_nodes(ty: Type) -> Iterator[Type]:

@@ -2,8 +2,8 @@
 
 A function that uses no variable around it is replaced by the name of the global one. Of one that does, the global
 function takes the values of these variables and returns the function; it has the attribute `Closure`, and where the
-function stood is a call of it. A recursive function refers to itself by that name, or call, wherever it does so; TVM
-forgets this in functions within it. Primitive functions stay where they are.
+function stood is a call of it. A recursive function refers to itself by that name, or call, and gives that to the
+functions within it; TVM forgets this. Primitive functions stay where they are.
 """
 
 from itertools import count

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 import apass
+from apass.relay.analysis.well_formed import well_formed
 from apass.relay.calls import call_op
 from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Expr, Let, Var
@@ -14,6 +15,7 @@ from apass.relay.make import const, var
 from apass.relay.module import IRModule
 from apass.relay.op.arithmetic import add
 from apass.relay.outputs import difference
+from apass.relay.parser import parse
 from apass.relay.transform.lambda_lift import lambda_lift
 from apass.relay.type_infer import infer_module
 
@@ -71,3 +73,22 @@ def test_what_is_within_a_primitive_function_stays() -> None:
     fused = Function([x], Call(Function([y], y), [x]), attrs={"Primitive": 1})
     mod = infer_module(IRModule.from_expr(Function([x], Call(fused, [x]))))
     assert lambda_lift(mod) is mod
+
+
+POLYMORPHIC = """
+def @main(%y: int32) -> (int32, float32) {
+  let %f = fn [A](%x: A, %n: int32) -> A {
+    let %g = fn () -> A { if (%n == 0) { %x } else { %f(%x, %n - 1) } };
+    %g()
+  };
+  (%f(%y, 3), %f(2f, 2))
+}
+"""
+
+
+def test_a_function_that_calls_a_polymorphic_one_around_it_takes_its_type_parameters() -> None:
+    mod = infer_module(parse(POLYMORPHIC))
+    lifted = infer_module(lambda_lift(mod), trust=False)
+    assert well_formed(lifted)
+    assert [len(lifted[gvar].type_params) for gvar in lifted.get_global_vars()] == [0, 1, 1]
+    assert difference(evaluate(mod, 5), evaluate(lifted, 5)) == ""
