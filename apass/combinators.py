@@ -12,6 +12,7 @@ from apass.cleanup import combine
 from apass.context import PassContext, current_scope
 from apass.diagnostics import Diagnostic, DiagnosticLevel
 from apass.errors import PassDefinitionError, PassResultError, PipelineCycleError
+from apass.given import is_count
 from apass.info import PassInfo
 from apass.numbering import in_branch
 from apass.passes import Pass, check_passes
@@ -92,7 +93,7 @@ class Repeat(_Combinator[ModT]):
         name: str = "Repeat",
         required: Sequence[str] | None = None,
     ) -> None:
-        if times is not None and (isinstance(times, bool) or not isinstance(times, int) or times < 1):
+        if times is not None and not is_count(times):
             raise PassDefinitionError(
                 f"times must be an int of at least 1, or None for until it settles; not {times!r}"
             )

@@ -20,6 +20,7 @@ from apass.errors import PassContextError, UnmatchedPassNameWarning, did_you_mea
 from apass.executor import ExecutorChoice, check_executor
 from apass.factories import known_names, load_providers
 from apass.gate import Gate
+from apass.given import is_count, is_seconds
 from apass.instrument import Hooks, find_hook, instrument_name
 from apass.remarks import Remark
 from apass.run import current_run
@@ -105,14 +106,18 @@ class PassContext:
     ) -> None:
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
             raise TypeError(f"opt_level must be an int, not {opt_level!r}")
-        if max_concurrency is not None and (not isinstance(max_concurrency, int) or max_concurrency < 1):
+        if max_concurrency is not None and not is_count(max_concurrency):
             raise ValueError(
                 f"max_concurrency must be an int of at least 1, or None for no limit; not {max_concurrency!r}"
             )
-        if not exit_grace >= 0:
+        if exit_grace != 0 and not is_seconds(exit_grace):
             raise ValueError(f"exit_grace must be a number of seconds, 0 or more; not {exit_grace!r}")
-        if deadline is not None and (isinstance(deadline, bool) or not deadline > 0):
+        if deadline is not None and not is_seconds(deadline):
             raise ValueError(f"deadline must be a number of seconds above 0, or None for no limit; not {deadline!r}")
+        if diag_ctx is not None and not isinstance(diag_ctx, DiagnosticContext):
+            raise TypeError(f"diag_ctx must be a DiagnosticContext, not {diag_ctx!r}")
+        if not isinstance(strict, bool):
+            raise TypeError(f"strict must be True or False, not {strict!r}")
         self.opt_level: Final = opt_level
         """A Sequential runs the passes of this level and below."""
         self.required_pass: Final = _names("required_pass", required_pass)
@@ -356,8 +361,9 @@ def _default_scope() -> Scope:
 
 
 def _names(parameter: str, names: Iterable[str] | None) -> frozenset[str]:
-    if isinstance(names, str):
-        raise TypeError(f"{parameter} must be a list or set of names, not the string {names!r}")
+    if isinstance(names, str) or not isinstance(names, Iterable | None):
+        what = "the string " if isinstance(names, str) else ""
+        raise TypeError(f"{parameter} must be a list or set of names, not {what}{names!r}")
     given = frozenset(names or ())
     for name in given:
         if not isinstance(name, str):

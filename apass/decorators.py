@@ -11,6 +11,7 @@ from apass.analysis import Analysis
 from apass.context import PassContext
 from apass.errors import PassDefinitionError, did_you_mean
 from apass.executor import ExecutorChoice, check_executor
+from apass.given import is_seconds
 from apass.guard import OnError
 from apass.info import PassInfo
 from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
@@ -211,7 +212,7 @@ def _function_pass_attributes(decorator: str, options: FunctionPassOptions) -> d
 
 
 def _guards(timeout: float | None, on_error: OnError) -> dict[str, Any]:
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0):
+    if timeout is not None and not is_seconds(timeout):
         raise PassDefinitionError(f"timeout must be a number of seconds above 0, or None; not {timeout!r}")
     if on_error not in ("raise", "keep") and not callable(on_error):
         choices = "'raise', 'keep' or a function (func, mod, ctx, error) -> func"

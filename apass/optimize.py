@@ -24,6 +24,7 @@ from apass.cleanup import combine
 from apass.context import PassContext
 from apass.errors import PassCancelledError, PassContextError
 from apass.executor import ExecutorChoice, check_executor, executor_in_force
+from apass.given import is_count
 from apass.instrument import instrument_name
 from apass.journal import JournalChoice, OpenJournal, check_journal, describe_run, finish
 from apass.passes import Pass
@@ -219,7 +220,7 @@ class OutcomeStream(Generic[ModT]):
         executor: ExecutorChoice = None,
         journal: JournalChoice = None,
     ) -> None:
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        if limit is not None and not is_count(limit):
             raise ValueError(f"limit must be an int of at least 1, or None for no limit; not {limit!r}")
         if not isinstance(pass_, Pass):
             raise TypeError(

@@ -31,6 +31,16 @@ pytestmark = pytest.mark.anyio
             "max_concurrency must be an int of at least 1, or None for no limit; not 0",
         ),
         ({"exit_grace": -1}, ValueError, "exit_grace must be a number of seconds, 0 or more; not -1"),
+        (
+            {"max_concurrency": True},
+            ValueError,
+            "max_concurrency must be an int of at least 1, or None for no limit; not True",
+        ),
+        ({"exit_grace": "1"}, ValueError, "exit_grace must be a number of seconds, 0 or more; not '1'"),
+        ({"deadline": "3"}, ValueError, "deadline must be a number of seconds above 0, or None for no limit; not '3'"),
+        ({"disabled_pass": 3}, TypeError, "disabled_pass must be a list or set of names, not 3"),
+        ({"diag_ctx": 3}, TypeError, "diag_ctx must be a DiagnosticContext, not 3"),
+        ({"strict": "x"}, TypeError, "strict must be True or False, not 'x'"),
         ({"exit_grace": float("nan")}, ValueError, "exit_grace must be a number of seconds, 0 or more; not nan"),
     ],
 )

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 ROWS = (
     "errors",
     (
-        "info typed fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight "
+        "info typed given fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight "
         "failures store shrinking journal_file source process_group process_pool"
     ),
     "relay.[!_t]* relay.t[!r]*",

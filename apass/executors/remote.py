@@ -22,6 +22,7 @@ from apass.executors.parcels import ModuleParcel, pack_bodies, pack_pass
 from apass.executors.references import dumps, loads
 from apass.executors.slots import Slots
 from apass.executors.worker import Answer, Reply, Request
+from apass.given import is_count, is_seconds
 from apass.passes import Pass
 from apass.run import current_run
 from apass.waits import waiting_for
@@ -74,9 +75,9 @@ class RemoteExecutor(ABC):
     """
 
     def __init__(self, workers: int, timeout: float | None = None) -> None:
-        if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        if not is_count(workers):
             raise ValueError(f"workers must be an int of at least 1, not {workers!r}")
-        if timeout is not None and not timeout > 0:
+        if timeout is not None and not is_seconds(timeout):
             raise ValueError(f"timeout must be a number of seconds above 0, or None; not {timeout!r}")
         self.workers: Final = workers
         """How many workers there are at most."""

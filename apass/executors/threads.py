@@ -20,6 +20,7 @@ from apass.executors.batches import Batches, Done
 from apass.executors.remote import backend_name, meet
 from apass.executors.slots import NO_LIMIT, Slots, usable_cores
 from apass.executors.worker import plain, run_whole_pass
+from apass.given import is_count
 from apass.passes import Pass
 from apass.run import RUN, Run, current_module_name, current_run
 from apass.waits import waiting_for
@@ -50,7 +51,7 @@ class ThreadExecutor:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        if workers is not None and not is_count(workers):
             raise ValueError(f"workers must be an int of at least 1, not {workers!r}")
         self.workers: Final = usable_cores() if workers is None else workers
         """How many threads work at once."""
