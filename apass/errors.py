@@ -79,7 +79,6 @@ class CyclicRequirementError(ApassError):
         return cls(f"the required passes form a cycle: {cycle}; take one `required` out of it")
 
 
-
 class PassResultError(ApassError, TypeError):
     """A pass returned no module, or a function pass no function."""
 

@@ -235,12 +235,7 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
     def _elsewhere(self, executor: ExecutorChoice) -> Executor | None:
         """Return the executor that bodies are to run in, if they can."""
         if not is_async(self.transform_function):
-            if not self.analyses or executor == "inline":
-                return executor_in_force(executor)
-            if self.executor is None:
-                return None  # the context's is for those that can use it
-            name = self.info.name
-            raise PassDefinitionError(f"pass {name!r} requires analyses, which are in the loop; take its executor away")
+            return executor_in_force(executor)
         if self.executor not in (None, "inline"):
             name = self.info.name
             raise PassDefinitionError(f"pass {name!r} has an executor, which runs plain functions; its body is async")

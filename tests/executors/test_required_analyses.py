@@ -83,3 +83,9 @@ async def test_an_analysis_that_is_not_to_be_found_by_name_is_told(function: Cal
         ExecutorError, match=r"the analysis .* is not to be found by name; define it by @apass.analysis"
     ):
         await elsewhere(pass_, PROCESSES)({"a": "one"})
+
+
+@every_executor
+async def test_so_it_is_where_the_context_names_the_executor(executor: Executor) -> None:
+    async with PassContext(executor=executor):
+        assert await asking.JOINED(MODULE) == {"a": "one-two", "b": "three", "c": "one-two"}
