@@ -11,7 +11,7 @@ from apass.errors import CyclicRequirementError
 from apass.info import PassInfo
 from apass.instrument import instrument_name
 from apass.passes import Pass
-from apass.registry import get_pass
+from apass.registry import get_required
 from apass.sequential import Sequential
 
 __all__ = ["Decision", "PlannedPass", "plan"]
@@ -144,7 +144,7 @@ class _Planner:
         for name in info.required:
             if name in trail:
                 raise CyclicRequirementError.at(name, trail)
-            pass_ = get_pass(name)
+            pass_ = get_required(name, owner)
             yield from self.required(name, pass_.info, trail)
             hindrance = self.hindrance(pass_.info)
             reason = f"required by {owner}" + (f", although {hindrance}" if hindrance else "")

@@ -18,6 +18,7 @@ __all__ = [
     "Recipe",
     "find_recipe",
     "get_pass",
+    "get_required",
     "list_passes",
     "make_pass",
     "pass_options",
@@ -89,6 +90,15 @@ def get_pass(name: str, /, **options: Any) -> Pass[Any]:
     """
     passes = options.pop("passes", None)
     return make_pass(name, options, passes)
+
+
+def get_required(name: str, owner: str) -> Pass[Any]:
+    """Return the pass registered under `name`, which the pass `owner` requires; errors as of `get_pass`, and a note."""
+    try:
+        return get_pass(name)
+    except Exception as error:
+        error.add_note(f"required by pass {owner!r}")
+        raise
 
 
 def list_passes() -> list[str]:

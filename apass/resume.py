@@ -9,7 +9,7 @@ from apass.errors import ResumeError, did_you_mean
 from apass.info import PassInfo
 from apass.numbering import Position
 from apass.passes import Pass
-from apass.registry import get_pass
+from apass.registry import get_required
 from apass.run import Run
 from apass.sequential import Sequential
 
@@ -143,6 +143,6 @@ class _Alone(Pass[Any]):
 def _required(info: PassInfo) -> Iterator[Pass[Any]]:
     """Go over what a pass requires, depth first."""
     for name in info.required:
-        pass_ = get_pass(name)
+        pass_ = get_required(name, info.name)
         yield from _required(pass_.info)
         yield pass_

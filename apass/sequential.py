@@ -11,7 +11,7 @@ from apass.errors import CyclicRequirementError
 from apass.funnel import execute, execute_bare, execute_between_hooks
 from apass.info import PassInfo
 from apass.passes import FunctionPass, Pass, check_passes
-from apass.registry import get_pass
+from apass.registry import get_required
 from apass.run import RUN, Steps, current_run
 
 __all__ = ["Sequential", "is_enabled"]
@@ -108,7 +108,7 @@ def _keys(pass_: Pass[Any], ctx: PassContext, trail: tuple[str, ...] = ()) -> It
     """Give the keys of what a pass requires, depth first, and its own; None for one that has none."""
     trail = (*trail, pass_.info.name)
     for name in pass_.info.required:
-        yield from [None] if name in trail else _keys(get_pass(name), ctx, trail)
+        yield from [None] if name in trail else _keys(get_required(name, pass_.info.name), ctx, trail)
     # As a part of a pipeline a function pass is kept as a whole, too.
     yield pass_.own_cache_key(ctx) if isinstance(pass_, FunctionPass) and pass_.cacheable else pass_.cache_key(ctx)
 
@@ -121,7 +121,7 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Sc
         for name in required:
             if name in trail:
                 raise CyclicRequirementError.at(name, trail)
-            pass_ = get_pass(name)
+            pass_ = get_required(name, owner)
             if pass_.info.required:
                 mod = await _run_required(name, pass_.info.required, mod, scope, steps)
             scope.meet(name)

@@ -169,6 +169,7 @@ async def test_an_unknown_requirement_is_told_with_the_nearest_name(log: list[st
     with pytest.raises(UnknownPassError) as caught:
         await Sequential([logging_pass(log, "P", required=["InferTyp"])])({})
     assert "no pass is registered under the name 'InferTyp'; did you mean 'InferType'?" in str(caught.value)
+    assert caught.value.__notes__ == ["required by pass 'P'", "in pass 'sequential'"]
 
 
 # Cycles.
