@@ -174,7 +174,7 @@ class Analyses:
         """Wait for a computation, our own or one that somebody else is at."""
         if asking is None:
             return await self._work.flights.get(key, find)
-        if key == asking.key or self._reaches(key, asking.key):
+        if self._reaches(key, asking.key):
             raise AnalysisError(f"the analysis {asking.key[1].name} asks its way back to itself, through {key[1].name}")
         waits = self._work.waits[asking.key]
         waits[key] += 1

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +45,114 @@ async def test_a_preserved_result_made_from_one_that_is_not_is_dropped() -> None
             await pipeline({"f": "abc"})
         assert len(made) - 1 == wanted, preserves
     assert "abc" in seen
+
+
+async def test_a_result_is_dropped_whatever_lies_between_it_and_what_does_not_hold() -> None:
+    length, _ = counted()
+    made: list[str] = []
+
+    @apass.analysis
+    async def Parity(func: str, ctx: PassContext) -> int:
+        return await ctx.get(length, func) % 2
+
+    @apass.analysis
+    async def IsOdd(func: str, ctx: PassContext) -> int:
+        made.append(func)
+        return await ctx.get(Parity, func)
+
+    async with PassContext():
+        pipeline = apass.Sequential([asking(IsOdd, preserves={IsOdd, Parity}), asking(IsOdd)])
+        await pipeline({"f": "abc"})
+    assert made == ["abc", "abc:1"]
+
+
+async def test_what_is_not_named_is_dropped_even_if_it_was_made_of_what_is() -> None:
+    length, _ = counted()
+    made: list[str] = []
+
+    @apass.analysis
+    async def Parity(func: str, ctx: PassContext) -> int:
+        made.append(func)
+        return await ctx.get(length, func) % 2
+
+    async with PassContext():
+        pipeline = apass.Sequential([asking(Parity, preserves={length}), asking(Parity)])
+        await pipeline({"f": "abc"})
+    assert made == ["abc", "abc:1"]
+
+
+async def test_what_holds_for_some_options_holds_for_these() -> None:
+    length, seen = counted()
+
+    def make(*factors: int) -> apass.Pass[Module]:
+        @apass.function_pass(opt_level=0, preserves={length})
+        async def Ask(func: str, mod: Module, ctx: PassContext) -> str:
+            return f"{func}{[await ctx.get(length, func, factor=factor) for factor in factors]}"
+
+        return Ask
+
+    async with PassContext():
+        result = await apass.Sequential([make(2), make(2, 1)])({"f": "ab"})
+    assert (result, seen) == ({"f": "ab[4][4, 5]"}, ["ab", "ab[4]"])
+    async with PassContext(strict=True):
+        with pytest.raises(apass.VerifyError, match="claims to preserve Length, but that was 4 and is 10"):
+            await make(2)({"f": "ab"})
+
+
+async def test_nothing_is_taken_over_where_the_contents_are_the_same() -> None:
+    length, seen = counted()
+
+    @apass.function_pass(opt_level=0, preserves={length})
+    async def Copy(func: list[int], mod: Module, ctx: PassContext) -> list[int]:
+        await ctx.get(length, func)
+        return [*func]
+
+    async with PassContext(strict=True) as ctx:
+        await Copy({"f": [1, 2]})
+    assert len(seen) == 1
+    assert ctx.analyses.counts == {"computed": 1}
+
+
+async def test_what_holds_for_a_module_of_another_ir_is_known_about_its_equals() -> None:
+    sizes: list[int] = []
+    text = "def @main(%x: int32) { %x }"
+
+    @apass.analysis
+    def Size(mod: Any) -> int:
+        sizes.append(1)
+        return 1
+
+    def converting(make: Any) -> apass.Pass[Any]:
+        @apass.module_pass(opt_level=0, preserves={Size})
+        async def Convert(mod: Any, ctx: PassContext) -> Any:
+            await ctx.get(Size, mod)
+            return make()
+
+        return Convert
+
+    there = converting(lambda: relay.parse(text))
+    back = converting(lambda: {"main": text})
+    async with PassContext() as ctx:
+        await apass.Sequential([there, back])({"f": 1})
+        assert [await ctx.get(Size, relay.parse(text)), await ctx.get(Size, {"main": text})] == [1, 1]
+    assert sizes == [1]
+
+
+async def test_strict_compares_arrays_by_what_they_hold() -> None:
+    @apass.analysis
+    def Ones(func: str) -> np.ndarray[Any, Any]:
+        return np.ones(func.count("a"))
+
+    async def add(func: str, mod: Module, ctx: PassContext) -> str:
+        await ctx.get(Ones, func)
+        return f"{func}{mod['add']}"
+
+    make: Any = apass.function_pass
+    pass_ = make(add, opt_level=0, name="Add", preserves={Ones})
+    async with PassContext(strict=True):
+        assert await pass_({"add": "x", "f": "aa"}) == {"add": "xx", "f": "aax"}
+        with pytest.raises(apass.VerifyError, match="claims to preserve Ones"):
+            await pass_({"add": "aa"})
 
 
 async def test_module_passes_preserve_too_and_modules_are_asked_about() -> None:
