@@ -297,9 +297,9 @@ class OutcomeStream(Generic[ModT]):
         try:
             outcome = await self._outcomes.receive()
         except anyio.EndOfStream:
-            if self._source_error is not None:
-                raise self._source_error from None
-            raise StopAsyncIteration from None
+            outcome = None
+        if outcome is None:
+            raise self._source_error or StopAsyncIteration
         # Not by the sender: its task may go on before this one knows of the outcome.
         if self._slots is not None:
             self._slots.release()

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Iterator
 from contextlib import aclosing
+from time import perf_counter
 from typing import Any
 
 import anyio
@@ -89,11 +90,28 @@ async def test_collect_gives_an_outcome_for_each() -> None:
         ("bad", "bad", None, KeyError),
         ("fine", "fine", {"f": 4}, type(None)),
     ]
-    assert all(one.seconds >= 0 for one in done.values())
     assert done["good"].unwrap() == {"f": 2}
     with pytest.raises(KeyError) as caught:
         done["bad"].unwrap()
     assert caught.value.__notes__ == ["in pass 'Double', module 'bad'"]
+
+
+async def test_the_seconds_of_an_outcome_are_those_of_the_passes() -> None:
+    spent: dict[int, float] = {}
+
+    @module_pass(opt_level=0)
+    async def Measured(mod: Module, ctx: PassContext) -> Module:
+        start = perf_counter()
+        await checkpoint()
+        spent[mod["f"]] = perf_counter() - start
+        if mod["f"]:
+            raise KeyError(mod["f"])
+        return mod
+
+    before = perf_counter()
+    done = await optimize_all([{"f": 0}, {"f": 1}], Measured, errors="collect")
+    in_all = perf_counter() - before
+    assert all(spent[place] < one.seconds < in_all for place, one in enumerate(done))
 
 
 async def test_collect_of_an_iterable_gives_a_list() -> None:
@@ -174,6 +192,19 @@ async def test_the_error_of_the_source_comes_out_when_what_came_before_is_done(e
     with pytest.raises(OSError, match="no more"):
         await optimize_all(modules(), Note, errors=errors)
     assert sorted(done) == [1, 2]
+
+
+async def test_the_error_of_the_source_keeps_its_cause() -> None:
+    def modules() -> Iterator[Module]:
+        yield {"f": 1}
+        try:
+            raise KeyError("below")
+        except KeyError as error:
+            raise OSError("no more") from error
+
+    with pytest.raises(OSError, match="no more") as caught:
+        await optimize_all(modules(), Double)
+    assert repr(caught.value.__cause__) == "KeyError('below')"
 
 
 async def test_the_error_of_an_async_source_comes_after_the_outcomes_before_it() -> None:
