@@ -13,8 +13,9 @@ from apass.relay.expr import Call, Constant, Expr
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
 from apass.relay.module import IRModule
-from apass.relay.op.axes import TransposeAttrs
+from apass.relay.op.axes import LayoutTransformAttrs, TransposeAttrs
 from apass.relay.op.broadcast import collapse_sum_to
+from apass.relay.op.layout import Layout, parse_layout
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.typed import function_pass
 from apass.relay.ty import TensorType, Type
@@ -110,6 +111,12 @@ def _no_change(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
     return call.args[0] if ty.is_static and type_of(call.args[0]) == ty else None
 
 
+def _same_dtype(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
+    """Drop a cast to the element type that is there, whether the shape is known or not."""
+    given = type_of(call.args[0])
+    return call.args[0] if given is not None and given.dtype == ty.dtype else None
+
+
 def _there_and_back(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
     """Drop an `expand_dims` and a `squeeze` that undo each other."""
     inner = _inner(call.args[0], "squeeze", "expand_dims")
@@ -141,33 +148,61 @@ def _cast_of_cast(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
     return inner.args[0] if given.dtype == ty.dtype else call_op("cast", inner.args[0], dtype=ty.dtype)
 
 
-def _permutation(call: Call, rank: int) -> tuple[int, ...]:
-    axes = attrs_of(call, TransposeAttrs).axes
-    return tuple(reversed(range(rank))) if axes is None else tuple(axis % rank for axis in axes)
-
-
 def _transpose(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop a transpose that moves nothing, and make one of two."""
-    rank = len(ty.shape)
-    outer = _permutation(call, rank)
-    if outer == tuple(range(rank)):
+    """Drop a transpose or a change of layout that moves nothing, and make one of two."""
+    outer = _permutation(call, len(ty.shape))
+    if outer is not None and outer == tuple(range(len(outer))):
         return call.args[0]
-    inner = _inner(call.args[0], "transpose")
-    if inner is None:
+    inner = _inner(call.args[0], "transpose", "layout_transform")
+    between = None if inner is None else type_of(inner)
+    if inner is None or between is None:
         return None
-    first = _permutation(inner, rank)
-    return call_op("transpose", inner.args[0], axes=tuple(first[axis] for axis in outer))
+    first = _permutation(inner, len(between.shape))
+    if first is None or outer is None:
+        return _change_of_blocks(call, outer, inner, first)
+    axes = tuple(first[axis] for axis in outer)
+    return inner.args[0] if axes == tuple(range(len(axes))) else call_op("transpose", inner.args[0], axes=axes)
 
 
-def _layout_and_back(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop a change of layout that another undoes, or make one of two."""
-    inner = _inner(call.args[0], "layout_transform")
-    if inner is None or inner.attrs is None or call.attrs is None:
+def _permutation(call: Call, rank: int) -> tuple[int, ...] | None:
+    """Return which dimension of the operand each of the result is; None if blocks are split off or joined."""
+    if op_name(call) == "transpose":
+        axes = attrs_of(call, TransposeAttrs).axes
+        return tuple(reversed(range(rank))) if axes is None else tuple(axis % rank for axis in axes)
+    source, target = _layouts(call)
+    if sorted(source.axes) != sorted(target.axes):
         return None
-    source, target = inner.attrs["src_layout"], call.attrs["dst_layout"]
-    if source == target:
-        return inner.args[0]
-    return call_op("layout_transform", inner.args[0], src_layout=source, dst_layout=target)
+    return tuple(source.axes.index(axis) for axis in target.axes)
+
+
+def _layouts(call: Call) -> tuple[Layout, Layout]:
+    attrs = attrs_of(call, LayoutTransformAttrs)
+    return parse_layout(attrs.src_layout), parse_layout(attrs.dst_layout)
+
+
+def _change_of_blocks(
+    call: Call, outer: tuple[int, ...] | None, inner: Call, first: tuple[int, ...] | None
+) -> Expr | None:
+    """Make one of two changes of which at least one, that has no permutation, splits blocks off or joins them."""
+    if outer is not None:
+        source, between = _layouts(inner)
+        target = "".join(_axis_name(between.axes[axis]) for axis in outer)
+        return _changed_layout(inner.args[0], source.name, target)
+    between, wanted = _layouts(call)
+    if first is not None:
+        origin = [between.axes[first.index(axis)] for axis in range(len(first))]
+        return _changed_layout(inner.args[0], "".join(_axis_name(axis) for axis in origin), wanted.name)
+    source, reached = _layouts(inner)
+    return _changed_layout(inner.args[0], source.name, wanted.name) if reached == between else None
+
+
+def _axis_name(axis: tuple[str, int]) -> str:
+    letter, size = axis
+    return f"{size}{letter}" if letter.islower() else letter
+
+
+def _changed_layout(expr: Expr, source: str, target: str) -> Expr:
+    return expr if source == target else call_op("layout_transform", expr, src_layout=source, dst_layout=target)
 
 
 def _filled(value: float) -> Rule:
@@ -243,9 +278,10 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "squeeze": (_no_change, _there_and_back),
     "broadcast_to": (_no_change,),
     "collapse_sum_to": (_no_change,),
-    "cast": (_no_change, _cast_of_cast),
+    "cast": (_same_dtype, _cast_of_cast),
+    "cast_like": (_same_dtype,),
     "transpose": (_transpose,),
-    "layout_transform": (_layout_and_back,),
+    "layout_transform": (_transpose,),
     "zeros_like": (_filled(0),),
     "ones_like": (_filled(1),),
     "full_like": (_full_like,),

@@ -6,6 +6,7 @@ import pytest
 from apass.relay.calls import call_op
 from apass.relay.expr import Expr
 from apass.relay.make import const, var
+from apass.relay.ty import Any, TensorType
 from tests.relay.meaning import ops_of, optimized
 
 X = var("x", shape=(2, 3, 4))
@@ -54,6 +55,53 @@ def test_two_reshapes_become_one() -> None:
 
 def test_two_transposes_become_one() -> None:
     assert ops_after(call_op("transpose", call_op("transpose", X, axes=(1, 0, 2)))) == ["transpose"]
+
+
+def layouts(expr: Expr, *names: str) -> Expr:
+    """Return an expression with its layout changed step by step: `A->B` is one step."""
+    for name in names:
+        src, dst = name.split("->")
+        expr = call_op("layout_transform", expr, src_layout=src, dst_layout=dst)
+    return expr
+
+
+IMAGE = var("image", shape=(2, 4, 6, 8))
+
+
+@pytest.mark.parametrize(
+    ("expr", "becomes"),
+    [
+        (layouts(IMAGE, "NCHW->NHWC", "NHWC->NCHW"), []),
+        (layouts(IMAGE, "NCHW->NCHW"), []),
+        (layouts(IMAGE, "NCHW->NHWC", "NCHW->NHWC"), ["transpose"]),
+        (layouts(IMAGE, "NCHW->NHWC", "NHWC->CHWN"), ["transpose"]),
+        (layouts(call_op("transpose", IMAGE, axes=(0, 2, 3, 1)), "NHWC->NCHW"), []),
+        (call_op("transpose", layouts(IMAGE, "NCHW->NHWC"), axes=(0, 3, 1, 2)), []),
+        (call_op("transpose", layouts(IMAGE, "NCHW->NHWC"), axes=(0, 1, 3, 2)), ["transpose"]),
+        (layouts(call_op("transpose", IMAGE, axes=(0, 2, 3, 1)), "NHWC->NHWC2c"), ["layout_transform"]),
+        (layouts(call_op("transpose", IMAGE, axes=(3, 0, 2, 1)), "NCHW->NCHW2c"), ["layout_transform"]),
+        (layouts(IMAGE, "NCHW->NCHW2c", "NCHW2c->NCHW"), []),
+        (layouts(IMAGE, "NCHW->NCHW2c", "NCHW2c->NCHW4c"), ["layout_transform"]),
+        (layouts(IMAGE, "NCHW->NCHW2c", "NCHW2c->NHWC"), ["layout_transform"]),
+        (call_op("transpose", layouts(IMAGE, "NCHW->NCHW2c"), axes=(2, 4, 0, 1, 3)), ["layout_transform"]),
+    ],
+)
+def test_what_only_moves_data_becomes_one_move_or_none(expr: Expr, becomes: list[str]) -> None:
+    assert ops_after(expr) == becomes
+
+
+def test_changes_between_layouts_that_do_not_meet_stay() -> None:
+    blocks = var("blocks", shape=(2, 2, 6, 8, 2))
+    expr = layouts(blocks, "NCHW2c->NCHW", "NHWC->NHWC2c")
+    assert ops_after(expr) == ["layout_transform", "layout_transform"]
+
+
+def test_a_cast_to_the_element_type_of_a_tensor_that_has_it_goes_whatever_the_shape() -> None:
+    some = var("some", TensorType((Any(), 3)))
+    like = var("like", TensorType((Any(), 3)))
+    assert ops_after(call_op("add", call_op("cast_like", some, like), call_op("cast", some, dtype="float32"))) == [
+        "add"
+    ]
 
 
 def test_a_cast_that_loses_digits_stays() -> None:
