@@ -37,8 +37,10 @@ def var(
     )
 
 
-def const(value: npt.ArrayLike, dtype: str | None = None, span: Span | None = None) -> Constant:
+def const(value: npt.ArrayLike, dtype: str | TensorType | None = None, span: Span | None = None) -> Constant:
     """Return a constant; without a `dtype`, 64-bit numbers become 32-bit ones, as Python's have no size of their own.
+
+    In the place of `dtype` a tensor type may stand, whose element type it is.
 
     Raises:
         ValueError: if the value is no number and no array of numbers.
@@ -50,6 +52,6 @@ def const(value: npt.ArrayLike, dtype: str | None = None, span: Span | None = No
     if array.dtype.kind in "OSUMm":
         raise ValueError(f"a constant is a number or an array of numbers, not {value!r}")
     narrowed = {"int64": "int32", "float64": "float32"}.get(str(array.dtype), str(array.dtype))
-    wanted = np.dtype(dtype or narrowed)
+    wanted = np.dtype((dtype.dtype if isinstance(dtype, TensorType) else dtype) or narrowed)
     data = value if isinstance(value, NDArray) and array.dtype == wanted else array.astype(wanted)
     return Constant(data, span=span)

@@ -2,6 +2,7 @@
 
 from typing import cast
 
+import numpy as np
 import pytest
 
 from apass.diagnostics import Span
@@ -13,7 +14,7 @@ from apass.relay.make import const, var
 from apass.relay.op import nn
 from apass.relay.parser import parse
 from apass.relay.structural import structural_equal
-from apass.relay.ty import GlobalTypeVar, Kind, TypeVar
+from apass.relay.ty import GlobalTypeVar, Kind, TypeVar, scalar_type
 
 X, Y = var("x", shape=(2,)), var("y", shape=(2,))
 
@@ -105,3 +106,7 @@ def test_the_span_of_what_was_parsed_has_the_name_of_its_source() -> None:
     assert span == Span(SourceName("main.relay"), 1, 15, 1, 16) == Span("main.relay", 1, 15, 1, 16)
     assert isinstance(span.source_name, SourceName)
     assert span.source_name.name == "main.relay"
+
+
+def test_a_constant_may_have_the_element_type_of_a_type() -> None:
+    assert const(0, scalar_type("int64")).data.dtype == np.dtype("int64")
