@@ -23,11 +23,12 @@ PROVIDERS: Final[Mapping[str, str]] = {"onnx.": "apass.adapters.onnx_passes", ""
 """Modules of apass that register passes when they are imported, by the prefix of those passes' names."""
 
 
-def add_factory(name: str, factory: Factory, *, provided: bool = False) -> None:
-    """Register `factory` under `name`.
+def add_factory(name: str, factory: Factory, module: str | None = None, *, provided: bool = False) -> None:
+    """Register `factory`, which `module` defines, under `name`.
 
     One that a module of `PROVIDERS` provides gives way to any other of its name, whichever comes first: what a user
-    may register does not depend on what happens to be imported.
+    may register does not depend on what happens to be imported. A module may register what its distribution offers
+    under that name as an entry point, too.
 
     Raises:
         PassRegistrationError: if the name is taken, or one of the two is unusable.
@@ -40,7 +41,7 @@ def add_factory(name: str, factory: Factory, *, provided: bool = False) -> None:
     if provided:
         _OWN[name] = factory
         return
-    if name in _FACTORIES or name in _entry_points():
+    if name in _FACTORIES or _is_offered_elsewhere(name, module):
         raise PassRegistrationError(
             f"a pass named {name!r} is already registered; call unregister_pass({name!r}) first, or choose another name"
         )
@@ -97,6 +98,11 @@ def known_names() -> Iterator[str]:
 @cache
 def _entry_points() -> Mapping[str, EntryPoint]:
     return {point.name: point for point in entry_points(group="apass.passes")}
+
+
+def _is_offered_elsewhere(name: str, module: str | None) -> bool:
+    point = _entry_points().get(name)
+    return point is not None and point.module != module
 
 
 def _load(point: EntryPoint) -> Factory:

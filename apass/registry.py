@@ -209,7 +209,7 @@ def _register(name: str, registrant: RegistrantT, *, provided: bool = False) -> 
             f"a pass cannot be named {name!r}: a pipeline's text could not name it; "
             f"use letters, digits and any of . : / + - _"
         )
-    add_factory(name, _factory_of(registrant), provided=provided)
+    add_factory(name, _factory_of(registrant), getattr(registrant, "__module__", None), provided=provided)
     return registrant
 
 

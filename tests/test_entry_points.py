@@ -24,6 +24,10 @@ def installed(tmp_path: Path) -> Path:
         "def make(by: int):\n"
         "    return Step(by)\n"
         "step = Step()\n"
+        "@apass.register_pass('plugin.Both')\n"
+        "@apass.module_pass(opt_level=0)\n"
+        "def Both(mod, ctx):\n"
+        "    return mod\n"
     )
     info = tmp_path / "plugin-1.0.dist-info"
     info.mkdir()
@@ -34,6 +38,7 @@ def installed(tmp_path: Path) -> Path:
         "plugin.Made = plugin:make\n"
         "plugin.Object = plugin:step\n"
         "plugin.Missing = plugin:missing\n"
+        "plugin.Both = plugin:Both\n"
     )
     return tmp_path
 
@@ -49,7 +54,8 @@ def output_of(code: str, installed: Path) -> list[str]:
 
 def test_entry_points_are_listed_without_being_loaded(installed: Path) -> None:
     code = "print([name for name in apass.list_passes() if 'plugin' in name])"
-    assert output_of(code, installed) == ["['plugin.Made', 'plugin.Missing', 'plugin.Object', 'plugin.Step']"]
+    known = ["plugin.Both", "plugin.Made", "plugin.Missing", "plugin.Object", "plugin.Step"]
+    assert output_of(code, installed) == [str(known)]
 
 
 def test_an_entry_point_is_a_factory_a_class_or_a_pass(installed: Path) -> None:
@@ -83,6 +89,11 @@ def test_the_name_of_an_entry_point_is_taken(installed: Path) -> None:
         "a pass named 'plugin.Step' is already registered; call unregister_pass('plugin.Step') first, "
         "or choose another name"
     )
+
+
+def test_what_an_entry_point_names_may_be_registered_by_its_module_too(installed: Path) -> None:
+    code = "print(apass.run(apass.get_pass('plugin.Both'), {'f': 0}))"
+    assert output_of(code, installed) == ["plugin is imported", "{'f': 0}"]
 
 
 def test_an_entry_point_near_to_an_unknown_name_is_suggested(installed: Path) -> None:
