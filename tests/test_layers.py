@@ -35,7 +35,7 @@ ROWS = (
     "reducing",
     "relay",
     "cli*",
-    "__init__",
+    "__init__ __main__",
 )
 """The modules of each row, from the top; a star stands for a package and all in it."""
 

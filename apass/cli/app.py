@@ -1,6 +1,8 @@
 """The command line: its commands and what is said of it as a whole."""
 
+import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -51,5 +53,7 @@ app.command("reduce")(reduce)
 
 
 def main() -> None:
-    """Run the command line; the entry point `apass`."""
-    app()
+    """Run the command line; the entry point `apass`, and `python -m apass`."""
+    # For `package.module:name` in a pipeline; last, so that a file there takes no other module's place.
+    sys.path.append(str(Path.cwd()))
+    app(prog_name="apass")
