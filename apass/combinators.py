@@ -319,7 +319,15 @@ class _Contest(Generic[ModT]):
             mod = await self.entrants[place].transform(self.mod, self.ctx)
         if self.race.key is None:
             return (None, mod)
-        score = self.race.key(mod)
+        try:
+            return (await self.judge(self.race.key, mod), mod)
+        except Exception as error:
+            error.add_note(f"when judging what {self.name_of(place)!r} made")
+            raise
+
+    async def judge(self, key: Callable[[ModT], Any], mod: ModT) -> Any:
+        """Return the key of a result."""
+        score = key(mod)
         if is_awaitable(score):
             score = await score
         # None, and what is no number, is neither smaller nor greater than anything.
@@ -327,7 +335,11 @@ class _Contest(Generic[ModT]):
             raise PassResultError(
                 f"the key of pass {self.race.info.name!r} returned {score!r}; return what can be ordered"
             )
-        return (score, mod)
+        return score
+
+    def name_of(self, place: int) -> str:
+        """Return the name of an alternative."""
+        return self.entrants[place].passes[0].info.name
 
     def fail(self, place: int, error: BaseException) -> None:
         """Keep the error of an alternative; go on with it if it is no failure but the end."""
@@ -351,8 +363,7 @@ class _Contest(Generic[ModT]):
         """Leave a warning for each alternative that failed."""
         race = self.race.info.name
         for place, error in sorted(self.failures.items()):
-            name = self.entrants[place].passes[0].info.name
-            message = f"pass {race!r} left out its alternative {name!r}: {type(error).__name__}: {error}"
+            message = f"pass {race!r} left out its alternative {self.name_of(place)!r}: {type(error).__name__}: {error}"
             self.ctx.diag_ctx.emit(
                 Diagnostic(DiagnosticLevel.WARNING, message, None, race, None, current_module_name())
             )

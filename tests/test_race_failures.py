@@ -68,6 +68,16 @@ async def test_a_pass_that_the_key_fails_on_is_left_out() -> None:
 
 
 @pytest.mark.anyio
+async def test_if_the_key_fails_on_all_each_error_names_whose_result_it_was() -> None:
+    race = Race([setting(1, "A"), setting(2, "B")], key=lambda mod: mod["missing"])
+    error = await error_of(race, {})
+    assert [one.__notes__ for one in error.exceptions] == [
+        ["when judging what 'A' made"],
+        ["when judging what 'B' made"],
+    ]
+
+
+@pytest.mark.anyio
 async def test_keys_that_cannot_be_compared_are_an_error() -> None:
     error = await error_of(Race([setting(1), setting("a")], key=lambda mod: mod["f"]), {})
     assert (type(error), error.__notes__) == (TypeError, ["in pass 'Race'"])
