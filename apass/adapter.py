@@ -1,11 +1,13 @@
 """`IRAdapter`: what the runner must know of an IR, looked up by a module's type; for authors of adapters."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
 from typing import Any, Final, Literal, Protocol, TypeVar, cast
+
+from anyio.to_thread import run_sync
 
 from apass.errors import AdapterError
 
@@ -15,6 +17,7 @@ __all__ = [
     "IRAdapter",
     "ModT",
     "adapter_for",
+    "aside",
     "exact_fingerprint",
     "extract_into",
     "register_adapter",
@@ -25,6 +28,8 @@ ModT = TypeVar("ModT")
 """The type of a module."""
 FuncT = TypeVar("FuncT")
 """The type of a function of a module."""
+
+R = TypeVar("R")
 
 FunctionKind = Literal["function", "prim_func"]
 """What visits a function: a FunctionPass the first kind, a PrimFuncPass the second."""
@@ -189,6 +194,11 @@ def extract_into(adapter: IRAdapter[ModT, FuncT], sub: ModT, names: Iterable[str
     """
     adopt = getattr(adapter, "adopt", None)
     return adapter.extract(sub if adopt is None else cast("ModT", adopt(sub, mod)), names)
+
+
+async def aside(adapter: IRAdapter[Any, Any], work: Callable[[], R]) -> R:
+    """Return what `work` gives: in a worker thread, unless modules of this IR may not be worked on there."""
+    return await run_sync(work) if adapter.thread_safe else work()
 
 
 def _load(place: str) -> IRAdapter[Any, Any]:

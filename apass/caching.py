@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
+from pkgutil import resolve_name
 from typing import Any, Final, TypeVar
 
-from anyio.to_thread import run_sync
-
-from apass.adapter import adapter_for, exact_fingerprint, extract_into
+from apass.adapter import adapter_for, adapter_of_type, aside, exact_fingerprint, extract_into
 from apass.context import PassContext
 from apass.failures import watch_failures
 from apass.fingerprint import fingerprint_value
@@ -52,21 +51,19 @@ class _Cached(Transformer[T]):
     async def transform(self, mod: T, ctx: PassContext) -> T:
         """Return the kept result, or work and keep it."""
         adapter = adapter_for(mod)
-
-        def key() -> str:
-            return _full_key(self._key, exact_fingerprint(adapter, mod))
-
-        name = await (run_sync(key) if adapter.thread_safe else _now(key))
+        name = _full_key(self._key, await aside(adapter, partial(exact_fingerprint, adapter, mod)))
         kept = await self._store.get(name)
         if kept is not None:
-            ctx.analyses.counts["pass stored"] += 1
-            return mod if kept == _SAME else await run_sync(_read, adapter, kept[len(_OTHER) :])
+            found = mod if kept == _SAME else await aside(adapter, partial(_read, adapter, kept[len(_OTHER) :]))
+            if found is not None:
+                ctx.analyses.counts["pass stored"] += 1
+                return found
         with watch_failures() as failures:
             result: Any = self._pass.transform(mod, ctx)
             made: T = await result if is_awaitable(result) else result
         if made is None or failures.seen:
             return made
-        data = _SAME if made is mod else _OTHER + await run_sync(_written, adapter_for(made), made)
+        data = _SAME if made is mod else _OTHER + await aside(adapter_for(made), partial(_written, adapter, made))
         await self._store.put(name, data)
         return made
 
@@ -112,14 +109,30 @@ def _function(adapter: Any, kept: bytes, mod: Any) -> Any:
 
 
 def _written(adapter: Any, mod: Any) -> bytes:
-    """Return the bytes of a module, and what they leave out as the adapter's `facts`, if it has them, say."""
-    return _headed(adapter.facts(mod) if hasattr(adapter, "facts") else None, adapter.dumps(mod))
+    """Return the bytes of a module, what they leave out as its adapter's `facts` say, and its type if `adapter` is not.
+
+    A pass may give a module of another IR than it was given.
+    """
+    own: Any = adapter_for(mod)
+    kind = None if own is adapter else f"{type(mod).__module__}:{type(mod).__qualname__}"
+    return _headed([kind, own.facts(mod) if hasattr(own, "facts") else None], own.dumps(mod))
 
 
 def _read(adapter: Any, data: bytes) -> Any:
-    facts, body = _split(data)
-    mod = adapter.loads(body)
-    return mod if facts is None else adapter.restore(mod, facts)
+    """Return the module, None if its type is not to be found any more."""
+    (kind, facts), body = _split(data)
+    own: Any = adapter if kind is None else _adapter_of(kind)
+    if own is None:
+        return None
+    mod = own.loads(body)
+    return mod if facts is None else own.restore(mod, facts)
+
+
+def _adapter_of(kind: str) -> Any:
+    try:
+        return adapter_of_type(resolve_name(kind))
+    except (ImportError, AttributeError, ValueError):
+        return None
 
 
 def _headed(head: object, data: bytes) -> bytes:
@@ -133,7 +146,7 @@ def _split(data: bytes) -> tuple[Any, bytes]:
 
 
 def _full_key(pass_key: str, fingerprint: str) -> str:
-    return f"pass/2/{sha256(pass_key.encode()).hexdigest()}/{fingerprint}"
+    return f"pass/3/{sha256(pass_key.encode()).hexdigest()}/{fingerprint}"
 
 
 @cache
@@ -143,10 +156,6 @@ def own_version() -> str:
         return version_of("apass")
     except PackageNotFoundError:
         return "unknown"
-
-
-async def _now(function: Callable[[], T]) -> T:
-    return function()
 
 
 def key_of(name: str, version: str, options: object, ctx: PassContext, keys: Sequence[str] | None) -> str:

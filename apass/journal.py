@@ -7,12 +7,11 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from anyio import CancelScope
-from anyio.to_thread import run_sync
 
-from apass.adapter import IRAdapter, ModT, adapter_for, adapter_of_type
+from apass.adapter import IRAdapter, ModT, adapter_for, adapter_of_type, aside
 from apass.caching import own_version
 from apass.context import PassContext
 from apass.errors import JournalError
@@ -21,8 +20,6 @@ from apass.journal_file import Entry, JournalFile
 from apass.passes import Pass
 
 __all__ = ["Journal", "JournalChoice", "OpenJournal", "check_journal", "describe_run", "finish"]
-
-R = TypeVar("R")
 
 _RUN: Final = "run"
 """The field of the first record's head, which says what run the journal is of."""
@@ -144,14 +141,14 @@ async def finish(
 
     """
     adapter = adapter_for(mod)
-    key, found = await _aside(adapter, partial(_find, journal, adapter, name, mod))
+    key, found = await aside(adapter, partial(_find, journal, adapter, name, mod))
     if found is not None:
         return found, True
     made = await run(mod)
     try:
         # What is done is kept, even where nobody waits for it any more.
         with CancelScope(shield=True):
-            await _aside(adapter, partial(_keep, journal, key, name, mod, made))
+            await aside(adapter, partial(_keep, journal, key, name, mod, made))
     except Exception as error:
         error.add_note("the passes are through, but the result cannot be kept in the journal")
         raise
@@ -182,11 +179,6 @@ def _keep(journal: OpenJournal, key: str, name: str, mod: Any, made: Any) -> Non
     # What the bytes leave out, such as types.
     facts = {"facts": adapter.facts(made)} if hasattr(adapter, "facts") else {}
     journal.add(key, {"name": name, "type": _type_name(made), **facts}, adapter.dumps(made))
-
-
-async def _aside(adapter: IRAdapter[Any, Any], work: Callable[[], R]) -> R:
-    """Return what `work` gives: in a worker thread, unless modules of this IR may not be worked on there."""
-    return await run_sync(work) if adapter.thread_safe else work()
 
 
 def _walk(pass_: Pass[Any]) -> Iterator[Pass[Any]]:

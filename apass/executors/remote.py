@@ -5,16 +5,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, TypeVar, TypeVarTuple, cast
 from uuid import uuid4
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 from anyio.lowlevel import current_token
 
-from apass.adapter import adapter_for, extract_into
+from apass.adapter import adapter_for, aside, extract_into
 from apass.context import PassContext, current_scope
 from apass.errors import PassTimeoutError, WorkerLostError
 from apass.executors.batches import Batches, Done
@@ -116,7 +117,7 @@ class RemoteExecutor(ABC):
         meet(pass_)
         name = pass_.info.name
         async with self.slots():
-            parcel = await to_thread.run_sync(pack_pass, pass_, mod, ctx, backend_name())
+            parcel = await aside(adapter_for(mod), partial(pack_pass, pass_, mod, ctx, backend_name()))
             sent = (await self.dispatch(Errand(parcel, self.timeout, f"pass {name!r}"), [None]))[0]
         answer = sent.answers[0]
         if answer.heard is not None:
@@ -236,7 +237,7 @@ class _Bodies:
         self._ctx = ctx
 
     async def __aenter__(self) -> Callable[..., Awaitable[Any]]:
-        parcel = await to_thread.run_sync(pack_bodies, self._pass, self._mod, self._ctx)
+        parcel = await aside(adapter_for(self._mod), partial(pack_bodies, self._pass, self._mod, self._ctx))
         own, other = self._pass.timeout, self._executor.timeout
         name = self._pass.info.name
         is_own = own is not None and (other is None or own <= other)
@@ -297,7 +298,7 @@ class _Bodies:
 
 async def opened(parcel: ModuleParcel) -> Any:
     """Return the module in a parcel; a big one is read in a thread."""
-    return await to_thread.run_sync(parcel.open) if len(parcel.data) > BIG else parcel.open()
+    return await aside(parcel.adapter, parcel.open) if len(parcel.data) > BIG else parcel.open()
 
 
 def backend_name() -> str:
