@@ -14,7 +14,7 @@ from apass.relay.expr import Constant, Expr, GlobalVar, Var
 from apass.relay.function import Function
 from apass.relay.module import IRModule
 from apass.relay.ndarray import NDArray
-from apass.relay.values import Value
+from apass.relay.values import ADTValue, RefValue, Value
 
 __all__ = ["Executor", "create_executor"]
 
@@ -90,8 +90,40 @@ def create_executor(
     return Executor(made)
 
 
-def _of_tvm(value: Value) -> object:
-    """Return a value as TVM gives it: arrays as NDArrays."""
-    if isinstance(value, np.ndarray):
-        return NDArray.of(value)
-    return tuple(map(_of_tvm, value)) if isinstance(value, tuple) else value
+def _of_tvm(value: Value) -> Value:
+    """Return a value as TVM gives it: arrays as NDArrays, within tuples, data types and cells too, however deep."""
+    made: dict[int, Value] = {}
+    cells: list[tuple[RefValue, RefValue]] = []
+    work: list[Value] = [value]
+    while work:
+        node = work[-1]
+        missing = [] if id(node) in made else [one for one in _fields(node) if id(one) not in made]
+        if missing:
+            work += missing
+            continue
+        work.pop()
+        if id(node) in made:
+            continue
+        made[id(node)] = new = _rebuilt(node, made)
+        if isinstance(node, RefValue) and isinstance(new, RefValue):
+            cells.append((node, new))
+            work.append(node.value)
+    for old, new in cells:
+        new.value = made[id(old.value)]
+    return made[id(value)]
+
+
+def _fields(value: Value) -> tuple[Value, ...]:
+    if isinstance(value, ADTValue):
+        return value.fields
+    return value if isinstance(value, tuple) else ()
+
+
+def _rebuilt(value: Value, made: Mapping[int, Value]) -> Value:
+    if isinstance(value, ADTValue):
+        return ADTValue(value.constructor, tuple(made[id(one)] for one in value.fields))
+    if isinstance(value, tuple):
+        return tuple(made[id(one)] for one in value)
+    if isinstance(value, RefValue):
+        return RefValue(value.value)  # what it holds may lead back to it: that is put in last
+    return NDArray.of(value) if isinstance(value, np.ndarray) else value

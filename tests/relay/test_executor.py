@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from apass import relay
+from apass.relay.adt import Constructor
 from apass.relay.executor import create_executor
-from apass.relay.expr import Call, Expr, GlobalVar, Tuple
+from apass.relay.expr import Call, Expr, GlobalVar, RefCreate, Tuple
 from apass.relay.function import Function
 from apass.relay.make import const, var
 from apass.relay.module import IRModule
 from apass.relay.ndarray import NDArray
 from apass.relay.op.arithmetic import add, multiply
+from apass.relay.parser import parse
+from apass.relay.values import ADTValue, RefValue
 
 X, Y = var("x", shape=(2,)), var("y", shape=(2,))
 ONE_TWO = np.array([1, 2], "float32")
@@ -55,6 +58,46 @@ def test_tuples_are_tuples_of_arrays() -> None:
     made = create_executor().evaluate(Tuple([const(1), Tuple([const(2.5)])]))
     one, (two,) = cast("tuple[object, tuple[object]]", made)
     assert (numbers(one), numbers(two)) == (1, 2.5)
+
+
+def test_the_arrays_of_lists_and_cells_are_of_tvm_s_kind_too() -> None:
+    prelude = relay.Prelude()
+    _, cons, nil = prelude.mod.get_type("List")
+    assert isinstance(cons, Constructor)
+    assert isinstance(nil, Constructor)
+    cell = RefCreate(const(2.5))
+    made = create_executor(mod=prelude.mod).evaluate(Tuple([cons(const(1), nil()), cell]))
+    row, held = cast("tuple[ADTValue, RefValue]", made)
+    one, rest = row.fields
+    assert (numbers(one), numbers(held.value)) == (1, 2.5)
+    assert isinstance(rest, ADTValue)
+    assert rest.constructor is nil
+
+
+def test_a_cell_that_leads_back_to_itself_and_a_long_list_come_out() -> None:
+    mod = parse(
+        """#[version = "0.0.5"]
+        type Chain { End, Link(ref(Chain)), }
+        type Row { None, Next(int32, Row), }
+        def @ring() -> ref(Chain) {
+          let %cell = ref(End);
+          let %tied = ref_write(%cell, Link(%cell));
+          %cell
+        }
+        def @row(%n: int32, %rest: Row) -> Row {
+          if (equal(%n, 0)) { %rest } else { @row(subtract(%n, 1), Next(%n, %rest)) }
+        }
+        """
+    )
+    executor = create_executor(mod=mod)
+    ring = result(executor.evaluate(mod.get_global_var("ring")))
+    assert isinstance(ring, RefValue)
+    assert isinstance(ring.value, ADTValue)
+    assert ring.value.fields[0] is ring
+    none = ADTValue(mod.get_constructor("Row", "None"), ())
+    row = result(executor.evaluate(mod.get_global_var("row")), 5000, none)
+    assert isinstance(row, ADTValue)
+    assert numbers(row.fields[0]) == 1
 
 
 def test_what_is_wrong_is_told() -> None:
