@@ -58,7 +58,7 @@ async def store_of(kind: str, tmp_path: Path, request: pytest.FixtureRequest) ->
     if kind == "memory":
         yield MemoryStore()
     elif kind == "sqlite":
-        store = SqliteStore(tmp_path / "deep" / "results.db")
+        store = SqliteStore(tmp_path / "very" / "deep" / "results.db")
         yield store
         store.close()
     else:
@@ -80,7 +80,8 @@ async def test_a_store_gives_back_what_was_put(kind: str, tmp_path: Path, reques
         info = await store.info()
         assert (info.entries, info.size) == (2, 3 + len(large))
         await store.clear()
-        assert (await store.get("a/b"), (await store.info()).entries) == (None, 0)
+        info = await store.info()
+        assert (await store.get("a/b"), info.entries, info.size) == (None, 0, 0)
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("redis", marks=needs_redis)])
@@ -226,8 +227,25 @@ async def test_a_redis_store_must_be_entered_and_forgets_when_told(redis_url: st
     async with store:
         await store.put("a", b"1")
         assert await store.get("a") == b"1"
+    with pytest.raises(StoreError, match="is used within `async with RedisStore"):
+        await store.get("a")
     async with RedisStore(redis_url, prefix="other:") as other:
         assert await other.get("a") is None
+    async with Redis.from_url(redis_url) as client:
+        seconds = await client.ttl("apass:a")
+    assert 0 < seconds <= 3600
+
+
+@needs_redis
+async def test_redis_stores_of_other_prefixes_do_not_touch_each_other(redis_url: str) -> None:
+    async with RedisStore(redis_url, prefix="one:") as one, RedisStore(redis_url, prefix="other:") as other:
+        await one.put("a", b"1")
+        await other.put("a", b"23")
+        await other.put("b", b"45")
+        assert [((await store.info()).entries, (await store.info()).size) for store in (one, other)] == [(1, 1), (2, 4)]
+        await one.clear()
+        assert (await one.get("a"), await other.get("a")) == (None, b"23")
+        await other.clear()
 
 
 async def test_a_redis_server_that_is_not_there_is_an_error_that_says_so() -> None:
@@ -237,6 +255,17 @@ async def test_a_redis_server_that_is_not_there_is_an_error_that_says_so() -> No
         # A scope around it is left in order.
         with anyio.CancelScope(), pytest.raises(StoreError, match=r"'redis://127\.0\.0\.1:9/0' cannot be asked"):
             await RedisStore("redis://127.0.0.1:9/0").__aenter__()
+        gc.collect()
+
+
+async def test_a_redis_server_that_does_not_greet_is_an_error() -> None:
+    with warnings.catch_warnings(), socket.socket() as silent:
+        warnings.simplefilter("ignore", ResourceWarning)
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        with anyio.fail_after(60), pytest.raises(StoreError, match=r"TimeoutError: no answer within 0\.1 s"):
+            await RedisStore(url, timeout=0.1).__aenter__()
         gc.collect()
 
 
@@ -262,17 +291,21 @@ def test_a_file_that_another_process_set_aside_is_not_set_aside_again(tmp_path: 
 
 @needs_redis
 async def test_a_redis_server_that_hangs_is_an_error(redis_url: str) -> None:
-    async with RedisStore(redis_url, timeout=1.0) as store:
+    async with RedisStore(redis_url) as store:
         await store.put("a", b"1")
         pid = await _pid_of(redis_url)
         os.kill(pid, signal.SIGSTOP)
         try:
-            with pytest.raises(StoreError, match=r"TimeoutError: no answer within 1 s"):
+            store._timeout = 0.2  # pyright: ignore[reportPrivateUsage]
+            with pytest.raises(StoreError, match=r"TimeoutError: no answer within 0\.2 s"):
                 await store.get("a")
+            with pytest.raises(StoreError, match=r"TimeoutError: no answer within 0\.2 s"):
+                await store.put("a", b"3")
         finally:
             os.kill(pid, signal.SIGCONT)
+        store._timeout = 10.0  # pyright: ignore[reportPrivateUsage]
         await store.put("b", b"2")
-        assert (await store.get("a"), await store.get("b")) == (b"1", b"2")
+        assert await store.get("b") == b"2"
 
 
 async def _pid_of(url: str) -> int:
