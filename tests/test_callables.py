@@ -74,14 +74,14 @@ CALLABLES = [
 ]
 
 
-@pytest.mark.parametrize(("make", "name"), CALLABLES, ids=str)
+@pytest.mark.parametrize(("make", "name"), CALLABLES)
 async def test_a_callable_of_any_kind_is_a_pass_of_its_name(make: Any, name: str) -> None:
     decorate: Any = function_pass
     made = decorate(make(3), opt_level=0)
     assert (made.info.name, await made({"f": 2})) == (name, {"f": 6})
 
 
-@pytest.mark.parametrize(("make", "_name"), CALLABLES, ids=str)
+@pytest.mark.parametrize(("make", "_name"), CALLABLES)
 async def test_what_a_callable_holds_tells_kept_results_apart(make: Any, _name: str) -> None:
     async with PassContext(store=MemoryStore()):
         results: list[Any] = [await function_pass(make(by), opt_level=0, cacheable=True)({"f": 2}) for by in (3, 5, 3)]
