@@ -42,8 +42,7 @@ class _Race(Generic[T]):
             self.answers.append(await runner)
         except Exception as error:
             self.errors.append(error)
-        finally:
-            self.running -= 1
+        self.running -= 1
         if self.answers or not self.running:
             self.group.cancel_scope.cancel()
 

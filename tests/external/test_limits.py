@@ -1,0 +1,183 @@
+"""The parts that a service is made of: circuits, races of two requests, rates, and places."""
+
+from itertools import count
+from typing import Any
+
+import anyio
+import pytest
+
+from apass import BudgetExceededError, CircuitOpenError
+from apass.external import Breaker, Counts, Policy, Rate, Service
+from apass.external import breaker as breakers
+from apass.external.breaker import Circuit
+from apass.external.hedge import first_answer
+from apass.external.policy import Backoff
+from apass.external.rate import RateLimiter
+from tests.external.script import Script, forever
+
+pytestmark = pytest.mark.anyio
+
+AT_ONCE = Backoff(initial=0, maximum=0, jitter=0)
+DOWN = OSError("down")
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of all circuits."""
+    made = Clock()
+    monkeypatch.setattr(breakers, "monotonic", made)
+    return made
+
+
+def open_circuit(rest: float = 30.0) -> Circuit:
+    """Return one that has just opened."""
+    circuit = Circuit("model", Breaker(failures=1, rest=rest))
+    circuit.enter()
+    circuit.failed(DOWN)
+    return circuit
+
+
+def test_failures_count_in_a_row() -> None:
+    circuit = Circuit("model", Breaker(failures=2))
+    for _ in range(3):
+        circuit.failed(DOWN)
+        circuit.answered()
+    assert circuit.state == "closed"
+
+
+def test_a_trial_that_is_answered_lets_all_through_again(clock: Clock) -> None:
+    circuit = open_circuit()
+    clock.now = 30.0
+    assert circuit.state == "half-open"
+    circuit.enter()
+    circuit.answered()
+    assert circuit.state == "closed"
+    assert [circuit.enter(), circuit.enter()]
+
+
+def test_what_fails_while_a_circuit_is_open_does_not_make_it_rest_longer(clock: Clock) -> None:
+    circuit = open_circuit()
+    clock.now = 29.0
+    circuit.failed(DOWN)
+    clock.now = 30.0
+    assert circuit.state == "half-open"
+
+
+def test_a_question_that_began_before_and_is_cancelled_does_not_end_the_trial(clock: Clock) -> None:
+    circuit = Circuit("model", Breaker(failures=1))
+    early, _ = circuit.enter(), circuit.enter()
+    circuit.failed(DOWN)
+    clock.now = 30.0
+    circuit.enter()
+    circuit.abandon(early)
+    with pytest.raises(CircuitOpenError):
+        circuit.enter()
+
+
+async def test_of_two_answers_at_the_same_time_the_first_one_counts() -> None:
+    go, order = anyio.Event(), list[str]()
+
+    async def answer(name: str) -> str:
+        await go.wait()
+        order.append(name)
+        return name
+
+    async def release() -> None:
+        await anyio.wait_all_tasks_blocked()
+        go.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(release)
+        assert await first_answer(lambda: answer("first"), lambda: answer("second"), 0) == order[0]
+
+
+async def test_what_is_answered_soon_is_asked_once() -> None:
+    go = anyio.Event()
+    service = Service(Script(go.wait).answer, Policy(hedge_after=3600))
+    async with anyio.create_task_group() as group:
+        group.start_soon(service.ask, 1)
+        await anyio.wait_all_tasks_blocked()
+        go.set()
+    assert service.counts == Counts(asked=1, answered=1, attempts=1)
+
+
+async def test_a_hedge_gives_its_place_back() -> None:
+    script = Script(forever, "a", forever, "b", forever, "c")
+    service = Service(script.answer, Policy(hedge_after=0.001, concurrency=2))
+    with anyio.fail_after(60):
+        assert [await service.ask(index) for index in range(3)] == ["a", "b", "c"]
+
+
+async def test_a_hedge_uses_up_the_rate() -> None:
+    async def slow() -> str:
+        await anyio.sleep(0.05)
+        return "slow"
+
+    script = Script(slow, "never asked")
+    service = Service(script.answer, Policy(hedge_after=0.001, rate=Rate(questions=1, seconds=3600)))
+    assert (await service.ask(1), script.requests) == ("slow", [1])
+
+
+async def test_a_rate_may_be_used_up_without_waiting() -> None:
+    limiter = RateLimiter(Rate(questions=1, seconds=3600, burst=3))
+    await limiter.take()
+    assert [limiter.take_nowait() for _ in range(4)] == [True, True, False, False]
+
+
+class StopError(BaseException):
+    """No error of the helper's."""
+
+
+@pytest.mark.parametrize("error", [BudgetExceededError("no time"), CircuitOpenError("another rests"), StopError("now")])
+async def test_some_errors_are_final_whatever_the_policy_says(error: BaseException) -> None:
+    requests = count()
+
+    async def answer(question: int) -> str:
+        if next(requests):
+            return "never asked"
+        raise error
+
+    with pytest.raises(type(error)):
+        await Service(answer, Policy(attempts=2, backoff=AT_ONCE, retry_on=lambda _: True)).ask(1)
+    assert next(requests) == 1
+
+
+async def test_who_would_stand_in_line_while_a_circuit_is_open_fails_at_once() -> None:
+    script = Script(DOWN, forever)
+    service = Service(script.answer, Policy(concurrency=1, breaker=Breaker(failures=1, rest=0.01)))
+    with pytest.raises(OSError, match="down"):
+        await service.ask(1)
+    await anyio.sleep(0.02)
+    async with anyio.create_task_group() as group:
+        group.start_soon(service.ask, 2)  # the trial, which has the only place
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(10), pytest.raises(CircuitOpenError):
+            await service.ask(3)
+        group.cancel_scope.cancel()
+
+
+async def test_an_answer_to_a_bad_question_says_that_the_helper_is_there() -> None:
+    script = Script(DOWN, ValueError("bad"), DOWN, ValueError("bad"), "yes")
+    service = Service(script.answer, Policy(breaker=Breaker(failures=2)))
+    for _ in range(4):
+        with pytest.raises((ValueError, OSError)):
+            await service.ask(1)
+    assert await service.ask(1) == "yes"
+
+
+async def test_a_service_may_ask_itself() -> None:
+    async def factorial(number: int) -> int:
+        return number * await service.ask(number - 1) if number else 1
+
+    service: Service[int, Any] = Service(factorial, Policy(concurrency=5))
+    assert await service.ask(4) == 24
