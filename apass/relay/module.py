@@ -1,6 +1,7 @@
 """`IRModule`: functions and data types by name."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain, count
 from typing import overload
 
 from apass.errors import did_you_mean
@@ -55,11 +56,19 @@ class IRModule:
         functions: Mapping[GlobalVar, Expr] | Mapping[str, Expr] | None = None,
         type_defs: Mapping[GlobalTypeVar, TypeData] | Mapping[str, TypeData] | None = None,
     ) -> "IRModule":
-        """Return a module whose `main` is the function, or a function of the expression and its free variables."""
+        """Return a module with a function, or with one of an expression and its free variables.
+
+        It is named after its attribute `global_symbol`, `main` without one; `main_1` and so on if there is a `main`.
+        """
         mod = cls(functions, type_defs)
-        main = expr if isinstance(expr, Function) else Function(free_vars(expr), expr, None, free_type_vars(expr))
-        mod["main"] = main
+        func = expr if isinstance(expr, Function) else Function(free_vars(expr), expr, None, free_type_vars(expr))
+        symbol = None if func.attrs is None else func.attrs.get("global_symbol")
+        mod[symbol if isinstance(symbol, str) else mod._unique_name("main")] = func
         return mod
+
+    def _unique_name(self, name: str) -> str:
+        names = chain([name], (f"{name}_{number}" for number in count(1)))
+        return next(one for one in names if one not in self._functions)
 
     @property
     def functions(self) -> dict[GlobalVar, Expr]:

@@ -7,6 +7,7 @@ import pytest
 from apass.relay.adt import Clause, Constructor, Match, PatternConstructor, PatternVar, TypeData
 from apass.relay.expr import GlobalVar, Var
 from apass.relay.function import Function
+from apass.relay.make import const
 from apass.relay.module import IRModule
 from apass.relay.parser import parse
 from apass.relay.prelude import Prelude
@@ -84,3 +85,16 @@ def test_a_constructor_without_a_data_type_has_no_tag_yet() -> None:
     assert Constructor("C", [], GlobalTypeVar("Loose")).tag == -1
     with pytest.raises(KeyError, match="no constructor with the tag 5"):
         IRModule().get_constructor(5)
+
+
+def test_a_function_with_a_symbol_of_its_own_gets_that_name() -> None:
+    func = Function([], const(1)).with_attr("global_symbol", "one")
+    assert [one.name_hint for one in IRModule.from_expr(func).get_global_vars()] == ["one"]
+
+
+def test_a_main_that_is_there_keeps_its_name() -> None:
+    first = IRModule.from_expr(const(1))
+    second = IRModule.from_expr(const(2), functions=first.functions)
+    third = IRModule.from_expr(const(3), functions=second.functions)
+    assert [one.name_hint for one in third.get_global_vars()] == ["main", "main_1", "main_2"]
+    assert third["main"] is first["main"]
