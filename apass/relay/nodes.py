@@ -15,7 +15,7 @@ from apass.relay.attrs import Attrs
 from apass.relay.base import Id
 from apass.relay.errors import UnknownOpError
 from apass.relay.ndarray import NDArray
-from apass.relay.op_definition import Compute, OpDefinition, Relation
+from apass.relay.op_definition import OP_ATTRS, Compute, OpDefinition, Relation
 from apass.relay.operators import Operators
 from apass.relay.ty import TensorType, Type
 
@@ -365,6 +365,11 @@ class Op(Expr, OpDefinition):
             raise UnknownOpError(f"there is no operator named {name!r}{did_you_mean(name, OPS)}")
         return OPS[name]
 
+    @staticmethod
+    def list_op_names() -> list[str]:
+        """Return the names of all operators, sorted."""
+        return sorted(OPS)
+
     def make_attrs(self, **values: object) -> Attrs | None:
         """Return attributes for a call, defaults for what is not given; None if the operator has none.
 
@@ -376,25 +381,9 @@ class Op(Expr, OpDefinition):
             raise TypeError(f"{self.name} takes no attributes, but was given {', '.join(values)}")
         return None if self.attrs_type is None else self.attrs_type(**values)
 
-    def get_attr(self, attr_name: str, default: object = None) -> object:
-        """Return what `set_attr` set, `default` if nothing was."""
-        return OP_ATTRS.get(attr_name, {}).get(self.name, (0, default))[1]
-
-    def set_attr(self, attr_name: str, value: object, plevel: int = 10) -> None:
-        """Set something that passes go by, such as `TOpPattern`; unless it was set at a higher level."""
-        known = OP_ATTRS.setdefault(attr_name, {})
-        if self.name not in known or plevel >= known[self.name][0]:
-            known[self.name] = (plevel, value)
-
-    def reset_attr(self, attr_name: str) -> None:
-        """Forget what `set_attr` set."""
-        OP_ATTRS.get(attr_name, {}).pop(self.name, None)
-
     def _label(self) -> str:
         return f" {self.name}"
 
 
 OPS: Final[dict[str, Op]] = {}
 """The registry of operators by name; `apass.relay.op` fills it."""
-OP_ATTRS: Final[dict[str, dict[str, tuple[int, object]]]] = {}
-"""The attributes of operators by attribute name, then operator name: the level they were set at, and the value."""

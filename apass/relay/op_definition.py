@@ -1,4 +1,4 @@
-"""`OpDefinition`: what an operator that was registered by its name alone is told afterwards, in TVM's methods."""
+"""`OpDefinition`: what an operator that was registered by its name is told afterwards, and `OP_ATTRS`."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
@@ -8,7 +8,7 @@ from apass.relay.attrs import Attrs, DictAttrs
 from apass.relay.ndarray import Array
 from apass.relay.ty import IncompleteType, Type
 
-__all__ = ["NAMED_RELATIONS", "Compute", "OpDefinition", "Relation", "TypeRule"]
+__all__ = ["NAMED_RELATIONS", "OP_ATTRS", "Compute", "OpDefinition", "Relation", "TypeRule"]
 
 TypeRule: TypeAlias = Callable[[list[Type], Attrs | None], Type | None]
 """Returns the type of a call from those of its arguments and its attributes; None if it cannot be told yet."""
@@ -19,6 +19,9 @@ Compute: TypeAlias = Callable[..., Array | tuple[Array, ...]]
 
 NAMED_RELATIONS: Final[dict[str, Callable[[str], Relation]]] = {}
 """What makes a relation of an operator's name, by the name of the relation; `apass.relay.op` fills it."""
+
+OP_ATTRS: Final[dict[str, dict[str, tuple[int, object]]]] = {}
+"""The attributes of operators by attribute name, then operator name: the level they were set at, and the value."""
 
 
 class OpDefinition:
@@ -65,6 +68,24 @@ class OpDefinition:
         if key != "DictAttrs":
             raise ValueError(f"only DictAttrs can be set by its key, not {key!r}; give the class to register_op")
         object.__setattr__(self, "attrs_type", DictAttrs)
+
+    def get_attr(self, attr_name: str, default: object = None) -> object:
+        """Return what `set_attr` set, `default` if nothing was."""
+        return OP_ATTRS.get(attr_name, {}).get(self.name, (0, default))[1]
+
+    def has_attr(self, attr_name: str) -> bool:
+        """Tell whether `set_attr` set it."""
+        return self.name in OP_ATTRS.get(attr_name, {})
+
+    def set_attr(self, attr_name: str, value: object, plevel: int = 10) -> None:
+        """Set something that passes go by, such as `TOpPattern`; unless it was set at a higher level."""
+        known = OP_ATTRS.setdefault(attr_name, {})
+        if self.name not in known or plevel >= known[self.name][0]:
+            known[self.name] = (plevel, value)
+
+    def reset_attr(self, attr_name: str) -> None:
+        """Forget what `set_attr` set."""
+        OP_ATTRS.get(attr_name, {}).pop(self.name, None)
 
 
 def _of_rule(rule: TypeRule) -> Relation:

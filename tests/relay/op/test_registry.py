@@ -164,3 +164,14 @@ def test_what_an_operator_cannot_be_told_is_refused(bare: Op) -> None:
         bare.add_type_rel("Broadcst")
     with pytest.raises(ValueError, match=r"only DictAttrs can be set by its key, not 'relay.attrs.Conv2DAttrs'"):
         bare.set_attrs_type_key("relay.attrs.Conv2DAttrs")
+
+
+def test_whether_an_attribute_was_set_is_told() -> None:
+    assert Op.get("add").has_attr("TOpPattern")
+    assert not Op.get("add").has_attr("TOpPatern")
+
+
+def test_operators_are_listed_by_name() -> None:
+    names = Op.list_op_names()
+    assert "nn.conv2d" in names
+    assert names == sorted(names)
