@@ -5,8 +5,9 @@ from typing import Any
 
 import anyio
 import pytest
+from stamina.instrumentation import get_on_retry_hooks, set_on_retry_hooks
 
-from apass import BudgetExceededError, CircuitOpenError
+from apass import BudgetExceededError, CircuitOpenError, PassContext, function_pass
 from apass.external import Breaker, Counts, Policy, Rate, Service
 from apass.external import breaker as breakers
 from apass.external.breaker import Circuit
@@ -57,11 +58,13 @@ def test_failures_count_in_a_row() -> None:
 
 def test_a_trial_that_is_answered_lets_all_through_again(clock: Clock) -> None:
     circuit = open_circuit()
+    states = [circuit.state]
     clock.now = 30.0
-    assert circuit.state == "half-open"
+    states.append(circuit.state)
     circuit.enter()
     circuit.answered()
-    assert circuit.state == "closed"
+    states.append(circuit.state)
+    assert states == ["open", "half-open", "closed"]
     assert [circuit.enter(), circuit.enter()]
 
 
@@ -181,3 +184,40 @@ async def test_a_service_may_ask_itself() -> None:
 
     service: Service[int, Any] = Service(factorial, Policy(concurrency=5))
     assert await service.ask(4) == 24
+
+
+async def test_the_waits_between_attempts_are_those_of_the_policy() -> None:
+    waits: list[float] = []
+    before = get_on_retry_hooks()
+    set_on_retry_hooks([lambda details: waits.append(details.wait_for)])
+    try:
+        for backoff in (Backoff(initial=0.001, maximum=0.003, jitter=0), Backoff(initial=0, maximum=0.01, jitter=0.01)):
+            with pytest.raises(OSError, match="down"):
+                await Service(Script(DOWN).answer, Policy(attempts=4, backoff=backoff)).ask(1)
+    finally:
+        set_on_retry_hooks(before)
+    assert waits[:3] == [0.001, 0.002, 0.003]
+    # Jitter is by chance, but it is there.
+    assert len(waits) == 6
+    assert sum(waits[3:]) > 0
+
+
+async def test_bodies_at_work_at_once_share_a_round_of_a_service_without_a_limit() -> None:
+    parts: list[float] = []
+
+    async def answer(question: int) -> int:
+        share = anyio.current_effective_deadline() - anyio.current_time()
+        parts.append(PassContext.time_left() / share)
+        await anyio.wait_all_tasks_blocked()
+        return question
+
+    service = Service(answer, Policy(timeout=3600))
+
+    @function_pass(opt_level=0)
+    async def Ask(func: int, mod: dict[str, int], ctx: PassContext) -> int:
+        return await service.ask(func)
+
+    # The caller works beside those that the context lets work at once.
+    async with PassContext(deadline=60, max_concurrency=1):
+        await Ask({f"f{index}": index for index in range(6)})
+    assert [round(part) for part in parts] == [3, 3, 2, 2, 1, 1]
