@@ -16,12 +16,14 @@ __all__ = [
     "FunctionKind",
     "IRAdapter",
     "ModT",
+    "adapter_by_name",
     "adapter_for",
     "aside",
     "exact_fingerprint",
     "extract_into",
     "register_adapter",
     "select_functions",
+    "type_name",
 ]
 
 ModT = TypeVar("ModT")
@@ -150,6 +152,19 @@ def adapter_of_type(module_type: type) -> IRAdapter[Any, Any] | None:
     if module_type not in _FOUND:
         _FOUND[module_type] = _look_up(module_type)
     return _FOUND[module_type]
+
+
+def type_name(mod: object) -> str:
+    """Return the name of a module's type, by which `adapter_by_name` finds its adapter, in another process too."""
+    return f"{type(mod).__module__}:{type(mod).__qualname__}"
+
+
+def adapter_by_name(name: str) -> IRAdapter[Any, Any] | None:
+    """Return the adapter for modules of a type, None if there is none, or no such type any more."""
+    try:
+        return adapter_of_type(resolve_name(name))
+    except (ImportError, AttributeError, ValueError):
+        return None
 
 
 def _look_up(module_type: type) -> IRAdapter[Any, Any] | None:

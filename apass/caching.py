@@ -6,10 +6,9 @@ from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
-from pkgutil import resolve_name
 from typing import Any, Final, TypeVar
 
-from apass.adapter import adapter_for, adapter_of_type, aside, exact_fingerprint, extract_into
+from apass.adapter import adapter_by_name, adapter_for, aside, exact_fingerprint, extract_into, type_name
 from apass.context import PassContext
 from apass.failures import watch_failures
 from apass.fingerprint import fingerprint_value
@@ -114,25 +113,18 @@ def _written(adapter: Any, mod: Any) -> bytes:
     A pass may give a module of another IR than it was given.
     """
     own: Any = adapter_for(mod)
-    kind = None if own is adapter else f"{type(mod).__module__}:{type(mod).__qualname__}"
+    kind = None if own is adapter else type_name(mod)
     return _headed([kind, own.facts(mod) if hasattr(own, "facts") else None], own.dumps(mod))
 
 
 def _read(adapter: Any, data: bytes) -> Any:
     """Return the module, None if its type is not to be found any more."""
     (kind, facts), body = _split(data)
-    own: Any = adapter if kind is None else _adapter_of(kind)
+    own: Any = adapter if kind is None else adapter_by_name(kind)
     if own is None:
         return None
     mod = own.loads(body)
     return mod if facts is None else own.restore(mod, facts)
-
-
-def _adapter_of(kind: str) -> Any:
-    try:
-        return adapter_of_type(resolve_name(kind))
-    except (ImportError, AttributeError, ValueError):
-        return None
 
 
 def _headed(head: object, data: bytes) -> bytes:

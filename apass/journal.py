@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any, Final
 
 from anyio import CancelScope
 
-from apass.adapter import IRAdapter, ModT, adapter_for, adapter_of_type, aside
+from apass.adapter import IRAdapter, ModT, adapter_by_name, adapter_for, aside, type_name
 from apass.caching import own_version
 from apass.context import PassContext
 from apass.errors import JournalError
@@ -164,7 +163,7 @@ def _find(journal: OpenJournal, adapter: IRAdapter[Any, Any], name: str, mod: An
     kind, data = found[0]["type"], found[1]
     if kind is None:
         return key, mod
-    made_by: Any = adapter if kind == _type_name(mod) else adapter_of_type(resolve_name(kind))
+    made_by: Any = adapter if kind == type_name(mod) else adapter_by_name(kind)
     if made_by is None:
         return key, None
     made, facts = made_by.loads(data), found[0].get("facts")
@@ -178,17 +177,13 @@ def _keep(journal: OpenJournal, key: str, name: str, mod: Any, made: Any) -> Non
     adapter: Any = adapter_for(made)
     # What the bytes leave out, such as types.
     facts = {"facts": adapter.facts(made)} if hasattr(adapter, "facts") else {}
-    journal.add(key, {"name": name, "type": _type_name(made), **facts}, adapter.dumps(made))
+    journal.add(key, {"name": name, "type": type_name(made), **facts}, adapter.dumps(made))
 
 
 def _walk(pass_: Pass[Any]) -> Iterator[Pass[Any]]:
     yield pass_
     for child in pass_.children():
         yield from _walk(child)
-
-
-def _type_name(mod: object) -> str:
-    return f"{type(mod).__module__}:{type(mod).__qualname__}"
 
 
 def _difference(known: Mapping[str, Any], run: Mapping[str, Any]) -> str:

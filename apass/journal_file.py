@@ -147,7 +147,6 @@ class JournalFile:
             raise JournalError(f"{str(self.path)!r} is no journal, and is left as it is; give the path of another file")
         self._end = 0
         if start != _MAGIC:
-            self._file.truncate(0)
             self._write(_MAGIC)
         return len(_MAGIC)
 
@@ -157,9 +156,9 @@ class JournalFile:
         frame, checksum = before[: _FRAME.size], before[_FRAME.size :]
         if len(before) < _BEFORE or _SUM.unpack(checksum)[0] != crc32(frame):
             return None
-        mark, head_size, data_size, head_sum, data_sum = _FRAME.unpack(frame)
+        _, head_size, data_size, head_sum, data_sum = _FRAME.unpack(frame)
         start = at + _BEFORE + head_size
-        if mark != _MARK or start + data_size > size:
+        if start + data_size > size:
             return None
         head = self._read(at + _BEFORE, head_size)
         return Entry(json.loads(head), start, data_size, data_sum) if crc32(head) == head_sum else None
