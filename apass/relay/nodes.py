@@ -5,7 +5,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias, cast
+from typing import Final, NoReturn, TypeAlias, cast
 
 import numpy.typing as npt
 
@@ -226,6 +226,10 @@ class Tuple(Expr):
     def __iter__(self) -> Iterator[Expr]:
         """Go over the fields."""
         return iter(self.fields)
+
+    def astype(self, dtype: str) -> NoReturn:
+        """Raise TypeError: a tuple has no element type."""
+        raise TypeError(f"a tuple cannot be cast to {dtype}; cast its fields")
 
     def __len__(self) -> int:
         """Return the number of fields."""

@@ -110,3 +110,8 @@ def test_the_span_of_what_was_parsed_has_the_name_of_its_source() -> None:
 
 def test_a_constant_may_have_the_element_type_of_a_type() -> None:
     assert const(0, scalar_type("int64")).data.dtype == np.dtype("int64")
+
+
+def test_a_tuple_cannot_be_cast() -> None:
+    with pytest.raises(TypeError, match="a tuple cannot be cast to int8"):
+        Tuple([X]).astype("int8")
