@@ -17,8 +17,15 @@ def all_vars(expr: Expr) -> list[Var]:
 
 
 def bound_vars(expr: Expr) -> list[Var]:
-    """Return the variables that a function, a Let or a pattern within binds."""
-    return list(dict.fromkeys(var for node in post_order(expr) for var in _binders(node)))
+    """Return the variables that a function, a Let or a pattern within binds, in the order in which the walk meets them.
+
+    >>> x, y = Var("x"), Var("y")
+    >>> bound_vars(Function([x], Let(y, x, y)))
+    [<relay.Var %x>, <relay.Var %y>]
+    """
+    nodes = list(post_order(expr))
+    bound = {var for node in nodes for var in _binders(node)}
+    return [node for node in nodes if isinstance(node, Var) and node in bound]
 
 
 def free_vars(expr: Expr) -> list[Var]:
