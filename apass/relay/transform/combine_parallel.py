@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
-from apass.relay.calls import op_name
+from apass.relay.calls import op_name, tensor_type
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
 from apass.relay.op.registry import OpPattern
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.joining import Joining
+from apass.relay.transform.parallel_places import Places
 from apass.relay.ty import TensorType
 from apass.relay.walks import post_order
 
@@ -51,25 +52,28 @@ class Combination(Protocol):
 def combine_parallel(func: Function, how: Combination, min_num_branches: int) -> Function:
     """Return a typed function in which groups of at least so many parallel calls are one call each."""
     order = list(post_order(func))
+    if sum(op_name(node) == how.op for node in order) < min_num_branches:
+        return func
     users: dict[Expr, list[Expr]] = defaultdict(list)
     for node in order:
         for child in node.children:
             users[child].append(node)
+    places = Places(func, order)
     replaced: dict[Expr, Expr] = {}
     for data in order:
-        for group in _groups(data, users, how):
+        for group in _groups(data, users, how, places):
             if len(group) >= min_num_branches:
-                replaced |= _combine_group([_branch(call, users) for call in group], how)
+                replaced |= _combine_group([_branch(call, users) for call in group], how, places)
     return rewrite_function(_Substitution(replaced), func) if replaced else func
 
 
-def _groups(data: Expr, users: Mapping[Expr, Sequence[Expr]], how: Combination) -> list[list[Call]]:
+def _groups(data: Expr, users: Mapping[Expr, Sequence[Expr]], how: Combination, places: Places) -> list[list[Call]]:
     """Return the calls that take `data` as their first operand, by what can be combined."""
     groups: list[list[Call]] = []
     for call in dict.fromkeys(users.get(data, ())):
         if not isinstance(call, Call) or op_name(call) != how.op or call.args[0] is not data or not how.fits(call):
             continue
-        group = next((one for one in groups if how.alike(one[0], call)), None)
+        group = next((one for one in groups if how.alike(one[0], call) and places.may_join(one, call)), None)
         if group is None:
             groups.append([call])
         else:
@@ -90,7 +94,7 @@ def _branch(call: Call, users: Mapping[Expr, Sequence[Expr]]) -> Branch:
     return branch
 
 
-def _combine_group(branches: Sequence[Branch], how: Combination) -> dict[Expr, Expr]:
+def _combine_group(branches: Sequence[Branch], how: Combination, places: Places) -> dict[Expr, Expr]:
     """Combine the first calls of the branches, and those behind them as far as they are alike in all branches."""
     combined: Expr = how.combine([branch[0] for branch in branches])
     joining = how.joining(branches[0][0])
@@ -99,6 +103,8 @@ def _combine_group(branches: Sequence[Branch], how: Combination) -> dict[Expr, E
         level = [branch[depth] for branch in branches]
         place = _common_place(branches, depth)
         if place is None or not _level_fits(level, place, joining):
+            break
+        if not all(places.may_join([one for one in level if one is not call], call, place) for call in level):
             break
         args = [combined if at == place else joining.join_operands(level, at) for at in range(len(level[0].args))]
         combined = Call(level[0].op, args, level[0].attrs)
@@ -118,7 +124,11 @@ def _level_fits(level: Sequence[Call], place: int, joining: Joining) -> bool:
     for call in level:
         if call.op is not first.op or call.attrs != first.attrs or len(call.args) != len(first.args):
             return False
-        if not isinstance(call.checked_type, TensorType):
+        # What makes the result larger may have the axis elsewhere.
+        if (
+            not isinstance(call.checked_type, TensorType)
+            or call.checked_type.shape != tensor_type(call.args[place]).shape
+        ):
             return False
         if not all(joining.operand_fits(first, call, at) for at in range(len(call.args)) if at != place):
             return False

@@ -3,7 +3,7 @@
 import pytest
 
 from apass.relay.calls import call_op
-from apass.relay.expr import Call, Expr, Tuple, Var
+from apass.relay.expr import Call, Expr, If, Let, Tuple, Var
 from apass.relay.make import var
 from apass.relay.op import nn
 from tests.relay.meaning import ops_of, optimized
@@ -101,3 +101,67 @@ def test_batched_products_that_do_not_fit_each_other_stay_apart() -> None:
     other = nn.batch_matmul(var("y", shape=(2, 4, 4)), var("z", shape=(2, 4, 4)))
     after = optimized(Tuple([plain, turned, other]), "CombineParallelBatchMatmul", min_num_branches=2)
     assert ops_of(after) == ["nn.batch_matmul"] * 3
+
+
+PASSES = ["CombineParallelDense", "CombineParallelConv2D", "CombineParallelBatchMatmul"]
+
+
+def product(name: str, x: Expr, weight: Expr) -> Call:
+    """Return a call that a pass combines, of tensors that all have one shape, as has the result."""
+    if name == "CombineParallelDense":
+        return nn.dense(x, weight)
+    if name == "CombineParallelConv2D":
+        return nn.conv2d(x, weight, channels=2, kernel_size=(1, 1))
+    return nn.batch_matmul(x, weight)
+
+
+def tensors(name: str, names: str) -> list[Var]:
+    """Return variables of that shape."""
+    shape = {"CombineParallelDense": (2, 2), "CombineParallelConv2D": (2, 2, 1, 1)}.get(name, (2, 2, 2))
+    return [var(one, shape=shape) for one in names]
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_call_whose_weight_depends_on_another_stays_apart(name: str) -> None:
+    x, w, v = tensors(name, "xwv")
+    first = product(name, x, w)
+    chain = product(name, x, nn.relu(first))
+    assert "concatenate" not in ops_of(optimized(Tuple([first, chain]), name, min_num_branches=2))
+    # What is independent is combined.
+    ops = ops_of(optimized(Tuple([chain, product(name, x, v)]), name, min_num_branches=2))
+    assert ops.count("concatenate") + ops.count("stack") > 0
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_what_follows_is_not_combined_where_one_branch_needs_another(name: str) -> None:
+    x, w, v, b = tensors(name, "xwvb")
+    first = nn.relu(call_op("add", product(name, x, w), b))
+    second = call_op("add", product(name, x, v), first)
+    # Whichever comes first.
+    for fields in ([first, second], [nn.relu(second), first], [product(name, x, v), first, second]):
+        assert ops_of(optimized(Tuple(fields), name, min_num_branches=2)).count("add") == 2
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_calls_in_different_branches_of_an_if_stay_apart(name: str) -> None:
+    x, w, v = tensors(name, "xwv")
+    cond = var("c", dtype="bool", shape=())
+    both = If(cond, product(name, x, w), product(name, x, v))
+    assert len(ops_of(optimized(both, name, min_num_branches=2))) == 2
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_weight_that_a_let_binds_is_not_used_before_it_is_there(name: str) -> None:
+    x, w, v = tensors(name, "xwv")
+    one, other = var("one"), var("other")
+    first, second = product(name, x, one), product(name, x, other)
+    body = Let(one, call_op("exp", w), Let(other, call_op("add", first, v), Tuple([second, first])))
+    assert "concatenate" not in ops_of(optimized(body, name, min_num_branches=2))
+
+
+@pytest.mark.parametrize("to_batch", [True, False])
+def test_what_makes_the_result_larger_is_not_combined(to_batch: bool) -> None:
+    x = var("x", shape=(2, 4))
+    layers = [call_op("add", dense(x, 3, p), var(f"b{p}", shape=(3, 2, 3))) for p in range(3)]
+    ops = ops_of(optimized(Tuple(layers), "CombineParallelDense", to_batch=to_batch))
+    assert (ops.count("nn.dense") < 3, ops.count("add")) == (True, 3)
