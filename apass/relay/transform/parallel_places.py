@@ -1,4 +1,4 @@
-"""`Places`: where in a function calls stand, and whether several can be evaluated as one; for CombineParallel passes."""
+"""`Places`: where the calls of a function stand, and whether several can be evaluated as one; for CombineParallel."""
 
 from collections.abc import Sequence
 
