@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.calls import along_axis, call_op, op_name
+from apass.relay.calls import along_axis, call_op, op_name, tensor_type
 from apass.relay.expr import Call, Constant, Expr
 from apass.relay.op.layout import parse_layout
 from apass.relay.op.nn.conv import ConvAttrs
@@ -37,7 +37,7 @@ class Demand:
 def is_positive(expr: Expr) -> bool:
     """Tell whether an expression is known to have positive elements only: a constant, perhaps reshaped."""
     value = _constant_of(expr)
-    return value is not None and value.data.dtype.kind in "fiu" and bool(np.greater(value.data.numpy(), 0).all())
+    return value is not None and bool(np.greater(value.data.numpy(), 0).all())
 
 
 def is_nonzero(expr: Expr) -> bool:
@@ -68,7 +68,13 @@ def squeeze_to_axis(data: TensorType, factor: TensorType, axis: int, value: Expr
 
 
 def scaled_axis(call: Call, data: TensorType, *, output: bool) -> int | None:
-    """Return the channel axis of the result, or of the data, of a convolution or dense whose weights can be scaled."""
+    """Return the channel axis of the result, or of the data, of a convolution or dense whose weights can be scaled.
+
+    Integers are left alone: they cannot be divided without a rest, and narrow ones overflow elsewhere than in the sum.
+    """
+    dtypes = {tensor_type(one).dtype for one in (call, *call.args[:2])}
+    if len(dtypes) != 1 or "float" not in dtypes.pop():
+        return None
     if op_name(call) == "nn.dense":
         return 1 if len(data.shape) == 2 else None
     attrs = call.attrs

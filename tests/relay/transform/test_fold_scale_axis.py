@@ -110,6 +110,88 @@ def test_a_scale_goes_into_a_dense_layer_both_ways() -> None:
     assert scales_the_weight(optimized(call_op("multiply", nn.dense(x, w), behind), "BackwardFoldScaleAxis"))
 
 
+BOTH = ["ForwardFoldScaleAxis", "BackwardFoldScaleAxis"]
+
+
+def stays(expr: Expr, name: str) -> bool:
+    """Tell whether a pass, which keeps the meaning, leaves a program as it is."""
+    return ops_of(optimized(expr, name)) == ops_of(expr)
+
+
+def test_a_scale_that_may_be_negative_does_not_go_back_through_a_relu() -> None:
+    negative = scale(4, low=-2.0)
+    assert stays(call_op("multiply", nn.relu(conv(image(), 4)), negative), "BackwardFoldScaleAxis")
+    for one, other in (((0, 1)), ((1, 0))):
+        sides = [conv(image(), 4, "w1"), nn.relu(conv(image(), 4, "w2"))]
+        total = call_op("add", sides[one], sides[other])
+        assert stays(call_op("multiply", total, negative), "BackwardFoldScaleAxis")
+
+
+def test_a_scale_does_not_go_back_into_a_sum_of_other_axes_or_shapes() -> None:
+    x, y = var("x", shape=(1, 4, 4, 4)), var("y", shape=(1, 4, 4, 4))
+    turned = call_op("add", conv(x, 4, "w1"), conv(y, 4, "w2", layout="NHWC"))
+    assert stays(call_op("multiply", turned, scale(4)), "BackwardFoldScaleAxis")
+    one_channel = call_op("add", conv(x, 4, "w1"), conv(x, 1, "w2"))
+    assert stays(call_op("multiply", one_channel, scale(4)), "BackwardFoldScaleAxis")
+    of_more_axes = call_op("add", conv(x, 4), var("b", shape=(3, 1, 4, 4, 4)))
+    assert stays(call_op("multiply", of_more_axes, scale(4)), "BackwardFoldScaleAxis")
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_what_varies_along_other_axes_is_no_scale(name: str) -> None:
+    factors = const(RNG.uniform(0.5, 2.0, (4, 5, 1)).astype("float32"))
+    before = call_op("multiply", image(), factors)
+    assert stays(call_op("multiply", conv(before, 4), factors), name)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_a_bias_is_not_divided_by_zero(relu: bool) -> None:
+    zeros = const(np.array([[[1]], [[0]], [[2]], [[3]]], "float32"))
+    biased = call_op("add", call_op("multiply", image(), zeros), var("b", shape=(4, 1, 1)))
+    assert stays(conv(nn.relu(biased) if relu else biased, 4), "ForwardFoldScaleAxis")
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize(("groups", "channels"), [(2, 4), (4, 8)])
+def test_scales_of_groups_stay(name: str, groups: int, channels: int) -> None:
+    grouped = conv(call_op("multiply", image(), scale(4)), channels, groups=groups)
+    assert stays(call_op("multiply", grouped, scale(channels)), name)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_scales_around_transposed_convolutions_stay(name: str) -> None:
+    weight = var("w", shape=(4, 4, 3, 3))
+    turned = nn.conv2d_transpose(call_op("multiply", image(), scale(4)), weight, channels=4, kernel_size=(3, 3))
+    assert stays(call_op("multiply", turned, scale(4)), name)
+
+
+def test_a_result_in_another_layout_is_scaled_along_its_own_axis() -> None:
+    weight = var("w", shape=(4, 4, 3, 3))
+    turned = nn.conv2d(image(), weight, channels=4, kernel_size=(3, 3), padding=(1, 1), out_layout="NHWC")
+    after = optimized(call_op("multiply", turned, scale(4, "NHWC")), "BackwardFoldScaleAxis")
+    assert scales_the_weight(after)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_integers_stay(name: str) -> None:
+    x, w, b = (
+        var("x", shape=(2, 4), dtype="int32"),
+        var("w", shape=(3, 4), dtype="int32"),
+        var("b", dtype="int32", shape=(4,)),
+    )
+    factors = [const(np.arange(2, 2 + size, dtype="int32")) for size in (4, 3)]
+    inner = nn.dense(call_op("add", call_op("multiply", x, factors[0]), b), w)
+    assert stays(call_op("multiply", inner, factors[1]), name)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_scales_of_results_of_another_type_stay(name: str) -> None:
+    x, w = var("x", shape=(2, 4), dtype="float16"), var("w", shape=(3, 4), dtype="float16")
+    factors = [const(RNG.uniform(0.5, 2.0, size).astype(dtype)) for size, dtype in ((4, "float16"), (3, "float32"))]
+    wide = nn.dense(call_op("multiply", x, factors[0]), w, out_dtype="float32")
+    assert stays(call_op("multiply", wide, factors[1]), name)
+
+
 def step(name: str, value: Expr, place: int) -> Expr:
     """Return the value with one more step behind it."""
     made = {
