@@ -165,3 +165,52 @@ def test_what_makes_the_result_larger_is_not_combined(to_batch: bool) -> None:
     layers = [call_op("add", dense(x, 3, p), var(f"b{p}", shape=(3, 2, 3))) for p in range(3)]
     ops = ops_of(optimized(Tuple(layers), "CombineParallelDense", to_batch=to_batch))
     assert (ops.count("nn.dense") < 3, ops.count("add")) == (True, 3)
+
+
+def two(pass_name: str, one: Expr, other: Expr) -> list[str]:
+    """Return the operators of two branches once the pass has seen them."""
+    return ops_of(optimized(Tuple([one, other]), pass_name, min_num_branches=2))
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_what_follows_in_other_ways_stays(name: str) -> None:
+    x, w, v, a, b = tensors(name, "xwvab")
+    one, other = product(name, x, w), product(name, x, v)
+    assert two(name, nn.relu(one), call_op("tanh", other)).count("nn.relu") == 1
+    ops = two(name, call_op("nn.leaky_relu", one, alpha=0.1), call_op("nn.leaky_relu", other, alpha=0.5))
+    assert ops.count("nn.leaky_relu") == 2
+    ops = two(name, call_op("subtract", one, a), call_op("subtract", b, other))
+    assert ops.count("subtract") == 2
+    turned = [call_op("transpose", each) for each in (one, other)]
+    assert two(name, *turned).count("transpose") == 2
+    flat = var(
+        "flat", shape={"CombineParallelDense": (1, 2), "CombineParallelConv2D": (1, 2, 1, 1)}.get(name, (1, 2, 2))
+    )
+    assert two(name, call_op("add", one, flat), call_op("add", other, b)).count("add") == 2
+
+
+def test_dense_layers_that_differ_in_more_than_their_weights_stay() -> None:
+    x, narrow = (var(name, shape=(2, 4), dtype="int8") for name in "xy")
+    weights = [var(f"w{place}", shape=(3, 4), dtype="int8") for place in range(3)]
+    mixed = [nn.dense(x, weights[0], out_dtype="int32"), nn.dense(x, weights[1]), nn.dense(narrow, weights[2])]
+    for to_batch in (True, False):
+        ops = ops_of(optimized(Tuple(mixed), "CombineParallelDense", min_num_branches=2, to_batch=to_batch))
+        assert ops == ["nn.dense"] * 3
+    deep = var("x", shape=(5, 2, 4))
+    layers = Tuple([nn.dense(deep, var(f"w{place}", shape=(3, 4))) for place in range(3)])
+    for to_batch in (True, False):
+        assert ops_of(optimized(layers, "CombineParallelDense", to_batch=to_batch)) == ["nn.dense"] * 3
+
+
+def test_grouped_convolutions_stay() -> None:
+    x = image()
+    grouped = [
+        nn.conv2d(x, var(f"w{place}", shape=(4, 2, 1, 1)), channels=4, kernel_size=(1, 1), groups=2) for place in "ab"
+    ]
+    assert two("CombineParallelConv2D", *grouped) == ["nn.conv2d"] * 2
+
+
+def test_batched_products_of_other_shapes_stay() -> None:
+    x = var("x", shape=(1, 3, 4))
+    weights = [var("w", shape=(1, 2, 4)), var("v", shape=(5, 2, 4))]
+    assert two("CombineParallelBatchMatmul", *(nn.batch_matmul(x, one) for one in weights)) == ["nn.batch_matmul"] * 2
