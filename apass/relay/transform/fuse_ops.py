@@ -143,9 +143,24 @@ class _FuseMutator(ExprMutator, scopes_first=True):
         return made
 
     def _function_call(self, group: int, root: Expr, body: Expr) -> Call:
-        params = self._signatures.pop(group).params
+        params, body = _in_order(self._signatures.pop(group).params, body)
         func = Function(params.values(), body, root.checked_type, attrs=_attributes(body))
         return Call(func, params.keys(), span=root.span)
+
+
+def _in_order(params: dict[Expr, Var], body: Expr) -> tuple[dict[Expr, Var], Expr]:
+    """Return parameters in the order in which the body uses them, and the body with these.
+
+    So are they in TVM, and arguments are evaluated in the order in which they were: some may write to a cell.
+    """
+    args = {param: arg for arg, param in params.items()}
+    used = [node for node in post_order(body) if isinstance(node, Var)]
+    if used == list(args):
+        return params, body
+    ordered = {param: Var(f"p{place}", param.type_annotation) for place, param in enumerate(used)}
+    renaming = ExprMutator()
+    renaming.memo_map.update(ordered.items())
+    return {args[old]: new for old, new in ordered.items()}, renaming.visit(body)
 
 
 def _attributes(body: Expr) -> dict[str, object]:

@@ -346,3 +346,26 @@ def test_operators_are_called_in_primitive_functions_alone_and_can_be_taken_out_
         assert [node for node in outside if isinstance(node, Call) and isinstance(node.op, Op)] == []
     assert difference(evaluate(before, *arguments), evaluate(made, *arguments)) == ""
     assert_structural_equal(apass.run(DefuseOps(), made), before)
+
+
+def test_parameters_stand_in_the_order_in_which_they_are_used() -> None:
+    mod = infer_module(parse("def @main(%x: float32, %y: float32) { add(%x, multiply(%y, %x)) }"))
+    call = fuse_ops(mod["main"]).body
+    assert isinstance(call, Call)
+    assert list(call.args) == list(mod["main"].params)
+    assert isinstance(call.op, Function)
+    assert [one.name_hint for one in call.op.params] == ["p0", "p1"]
+
+
+def test_arguments_that_write_are_evaluated_in_the_order_of_before() -> None:
+    text = """
+    def @main(%x: float32) {
+      let %r = ref(%x);
+      let %next = fn () -> float32 { let %done = ref_write(%r, add(ref_read(%r), 1f)); ref_read(%r) };
+      subtract(%next(), multiply(%next(), 2f))
+    }
+    """
+    mod = infer_module(parse(text))
+    fused = infer_module(apass.run(FuseOps(fuse_opt_level=2), mod))
+    x = np.float32(3)
+    assert difference(evaluate(mod, x), evaluate(fused, x)) == ""
