@@ -6,6 +6,7 @@ Their kernels are those of the operators of the same names, with attributes that
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Constant, Op
@@ -22,7 +23,9 @@ from apass.relay.op.slicing import StridedSliceAttrs
 from apass.relay.op.sort import TopkAttrs
 from apass.relay.ty import Any, Dim, TensorType, TupleType
 
-__all__ = ["DynExpandDimsAttrs", "DynReshapeAttrs", "DynStridedSliceAttrs", "Static"]
+__all__ = ["DynExpandDimsAttrs", "DynReshapeAttrs", "DynStridedSliceAttrs", "Static", "define_dynamic"]
+
+ArgT = TypeVar("ArgT")
 
 Numbers = tuple[int, ...]
 """What a vector of integers holds."""
@@ -60,23 +63,39 @@ class Static:
     """The operator that takes its place."""
     made: Callable[..., Attrs]
     """Returns the attributes of that, from those of the call and from numbers."""
+    first: int
+    """The place of the first argument that is numbers."""
     vectors: int
-    """How many of the last arguments are numbers."""
+    """How many arguments are numbers."""
+    read: Callable[[Array], tuple[float, ...]]
+    """Returns the numbers in an argument."""
 
     def call(self, call: Call) -> Call | None:
         """Return what stands for a call; None if one of its numbers is not known."""
-        vectors = [one.data for one in call.args[-self.vectors :] if isinstance(one, Constant)]
+        numbers, others = self.split(call.args)
+        vectors = [one.data for one in numbers if isinstance(one, Constant)]
         if len(vectors) < self.vectors:
             return None
-        attrs = self.made(call.attrs, *map(_numbers, vectors))
-        return Call(Op.get(self.name), call.args[: -self.vectors], attrs, span=call.span)
+        return Call(Op.get(self.name), others, self.made(call.attrs, *map(self.read, vectors)), span=call.span)
+
+    def compute(self, attrs: Attrs | None, *inputs: Array) -> Array | tuple[Array, ...]:
+        """Return what the kernel of the other operator makes of the values of all arguments."""
+        kernel = Op.get(self.name).compute
+        assert kernel is not None
+        numbers, others = self.split(inputs)
+        return kernel(self.made(attrs, *map(self.read, numbers)), *others)
+
+    def split(self, args: Sequence[ArgT]) -> tuple[Sequence[ArgT], Sequence[ArgT]]:
+        """Return the arguments that are numbers, and the others."""
+        end = self.first + self.vectors
+        return args[self.first : end], (*args[: self.first], *args[end:])
 
 
 def _numbers(vector: Array) -> Numbers:
     return ints(vector.reshape(-1).astype("int64").tolist())
 
 
-def _define(
+def define_dynamic(
     name: str,
     arguments: Sequence[str],
     rule: Rule,
@@ -84,31 +103,29 @@ def _define(
     *,
     attrs_type: type[Attrs] | None = None,
     vectors: int = 1,
+    first: int | None = None,
+    read: Callable[[Array], tuple[float, ...]] = _numbers,
 ) -> Op:
-    """Define `dyn.<name>`, whose last `vectors` arguments are what `name` has among its attributes.
+    """Define `dyn.<name>`, which is given as `vectors` arguments what `name` has among its attributes.
 
-    `made(attrs, *vectors)` returns the attributes of `name`, from those of the call and from numbers.
+    They are the last ones, or those from place `first` on. `made(attrs, *vectors)` returns the attributes of `name`,
+    from those of the call and from numbers, which `read` finds in the value of an argument.
     """
-
-    def compute(attrs: Attrs | None, *inputs: Array) -> Array | tuple[Array, ...]:
-        kernel = Op.get(name).compute
-        assert kernel is not None
-        numbers = map(_numbers, inputs[-vectors:])
-        return kernel(made(attrs, *numbers), *inputs[:-vectors])
+    static = Static(name, made, len(arguments) - vectors if first is None else first, vectors, read)
 
     def compute_alone(*inputs: Array) -> Array | tuple[Array, ...]:
-        return compute(None, *inputs)
+        return static.compute(None, *inputs)
 
     op = register_op(
         f"dyn.{name}",
         arguments=arguments,
         attrs_type=attrs_type,
         relation=forward(f"dyn.{name}", arguments, rule),
-        compute=compute if attrs_type else compute_alone,
+        compute=static.compute if attrs_type else compute_alone,
         pattern=OpPattern.OPAQUE,
         description=f"As {name}, with a shape that is computed.",
     )
-    op.set_attr("FStatic", Static(name, made, vectors))
+    op.set_attr("FStatic", static)
     return op
 
 
@@ -225,15 +242,15 @@ def _dense_attrs(attrs: None, output_shape: Numbers) -> SparseToDenseAttrs:
     return SparseToDenseAttrs(output_shape=output_shape)
 
 
-_define("reshape", ("data", "newshape"), _reshape_rule, _reshape_attrs, attrs_type=DynReshapeAttrs)
-_define("tile", ("data", "reps"), _tile_rule, _tile_attrs)
-_define("broadcast_to", ("data", "shape"), _broadcast_rule, _shape_attrs, attrs_type=InitOpAttrs)
-_define("zeros", ("shape",), _init_rule, _shape_attrs, attrs_type=InitOpAttrs)
-_define("ones", ("shape",), _init_rule, _shape_attrs, attrs_type=InitOpAttrs)
-_define("full", ("fill_value", "shape"), _broadcast_rule, _shape_attrs, attrs_type=InitOpAttrs)
-_define("squeeze", ("data", "axis"), _squeeze_rule, _squeeze_attrs)
-_define("expand_dims", ("data", "axis"), _expand_rule, _expand_attrs, attrs_type=DynExpandDimsAttrs)
-_define(
+define_dynamic("reshape", ("data", "newshape"), _reshape_rule, _reshape_attrs, attrs_type=DynReshapeAttrs)
+define_dynamic("tile", ("data", "reps"), _tile_rule, _tile_attrs)
+define_dynamic("broadcast_to", ("data", "shape"), _broadcast_rule, _shape_attrs, attrs_type=InitOpAttrs)
+define_dynamic("zeros", ("shape",), _init_rule, _shape_attrs, attrs_type=InitOpAttrs)
+define_dynamic("ones", ("shape",), _init_rule, _shape_attrs, attrs_type=InitOpAttrs)
+define_dynamic("full", ("fill_value", "shape"), _broadcast_rule, _shape_attrs, attrs_type=InitOpAttrs)
+define_dynamic("squeeze", ("data", "axis"), _squeeze_rule, _squeeze_attrs)
+define_dynamic("expand_dims", ("data", "axis"), _expand_rule, _expand_attrs, attrs_type=DynExpandDimsAttrs)
+define_dynamic(
     "strided_slice",
     ("data", "begin", "end", "strides"),
     _slice_rule,
@@ -241,15 +258,15 @@ _define(
     attrs_type=DynStridedSliceAttrs,
     vectors=3,
 )
-_define("topk", ("data", "k"), _topk_rule, _topk_attrs, attrs_type=TopkAttrs)
-_define(
+define_dynamic("topk", ("data", "k"), _topk_rule, _topk_attrs, attrs_type=TopkAttrs)
+define_dynamic(
     "one_hot",
     ("indices", "on_value", "off_value", "depth"),
     _one_hot_rule,
     _one_hot_attrs,
     attrs_type=OneHotAttrs,
 )
-_define(
+define_dynamic(
     "sparse_to_dense",
     ("sparse_indices", "sparse_values", "default_value", "output_shape"),
     _dense_rule,

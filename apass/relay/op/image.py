@@ -117,7 +117,7 @@ _RESIZE2D = _define("image.resize2d", Resize2DAttrs, 2)
 _RESIZE3D = _define("image.resize3d", Resize3DAttrs, 3)
 
 
-def _sizes(size: int | Iterable[int] | Constant, rank: int) -> tuple[int, ...]:
+def _sizes(size: int | Iterable[int] | Expr, rank: int) -> tuple[int, ...]:
     if isinstance(size, Constant):
         return tuple(int(one) for one in size.data.numpy().ravel().tolist())
     if isinstance(size, Expr):
@@ -165,7 +165,7 @@ def resize1d(
 
 def resize2d(
     data: Expr,
-    size: int | Iterable[int] | Constant,
+    size: int | Iterable[int] | Expr,
     layout: str = "NCHW",
     method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel",
@@ -180,12 +180,14 @@ def resize2d(
     asymmetric, pytorch_half_pixel or tf_half_pixel_for_nn; `rounding_method` is round, round_prefer_floor,
     round_prefer_ceil, floor or ceil, or empty to go by the coordinates. All mean what they do in ONNX's Resize.
 
-    Raises:
-        TypeError: if `size` is an expression that is not a constant: it must be known now.
-
+    If `size` is an expression that is not a constant, this calls dyn.image.resize2d.
     """
     how = (method, coordinate_transformation_mode, rounding_method)
-    attrs = _attrs(Resize2DAttrs, _sizes(size, 2), layout, how, (cubic_alpha, cubic_exclude), out_dtype)
+    is_computed = isinstance(size, Expr) and not isinstance(size, Constant)
+    sizes = () if is_computed else _sizes(size, 2)
+    attrs = _attrs(Resize2DAttrs, sizes, layout, how, (cubic_alpha, cubic_exclude), out_dtype)
+    if isinstance(size, Expr) and is_computed:
+        return Call(Op.get("dyn.image.resize2d"), (data, size), attrs)
     return Call(_RESIZE2D, (data,), attrs)
 
 

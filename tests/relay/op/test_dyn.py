@@ -9,22 +9,24 @@ import pytest
 from apass.relay import op
 from apass.relay.errors import EvaluationError
 from apass.relay.evaluator import Value, evaluate
-from apass.relay.expr import Call, Expr, Op, Var
+from apass.relay.expr import Call, Expr, Op, Tuple, Var
 from apass.relay.make import const, var
 from apass.relay.ndarray import Array
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import Any
+from tests.relay.meaning import ops_of, optimized
 from tests.relay.op.values import floats, numbers, refusal, result_type, tensor
 
 _DATA = const(np.arange(24, dtype="float32").reshape(2, 3, 4))
 _ONES = const(np.ones((2, 1, 4, 1), "float32"))
+_IMAGES = const(np.arange(24, dtype="float32").reshape(1, 2, 3, 4))
 _INDICES = numbers([[0, 2], [1, 5]])
 
 Made = Expr | TupleWrapper
 Given = typing.Any
 """Numbers, or a variable for them."""
 
-_CASES: Sequence[tuple[Callable[[Given], Made], int | list[int], str]] = [
+_CASES: Sequence[tuple[Callable[[Given], Made], int | list[int] | list[list[int]], str]] = [
     (lambda shape: op.reshape(_DATA, shape), [0, -1, 2], "Tensor[(?, ?, ?), float32]"),
     (lambda reps: op.tile(_DATA, reps), [2, 1, 1, 2], "Tensor[(?, ?, ?, ?), float32]"),
     (lambda reps: op.tile(_DATA, reps), [2], "Tensor[(?, ?, ?), float32]"),
@@ -42,13 +44,21 @@ _CASES: Sequence[tuple[Callable[[Given], Made], int | list[int], str]] = [
     (lambda k: op.topk(_DATA, k, 1, "values", True), [1], "Tensor[(2, ?, 4), float32]"),
     (lambda k: op.topk(_DATA, k, 0, "indices", dtype="int64"), 0, "Tensor[(?, 3, 4), int64]"),
     (lambda n: op.one_hot(_INDICES, numbers(1), numbers(0), n, 1, "int8"), 3, "Tensor[(2, ?, 2), int8]"),
+    (lambda width: op.nn.pad(_DATA, width, 5.0), [[1, 0], [0, 2], [-1, 1]], "Tensor[(?, ?, ?), float32]"),
+    (lambda width: op.nn.pad(_DATA, width, pad_mode="edge"), [[1, 0], [0, 2], [0, 0]], "Tensor[(?, ?, ?), float32]"),
+    (lambda size: op.image.resize2d(_IMAGES, size), [3, 7], "Tensor[(1, 2, ?, ?), float32]"),
+    (
+        lambda size: op.image.resize2d(_IMAGES, size, "NHWC", out_dtype="float64"),
+        [3, 4],
+        "Tensor[(1, ?, ?, 4), float64]",
+    ),
     (lambda shape: op.sparse_to_dense(_INDICES, shape, floats([1, 2])), [4, 6], "Tensor[(?, ?), float32]"),
 ]
 
 
 @pytest.mark.parametrize(("make", "given", "told"), _CASES)
 def test_a_computed_shape_gives_the_value_of_the_known_one(
-    make: Callable[[Given], Made], given: int | list[int], told: str
+    make: Callable[[Given], Made], given: int | list[int] | list[list[int]], told: str
 ) -> None:
     array = np.asarray(given, "int64")
     dynamic = make(var("given", shape=array.shape, dtype="int64"))
@@ -58,6 +68,47 @@ def test_a_computed_shape_gives_the_value_of_the_known_one(
     assert [one.dtype for one in found] == [one.dtype for one in expected]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("make", "rank", "told"),
+    [
+        (op.nn.upsampling, 2, "Tensor[(1, 2, ?, ?), float32]"),
+        (op.nn.upsampling3d, 3, "Tensor[(1, 2, ?, ?, ?), float32]"),
+    ],
+)
+def test_computed_factors_give_the_value_of_known_ones(make: Callable[..., Call], rank: int, told: str) -> None:
+    images = const(np.arange(2 * 3**rank, dtype="float32").reshape(1, 2, *[3] * rank))
+    scale = var("scale", "float32")
+    dynamic = make(images, scale, *[1.5] * (rank - 1))
+    assert (_name(dynamic), result_type(dynamic)) == (f"dyn.{_name(make(images))}", told)
+    expected = evaluate(make(images, 2, *[const(1.5)] * (rank - 1)))
+    np.testing.assert_array_equal(evaluate(dynamic, np.float32(2)), expected)
+
+
+def test_numbers_that_become_known_become_attributes() -> None:
+    size = op.add(const([2]), const([1]))
+    pads = op.nn.pad(_DATA, op.multiply(const([[0, 1], [1, 0], [0, 0]]), const(2)))
+    program = Tuple(
+        [
+            op.image.resize2d(_IMAGES, op.concatenate([size, size], 0)),
+            op.nn.upsampling(_IMAGES, op.sqrt(const(4.0))),
+            pads,
+        ]
+    )
+    made = optimized(program, "DynamicToStatic")
+    assert not [name for name in ops_of(made) if name.startswith("dyn.")]
+    told = "(Tensor[(1, 2, 3, 3), float32], Tensor[(1, 2, 6, 4), float32], Tensor[(4, 5, 4), float32])"
+    assert str(made.body.checked_type) == told
+
+
+def test_numbers_of_another_shape_are_refused() -> None:
+    wide = var("wide", shape=(2, 3), dtype="int32")
+    assert "pad_width must be a Tensor[(1, 2), int32]" in refusal(op.nn.pad(tensor(2), wide))
+    assert "size must be two numbers" in refusal(op.image.resize2d(_IMAGES, wide))
+    assert "a scale must be a scalar" in refusal(op.nn.upsampling(_IMAGES, wide, 1))
+    two = var("two", shape=(2,), dtype="int32")
+    assert "layout NCHW is one of 4 dimensions" in refusal(op.image.resize2d(_DATA, two))
 
 
 def _expr(made: Made) -> Expr:

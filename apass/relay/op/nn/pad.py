@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Constant, Expr
+from apass.relay.expr import Call, Constant, Expr, Op
 from apass.relay.make import const
 from apass.relay.ndarray import Array
 from apass.relay.op.dims import plus
@@ -115,7 +115,7 @@ _MIRROR_PAD = register_op(
 
 def pad(
     data: Expr,
-    pad_width: Iterable[Iterable[int]] | Constant,
+    pad_width: Iterable[Iterable[int]] | Expr,
     pad_value: Expr | float = 0,
     pad_mode: str = "constant",
 ) -> Call:
@@ -123,16 +123,15 @@ def pad(
 
     Where it is negative, so many elements are cut off.
     `pad_value` counts in mode constant only, and is cast to the element type of the data.
-
-    Raises:
-        TypeError: if `pad_width` is an expression that is not a constant: its sizes must be known now.
-
+    If `pad_width` is an expression that is not a constant, this calls dyn.nn.pad.
     """
     value = pad_value if isinstance(pad_value, Expr) else const(pad_value)
+    if isinstance(pad_width, Expr) and not isinstance(pad_width, Constant):
+        return Call(Op.get("dyn.nn.pad"), (data, pad_width, value), PadAttrs(pad_width=(), pad_mode=pad_mode))
     return Call(_PAD, (data, value), PadAttrs(pad_width=_pairs(pad_width), pad_mode=pad_mode))
 
 
-def _pairs(width: Iterable[Iterable[int]] | Constant) -> tuple[tuple[int, ...], ...]:
+def _pairs(width: Iterable[Iterable[int]] | Expr) -> tuple[tuple[int, ...], ...]:
     if isinstance(width, Constant):
         return tuple(tuple(int(one) for one in pair) for pair in width.data.numpy().tolist())
     if isinstance(width, Expr):

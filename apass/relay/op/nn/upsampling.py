@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from apass.errors import did_you_mean
 from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Constant, Expr
+from apass.relay.expr import Call, Constant, Expr, Op
+from apass.relay.make import const
 from apass.relay.ndarray import Array
 from apass.relay.op.layout import convert_array, parse_layout
 from apass.relay.op.nn.relate import layout_like, relaid, tensors
@@ -110,7 +112,7 @@ def _resize(data: Array, text: str, scales: Sequence[float], how: Resizing) -> A
     return convert_array(resized(images, sizes, how).astype(data.dtype, copy=False), plain, layout)
 
 
-_UPSAMPLING = register_op(
+register_op(
     "nn.upsampling",
     arguments=("data",),
     attrs_type=UpSamplingAttrs,
@@ -121,7 +123,7 @@ _UPSAMPLING = register_op(
     description="Images resized by factors.",
 )
 
-_UPSAMPLING3D = register_op(
+register_op(
     "nn.upsampling3d",
     arguments=("data",),
     attrs_type=UpSampling3DAttrs,
@@ -133,55 +135,55 @@ _UPSAMPLING3D = register_op(
 )
 
 
-def _scale(given: float | Constant) -> float:
-    if isinstance(given, Constant):
-        return float(given.data.numpy().item())
-    if isinstance(given, Expr):
-        raise TypeError(f"a scale must be a number or a constant, not {given!r}; fold it to a constant first")
-    return float(given)
+def _scaling(op: str, data: Expr, scales: Sequence[float | Expr], attrs: UpSamplingAttrs | UpSampling3DAttrs) -> Call:
+    """Return a call with scales that are known, or one of the operator in `dyn` with all of them as arguments."""
+    if all(isinstance(one, Constant) or not isinstance(one, Expr) for one in scales):
+        names = [name for name, _ in attrs.items() if name.startswith("scale_")]
+        known = dict(zip(names, map(_number, scales), strict=True))
+        return Call(Op.get(op), (data,), Op.get(op).make_attrs(**(dict(attrs.items()) | known)))
+    given = [one if isinstance(one, Expr) else const(float(one)) for one in scales]
+    return Call(Op.get(f"dyn.{op}"), (data, *given), attrs)
+
+
+def _number(scale: float | Expr) -> float:
+    return float(scale.data.numpy().item()) if isinstance(scale, Constant) else float(cast("float", scale))
 
 
 def upsampling(
     data: Expr,
-    scale_h: float | Constant = 1,
-    scale_w: float | Constant = 1,
+    scale_h: float | Expr = 1,
+    scale_w: float | Expr = 1,
     layout: str = "NCHW",
     method: str = "nearest_neighbor",
     align_corners: bool = False,
 ) -> Call:
     """Return images with height and width multiplied, by nearest_neighbor, bilinear or bicubic interpolation.
 
-    Raises:
-        TypeError: if a scale is an expression that is not a constant: it must be known now.
-
+    If a scale is an expression that is not a constant, this calls dyn.nn.upsampling.
     """
-    attrs = UpSamplingAttrs(
-        scale_h=_scale(scale_h), scale_w=_scale(scale_w), layout=layout, method=method, align_corners=align_corners
-    )
-    return Call(_UPSAMPLING, (data,), attrs)
+    attrs = UpSamplingAttrs(scale_h=1.0, scale_w=1.0, layout=layout, method=method, align_corners=align_corners)
+    return _scaling("nn.upsampling", data, (scale_h, scale_w), attrs)
 
 
 def upsampling3d(
     data: Expr,
-    scale_d: float | Constant = 1,
-    scale_h: float | Constant = 1,
-    scale_w: float | Constant = 1,
+    scale_d: float | Expr = 1,
+    scale_h: float | Expr = 1,
+    scale_w: float | Expr = 1,
     layout: str = "NCDHW",
     method: str = "nearest_neighbor",
     coordinate_transformation_mode: str = "half_pixel",
 ) -> Call:
     """Return volumes with depth, height and width multiplied, by nearest_neighbor or trilinear interpolation.
 
-    Raises:
-        TypeError: if a scale is an expression that is not a constant: it must be known now.
-
+    If a scale is an expression that is not a constant, this calls dyn.nn.upsampling3d.
     """
     attrs = UpSampling3DAttrs(
-        scale_d=_scale(scale_d),
-        scale_h=_scale(scale_h),
-        scale_w=_scale(scale_w),
+        scale_d=1.0,
+        scale_h=1.0,
+        scale_w=1.0,
         layout=layout,
         method=method,
         coordinate_transformation_mode=coordinate_transformation_mode,
     )
-    return Call(_UPSAMPLING3D, (data,), attrs)
+    return _scaling("nn.upsampling3d", data, (scale_d, scale_h, scale_w), attrs)

@@ -58,10 +58,10 @@ def test_the_width_may_be_a_constant() -> None:
     assert attrs["pad_width"] == ((1, 2), (3, 4))
 
 
-def test_a_width_that_is_not_known_now_is_refused() -> None:
+def test_the_width_of_a_mirror_image_must_be_known_now() -> None:
     width: Whatever = Y
     with pytest.raises(TypeError, match=r"pad_width must be numbers or a constant, not <relay.Var %y>"):
-        nn.pad(X, width)
+        nn.mirror_pad(X, width)
 
 
 @given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.sampled_from(["DCR", "CDR"]))
