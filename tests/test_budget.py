@@ -252,3 +252,28 @@ async def test_a_cancellation_is_no_failure_to_fall_back_from() -> None:
     with anyio.move_on_after(0.02) as scope:
         await function_pass(wait_out, opt_level=0, on_error=plain_fallback)({"f": 1})
     assert scope.cancelled_caught
+
+
+async def test_a_fallback_is_told_where_the_body_failed() -> None:
+    notes: list[str] = []
+
+    def look(func: int, mod: Module, ctx: PassContext, error: Exception) -> int:
+        notes.extend(map(str, error.__notes__))
+        return func
+
+    await function_pass(fail_on_odd, opt_level=0, on_error=look)({"f": 1, "g": 2})
+    assert notes == ["in pass 'fail_on_odd', function 'f'"]
+
+
+async def test_a_body_that_returns_nothing_failed_and_is_made_good() -> None:
+    nothing: Any = None
+
+    async def forget(func: int, mod: Module, ctx: PassContext) -> int:
+        await checkpoint()
+        return func if func % 2 else nothing
+
+    async with PassContext() as ctx:
+        made = await function_pass(forget, opt_level=0, on_error="keep")({"f": 1, "g": 2})
+    told = "pass 'forget' left function 'g' as it was: PassResultError: pass 'forget' returned None for a function"
+    assert (made, [one.message for one in ctx.diag_ctx.diagnostics]) == ({"f": 1, "g": 2}, [told])
+    assert await function_pass(forget, opt_level=0, on_error=plain_fallback)({"g": 2}) == {"g": 102}

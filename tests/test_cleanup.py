@@ -153,3 +153,26 @@ def test_the_same_error_twice_is_one() -> None:
 def test_a_group_with_what_is_no_exception_is_a_base_group() -> None:
     group = combine("several", [ValueError(1), KeyboardInterrupt()])
     assert type(group) is BaseExceptionGroup
+
+
+class StopError(BaseException):
+    """No Exception."""
+
+
+@KINDS
+async def test_what_is_no_exception_does_not_keep_the_others_from_being_made(
+    kind: Callable[..., Callable[[], Any]],
+) -> None:
+    log: list[str] = []
+    stop = StopError()
+
+    def raise_now() -> None:
+        raise stop
+
+    async def raise_later() -> None:
+        await checkpoint()
+        raise stop
+
+    calls = [("stop", raise_now if kind is plain else raise_later), ("a", kind(log, "a")), ("b", plain(log, "b"))]
+    assert await call_to_the_end(calls, grace=1, cancelled=False) == [stop]
+    assert log == ["a", "b"]

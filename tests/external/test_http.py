@@ -147,3 +147,38 @@ async def test_a_service_must_be_open_and_is_opened_once() -> None:
     async with service:
         with pytest.raises(RuntimeError, match="is open already"):
             await service.__aenter__()
+
+
+def failed_with(status: int, **headers: str) -> httpx.HTTPStatusError:
+    request = httpx.Request("POST", "http://helper")
+    return httpx.HTTPStatusError(
+        "no", request=request, response=httpx.Response(status, headers=headers, request=request)
+    )
+
+
+def test_the_statuses_of_a_server_in_trouble_pass_and_those_of_a_bad_question_do_not() -> None:
+    service = HttpService[Any, Any]("http://helper")
+    passing = [status for status in range(300, 700) if service.seconds_to_retry(failed_with(status)) is not False]
+    assert passing == [408, 425, 429, *range(500, 600)]
+    said = [service.seconds_to_retry(failed_with(503, **{"Retry-After": text})) for text in ("7", "soon")]
+    assert said == [7.0, True]
+    assert service.seconds_to_retry(failed_with(404, **{"Retry-After": "7"})) is False
+
+
+async def test_headers_go_along_and_a_long_answer_that_is_none_is_told_in_short() -> None:
+    asked: list[bytes] = []
+
+    async def answer(stream: anyio.abc.SocketStream) -> None:
+        async with stream:
+            asked.append(await stream.receive())
+            await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 5000\r\nconnection: close\r\n\r\n" + b"x" * 5000)
+
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(anyio.abc.SocketAttribute.local_port)
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, answer)
+        async with HttpService[Any, Any](f"http://127.0.0.1:{port}", headers={"X-Key": "secret"}) as service:
+            with pytest.raises(HelperError, match=r"answered what is no answer, 'x{200}' \(JSONDecodeError"):
+                await service.ask(1)
+        group.cancel_scope.cancel()
+    assert b"x-key: secret" in asked[0].lower()

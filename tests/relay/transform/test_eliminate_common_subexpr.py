@@ -111,3 +111,15 @@ def test_calls_in_different_functions_are_one_if_they_use_what_is_around_both() 
     one, other, let = eliminate_common_subexpr(func).body.children
     assert isinstance(let, Let)
     assert one.children[1] is other.children[1] is let.body
+
+
+def test_constants_of_the_same_bytes_and_another_type_are_two() -> None:
+    one = np.float32(1)
+    assert not are_merged(cast(const(one), "int64"), cast(const(one.view("int32")), "int64"))
+
+
+def test_fields_that_are_to_be_skipped_stay() -> None:
+    whole = Tuple([X, Y])
+    func = Function([X, Y], Tuple([TupleGetItem(whole, 0), TupleGetItem(whole, 0)]))
+    assert eliminate_common_subexpr(func, lambda expr: isinstance(expr, TupleGetItem)) is func
+    assert eliminate_common_subexpr(func, lambda expr: isinstance(expr, Call)) is not func

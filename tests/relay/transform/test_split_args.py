@@ -15,6 +15,8 @@ def test_no_concatenation_has_more_operands_than_are_allowed(operands: int, limi
     after = optimized(concatenate(Tuple(fields), 1), "SplitArgs", max_function_args=limit)
     widths = [len(one.fields) for one in post_order(after) if isinstance(one, Tuple)]
     assert max(widths) <= limit
+    # One by itself is not concatenated.
+    assert min(widths) > 1
     calls = [one for one in post_order(after) if isinstance(one, Call)]
     assert ops_of(after).count("annotation.stop_fusion") == len(widths) - 1 == len(calls) - len(widths)
 
