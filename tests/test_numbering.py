@@ -6,7 +6,8 @@ import anyio
 import pytest
 
 import apass
-from apass.numbering import Numbering
+from apass import PassContext
+from apass.numbering import Numbering, Position, in_branch
 from apass.run import current_run
 
 pytestmark = pytest.mark.anyio
@@ -164,3 +165,68 @@ async def test_requirements_in_a_race_are_numbered_by_alternative(anyio_backend:
         await apass.Race(alternatives, key=lambda mod: 0)({})
     assert "0:Race@1/1:A" in positions.begun
     assert "0:Race@2/0:sequential/1:Now" in positions.begun
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ((0, "A", None),),
+        ((0, "onnx/a/b", None), (12, "C", "f/g")),
+        ((3, "Tune", "main"), (0, "If", "otherwise"), (1, "Inner", None)),
+    ],
+)
+def test_the_text_of_a_position_says_it_all(steps: tuple[tuple[int, str, str | None], ...]) -> None:
+    position = Position("net", steps)
+    assert Position.parse(position.text, "net") == position
+
+
+@pytest.mark.parametrize("text", ["", "A", "x:A", ":A", "0:", "0:@f", "-1:A", "0:A/1:"])
+def test_what_is_no_position_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="is no position; one is written as 0:sequential/2:Tune@main/0:Inner"):
+        Position.parse(text)
+
+
+async def test_after_a_branch_within_another_that_one_goes_on() -> None:
+    positions = Positions()
+
+    @apass.module_pass(opt_level=0)
+    async def Outer(mod: Any, ctx: PassContext) -> Any:
+        await Keep(mod)
+        with in_branch("one"):
+            await Keep(mod)
+            with in_branch("two"):
+                await Keep(mod)
+            await Keep(mod)
+        return await Keep(mod)
+
+    async with PassContext(instruments=[positions]):
+        await Outer({"f": 1})
+    inner = [one.removeprefix("0:Outer") for one in positions.begun[1:]]
+    assert inner == ["/0:Keep", "@one/0:Keep", "@two/0:Keep", "@one/1:Keep", "/1:Keep"]
+
+
+async def test_a_body_stands_where_its_pass_does() -> None:
+    positions, found = Positions(), list[str]()
+
+    @apass.function_pass(opt_level=0)
+    def Look(func: int, mod: Any, ctx: PassContext) -> int:
+        run = current_run()
+        assert run is not None
+        found.append(str(positions.numbering.position(run)))
+        return func
+
+    async with PassContext(instruments=[positions]):
+        await apass.Sequential([Keep, Look])({"f": 1})
+    assert found == ["0:sequential/1:Look"]
+
+
+async def test_what_was_at_work_before_the_numbering_began_is_on_the_way_too() -> None:
+    positions = Positions()
+
+    @apass.module_pass(opt_level=0)
+    async def Outer(mod: Any, ctx: PassContext) -> Any:
+        async with PassContext(instruments=[positions]):
+            return await Keep(mod)
+
+    await apass.Sequential([Outer])({"f": 1})
+    assert positions.begun == ["0:sequential/0:Outer/0:Keep"]

@@ -1,8 +1,10 @@
 """The hooks around the bodies of function passes."""
 
+from collections.abc import Generator
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 import apass
@@ -155,3 +157,34 @@ async def test_statistics_and_remarks_reach_the_instruments_with_their_origin() 
         ((("sequential", "Body"), "f"), "seen", 2),
         ("missed", "TooBig", "Body", "f", {"size": 3}),
     ]
+
+
+async def test_the_step_of_a_plain_body_that_fails_is_reported_too() -> None:
+    def fail(func: int, mod: dict[str, Any], ctx: apass.PassContext) -> int:
+        raise ValueError("no")
+
+    watcher = Watcher()
+    with pytest.raises(ValueError, match="no"):
+        async with apass.PassContext(instruments=[watcher]):
+            await apass.function_pass(fail, opt_level=0)({"f": 1})
+    assert (watcher.steps, watcher.seen) == ({"f": 1}, [("before", "f", 1), ("failed", "f", 1, "ValueError")])
+
+
+class Later:
+    """What can be awaited and is no coroutine."""
+
+    def __init__(self, result: int) -> None:
+        self.result = result
+
+    def __await__(self) -> Generator[Any, Any, int]:
+        yield from anyio.lowlevel.checkpoint().__await__()
+        return self.result
+
+
+async def test_what_a_plain_body_returns_may_be_anything_that_can_be_awaited() -> None:
+    def later(func: int, mod: dict[str, Any], ctx: apass.PassContext) -> Any:
+        return Later(func + 1)
+
+    watcher, made = await run_watched(later, {"f": 1, "g": 2})
+    assert made == {"f": 2, "g": 3}
+    assert sorted(watcher.seen) == [("after", "f", 1, 2), ("after", "g", 2, 3), ("before", "f", 1), ("before", "g", 2)]

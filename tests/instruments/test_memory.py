@@ -108,3 +108,29 @@ async def test_two_hundred_modules_at_once_are_all_counted() -> None:
     calls = {one.name: one.calls for one in timings_by_pass(timer.profile())}
     assert {one.name: one.calls for one in memory.profile()} == calls
     assert calls["sequential"] == calls["tuning"] == len(crowd())
+
+
+@pytest.mark.anyio
+async def test_a_context_within_another_does_not_end_the_measuring() -> None:
+    memory = PassMemoryInstrument()
+    async with apass.PassContext(instruments=[memory]):
+        async with apass.PassContext(instruments=[memory]):
+            pass
+        assert tracemalloc.is_tracing()
+        await Grow({})
+    assert [(one.name, round(one.grown / MIB)) for one in memory.profile()] == [("Grow", 4)]
+    assert not tracemalloc.is_tracing()
+
+
+@pytest.mark.anyio
+async def test_the_module_of_the_highest_peak_is_named() -> None:
+    @apass.module_pass(opt_level=0)
+    def Copy(mod: Module, ctx: apass.PassContext) -> Module:
+        return {"f": bytes(len(mod["f"]))}
+
+    memory = PassMemoryInstrument()
+    async with apass.PassContext(instruments=[memory]):
+        await apass.optimize_all(
+            {name: {"f": bytes(size * MIB)} for name, size in (("a", 1), ("b", 3), ("c", 2))}, Copy
+        )
+    assert [(one.module, round(one.peak / MIB)) for one in memory.profile()] == [("b", 3)]

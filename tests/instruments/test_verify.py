@@ -7,6 +7,7 @@ import anyio.lowlevel
 import pytest
 
 import apass
+from apass.adapters.mapping import DictAdapter
 from apass.instruments import HonestChangeInstrument, VerifyInstrument
 
 pytestmark = pytest.mark.anyio
@@ -126,3 +127,42 @@ async def test_among_many_modules_just_those_fail_that_fail_alone() -> None:
         seen.append({name: str(one.error) for name, one in outcomes.items() if one.error})
     assert seen[0] == seen[1]
     assert seen[0].keys() == {f"m{index}" for index in range(200) if index % 7 == 3 or index % 5 == 0}
+
+
+class Checked(dict[str, Any]):
+    """A module that is verified by an adapter that counts."""
+
+
+class CountingAdapter(DictAdapter):
+    """An adapter that notes what it verified."""
+
+    def __init__(self) -> None:
+        self.verified: list[dict[str, Any]] = []
+
+    def verify(self, mod: dict[str, Any]) -> None:
+        """Note the module."""
+        self.verified.append(dict(mod))
+
+
+ADAPTER = CountingAdapter()
+apass.register_adapter(Checked, ADAPTER)
+
+
+@pytest.mark.parametrize(("when", "wanted"), [("changed", [1, 2]), ("always", [1, 1, 2, 2, 2])])
+async def test_each_module_is_verified_as_often_as_was_asked_for(when: Any, wanted: list[int]) -> None:
+    ADAPTER.verified.clear()
+    async with apass.PassContext(instruments=[VerifyInstrument(when)]):
+        await apass.Sequential([Keep, Increment, Keep])(Checked(f=1))
+    # What the outermost pass got comes first; what a pass within it has been found to be is not asked again.
+    assert [mod["f"] for mod in ADAPTER.verified] == wanted
+
+
+async def test_a_broken_module_is_shown_up_to_a_limit() -> None:
+    @apass.module_pass(opt_level=0)
+    def Lose(mod: Module, ctx: apass.PassContext) -> Module:
+        return dict.fromkeys(mod)
+
+    with pytest.raises(apass.VerifyError) as caught:
+        async with apass.PassContext(instruments=[VerifyInstrument()]):
+            await Lose({f"f{place}": place for place in range(500)})
+    assert len(str(caught.value).splitlines()) < 70
