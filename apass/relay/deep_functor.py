@@ -77,7 +77,8 @@ class ExprFunctor(Generic[R]):
         """Return the result for an expression, from the memo if it was visited before.
 
         Raises:
-            TypeError: if the class has no method for its kind.
+            NotImplementedError: if the class has no method for its kind.
+            TypeError: if it is no expression of Relay.
 
         """
         memo = self.memo_map
@@ -90,7 +91,7 @@ def _unhandled(functor: object, expr: Expr) -> NoReturn:
     wanted = METHODS.get(type(expr))
     if wanted is None:
         raise TypeError(f"{expr!r} is no Relay expression; {type(functor).__name__} cannot visit it")
-    raise TypeError(f"{type(functor).__name__} met {expr!r} and has no {wanted}; define it")
+    raise NotImplementedError(f"{type(functor).__name__} met {expr!r} and has no {wanted}; define it")
 
 
 class DeepFunctor(ExprFunctor[R]):

@@ -59,7 +59,7 @@ def test_a_functor_without_the_method_says_which_it_needs() -> None:
         def visit_var(self, var: Var) -> None:
             return None
 
-    with pytest.raises(TypeError, match=r"OnlyVars met <relay\.Tuple> and has no visit_tuple; define it"):
+    with pytest.raises(NotImplementedError, match=r"OnlyVars met <relay\.Tuple> and has no visit_tuple; define it"):
         OnlyVars().visit(Tuple([X]))
 
 
