@@ -257,3 +257,20 @@ def test_a_disk_that_is_full_is_an_error_at_the_end_and_leaves_what_was_there(tm
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (files(tmp_path), path.read_text()) == (["events.json"], "before")
+
+
+@pytest.mark.anyio
+async def test_a_context_within_another_does_not_finish_the_file(tmp_path: Path) -> None:
+    trace = TraceInstrument(tmp_path / "trace.json")
+
+    @apass.module_pass(opt_level=0)
+    async def Nest(mod: Module, ctx: apass.PassContext) -> Module:
+        async with apass.PassContext(instruments=[trace]):
+            await Double(mod)
+        return await Double(mod)
+
+    async with apass.PassContext(instruments=[trace]):
+        await Nest({"f": 1})
+    spans = [one for one in slices(read_trace(tmp_path / "trace.json")) if one["cat"] == "pass"]
+    assert sorted(one["name"] for one in spans) == ["Double", "Double", "Nest"]
+    assert not any("unfinished" in one["args"] for one in spans)

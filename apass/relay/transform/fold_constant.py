@@ -66,7 +66,7 @@ def _fold(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         remark_on_folding(ctx, folder.memo_map)
     if ctx.hooks.statistics:
         count_folded(ctx, folder.memo_map)
-    return func if folded is typed else folded
+    return folded
 
 
 def _with_types(func: Function, mod: IRModule) -> Function:

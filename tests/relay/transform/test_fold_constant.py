@@ -21,7 +21,7 @@ from apass.relay.op.join import concatenate, split
 from apass.relay.op.registry import register_op
 from apass.relay.op.relations import identity_relation
 from apass.relay.op.shape import ndarray_size, shape_of
-from apass.relay.ref import RefRead, RefWrite
+from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.structural import structural_equal
 from apass.relay.transform.fold_constant import ConstantChecker, FoldConstant, FoldConstantExpr, fold_constant
 from apass.relay.ty import Any
@@ -213,3 +213,10 @@ def test_of_a_marked_tuple_the_field_is_marked() -> None:
     assert structural_equal(Function([X], fold_constant(field)), Function([X], on_cpu(X)))
     assert structural_equal(fold_constant(TupleGetItem(field.tuple_value, 1)), on_cpu(ONE))
     assert structural_equal(Function([X], fold_constant(If(on_cpu(const(True)), X, ONE))), Function([X], X))
+
+
+def test_a_shape_is_not_taken_from_what_writes() -> None:
+    cell = var("cell")
+    writes = Let(var("done"), RefWrite(cell, TWO), X)
+    func = typed(Function([X], Let(cell, RefCreate(ONE), Tuple([shape_of(writes), RefRead(cell)]))))["main"]
+    assert fold_constant(func) is func
