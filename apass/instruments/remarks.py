@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -82,7 +81,6 @@ class RemarksInstrument:
         self._limit = limit
         self._numbering = Numbering()
         self._lock = Lock()
-        self._arrivals = count()
         self._made: list[_Made] = []
         self._dropped = 0
 
@@ -99,7 +97,7 @@ class RemarksInstrument:
         place = self._place(current_run())
         with self._lock:
             if len(self._made) < self._limit:
-                self._made.append(_Made((remark.module or "", place, next(self._arrivals)), remark))
+                self._made.append(_Made((remark.module or "", place), remark))
             else:
                 self._dropped += 1
 
@@ -111,6 +109,7 @@ class RemarksInstrument:
         """
         with self._lock:
             made = list(self._made)
+        # Those of one place stay in the order in which they came.
         return tuple(one.remark for one in sorted(made, key=_order))
 
     @property
@@ -145,11 +144,11 @@ class RemarksInstrument:
 class _Made:
     """A remark, and what it sorts by."""
 
-    order: tuple[str, tuple[tuple[int, str], ...], int]
+    order: tuple[str, tuple[tuple[int, str], ...]]
     remark: Remark
 
 
-def _order(made: _Made) -> tuple[str, tuple[tuple[int, str], ...], int]:
+def _order(made: _Made) -> tuple[str, tuple[tuple[int, str], ...]]:
     return made.order
 
 

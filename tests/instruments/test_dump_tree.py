@@ -196,3 +196,18 @@ async def test_a_file_that_is_no_dump_is_an_error(tmp_path: Path) -> None:
             read_dumped(path)
     with pytest.raises(NotADirectoryError, match="choose another"):
         DumpTree(tmp_path / "x.txt")
+
+
+async def test_a_pass_on_a_module_of_its_own_has_an_input_and_does_not_pass_for_its_caller(tmp_path: Path) -> None:
+    @apass.module_pass(opt_level=0)
+    async def Try(mod: Module, ctx: apass.PassContext) -> Module:
+        assert await Increment({"g": 5}) == {"g": 6}
+        await Increment({"h": 7})
+        return mod
+
+    async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+        await apass.optimize_all({"m": {"f": 1}}, Try)
+    files = contents(tmp_path)
+    assert "g: 5" in files["m/0_Try/0_Increment.input.txt"]
+    assert "h: 7" in files["m/0_Try/1_Increment.input.txt"]
+    assert "# module: 0_Try.input.json\n" in files["m/0_Try.txt"]

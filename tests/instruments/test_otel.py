@@ -236,3 +236,17 @@ def test_an_environment_that_does_not_say_where_to_is_refused(tmp_path: Path, ex
     source = program(tmp_path / "m.relay")
     body = f"import os; os.environ['OTEL_TRACES_EXPORTER'] = {exporter!r}"
     assert process("opt", source, "--otel", body=body) == (2, "", f"apass: {complaint}\n")
+
+
+@pytest.mark.anyio
+async def test_a_span_tells_whether_something_changed() -> None:
+    recorder = Recorder()
+
+    @apass.function_pass(opt_level=0)
+    def Bump(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        return func + 1 if func else func
+
+    async with apass.PassContext(instruments=[OpenTelemetryInstrument(recorder.tracer, functions=True)]):
+        await apass.Sequential([Nap, Bump])({"f": 1, "g": 0})
+    changed = {one.name: (one.attributes or {}).get("apass.changed") for one in recorder.spans}
+    assert changed == {"Nap": False, "Bump f": True, "Bump g": False, "Bump": True, "sequential": True}

@@ -183,3 +183,24 @@ async def test_they_are_written_to_a_file(tmp_path: Path, anyio_backend: str) ->
         await Halve({"f": 4})
     await remarks.write(tmp_path / "new" / "remarks.yaml")
     assert (tmp_path / "new" / "remarks.yaml").read_text() == remarks.render()
+
+
+def test_a_value_in_a_message_is_found_only_where_it_stands_by_itself() -> None:
+    told = yaml.safe_load(render_remarks([Remark.passed("Cut", "f10 and g1: 1 of 10", left=1)]).partition("\n")[2])
+    assert told["Args"] == [{"String": "f10 and g1: "}, {"left": 1}, {"String": " of 10"}]
+    told = yaml.safe_load(render_remarks([Remark.passed("Cut", "10 a1", left=1)]).partition("\n")[2])
+    assert told["Args"] == [{"String": "10 a1"}, {"left": 1}]
+
+
+@pytest.mark.anyio
+async def test_what_is_said_at_one_place_stays_in_the_order_in_which_it_was_said() -> None:
+    @apass.module_pass(opt_level=0)
+    def Say(mod: Module, ctx: apass.PassContext) -> Module:
+        for name in "zayb":
+            ctx.remark(Remark.passed(name, name))
+        return mod
+
+    remarks = RemarksInstrument()
+    async with apass.PassContext(instruments=[remarks]):
+        await Say({"f": 1})
+    assert [one.name for one in remarks.remarks] == list("zayb")
