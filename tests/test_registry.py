@@ -376,3 +376,39 @@ def test_a_factory_may_make_something_else_of_its_passes() -> None:
     assert (str(twice), list(twice.children())) == ("Twice(Double)", [Double])
     assert apass.run(twice, {"f": 1}) == {"f": 4}
     assert get_pass("Twice", passes=[Double]) == twice
+
+
+@apass.module_pass(opt_level=0, name="Sized")
+class Sized:
+    """Says its size."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def transform_module(self, mod: Module, ctx: PassContext) -> Module:
+        """Say it."""
+        return {"size": self.size}
+
+
+def test_a_pass_is_known_by_what_its_factory_was_given_and_not_by_what_that_made_of_it() -> None:
+    make: Any = Sized
+
+    @register_pass("Sized")
+    def larger(size: int) -> Pass[Module]:
+        made: Pass[Module] = make(size + 1)
+        return made
+
+    assert str(get_pass("Sized", size=1)) == "Sized{size=1}"
+    assert apass.run(apass.parse_pipeline(str(get_pass("Sized", size=1))), {}) == {"size": 2}
+
+
+def test_a_pass_that_a_factory_hands_out_again_and_again_stays_as_it_was() -> None:
+    make: Any = Sized
+    shared: Pass[Module] = make(size=3)
+
+    @register_pass("Sized")
+    def always(size: int) -> Pass[Module]:
+        return shared
+
+    assert [str(get_pass("Sized", size=size)) for size in (1, 2)] == ["Sized{size=1}", "Sized{size=2}"]
+    assert str(shared) == "Sized{size=3}"
