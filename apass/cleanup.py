@@ -1,6 +1,7 @@
 """Calling what must be called to the end: exit hooks and failure hooks, under cancellation too; for the runner."""
 
 from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
 from typing import Any, cast
 
 import anyio
@@ -39,11 +40,26 @@ async def call_to_the_end(
 
 
 def combine(message: str, errors: Sequence[BaseException]) -> BaseException:
-    """Return the one error itself, or one flat group of several: the leaves of groups, each once, never nested."""
+    """Return the one error itself, or one flat group of several: the leaves of groups, each once, never nested.
+
+    Copies of an error, as several have who waited for the same, are one.
+    """
     if len(errors) == 1:
         return errors[0]
-    leaves = list({id(leaf): leaf for error in errors for leaf in _leaves(error)}.values())
-    return leaves[0] if len(leaves) == 1 else BaseExceptionGroup(message, leaves)
+    leaves: dict[int, BaseException] = {}
+    for error in errors:
+        for leaf in _leaves(error):
+            leaves.setdefault(id(_place_of_raising(leaf) or leaf), leaf)
+    found = list(leaves.values())
+    return found[0] if len(found) == 1 else BaseExceptionGroup(message, found)
+
+
+def _place_of_raising(error: BaseException) -> TracebackType | None:
+    """Return the innermost entry of the traceback, which an error shares with its copies and with nothing else."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return place
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

@@ -1,8 +1,7 @@
 """`SingleFlight`: many who ask the same thing at once share one computation."""
 
 from collections.abc import Awaitable, Callable, Hashable
-from copy import copy
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import anyio
 
@@ -83,17 +82,43 @@ class SingleFlight(Generic[KeyT, ValueT]):
 
 def _copied(error: Exception) -> Exception:
     """Return an error that is like this one, as it is now; itself if it cannot be copied."""
-    try:
-        made = copy(error)
-    except Exception:  # many exceptions cannot be made from their own `args`
-        return error
-    if type(made) is not type(error) or made.args != error.args:
+    made = _made_again(error)
+    if made is None:
         return error
     if hasattr(error, "__notes__"):
         made.__notes__ = [*error.__notes__]
     made.__cause__, made.__context__ = error.__cause__, error.__context__
     made.__suppress_context__ = error.__suppress_context__
     return made.with_traceback(error.__traceback__)
+
+
+def _made_again(error: Exception) -> Exception | None:
+    """Return another error of the same type, arguments and attributes; None if there is no way to it."""
+    for way in (_reduced, _without_init):
+        try:
+            made = way(error)
+        except Exception:  # whatever the class does with what it is given
+            continue
+        if type(made) is type(error) and made.args == error.args and str(made) == str(error):
+            return made
+    return None
+
+
+def _reduced(error: Exception) -> Any:
+    """Make it as `pickle` would; not by `copy`, for which a library may have registered something else."""
+    reduced: Any = error.__reduce__()
+    make, arguments, *state = reduced
+    made = make(*arguments)
+    made.__dict__.update(state[0] if state else {})
+    return made
+
+
+def _without_init(error: Exception) -> Any:
+    """Make it without its `__init__`, which may want something else than `args`."""
+    kind: Any = type(error)
+    made = kind.__new__(kind, *error.args)
+    made.__dict__.update(error.__dict__)
+    return made
 
 
 class _Flight(Generic[ValueT]):
