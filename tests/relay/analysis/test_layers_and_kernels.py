@@ -45,3 +45,7 @@ def test_weights_that_are_transposed_for_a_dense_layer_are_found() -> None:
     turned, plain = var("turned", shape=(3, 4)), var("plain", shape=(4, 3))
     both = Tuple([nn.dense(X, transpose(turned, [1, 0])), nn.dense(X, plain), nn.dense(X, transpose(turned, [1, 0]))])
     assert search_fc_transpose(Function([X, turned, plain], both)) == ["turned"]
+
+
+def test_a_weight_that_something_else_is_done_to_is_not_transposed() -> None:
+    assert search_fc_transpose(nn.dense(X, exp(var("w", shape=(4, 3))))) == []

@@ -64,3 +64,10 @@ def test_without_types_there_is_nothing_to_count() -> None:
 def test_a_dimension_that_is_not_known_cannot_be_counted() -> None:
     with pytest.raises(ValueError, match=r"on a Tensor\[\(\?, 7\), float32\] cannot be counted"):
         count(dense(var("d", shape=(Any(), 5)), var("w", shape=(7, 5))))
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+def test_a_product_takes_one_for_each_element_that_is_summed(transpose_a: bool) -> None:
+    x = var("x", shape=(2, 7, 3) if transpose_a else (2, 3, 7))
+    product = batch_matmul(x, var("y", shape=(2, 5, 7)), transpose_a=transpose_a)
+    assert count(product) == 2 * 3 * 5 * 7

@@ -15,7 +15,7 @@ from apass.relay.module import IRModule
 from apass.relay.op import cast
 from apass.relay.op.arithmetic import add
 from apass.relay.ref import RefCreate
-from apass.relay.ty import TypeVar
+from apass.relay.ty import FuncType, RefType, TensorType, TypeVar
 from apass.relay.type_infer import infer_expr
 
 X = var("x", shape=(2,))
@@ -42,3 +42,10 @@ def test_type_variables_may_be_asked_for_with_a_module_as_in_tvm() -> None:
     identity = Function([x := var("x", a)], x, a, [a])
     assert all_type_vars(identity, mod) == bound_type_vars(identity, mod) == [a]
     assert free_type_vars(identity, mod) == []
+
+
+def test_what_a_function_takes_and_gives_and_a_cell_holds_is_found_in_their_types() -> None:
+    func = var("f", FuncType([TensorType((), "int8")], TensorType((), "float16")))
+    cell = var("c", RefType(TensorType((), "uint8")))
+    assert all_dtypes(func) == {"int8", "float16"}
+    assert all_dtypes(cell) == {"uint8"}
