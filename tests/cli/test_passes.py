@@ -10,7 +10,8 @@ def test_every_pass_is_listed_with_its_level() -> None:
     result = apass("passes")
     heads = [line for line in result.stdout.splitlines() if line and not line.startswith(" ")]
     assert (result.exit_code, [line.split()[0] for line in heads]) == (0, list_passes())
-    assert [line for line in heads if "  level " not in line] == [
+    # Other tests may have registered passes of their own in this process.
+    assert [line for line in heads if "  level " not in line and not line.startswith("tests.")] == [
         "ConvertLayout  needs options",
         "MergeComposite  needs options",
         "SplitArgs  needs options",
