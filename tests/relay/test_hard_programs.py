@@ -19,6 +19,7 @@ from tests.relay.hard_programs import HARD_PROGRAMS
 from tests.relay.test_laws import NAMES
 
 OPTIONS: dict[str, dict[str, object]] = {
+    "SplitArgs": {"max_function_args": 2},
     "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},
     "EtaExpand": {"expand_constructor": True, "expand_global_var": True},
     "DeadCodeElimination": {"inline_once": True},
