@@ -290,6 +290,9 @@ def _mapping(how: Callable[[object, Any], Any], pairs: Iterable[tuple[object, ob
 
 
 def _resolve(text: str) -> object:
+    # A word without a colon would name a module, and be imported where any text may stand.
+    if ":" not in text:
+        raise _UnresolvedError(f"wanted something callable as 'package.module:name', got {text!r}")
     try:
         return pkgutil.resolve_name(text)
     except (ImportError, AttributeError, ValueError) as error:

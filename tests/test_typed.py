@@ -207,3 +207,12 @@ def test_read_says_what_was_wanted_and_given(value: object, tp: Any, message: st
     with pytest.raises(TypeError) as caught:
         read(value, tp)
     assert str(caught.value) == message
+
+
+def test_a_text_is_no_module_to_be_imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where a callable or a text may stand, the text may be the name of any file in the current folder."""
+    (tmp_path / "notes_of_mine.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert read("notes_of_mine", Callable[..., object] | str) == "notes_of_mine"
+    with pytest.raises(TypeError, match="wanted something callable as 'package.module:name', got 'notes_of_mine'"):
+        read("notes_of_mine", Callable[..., object])
