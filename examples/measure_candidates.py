@@ -19,7 +19,6 @@ from time import perf_counter
 from typing import Any, Final, cast
 
 import anyio
-import anyio.to_process
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -27,6 +26,7 @@ import onnx_ir as ir
 import apass
 from apass.adapters.onnx import ADAPTER, MAIN, private_copy
 from apass.adapters.onnx_outputs import random_inputs
+from apass.executors import ProcessExecutor
 
 Candidate = Callable[[ir.Model], ir.Model]
 """Gives another way to compute a model; the same object if there is none."""
@@ -67,7 +67,7 @@ def distance(right: Sequence[Any], outputs: Sequence[Any]) -> float:
 
 def choose_fastest(*candidates: Candidate, timeout: float = 60.0) -> apass.Pass[ir.Model]:
     """Return the pass that gives each model the fastest form: its own, or that of a candidate that is equal."""
-    one_at_a_time = anyio.CapacityLimiter(1)
+    one_at_a_time, worker = anyio.CapacityLimiter(1), ProcessExecutor(workers=1)
 
     @apass.module_pass(opt_level=2)
     async def ChooseFastest(mod: ir.Model, ctx: apass.PassContext) -> ir.Model:
@@ -77,8 +77,8 @@ def choose_fastest(*candidates: Candidate, timeout: float = 60.0) -> apass.Pass[
         models = [ADAPTER.dumps(form) for form in forms]
         async with one_at_a_time:
             with anyio.fail_after(timeout):
-                # Cancellable: a worker that hangs is killed.
-                found = await anyio.to_process.run_sync(measure, models, cancellable=True)
+                # Over its time, the worker is killed.
+                found = await worker.call(measure, models)
         equal = [place for place, (_, error) in enumerate(found) if error < 1e-4]
         place = min(equal, key=lambda at: found[at][0])
         gain = found[place][0] / found[0][0]
