@@ -56,7 +56,7 @@ class Sequential(Pass[ModT]):
         """Run the enabled passes in order, each after what it requires."""
         scope = current_scope()
         named = ctx.disabled_pass or ctx.required_pass
-        gate = ctx.gate
+        gate, level = ctx.gate, ctx.opt_level
         # Looked at once: what a pass costs here is what the runner costs.
         is_plain = ctx.results is None and not ctx.may_be_limited
         before = RUN.get()
@@ -69,7 +69,7 @@ class Sequential(Pass[ModT]):
                     scope.meet(info.name)
                     if info.name in ctx.disabled_pass:
                         continue
-                if info.opt_level > ctx.opt_level and info.name not in ctx.required_pass:
+                if info.opt_level > level and info.name not in ctx.required_pass:
                     continue
                 if perf_counter() > gate.turn_ends:
                     await gate.next_turn()
