@@ -215,16 +215,14 @@ async def run_inline(
     place = InlinePlace(bodies, left)
     fresh = copy_context()
     fresh.run(RUN.set, place)
-    turn_ends = gate.turn_ends  # nobody else runs meanwhile
     changed: dict[str, Any] = {}
     try:
         for name, item in zip(names, left, strict=False):
             result = fresh.copy().run(body, item, mod, ctx)
             if result is not item:
                 changed[name] = result
-            if perf_counter() > turn_ends:
+            if perf_counter() > gate.turn_ends:
                 await gate.next_turn()
-                turn_ends = gate.turn_ends
     except BaseException as error:
         _close_all(changed.values())
         if not isinstance(error, anyio.get_cancelled_exc_class()):
