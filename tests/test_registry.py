@@ -2,8 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,11 @@ import pytest
 
 import apass
 from apass import (
-    ModulePass,
     Pass,
     PassContext,
     PassDefinitionError,
     PassInfo,
     PassRegistrationError,
-    Sequential,
     UnknownPassError,
     get_pass,
     list_passes,
@@ -26,49 +23,14 @@ from apass import (
     unregister_pass,
 )
 from apass.combinators import Repeat
-from apass.factories import load_providers
-from apass.registry import make_pass, pass_options
+from apass.registry import pass_options
+from tests.registering import Double, Mode, Module, Shift, clean_registry, message_of
 
 ROOT = Path(__file__).parent.parent
 
-Module = dict[str, int]
-
 NOT_CALLABLE: Any = 3
 
-
-class Mode(Enum):
-    FAST = 1
-    SMALL = 2
-
-
-class Shift(ModulePass[Module]):
-    """A pass with options, which its attributes show."""
-
-    info = PassInfo(opt_level=1, name="Shift")
-
-    def __init__(self, by: int, mode: Mode = Mode.FAST, names: Sequence[str] = (), factor: float = 1.0) -> None:
-        self.by = by
-        self.mode = mode
-        self.names = names
-        self.factor = factor
-
-    def transform_module(self, mod: Module, ctx: PassContext) -> Module:
-        return {name: func + self.by for name, func in mod.items()}
-
-
-@apass.module_pass(opt_level=0)
-async def Double(mod: Module, ctx: PassContext) -> Module:
-    return {name: 2 * func for name, func in mod.items()}
-
-
-@pytest.fixture(autouse=True)
-def clean_registry() -> Iterator[None]:
-    """Take out again what a test registers."""
-    load_providers()
-    before = set(list_passes())
-    yield
-    for name in set(list_passes()) - before:
-        unregister_pass(name)
+__all__ = ["clean_registry"]
 
 
 def test_a_pass_of_apass_itself_is_there_again_when_the_one_in_its_place_is_gone() -> None:
@@ -80,12 +42,6 @@ def test_a_pass_of_apass_itself_is_there_again_when_the_one_in_its_place_is_gone
     assert message_of(UnknownPassError, lambda: unregister_pass("FoldConstant")) == (
         "the pass 'FoldConstant' is apass's own, and stays"
     )
-
-
-def message_of(error: type[Exception], call: Callable[[], object]) -> str:
-    with pytest.raises(error) as caught:
-        call()
-    return str(caught.value)
 
 
 # Names.
@@ -285,130 +241,3 @@ def test_a_factory_must_return_a_pass() -> None:
     assert message_of(PassRegistrationError, lambda: get_pass("Nothing")) == (
         "the factory of pass 'Nothing' returned None, which is no pass"
     )
-
-
-# What is made.
-
-
-def test_a_pass_by_its_own_name_is_that_pass() -> None:
-    register_pass(Double)
-    assert get_pass("Double") is Double
-
-
-def test_a_pass_by_another_name_is_another_object() -> None:
-    shift = Shift(1)
-    register_pass("Add", shift)
-    register_pass("Plus", shift)
-    add, plus = get_pass("Add"), get_pass("Plus")
-    assert (str(add), str(plus), str(shift)) == ("Add", "Plus", "Shift")
-    assert add == get_pass("Add")
-    assert add != plus
-    assert apass.run(add, {"f": 1}) == apass.run(plus, {"f": 1}) == {"f": 2}
-
-
-def test_passes_are_equal_by_name_options_and_passes() -> None:
-    register_pass("Shift", Shift)
-    assert get_pass("Shift", by=1) == get_pass("Shift", by=1)
-    assert get_pass("Shift", by=1) != get_pass("Shift", by=2)
-    assert get_pass("Repeat", passes=[Double], times=2) == Repeat([Double], times=2)
-    assert make_pass("Repeat", {"times": 2}, [Double]) != Repeat([Double], times=3)
-    assert hash(get_pass("Shift", by=1)) == hash(get_pass("Shift", by=1))
-
-
-def test_a_pass_made_of_passes_needs_some() -> None:
-    assert message_of(PassDefinitionError, lambda: get_pass("Repeat", times=2)) == (
-        "pass 'Repeat' is made of passes; write Repeat(...)"
-    )
-    assert str(get_pass("Sequential", opt_level=2)) == "Sequential{opt_level=2}"
-
-
-def test_options_as_usual_are_left_out_of_a_combinator() -> None:
-    assert get_pass("Sequential", passes=[Double], opt_level=0) == Sequential([Double])
-    assert get_pass("Repeat", passes=[Double], strict=False, times=None) == Repeat([Double])
-
-
-def test_a_pipeline_under_a_name_of_its_own_is_one_pass_without_children() -> None:
-    register_pass("Shift", Shift)
-
-    @register_pass
-    def Both(by: int = 1) -> Pass[Module]:
-        return Sequential([Double, Shift(by)])
-
-    both = get_pass("Both", by=3)
-    assert (str(both), list(both.children())) == ("Both{by=3}", [])
-    assert both == get_pass("Both", by=3)
-    assert apass.run(both, {"f": 1}) == {"f": 5}
-
-
-def test_a_pipeline_registered_as_an_object_stays_as_it_was() -> None:
-    both = Sequential([Double, Double], name="Both")
-    register_pass(both)
-    assert str(get_pass("Both")) == "Both"
-    assert str(both) == "Sequential{name=Both}(Double,Double)"
-    assert len(both.children()) == 2
-
-
-class Both(Pass[Module]):
-    """A combinator from outside, which does not say how it was made."""
-
-    info = PassInfo(0, "Both")
-
-    def children(self) -> Sequence[Pass[Module]]:
-        return (Double, Double)
-
-    def transform(self, mod: Module, ctx: PassContext) -> Module:
-        return mod
-
-
-def test_a_combinator_registered_as_an_object_stays_as_it_was() -> None:
-    both = Both()
-    register_pass(both)
-    assert (str(get_pass("Both")), list(get_pass("Both").children())) == ("Both", [])
-    assert (str(both), both.spec, both.children()) == ("Both(Double,Double)", None, (Double, Double))
-
-
-def test_a_factory_may_make_something_else_of_its_passes() -> None:
-    @register_pass
-    def Twice(passes: Sequence[Pass[Module]]) -> Pass[Module]:
-        return Sequential([*passes, *passes])
-
-    twice = get_pass("Twice", passes=[Double])
-    assert (str(twice), list(twice.children())) == ("Twice(Double)", [Double])
-    assert apass.run(twice, {"f": 1}) == {"f": 4}
-    assert get_pass("Twice", passes=[Double]) == twice
-
-
-@apass.module_pass(opt_level=0, name="Sized")
-class Sized:
-    """Says its size."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def transform_module(self, mod: Module, ctx: PassContext) -> Module:
-        """Say it."""
-        return {"size": self.size}
-
-
-def test_a_pass_is_known_by_what_its_factory_was_given_and_not_by_what_that_made_of_it() -> None:
-    make: Any = Sized
-
-    @register_pass("Sized")
-    def larger(size: int) -> Pass[Module]:
-        made: Pass[Module] = make(size + 1)
-        return made
-
-    assert str(get_pass("Sized", size=1)) == "Sized{size=1}"
-    assert apass.run(apass.parse_pipeline(str(get_pass("Sized", size=1))), {}) == {"size": 2}
-
-
-def test_a_pass_that_a_factory_hands_out_again_and_again_stays_as_it_was() -> None:
-    make: Any = Sized
-    shared: Pass[Module] = make(size=3)
-
-    @register_pass("Sized")
-    def always(size: int) -> Pass[Module]:
-        return shared
-
-    assert [str(get_pass("Sized", size=size)) for size in (1, 2)] == ["Sized{size=1}", "Sized{size=2}"]
-    assert str(shared) == "Sized{size=3}"
