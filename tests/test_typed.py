@@ -1,6 +1,7 @@
 """Values of declared types: what `convert` makes of them, and what words mean."""
 
 import math
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, NewType, Protocol, TypeVar
@@ -212,7 +213,7 @@ def test_read_says_what_was_wanted_and_given(value: object, tp: Any, message: st
 def test_a_text_is_no_module_to_be_imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where a callable or a text may stand, the text may be the name of any file in the current folder."""
     (tmp_path / "notes_of_mine.py").write_text("raise RuntimeError('imported')")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert read(Bare("notes_of_mine"), Callable[..., object] | str) == "notes_of_mine"
     with pytest.raises(TypeError, match=r"wanted something callable as .*, got 'notes_of_mine'"):
         read(Bare("notes_of_mine"), Callable[..., object])

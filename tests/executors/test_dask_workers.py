@@ -35,10 +35,9 @@ async def test_a_cluster_without_a_worker_is_an_error_in_time(monkeypatch: pytes
     cluster: Any = await anyio.to_thread.run_sync(
         lambda: dask.LocalCluster(n_workers=1, threads_per_worker=1, scheduler_kwargs=scheduler)
     )
+    lost: list[str] = []
     try:
         async with DaskExecutor(str(cluster.scheduler_address)) as executor, anyio.create_task_group() as group:
-            lost: list[str] = []
-
             async def run() -> None:
                 async with PassContext(executor=executor):
                     with pytest.raises(WorkerLostError) as caught:
