@@ -38,6 +38,7 @@ async def test_a_cluster_without_a_worker_is_an_error_in_time(monkeypatch: pytes
     lost: list[str] = []
     try:
         async with DaskExecutor(str(cluster.scheduler_address)) as executor, anyio.create_task_group() as group:
+
             async def run() -> None:
                 async with PassContext(executor=executor):
                     with pytest.raises(WorkerLostError) as caught:
