@@ -1,5 +1,6 @@
 """`DaskExecutor`: plain bodies, functions and whole passes on the machines of a Dask cluster."""
 
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -257,8 +258,20 @@ def _check_scheduler(address: str) -> None:
         first: BaseException = error
         while isinstance(first.__cause__, OSError):
             first = first.__cause__
-        reason = f"{error} ({first})" if first is not error and str(first) else str(error)
+        below = str(first) if first is not error and str(first) else _refusal(address)
+        reason = f"{error} ({below})" if below else str(error)
         raise ExecutorError(f"no Dask scheduler answers at {address}; is one running there? {reason}") from error
+
+
+def _refusal(address: str) -> str:
+    """Return what the system says of a connection there, which Dask does not tell if its last try was cut short."""
+    with suppress(ValueError, NotImplementedError):
+        try:
+            place: tuple[str, int] = _dask.comm.get_address_host_port(address)
+            socket.create_connection(place, timeout=1).close()
+        except OSError as error:
+            return str(error)
+    return ""
 
 
 async def _greet(address: str) -> None:

@@ -44,6 +44,20 @@ async def test_no_scheduler_is_told_soon(listens: bool, reason: str, monkeypatch
                 pytest.fail("there is none")
 
 
+async def test_the_reason_is_told_though_the_last_try_was_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As happens now and then, when a try begins just before the time is over."""
+
+    async def connect(address: str, timeout: float) -> None:
+        raise OSError(f"Timed out trying to connect to {address} after {timeout} s") from TimeoutError()
+
+    monkeypatch.setattr("distributed.comm.connect", connect)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(ExecutorError, match=r"after 10\.0 s \(.*Connection refused\)$"):
+            async with DaskExecutor(f"tcp://127.0.0.1:{taken.getsockname()[1]}"):
+                pytest.fail("there is none")
+
+
 def test_a_program_ends_when_it_was_given_what_is_no_address() -> None:
     done = subprocess.run([sys.executable, "-c", ENTER], capture_output=True, text=True, check=True)
     said = "no Dask scheduler answers at nonsense; is one running there? missing port number in address 'nonsense'"
