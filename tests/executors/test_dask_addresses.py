@@ -29,10 +29,10 @@ anyio.run(main)
 
 @pytest.mark.parametrize(
     ("listens", "reason"),
-    [(False, "after 2 s (.*Connection refused)"), (True, "what listens there gave no answer within 2 s")],
+    [(False, "after 0.2 s (.*Connection refused)"), (True, "what listens there gave no answer within 0.2 s")],
 )
 async def test_no_scheduler_is_told_soon(listens: bool, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dask, "START_SECONDS", 2.0)
+    monkeypatch.setattr(dask, "START_SECONDS", 0.2)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         if listens:

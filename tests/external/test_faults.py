@@ -76,7 +76,7 @@ async def run_through(server: FaultyServer, mod: Module, on_error: Any) -> tuple
 
     pass_ = function_pass(body, opt_level=0, name="Double", on_error=on_error)
     try:
-        with anyio.fail_after(300):
+        with anyio.fail_after(60):
             # So long that even on a busy machine a fair share of it is more than a hanging question takes.
             async with service, PassContext(deadline=9000) as ctx:
                 return await pass_(mod), ctx
