@@ -28,6 +28,17 @@ class NumberedError(Exception):
         return f"error {id(self)}"
 
 
+@analysis
+async def Broken(_func: str) -> int:
+    await anyio.wait_all_tasks_blocked()
+    raise LookupError("no answer")
+
+
+@function_pass(opt_level=0)
+async def Ask(func: str, _mod: dict[str, str], ctx: PassContext) -> str:
+    return func * await ctx.get(Broken, func)
+
+
 async def errors_of(error: Exception) -> list[Exception]:
     """Return what three get who ask at once for what fails with `error`."""
     flights, caught = SingleFlight[str, str](), list[Exception]()
@@ -87,15 +98,6 @@ async def test_what_cannot_be_copied_is_shared() -> None:
 
 
 async def test_an_error_of_an_analysis_says_where_it_was_asked_and_nothing_of_the_others() -> None:
-    @analysis
-    async def Broken(_func: str) -> int:
-        await anyio.wait_all_tasks_blocked()
-        raise LookupError("no answer")
-
-    @function_pass(opt_level=0)
-    async def Ask(func: str, _mod: dict[str, str], ctx: PassContext) -> str:
-        return func * await ctx.get(Broken, func)
-
     async with PassContext():
         outcomes = await optimize_all({f"m{n}": {"f": "x"} for n in range(3)}, Ask, errors="collect")
     notes = {name: [str(note) for note in getattr(one.error, "__notes__", ())] for name, one in outcomes.items()}
@@ -103,14 +105,5 @@ async def test_an_error_of_an_analysis_says_where_it_was_asked_and_nothing_of_th
 
 
 async def test_in_one_module_it_is_one_error_for_all_functions() -> None:
-    @analysis
-    async def Broken(_func: str) -> int:
-        await anyio.wait_all_tasks_blocked()
-        raise LookupError("no answer")
-
-    @function_pass(opt_level=0)
-    async def Ask(func: str, _mod: dict[str, str], ctx: PassContext) -> str:
-        return func * await ctx.get(Broken, func)
-
     with pytest.raises(LookupError, match="no answer"):
         await Ask({"f": "x", "g": "x", "h": "x"})
