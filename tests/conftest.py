@@ -1,16 +1,22 @@
 """Every async test runs on asyncio and on trio."""
 
-import pytest
-from hypothesis import settings
+from typing import Any
 
-# How long an example takes says more about the machine than about the code.
-settings.register_profile("apass", deadline=None)
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.clocks import IdleClock
+
+# How long an example takes, to make or to run, says more about the machine than about the code.
+settings.register_profile("apass", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("apass")
 
 
 @pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """The event loop of an async test."""
+def anyio_backend(request: pytest.FixtureRequest) -> str | tuple[str, dict[str, Any]]:
+    """The event loop of an async test; of one that asks for an idle clock, with that clock."""
+    if isinstance(request.param, IdleClock):
+        return request.param.begin(request.getfixturevalue("monkeypatch"))
     return str(request.param)
 
 

@@ -8,6 +8,7 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import BudgetExceededError, PassContext, PassTimeoutError, Sequential, function_pass, module_pass
+from tests.clocks import idle_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +45,7 @@ async def test_a_pass_is_cut_off_when_the_budget_ends(pass_: apass.Pass[Module])
             await Sequential([pass_])({"f": 1, "g": 2})
 
 
+@idle_clock
 async def test_the_error_of_a_budget_is_a_timeout_and_says_where() -> None:
     async with PassContext(deadline=0.3):
         with pytest.raises(TimeoutError) as caught:
@@ -51,6 +53,7 @@ async def test_the_error_of_a_budget_is_a_timeout_and_says_where() -> None:
     assert caught.value.__notes__ == ["in pass 'WaitInBodies', function 'f'"]
 
 
+@idle_clock
 async def test_bodies_that_may_be_kept_are_kept_when_the_budget_ends() -> None:
     @function_pass(opt_level=0, on_error="keep")
     async def Half(func: int, mod: Module, ctx: PassContext) -> int:
@@ -101,6 +104,7 @@ async def test_the_smaller_of_nested_budgets_counts() -> None:
     assert PassContext.time_left() == float("inf")
 
 
+@idle_clock
 async def test_a_budget_begins_each_time_its_context_is_entered() -> None:
     ctx = PassContext(deadline=0.3)
     for _ in range(2):
@@ -162,6 +166,7 @@ async def test_a_cancellation_from_outside_is_none_of_the_budget() -> None:
     assert scope.cancelled_caught
 
 
+@idle_clock
 async def test_of_many_modules_those_that_are_late_have_the_error_as_their_outcome() -> None:
     @module_pass(opt_level=0)
     async def WaitIfOdd(mod: Module, ctx: PassContext) -> Module:

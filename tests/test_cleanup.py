@@ -9,6 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from apass import PassTimeoutError
 from apass.cleanup import call_to_the_end, combine
+from tests.clocks import idle_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -87,6 +88,7 @@ async def test_what_was_raised_takes_precedence_over_a_cancellation() -> None:
     assert log == ["a", "b"]
 
 
+@idle_clock
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 async def test_a_call_over_the_grace_after_a_cancellation_is_reported_by_name(when: str) -> None:
     log: list[str] = []

@@ -10,6 +10,7 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import DiagnosticLevel, PassContext, PassTimeoutError, Sequential, function_pass, module_pass
+from tests.clocks import idle_clock
 from tests.recording import FunctionBody, function_pass_of
 
 pytestmark = pytest.mark.anyio
@@ -196,6 +197,7 @@ async def test_an_error_that_is_raised_again_elsewhere_says_where_that_was() -> 
 # Time limits and failures that are kept.
 
 
+@idle_clock
 @pytest.mark.parametrize("functions", [1, 3])
 async def test_a_body_over_its_time_is_told_with_its_place(functions: int) -> None:
     @function_pass(opt_level=0, timeout=0.2)
@@ -225,6 +227,7 @@ async def test_a_body_that_never_suspends_is_over_its_time_too(is_async: bool) -
         await function_pass_of(block_async if is_async else block, 0, "Block", timeout=0.001)({"f": 1, "g": 2})
 
 
+@idle_clock
 async def test_keep_leaves_what_failed_as_it_was_with_a_warning() -> None:
     @function_pass(opt_level=0, timeout=0.2, on_error="keep")
     async def Try(func: int, mod: Module, ctx: PassContext) -> int:

@@ -18,6 +18,7 @@ from apass import relay
 from apass.adapters.onnx import ADAPTER, load_model
 from apass.instruments import ReproducerInstrument
 from tests.cli.models import ROOT
+from tests.clocks import idle_clock
 from tests.failing_passes import FailOn, add_one, failing_passes
 from tests.recording import function_pass_of, module_pass_of
 
@@ -260,7 +261,9 @@ async def test_with_a_process_for_each_try_a_pass_may_crash(tmp_path: Path, monk
     assert found.complete
 
 
-async def test_a_search_ends_when_its_time_is_over(tmp_path: Path) -> None:
+@idle_clock
+async def test_a_search_ends_when_its_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apass.reducing.perf_counter", anyio.current_time)
     folder = await reproducer(FailOn(1), {"f": 1, "g": 2}, tmp_path)
     slow = module_pass_of(lambda mod, ctx: _fail_then_wait(mod))
     found = await apass.reduce(folder, slow, timeout=1.5)
