@@ -1,8 +1,5 @@
 """LambdaLift on a program that has no types yet, and on functions within functions within functions."""
 
-import sys
-from collections.abc import Callable
-
 import numpy as np
 
 import apass
@@ -18,6 +15,7 @@ from apass.relay.outputs import difference
 from apass.relay.parser import parse
 from apass.relay.transform.lambda_lift import lambda_lift
 from apass.relay.type_infer import infer_module
+from tests.counting import calls_of
 
 
 def test_a_function_that_captures_a_variable_without_a_type_is_lifted_too() -> None:
@@ -38,22 +36,6 @@ def nested(depth: int) -> IRModule:
         param = var("param", "int32")
         body = Call(Function([param], add(param, body)), [const(step)])
     return infer_module(IRModule.from_expr(Function([x], body)))
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """Return how many functions of Python are entered in some work: its length, however fast the machine is."""
-    count = 0
-
-    def enter(_frame: object, event: str, _arg: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(enter)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def test_the_work_grows_with_the_depth_of_nesting_and_not_with_its_square() -> None:
