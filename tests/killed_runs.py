@@ -65,8 +65,11 @@ async def run(folder: Path, beats: int) -> None:
     (folder / "results.json").write_text(json.dumps(results))
 
 
-def start(folder: Path, backend: str) -> tuple[int, int]:
-    """Fork a run off; return its process id, and where to read its beats."""
+def start(folder: Path, backend: str, *, to_be_killed: bool) -> tuple[int, int]:
+    """Fork a run off; return its process id, and where to read its beats.
+
+    One that is to be killed waits for that at its end, however late it comes.
+    """
     heard, beats = os.pipe()
     child = os.fork()
     if child:
@@ -74,6 +77,9 @@ def start(folder: Path, backend: str) -> tuple[int, int]:
         return child, heard
     try:
         anyio.run(run, folder, beats, backend=backend)
+        os.close(beats)
+        while to_be_killed:
+            signal.pause()
         os._exit(0)
     except BaseException as error:
         print(repr(error), file=sys.stderr, flush=True)
@@ -86,7 +92,7 @@ def main(folder: Path, backend: str, kills: int, seed: int) -> None:
     anyio.run(anyio.sleep, 0, backend=backend)  # what it imports is there in each fork
     killed = 0
     for _ in range(kills):
-        child, heard = start(folder, backend)
+        child, heard = start(folder, backend, to_be_killed=True)
         for _ in range(random.randrange(8)):
             os.read(heard, 1)
         time.sleep(random.expovariate(1 / 0.002))
@@ -94,7 +100,7 @@ def main(folder: Path, backend: str, kills: int, seed: int) -> None:
         os.close(heard)
         _, status = os.waitpid(child, 0)
         killed += os.WIFSIGNALED(status)
-    child, heard = start(folder, backend)
+    child, heard = start(folder, backend, to_be_killed=False)
     while os.read(heard, 1000):
         pass
     _, status = os.waitpid(child, 0)
