@@ -131,7 +131,7 @@ async def test_analyses_that_ask_in_a_circle_are_an_error_and_no_deadlock() -> N
         except apass.AnalysisError as error:
             errors.append(str(error))
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(ask, One)
             group.start_soon(ask, Other)
@@ -216,7 +216,7 @@ async def test_what_a_pass_requires_is_there_in_a_thread_too() -> None:
 def test_threads_may_share_a_context() -> None:
     @apass.analysis
     async def Slow(func: str) -> int:
-        begun.wait(10)
+        begun.wait(60)
         await anyio.lowlevel.checkpoint()
         return len(func)
 
@@ -229,7 +229,7 @@ def test_threads_may_share_a_context() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert answers == [3, 3, 3]
 
 

@@ -42,8 +42,8 @@ class Probe:
         return self.scope
 
     def context(self, *names: str, **given: Any) -> PassContext:
-        """Return a context with an instrument for each name."""
-        self.contexts.append(PassContext(instruments=[Watching(name, self) for name in names], **given))
+        """Return a context with an instrument for each name; the hooks have the time they need."""
+        self.contexts.append(PassContext(instruments=[Watching(name, self) for name in names], exit_grace=60, **given))
         return self.contexts[-1]
 
     def check(self) -> None:

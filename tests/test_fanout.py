@@ -92,7 +92,7 @@ async def test_who_was_refused_a_slot_gets_one_that_becomes_free() -> None:
         await Hold({"f": 1, "g": 2})
         gone.set()
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with PassContext(max_concurrency=1), anyio.create_task_group() as tasks:
             tasks.start_soon(hold)
             await anyio.wait_all_tasks_blocked()
@@ -130,7 +130,7 @@ async def test_bodies_that_wait_get_all_the_workers_though_others_are_quick(ever
         return func
 
     async with PassContext(max_concurrency=99):
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await Mixed({f"f{n}": n for n in range(200 + 100 * every)})
     assert len(waiting) == 100
 
@@ -171,7 +171,7 @@ async def test_nested_fan_outs_never_deadlock(limit: int | None) -> None:
 
     async with PassContext(max_concurrency=limit) as ctx:
         before = ctx.gate.free
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             result = await Nest({f"f{n}": 4 for n in range(3)})
         assert ctx.gate.free == before
     assert result == {f"f{n}": 40 for n in range(3)}

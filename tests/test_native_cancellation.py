@@ -15,7 +15,7 @@ Module = dict[str, int]
 
 def test_native_cancellation_ends_the_hooks_and_returns_the_slots() -> None:
     log: list[str] = []
-    ctx = PassContext(instruments=[SuspendingRecorder(name, log) for name in "AB"])
+    ctx = PassContext(instruments=[SuspendingRecorder(name, log) for name in "AB"], exit_grace=60)
 
     async def work() -> None:
         async with ctx:
@@ -70,7 +70,7 @@ def cancelled_future(which: int) -> apass.Pass[Module]:
 def test_a_future_that_somebody_else_cancelled_ends_the_pass_as_an_error_would(which: int) -> None:
     async def main() -> None:
         async with PassContext() as ctx:
-            with pytest.raises(asyncio.CancelledError), anyio.fail_after(5):
+            with pytest.raises(asyncio.CancelledError), anyio.fail_after(60):
                 await cancelled_future(which)({"f": 0, "g": 1, "h": 2})
             assert ctx.gate.free == 256
 
@@ -81,7 +81,7 @@ def test_a_future_that_somebody_else_cancelled_ends_the_pass_as_an_error_would(w
 def test_a_future_that_somebody_else_cancelled_harms_one_module_only(limit: int | None) -> None:
     async def main() -> list[Module | None]:
         modules = [{"f": n} for n in range(4)]
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             done = await apass.optimize_all(modules, cancelled_future(1), limit=limit, errors="collect")
         assert [one.error is None for one in done] == [True, False, True, True]
         return [one.module for one in done]

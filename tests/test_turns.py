@@ -197,7 +197,7 @@ async def test_the_turn_of_who_is_cancelled_in_the_line_is_passed_on(early: slic
             gate.turn_ends = 0.0
             went.add(number)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             for number in range(4 * BATCH):
                 tasks.start_soon(wait, number)
@@ -208,7 +208,7 @@ async def test_the_turn_of_who_is_cancelled_in_the_line_is_passed_on(early: slic
 async def test_an_event_loop_in_another_thread_has_a_line_of_its_own(anyio_backend_name: str) -> None:
     gate = Gate(None)
     standing = [gate.line.join() for _ in range(BATCH + 1)]
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         await anyio.to_thread.run_sync(
             lambda: anyio.run(use_up_a_turn, gate, backend=anyio_backend_name), abandon_on_cancel=True
         )

@@ -293,7 +293,7 @@ async def test_a_thread_is_not_abandoned_when_its_pass_is_cancelled() -> None:
 
     def criteria(function: ir.Function) -> bool:
         entered.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         done.set()
         return True
 
