@@ -6,6 +6,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import anyio
 import anyio.lowlevel
 import pytest
 
@@ -102,8 +103,11 @@ async def test_a_failure_stands_in_the_index(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_run_is_called_so_in_the_index(tmp_path: Path) -> None:
+    hangs = anyio.Event()
+
     @apass.module_pass(opt_level=0)
     async def Hang(mod: Module, ctx: apass.PassContext) -> Module:
+        hangs.set()
         await anyio.sleep_forever()
         return mod
 
@@ -113,9 +117,7 @@ async def test_a_cancelled_run_is_called_so_in_the_index(tmp_path: Path) -> None
 
     async with anyio.create_task_group() as group:
         group.start_soon(optimize)
-        while not (tmp_path / "m" / "0_sequential" / "0_Increment.txt").exists():  # written in a thread
-            await anyio.wait_all_tasks_blocked()
-        await anyio.wait_all_tasks_blocked()
+        await hangs.wait()
         group.cancel_scope.cancel()
     files = contents(tmp_path)
     assert files["index.txt"] == "m  3 passes, 1 changed something, T s, cancelled\n"
