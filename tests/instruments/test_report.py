@@ -123,13 +123,16 @@ async def test_functions_that_changed_are_recorded_with_the_task_that_did_the_wo
 
 @pytest.mark.anyio
 async def test_a_cancelled_pass_is_told_apart_from_a_failed_one(anyio_backend: str) -> None:
+    scope = anyio.CancelScope()
+
     @apass.module_pass(opt_level=0)
     async def Forever(mod: Any, ctx: apass.PassContext) -> Any:
+        scope.cancel()
         await anyio.sleep_forever()
 
     report = ReportInstrument()
     async with apass.PassContext(instruments=[report]):
-        with anyio.move_on_after(0):
+        with scope:
             await apass.Sequential([Forever])({"f": 1})
     assert lines(report.record()) == ["(unnamed 1) sequential CANCELLED", "(unnamed 1) sequential/Forever CANCELLED"]
     assert [run.failure for run in report.record().runs] == [None, None]
