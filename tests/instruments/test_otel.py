@@ -155,8 +155,11 @@ async def test_an_error_is_recorded_on_every_span_that_it_ends() -> None:
 
 @pytest.mark.anyio
 async def test_a_cancelled_pass_says_so_and_is_no_error() -> None:
+    begun = anyio.Event()
+
     @apass.module_pass(opt_level=0)
     async def Forever(mod: Module, ctx: apass.PassContext) -> Module:
+        begun.set()
         await anyio.sleep_forever()
         return mod
 
@@ -165,7 +168,7 @@ async def test_a_cancelled_pass_says_so_and_is_no_error() -> None:
     instrument = OpenTelemetryInstrument(recorder.tracer)
     async with apass.PassContext(instruments=[instrument]), anyio.create_task_group() as tasks:
         tasks.start_soon(Forever, mod)
-        await anyio.wait_all_tasks_blocked()
+        await begun.wait()
         tasks.cancel_scope.cancel()
     (span,) = recorder.spans
     assert (attributes(span)["apass.cancelled"], span.status.is_unset) == (True, True)
