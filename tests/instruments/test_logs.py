@@ -118,8 +118,11 @@ async def test_an_error_of_a_module_pass_is_on_its_own_record() -> None:
 
 @pytest.mark.anyio
 async def test_what_is_cancelled_is_a_warning() -> None:
+    begun = anyio.Event()
+
     @apass.function_pass(opt_level=0)
     async def Forever(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        begun.set()
         await anyio.sleep_forever()
         return func
 
@@ -130,7 +133,7 @@ async def test_what_is_cancelled_is_a_warning() -> None:
             anyio.create_task_group() as tasks,
         ):
             tasks.start_soon(Forever, mod)
-            await anyio.wait_all_tasks_blocked()
+            await begun.wait()
             tasks.cancel_scope.cancel()
     assert [(one.levelname, one.getMessage(), one.exc_info) for one in keep.records] == [
         ("WARNING", "function_failed", None),
