@@ -162,15 +162,18 @@ async def test_what_cannot_be_written_is_said_to_be_missing(tmp_path: Path) -> N
 
 
 async def test_a_cancelled_pass_has_not_failed(tmp_path: Path) -> None:
+    begun = anyio.Event()
+
     @apass.module_pass(opt_level=0)
     async def Wait(mod: Module, ctx: apass.PassContext) -> Module:
+        begun.set()
         await anyio.sleep_forever()
         return mod
 
     instrument = ReproducerInstrument(tmp_path)
     async with apass.PassContext(instruments=[instrument]), anyio.create_task_group() as tasks:
         tasks.start_soon(Wait, {"f": 1})
-        await anyio.wait_all_tasks_blocked()
+        await begun.wait()
         tasks.cancel_scope.cancel()
     assert (instrument.folders, names(tmp_path)) == ([], [])
 
