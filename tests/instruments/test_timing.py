@@ -108,17 +108,18 @@ async def test_the_tree_is_that_of_the_calls_and_can_be_rendered_after_the_conte
 
 @pytest.mark.anyio
 async def test_a_pass_that_waits_for_an_event_shows_waiting() -> None:
-    done = anyio.Event()
+    begun, done = anyio.Event(), anyio.Event()
 
     @apass.module_pass(opt_level=0)
     async def Wait(mod: Module, ctx: apass.PassContext) -> Module:
+        begun.set()
         await done.wait()
         return mod
 
     instrument = PassTimingInstrument()
     async with apass.PassContext(instruments=[instrument]), anyio.create_task_group() as tasks:
         tasks.start_soon(Wait, {"f": 1})
-        await anyio.wait_all_tasks_blocked()
+        await begun.wait()
         spin(0.02)
         done.set()
     (wait,) = instrument.profile()
