@@ -139,7 +139,7 @@ async def test_the_loop_runs_while_a_file_is_written_and_a_cancelled_dump_is_who
             with scope:
                 await PIPELINE({"f": 1})
 
-    watchdog = threading.Timer(10, open_as, ["watchdog"])
+    watchdog = threading.Timer(60, open_as, ["watchdog"])
     watchdog.start()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(dump)
