@@ -1,0 +1,13 @@
+"""A clock for tests in which time must not pass by itself."""
+
+__all__ = ["Clock"]
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
