@@ -146,7 +146,7 @@ class Player:
 
     def context(self, limit: int | None) -> PassContext:
         watches = [self.instrument(place, watch) for place, watch in enumerate(self.watches)]
-        self.contexts.append(PassContext(max_concurrency=limit, instruments=watches))
+        self.contexts.append(PassContext(max_concurrency=limit, instruments=watches, exit_grace=60))
         return self.contexts[-1]
 
     def instrument(self, place: int, watch: Watch) -> object:
