@@ -20,7 +20,7 @@ from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 OUTPUT = 'text title="Output"'
 """Heads what the snippet before it prints, word for word."""
 OUTPUT_THAT_VARIES = 'text title="Output (times vary)"'
-"""The same, but for the digits, and for the blanks before them."""
+"""The same, but for the digits, and for how many blanks there are: a longer number makes its column wider."""
 SHOWN = frozenset({"console", "cpp", "sh", "text", "toml"})
 """Languages of blocks that are there to be read."""
 
@@ -78,8 +78,9 @@ def without_blank_ends(text: str) -> str:
 
 
 def masked(text: str) -> str:
-    """Return `text` with one sign for every number and the blanks before it."""
-    return re.sub(r" *[\d.]*\d", "#", text)
+    """Return `text` with one sign for every number, one blank for several, and none around a line."""
+    one_blank = re.sub(r" +", " ", re.sub(r"[\d.]*\d", "#", text))
+    return "\n".join(line.strip() for line in one_blank.split("\n"))
 
 
 def main(page: Path, backend: str) -> None:

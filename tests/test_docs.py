@@ -50,6 +50,15 @@ def test_a_page_that_is_wrong_is_found_out(text: str, complaint: str, anyio_back
     assert (status, complaint in error) == (1, True), error
 
 
+def test_a_number_that_is_longer_than_the_one_on_the_page_may_make_its_column_wider(
+    anyio_backend: str, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.md"
+    said = '```text title="Output (times vary)"\nwall ms  pass\n 31.157  Fold\n```\n'
+    page.write_text(f'```python\nprint(" wall ms  pass")\nprint("2031.157  Fold")\n```\n{said}')
+    assert run_snippets(page, anyio_backend, tmp_path) == (0, "", "")
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_in_the_docstrings_are_true(name: str) -> None:
     assert doctest.testmod(import_module(name)).failed == 0
