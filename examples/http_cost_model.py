@@ -127,7 +127,7 @@ def random_module(functions: int) -> dict[str, Matmul]:
 async def optimize(mod: dict[str, Matmul], url: str) -> int:
     """Choose the tiles, say what came of it, and return how many are not what they should be."""
     policy = Policy(
-        timeout=5.0,
+        timeout=60.0,
         attempts=4,
         backoff=Backoff(initial=0.005, jitter=0.01),
         concurrency=16,

@@ -65,7 +65,7 @@ def distance(right: Sequence[Any], outputs: Sequence[Any]) -> float:
     return max(float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-30)) for a, b in pairs)
 
 
-def choose_fastest(*candidates: Candidate, timeout: float = 60.0) -> apass.Pass[ir.Model]:
+def choose_fastest(*candidates: Candidate, timeout: float = 300.0) -> apass.Pass[ir.Model]:
     """Return the pass that gives each model the fastest form: its own, or that of a candidate that is equal."""
     one_at_a_time, worker = anyio.CapacityLimiter(1), ProcessExecutor(workers=1)
 

@@ -5,7 +5,7 @@
 A function is an expression over signed 8-bit integers, as text; `//` and `%` are those of C. The pass knows rewrites
 that hold often and not always: a division by a power of two is a shift, but not of negative numbers. It asks z3 whether
 what it would write has the same value for every input. That burns a processor and may take for ever, so the bodies go
-to processes: the event loop stays free, and a worker that takes longer than half a minute is ended.
+to processes: the event loop stays free, and a worker that takes longer than two minutes is ended.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def candidates(node: ast.expr) -> Iterator[ast.expr]:
             pass
 
 
-@apass.function_pass(opt_level=2, executor=ProcessExecutor(timeout=30))
+@apass.function_pass(opt_level=2, executor=ProcessExecutor(timeout=120))
 def RewriteProved(func: str, mod: Module, ctx: apass.PassContext) -> str:
     """Rewrite a function as the first of the candidates that is proved to compute the same."""
     node = ast.parse(func, mode="eval").body
