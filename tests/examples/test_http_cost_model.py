@@ -1,6 +1,7 @@
 """The example that asks an HTTP cost model: every tile is the best that is known, with faults and without."""
 
 import re
+from random import Random
 
 import pytest
 
@@ -20,9 +21,13 @@ def test_every_function_gets_the_tile_that_the_model_names(backend: str, capfd: 
 def test_a_model_that_fails_is_asked_again(capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["--functions", "60", "--faults", "0.4"])
     written, _ = capfd.readouterr()
-    asked = re.match(r"60 questions, (\d+) asked again, (\d+) without an answer", written)
-    assert asked is not None
-    assert (status, int(asked[1]) > 20, int(asked[2]) < 15) == (0, True, True)
+    counts = re.match(r"60 questions, (\d+) asked again, (\d+) without an answer", written)
+    assert counts is not None
+    again, unanswered = map(int, counts.groups())
+    # Whichever questions they fall on, the server's faults are these, and each but a question's fourth is asked again.
+    draws = Random(0)
+    faults = sum(draws.random() < 0.4 for _ in range(60 + again))
+    assert (status, again, unanswered < 15) == (0, faults - unanswered, True)
 
 
 def test_without_a_model_every_function_goes_by_the_rule_of_thumb(capfd: pytest.CaptureFixture[str]) -> None:
