@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +26,8 @@ __all__ = ["ProcessHelper", "run_process"]
 
 Command = Sequence[str | Path]
 """A program and its arguments; no shell is between."""
+END_SECONDS: Final = 0.2
+"""How long a child that has closed its output may take to end."""
 ROUNDS_TO_READ: Final = 5
 """In so many rounds of the event loop a task that is started reads what there is to read."""
 
@@ -212,9 +215,11 @@ class _Child:
 
     async def _why_no_answer(self) -> str:
         # It closed its output: it has ended or is about to.
-        with anyio.move_on_after(0.2):
-            return f"{_ended(self.command, await self.process.wait())}, and had not answered"
-        return f"{_shown(self.command)} closed its output and had not answered"
+        with anyio.move_on_after(END_SECONDS):
+            await self.process.wait()
+        if not _has_ended(self.process):
+            return f"{_shown(self.command)} closed its output and had not answered"
+        return f"{_ended(self.command, await self.process.wait())}, and had not answered"
 
 
 def _check_command(command: object) -> None:
@@ -248,6 +253,17 @@ async def _collect(stream: ByteReceiveStream | None, into: bytearray) -> None:
     assert stream is not None
     async for chunk in stream:
         into += chunk
+
+
+def _has_ended(process: Process) -> bool:
+    """Tell whether a process has ended, which on a busy machine the event loop learns late."""
+    if process.returncode is not None or sys.platform != "linux":
+        return process.returncode is not None
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        # The event loop has just learned of it.
+        return True
 
 
 def _shown(command: Command) -> str:

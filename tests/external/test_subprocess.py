@@ -3,10 +3,10 @@
 import os
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import anyio
@@ -15,6 +15,7 @@ from anyio.abc import SocketAttribute, SocketStream
 
 from apass import BudgetExceededError, HelperError, PassContext, ServiceTimeoutError, function_pass
 from apass.external import Backoff, Policy, ProcessHelper, Service, run_process
+from apass.external.subprocess import END_SECONDS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="there are no process groups")]
 
@@ -26,11 +27,11 @@ depth = int(sys.argv[2])
 if depth:
     subprocess.Popen([sys.executable, "-c", sys.argv[3], sys.argv[1], str(depth - 1), sys.argv[3]])
 if "ends" in sys.argv[4:]:
-    time.sleep(0.2)
+    here.recv(1)
     sys.exit()
 time.sleep(600)
 """
-"""A process that says over a socket that it is there, starts another of its kind, and stays."""
+"""A process that says over a socket that it is there, starts another of its kind, and stays or ends when all are."""
 
 
 class Vigil:
@@ -54,12 +55,15 @@ class Vigil:
             self.streams.append(stream)
             if len(self.streams) == self.awaited:
                 self.all_here.set()
+            await self.all_here.wait()
+            with suppress(anyio.BrokenResourceError):
+                await stream.send(b".")
             await anyio.sleep_forever()
 
     async def see_all_gone(self) -> None:
         """Return when none lives; TimeoutError if one does."""
         assert len(self.streams) == self.awaited
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             for stream in self.streams:
                 with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                     await stream.receive()
@@ -140,7 +144,7 @@ async def test_after_a_cancellation_of_a_one_shot_process_its_whole_group_is_gon
             await watch.see_all_gone()
 
 
-PATIENCE = (1, 4, 16)
+PATIENCE = (1, 4, 16, 64)
 """Seconds in which processes are there: first of a machine that is not busy, then of one that is."""
 
 
@@ -158,7 +162,7 @@ async def test_after_a_timeout_of_a_one_shot_process_its_whole_group_is_gone() -
 
 async def test_what_a_one_shot_process_leaves_behind_does_not_hold_up_its_answer_and_is_killed() -> None:
     async with vigil() as watch:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             assert await run_process(watch.command(1, "ends")) == b""
         await watch.see_all_gone()
 
@@ -189,9 +193,8 @@ async def test_a_child_that_is_cancelled_at_a_question_never_answers_the_next_on
         assert await helper.ask("first") == "first"
         with anyio.move_on_after(0.05):
             await helper.ask("0.5")
-        start = monotonic()
-        assert await helper.ask("third") == "third"
-        assert monotonic() - start < 10
+        with anyio.fail_after(60):
+            assert await helper.ask("third") == "third"
 
 
 async def test_a_child_that_dies_is_replaced_and_its_question_asked_again(tmp_path: Path) -> None:
@@ -216,6 +219,22 @@ async def test_a_child_that_dies_is_replaced_and_its_question_asked_again(tmp_pa
 async def test_a_child_that_does_not_answer_with_a_line_is_an_error(body: str, says: str) -> None:
     async with ProcessHelper(echo(body), max_line=1000) as helper:
         with pytest.raises(HelperError, match=says):
+            await helper.ask("x")
+
+
+async def test_how_a_child_ended_is_told_though_the_event_loop_learns_of_it_late(
+    anyio_backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = import_module(f"anyio._backends._{anyio_backend}").Process
+    wait = kind.wait
+
+    async def wait_long(process: Any) -> int:
+        await anyio.sleep(2 * END_SECONDS)
+        return int(await wait(process))
+
+    monkeypatch.setattr(kind, "wait", wait_long)
+    async with ProcessHelper(echo("sys.exit(3)")) as helper:
+        with pytest.raises(HelperError, match="ended with exit status 3, and had not answered"):
             await helper.ask("x")
 
 
@@ -251,13 +270,16 @@ async def test_of_a_helper_that_is_stopped_the_whole_group_is_gone(how: str) -> 
 
 async def hang(helper: ProcessHelper, how: str) -> None:
     """Ask what is never answered, and be cut off."""
-    if how == "cancel":
-        with anyio.move_on_after(0.05):
-            await helper.ask("hang")
-        return
-    async with PassContext(deadline=0.05 if how == "budget" else None):
-        with pytest.raises((ServiceTimeoutError, BudgetExceededError)):
-            await helper.ask("hang")
+    before = helper.counts.attempts
+    # On a machine that stalls the time may be over before the child is asked.
+    while helper.counts.attempts == before:
+        if how == "cancel":
+            with anyio.move_on_after(0.05):
+                await helper.ask("hang")
+            continue
+        async with PassContext(deadline=0.05 if how == "budget" else None):
+            with pytest.raises((ServiceTimeoutError, BudgetExceededError)):
+                await helper.ask("hang")
 
 
 async def test_a_pass_may_ask_a_helper_for_each_function() -> None:
