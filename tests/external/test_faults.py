@@ -1,6 +1,7 @@
 """Faults on loopback: two thousand functions through a server that misbehaves by a seeded plan."""
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -18,7 +19,9 @@ pytestmark = pytest.mark.anyio
 Module = dict[str, int]
 LIMIT, ATTEMPTS = 8, 3
 PASSING: tuple[Fault, ...] = ("delay", "drop", "reset", "half", "garbage", "wrong", "busy", "500")
-POLICY = Policy(timeout=4, attempts=ATTEMPTS, backoff=Backoff(initial=0, jitter=0.002), concurrency=LIMIT)
+PATIENT = Policy(timeout=3600, attempts=ATTEMPTS, backoff=Backoff(initial=0, jitter=0.002), concurrency=LIMIT - 2)
+IMPATIENT = replace(PATIENT, timeout=4, concurrency=2)
+"""For questions that hang at first. All others have time, as one that were out of it would be asked again."""
 
 
 def is_bad(question: int) -> bool:
@@ -41,14 +44,14 @@ def seeded(seed: int, sick: frozenset[int]) -> Plan:
     return plan
 
 
-def doubler(server: FaultyServer) -> HttpService[int, int]:
+def doubler(server: FaultyServer, policy: Policy) -> HttpService[int, int]:
     """Return a service that asks the server for the double of a number, and notes how many requests it has begun."""
 
     def encode(question: int) -> dict[str, int]:
         server.most_begun = max(server.most_begun, service.counts.in_flight)
         return {"question": question}
 
-    service = HttpService[int, int](server.url, POLICY, encode=encode, decode=lambda reply: int(reply["answer"]))
+    service = HttpService[int, int](server.url, policy, encode=encode, decode=lambda reply: int(reply["answer"]))
     return service
 
 
@@ -65,11 +68,11 @@ HANGING = frozenset({200, 240})
 
 async def run_through(server: FaultyServer, mod: Module, on_error: Any) -> tuple[Module, PassContext]:
     """Give all functions to the server; return the module and the context, and assert that nothing is left over."""
-    service = doubler(server)
+    patient, impatient = doubler(server, PATIENT), doubler(server, IMPATIENT)
 
     @analysis
     async def Double(func: int) -> int:
-        return await service.ask(func)
+        return await (impatient if func in HANGING else patient).ask(func)
 
     async def body(func: int, mod: Module, ctx: PassContext) -> int:
         return await ctx.get(Double, func)
@@ -78,10 +81,11 @@ async def run_through(server: FaultyServer, mod: Module, on_error: Any) -> tuple
     try:
         with anyio.fail_after(60):
             # So long that even on a busy machine a fair share of it is more than a hanging question takes.
-            async with service, PassContext(deadline=9000) as ctx:
+            async with patient, impatient, PassContext(deadline=9000) as ctx:
                 return await pass_(mod), ctx
     finally:
-        assert (service.counts.in_flight, service.counts.waiting) == (0, 0)
+        for service in (patient, impatient):
+            assert (service.counts.in_flight, service.counts.waiting) == (0, 0)
         assert server.most_in_flight <= LIMIT
         # Nobody is asked again who has answered.
         assert set(server.answers.values()) <= {1}
@@ -105,7 +109,7 @@ async def test_every_function_is_optimized_kept_or_fallen_back(
     told = [(one.level.name, one.function) for one in ctx.diag_ctx.diagnostics]
     assert Counter(told) == Counter((level, name) for name, func in mod.items() if func in sick)
     # All places were used; how many of them the server saw at once is a matter of how fast it answers.
-    assert server.most_begun == LIMIT
+    assert server.most_begun == PATIENT.concurrency
     # Each question is asked once, and again only after a fault that passes. A failure is not kept, and so it may be
     # asked about twice.
     assert server.answers == Counter(questions - sick)
