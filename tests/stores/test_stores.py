@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
-from time import sleep
 
 import anyio
 import pytest
@@ -32,24 +31,30 @@ needs_redis = pytest.mark.skipif(which("redis-server") is None, reason="there is
 @pytest.fixture(scope="module")
 def redis_url() -> Iterator[str]:
     """Run a Redis server of our own."""
+    with TemporaryDirectory() as folder:
+        # A port that is free now may be another process's before the server has it: then it ends, and tries another.
+        for _ in range(10):
+            port = _free_port()
+            command = ["redis-server", "--port", str(port), "--save", "", "--dir", folder]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+                if _is_ready(server):
+                    yield f"redis://127.0.0.1:{port}/0"
+                    server.terminate()
+                    server.communicate()
+                    return
+    raise AssertionError("the server did not begin")
+
+
+def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with TemporaryDirectory() as folder:
-        command = ["redis-server", "--port", str(port), "--save", "", "--dir", folder]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
-            _await_port(port)
-            yield f"redis://127.0.0.1:{port}/0"
-            server.terminate()
+        return int(free.getsockname()[1])
 
 
-def _await_port(port: int) -> None:
-    for _ in range(200):
-        with socket.socket() as knock:
-            if knock.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        sleep(0.02)  # a process of somebody else's has no event to wait for
-    raise AssertionError("the server did not begin")
+def _is_ready(server: subprocess.Popen[str]) -> bool:
+    """Return once the server says that it is there; False if it has ended instead."""
+    assert server.stdout is not None
+    return any("eady to accept connections" in line for line in server.stdout)
 
 
 @asynccontextmanager
@@ -62,7 +67,7 @@ async def store_of(kind: str, tmp_path: Path, request: pytest.FixtureRequest) ->
         yield store
         store.close()
     else:
-        async with RedisStore(request.getfixturevalue("redis_url")) as opened:
+        async with RedisStore(request.getfixturevalue("redis_url"), timeout=60) as opened:
             await opened.clear()
             yield opened
 
@@ -221,7 +226,7 @@ def test_results_survive_processes_that_are_killed_while_they_write(tmp_path: Pa
 
 @needs_redis
 async def test_a_redis_store_must_be_entered_and_forgets_when_told(redis_url: str) -> None:
-    store = RedisStore(redis_url, expire=3600)
+    store = RedisStore(redis_url, expire=3600, timeout=60)
     with pytest.raises(StoreError, match="is used within `async with RedisStore"):
         await store.get("a")
     async with store:
@@ -229,7 +234,7 @@ async def test_a_redis_store_must_be_entered_and_forgets_when_told(redis_url: st
         assert await store.get("a") == b"1"
     with pytest.raises(StoreError, match="is used within `async with RedisStore"):
         await store.get("a")
-    async with RedisStore(redis_url, prefix="other:") as other:
+    async with RedisStore(redis_url, prefix="other:", timeout=60) as other:
         assert await other.get("a") is None
     async with Redis.from_url(redis_url) as client:
         seconds = await client.ttl("apass:a")
@@ -238,7 +243,8 @@ async def test_a_redis_store_must_be_entered_and_forgets_when_told(redis_url: st
 
 @needs_redis
 async def test_redis_stores_of_other_prefixes_do_not_touch_each_other(redis_url: str) -> None:
-    async with RedisStore(redis_url, prefix="one:") as one, RedisStore(redis_url, prefix="other:") as other:
+    one, other = RedisStore(redis_url, prefix="one:", timeout=60), RedisStore(redis_url, prefix="other:", timeout=60)
+    async with one, other:
         await one.put("a", b"1")
         await other.put("a", b"23")
         await other.put("b", b"45")
@@ -291,7 +297,7 @@ def test_a_file_that_another_process_set_aside_is_not_set_aside_again(tmp_path: 
 
 @needs_redis
 async def test_a_redis_server_that_hangs_is_an_error(redis_url: str) -> None:
-    async with RedisStore(redis_url) as store:
+    async with RedisStore(redis_url, timeout=60) as store:
         await store.put("a", b"1")
         pid = await _pid_of(redis_url)
         os.kill(pid, signal.SIGSTOP)
@@ -303,7 +309,7 @@ async def test_a_redis_server_that_hangs_is_an_error(redis_url: str) -> None:
                 await store.put("a", b"3")
         finally:
             os.kill(pid, signal.SIGCONT)
-        store._timeout = 10.0  # pyright: ignore[reportPrivateUsage]
+        store._timeout = 60.0  # pyright: ignore[reportPrivateUsage]
         await store.put("b", b"2")
         assert await store.get("b") == b"2"
 
