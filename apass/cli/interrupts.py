@@ -7,7 +7,9 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
+from time import monotonic
 from typing import Final
 
 import anyio
@@ -55,36 +57,39 @@ def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> 
 
 @contextmanager
 def _quiet_end_of_workers() -> Generator[None]:
-    """Keep off the terminal that asyncio was late to learn the exit status of a worker process that was ended."""
+    """Keep off the terminal what asyncio says of worker processes that were ended, or interrupted as they started.
+
+    It was late to learn their exit status, or there is no loop any more to close their pipes, which anyio leaves open.
+    """
     logger = logging.getLogger("asyncio")
     logger.addFilter(_tells_something)
     try:
         yield
     finally:
-        # It learns that in threads, which may still be at it when the loop is closed, and say so.
-        for thread in threading.enumerate():
-            if thread.name.startswith("asyncio-waitpid-"):
-                thread.join(_REAPED_WITHIN)
-        _collect_pipes()
-        logger.removeFilter(_tells_something)
-
-
-def _collect_pipes() -> None:
-    """Let go of the pipes to workers that were interrupted as they started: asyncio would complain of each at the end.
-
-    anyio leaves them open, and by now there is no loop to close them.
-    """
-    report = sys.unraisablehook
-
-    def tell(unraisable: "sys.UnraisableHookArgs") -> None:
-        if str(unraisable.exc_value) != "Event loop is closed":
-            report(unraisable)
-
-    sys.unraisablehook = tell
-    try:
+        report = sys.unraisablehook
+        sys.unraisablehook = partial(_report_but_pipes, report)
+        are_reaped = _are_reaped()
         gc.collect()
-    finally:
-        sys.unraisablehook = report
+        # What is late may have something to say at any time until this process ends.
+        if are_reaped:
+            sys.unraisablehook = report
+            logger.removeFilter(_tells_something)
+
+
+def _are_reaped() -> bool:
+    """Wait for the threads in which asyncio learns exit statuses; tell whether all have ended."""
+    late = [thread for thread in threading.enumerate() if thread.name.startswith("asyncio-waitpid-")]
+    ends = monotonic() + _REAPED_WITHIN
+    for thread in late:
+        thread.join(max(0.0, ends - monotonic()))
+    return not any(thread.is_alive() for thread in late)
+
+
+def _report_but_pipes(
+    report: Callable[["sys.UnraisableHookArgs"], object], unraisable: "sys.UnraisableHookArgs", /
+) -> None:
+    if str(unraisable.exc_value) != "Event loop is closed":
+        report(unraisable)
 
 
 def _tells_something(record: logging.LogRecord) -> bool:

@@ -1,5 +1,6 @@
 """Ctrl-C in the middle of `apass opt`."""
 
+import gc
 import logging
 import signal
 import subprocess
@@ -59,7 +60,10 @@ def test_what_asyncio_says_of_ended_workers_is_kept_off_the_terminal(
     assert logging.getLogger("asyncio").filters == []
 
 
-def test_nothing_is_said_of_a_worker_that_ends_after_the_loop(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_said_of_a_worker_that_ends_after_the_loop(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apass.cli.interrupts._REAPED_WITHIN", 60.0)
     worker = subprocess.Popen([sys.executable, "-c", ""])
 
     def reap() -> None:
@@ -72,6 +76,45 @@ def test_nothing_is_said_of_a_worker_that_ends_after_the_loop(caplog: pytest.Log
 
     run_until_interrupted(work, "asyncio")
     assert (worker.returncode, caplog.messages) == (0, [])
+    assert logging.getLogger("asyncio").filters == []
+
+
+def test_nothing_is_said_of_a_worker_that_takes_longer_than_anybody_waits(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apass.cli.interrupts._REAPED_WITHIN", 0.01)
+    monkeypatch.setattr(logging.getLogger("asyncio"), "filters", [])
+    told: list[object] = []
+
+    def tell(one: "sys.UnraisableHookArgs") -> None:
+        told.append(one.exc_value)
+
+    monkeypatch.setattr(sys, "unraisablehook", tell)
+    goes_on = threading.Event()
+
+    class Pipe:
+        def __init__(self, complaint: str) -> None:
+            self.complaint = complaint
+
+        def __del__(self) -> None:
+            raise RuntimeError(self.complaint)
+
+    def reap(*pipes: Pipe) -> None:
+        goes_on.wait()
+        logging.getLogger("asyncio").warning("Loop %r that handles pid %r is closed", "loop", 7)
+
+    pipes = (Pipe("Event loop is closed"), Pipe("something else"))
+    late = threading.Thread(target=reap, args=pipes, name="asyncio-waitpid-7")
+    del pipes
+
+    async def work() -> None:
+        late.start()
+
+    run_until_interrupted(work, "asyncio")
+    goes_on.set()
+    late.join()
+    gc.collect()
+    assert (caplog.messages, list(map(str, told))) == ([], ["something else"])
 
 
 LEFT_OPEN = """
