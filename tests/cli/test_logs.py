@@ -15,7 +15,9 @@ from tests.cli.test_relay import program
 def test_the_end_of_each_pass_is_a_line(tmp_path: Path, backend: str) -> None:
     source = program(tmp_path / "m.relay")
     result = apass("opt", source, "-p", "FoldConstant", "--log-level", "info", "--backend", backend)
-    lines = [re.sub(r"^[\d-]+ [\d:,]+", "TIME", re.sub(r"\d\.\d{6}", "N", line)) for line in result.stderr.splitlines()]
+    lines = [
+        re.sub(r"^[\d-]+ [\d:,]+", "TIME", re.sub(r"\d+\.\d{6}", "N", line)) for line in result.stderr.splitlines()
+    ]
     outer = "TIME INFO    apass.pass pass_finished pass_name=sequential pass_path=0:sequential"
     inner = outer.replace("name=sequential", "name=FoldConstant") + "/0:FoldConstant"
     assert lines == [f"{one} module_name=m.relay seconds=N changed=True" for one in (inner, outer)]

@@ -14,10 +14,11 @@ SQUEEZENET = TEST_DATA / "light" / "light_squeezenet.onnx"
 
 
 def after_totals(out: str) -> list[str]:
-    """Return the lines below the table and the totals, without times and what depends on them."""
+    """Return the lines below the table and the totals, without times, and with one blank for several in a head."""
     lines = out.splitlines()
     place = max(at for at, line in enumerate(lines) if " models written" in line)
-    return [re.sub(r"^ *[\d.]+ +[\d.]+ +[\d.]+( +[\d.]+%)?  ", "# ", line) for line in lines[place + 1 :]]
+    plain = [re.sub(r"^ *[\d.]+ +[\d.]+ +[\d.]+( +[\d.]+%)?  ", "# ", line) for line in lines[place + 1 :]]
+    return [line if line.startswith("#") else re.sub(" +", " ", line.strip()) for line in plain]
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -25,7 +26,7 @@ def test_timing_alone_shows_the_tree(tmp_path: Path, backend: str) -> None:
     source = program(tmp_path / "m.relay")
     out = apass("opt", source, "-p", "FoldConstant", "--timing", "--backend", backend).stdout
     assert after_totals(out) == [
-        "wall ms  busy ms  waiting ms  of parent  pass",
+        "wall ms busy ms waiting ms of parent pass",
         "# sequential",
         "#   FoldConstant",
     ]
@@ -38,7 +39,7 @@ def test_timing_as_a_list_shows_passes_modules_and_functions(tmp_path: Path, bac
     program(tmp_path / "b.relay")
     out = apass("opt", tmp_path, "-o", tmp_path / "out", "-p", "FoldConstant", "--timing=list", "--backend", backend)
     shown = after_totals(out.stdout)
-    heads = [re.sub(" +", " ", line) for line in shown if line and not line.startswith("#")]
+    heads = [line for line in shown if line and not line.startswith("#")]
     assert heads == [
         "wall ms busy ms waiting ms of all pass",
         "wall ms busy ms waiting ms of all module",

@@ -16,7 +16,7 @@ def test_a_real_model_is_reduced_to_the_node_that_the_pass_fails_on(tmp_path: Pa
     result = apass("opt", model, "-p", "onnx.Checker", "--reproducer", tmp_path / "r")
     assert result.exit_code == 1
     folder = tmp_path / "r" / "m.onnx" / "0_onnx.Checker"
-    result = apass("reduce", folder, "-o", tmp_path / "small", "--timeout", 100)
+    result = apass("reduce", folder, "-o", tmp_path / "small", "--timeout", 1000)
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert [line.split(":")[0] for line in lines[-4:-2]] == ["before", "after"]
