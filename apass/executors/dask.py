@@ -252,26 +252,33 @@ def _connect(given: Any, workers: int) -> _Connection:
 
 def _check_scheduler(address: str) -> None:
     """Return if a scheduler answers there soon. A client that finds none waits longer, and longer still for its end."""
+    begun = perf_counter()
     try:
         anyio.run(_greet, address, backend="asyncio")  # which is Dask's own, whatever runs the passes
     except (OSError, ValueError) as error:
-        first: BaseException = error
-        while isinstance(first.__cause__, OSError):
-            first = first.__cause__
-        below = str(first) if first is not error and str(first) else _refusal(address)
-        reason = f"{error} ({below})" if below else str(error)
+        reason = _reason(address, error, is_late=perf_counter() - begun >= START_SECONDS)
         raise ExecutorError(f"no Dask scheduler answers at {address}; is one running there? {reason}") from error
 
 
-def _refusal(address: str) -> str:
-    """Return what the system says of a connection there, which Dask does not tell if its last try was cut short."""
-    with suppress(ValueError, NotImplementedError):
-        try:
-            place: tuple[str, int] = _dask.comm.get_address_host_port(address)
-            socket.create_connection(place, timeout=1).close()
-        except OSError as error:
-            return str(error)
-    return ""
+def _reason(address: str, error: Exception, *, is_late: bool) -> str:
+    """Return why no scheduler answered; where Dask does not say, as its last try was cut short, the system does."""
+    first: BaseException = error
+    while isinstance(first.__cause__, OSError):
+        first = first.__cause__
+    if first is not error and str(first):
+        return f"{error} ({first})"
+    try:
+        place: tuple[str, int] = _dask.comm.get_address_host_port(address)
+        socket.create_connection(place, timeout=1).close()
+    except OSError as refusal:
+        return f"{error} ({refusal})"
+    except (ValueError, NotImplementedError):
+        return str(error)
+    return _no_answer() if is_late else str(error)
+
+
+def _no_answer() -> str:
+    return f"what listens there gave no answer within {START_SECONDS:g} s"
 
 
 async def _greet(address: str) -> None:
@@ -279,7 +286,7 @@ async def _greet(address: str) -> None:
     with anyio.move_on_after(START_SECONDS + 1):
         (await _dask.comm.connect(address, timeout=START_SECONDS)).abort()
         return
-    raise TimeoutError(f"what listens there gave no answer within {START_SECONDS:g} s")
+    raise TimeoutError(_no_answer())
 
 
 def _checked(client: Any, cluster: Any, *, is_own: bool) -> _Connection:

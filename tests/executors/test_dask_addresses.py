@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 
+import anyio
 import pytest
 
 from apass import ExecutorError
@@ -54,6 +55,23 @@ async def test_the_reason_is_told_though_the_last_try_was_cut_short(monkeypatch:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(ExecutorError, match=r"after 10\.0 s \(.*Connection refused\)$"):
+            async with DaskExecutor(f"tcp://127.0.0.1:{taken.getsockname()[1]}"):
+                pytest.fail("there is none")
+
+
+async def test_what_gives_no_answer_is_told_though_all_tries_were_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As happens on a busy machine, where each try takes longer than it may."""
+
+    async def connect(address: str, timeout: float) -> None:
+        await anyio.sleep(timeout)
+        raise OSError(f"Timed out trying to connect to {address} after {timeout} s") from TimeoutError()
+
+    monkeypatch.setattr("distributed.comm.connect", connect)
+    monkeypatch.setattr(dask, "START_SECONDS", 0.1)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(ExecutorError, match=r"there\? what listens there gave no answer within 0\.1 s$"):
             async with DaskExecutor(f"tcp://127.0.0.1:{taken.getsockname()[1]}"):
                 pytest.fail("there is none")
 
