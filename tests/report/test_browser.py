@@ -14,11 +14,19 @@ from tests.report.samples import in_a_thread, page_of
 
 MODULES = 40
 
-IS_ON_TOP = """element => {
+IS_ON_TOP = """selector => {
+    const element = document.querySelector(selector);
     const box = element.getBoundingClientRect();
     return element.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
 }"""
-"""Whether nothing hides the middle of an element."""
+"""Whether nothing hides the middle of the first element of a kind."""
+
+
+FITS = """selector => {
+    const element = document.querySelector(selector);
+    return element.scrollWidth <= element.clientWidth;
+}"""
+"""Whether all of an element has room in it."""
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +59,10 @@ def is_at(page: Page, *, module: str | None = None, pass_: str | None = None) ->
 def choose(page: Page, module: str) -> None:
     """Choose a module by searching for it."""
     page.fill("#search", module)
+    expect(page.locator(".module", has_not_text=module)).to_have_count(0)
     page.locator(".module", has_text=module).first.click()
     page.fill("#search", "")
+    is_at(page, module=module)
 
 
 def test_a_module_that_failed_is_shown_first_at_the_pass_that_failed(browser: Browser, report: Path) -> None:
@@ -113,9 +123,10 @@ def test_a_change_at_the_far_end_of_a_long_line_is_in_sight(browser: Browser, tm
                 differs = page.locator(f".diff .{mark} .differs").first
                 expect(differs).to_have_text("quiet" if mark == "removed" else "LOUD")
                 expect(differs).to_be_in_viewport()
-                assert differs.evaluate(IS_ON_TOP)
+                page.wait_for_function(IS_ON_TOP, arg=f".diff .{mark} .differs")
         page.get_by_role("button", name="Unified").click()
-        assert page.locator(".diff .added .differs").first.evaluate(IS_ON_TOP)
+        expect(page.locator(".diff.unified")).to_be_visible()
+        page.wait_for_function(IS_ON_TOP, arg=".diff .added .differs")
 
 
 def test_long_stretches_without_a_change_are_folded_and_open_with_a_click(browser: Browser, report: Path) -> None:
@@ -206,7 +217,17 @@ def test_light_and_dark_are_as_the_system_is_or_as_chosen(browser: Browser, repo
 def sight(page: Page) -> tuple[int, int]:
     """Return what the timeline shows, in microseconds."""
     canvas = page.locator("canvas")
-    return int(canvas.get_attribute("data-from") or 0), int(canvas.get_attribute("data-to") or 0)
+    expect(canvas).to_have_attribute("data-to", re.compile(r"\d"))
+    first, last = canvas.evaluate("({dataset}) => [dataset.from, dataset.to]")
+    return int(first), int(last)
+
+
+def wait_for_sight(page: Page, condition: str) -> tuple[int, int]:
+    """Wait until a condition on the bounds `from` and `to` holds, and return what the timeline shows."""
+    page.wait_for_function(
+        f"() => {{ const {{from, to}} = document.querySelector('canvas').dataset; return {condition}; }}"
+    )
+    return sight(page)
 
 
 def test_the_timeline_is_zoomed_by_the_wheel_and_moved_by_dragging(browser: Browser, report: Path) -> None:
@@ -215,17 +236,15 @@ def test_the_timeline_is_zoomed_by_the_wheel_and_moved_by_dragging(browser: Brow
         whole = sight(page)
         page.mouse.move(800, 400)
         page.mouse.wheel(0, -300)
-        page.wait_for_function(f"+document.querySelector('canvas').dataset.to < {whole[1]}")
-        near = sight(page)
+        near = wait_for_sight(page, f"to < {whole[1]}")
         assert near[1] - near[0] < (whole[1] - whole[0]) * 0.9
         page.mouse.down()
         page.mouse.move(900, 400, steps=4)
         page.mouse.up()
-        moved = sight(page)
-        assert moved[0] < near[0]
+        moved = wait_for_sight(page, f"from < {near[0]}")
         assert abs((moved[1] - moved[0]) - (near[1] - near[0])) <= 2
         page.get_by_role("button", name="Whole run").click()
-        assert sight(page) == whole
+        wait_for_sight(page, f"from == {whole[0]} && to == {whole[1]}")
         page.get_by_role("button", name="What ran at once").click()
         page.get_by_role("button", name="A lane a module").click()
         page.mouse.move(60, 200)
@@ -242,8 +261,9 @@ def test_the_lists_lead_to_passes(browser: Browser, report: Path) -> None:
         expect(page.locator(".path .last")).to_have_text("Rebuild")
         page.get_by_role("button", name="Remarks").click()
         page.fill("#remark-search", "64 is even m8")
-        page.locator(".said").first.click()
-        is_at(page, pass_="Halve")
+        expect(page.locator(".said")).to_have_count(1)
+        page.locator(".said").click()
+        is_at(page, module="m8", pass_="Halve")
         page.get_by_role("button", name="Failures").click()
         page.locator(".chip", has_text="m14").click()
         is_at(page, module="m14", pass_="RefuseNines")
@@ -271,13 +291,13 @@ def test_a_narrow_window_has_room_for_all(browser: Browser, report: Path) -> Non
         choose(page, "m1")
         page.locator(".pass", has_text="Halve").first.click()
         expect(page.locator(".diff.unified")).to_be_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 420
+        page.wait_for_function("document.documentElement.scrollWidth <= 420")
     with opened(browser, report, width=1024) as page:
         choose(page, "m1")
         page.locator(".pass", has_text="Halve").first.click()
         expect(page.get_by_role("tab", name="Functions")).to_be_visible()
         for part in (".panes", ".column.modules .tools", ".column.passes .tools"):
-            assert page.eval_on_selector(part, "element => element.scrollWidth <= element.clientWidth"), part
+            page.wait_for_function(FITS, arg=part)
 
 
 def test_only_the_rows_in_sight_are_in_the_page(browser: Browser, tmp_path: Path) -> None:
