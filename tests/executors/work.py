@@ -126,12 +126,6 @@ def ReturnsCoroutine(func: Any, mod: Module, ctx: PassContext) -> Any:
     return _later(func)
 
 
-@function_pass(opt_level=0, timeout=0.5)
-def HoldForATenth(func: float, mod: Module, ctx: PassContext) -> float:
-    time.sleep(0.1 + func)
-    return func + 1
-
-
 @function_pass(opt_level=0)
 def Report(func: str, mod: Module, ctx: PassContext) -> str:
     ctx.diag_ctx.emit(Diagnostic.warning(f"saw {func}"))
