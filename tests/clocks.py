@@ -15,6 +15,9 @@ from trio.testing import MockClock
 
 __all__ = ["IdleClock", "idle_clock"]
 
+DAY = 24 * 3600
+"""The longest that asyncio waits at a time: nothing is due before."""
+
 
 class _Loop(asyncio.SelectorEventLoop):
     """An event loop that goes on to the next time it would wake at, instead of waiting for it."""
@@ -36,9 +39,11 @@ class _Selector(DefaultSelector):
         self.loop = loop
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
-        """Return what is ready; where nothing is, the time is over at once, and where there is none, wait."""
-        ready = super().select(0 if timeout is not None else None)
-        if timeout is not None and timeout > 0 and not ready:
+        """Return what is ready; where nothing is, the time is over at once, and where nothing is due, wait."""
+        if timeout is None or timeout >= DAY:
+            return super().select(timeout)
+        ready = super().select(0)
+        if not ready:
             self.loop.now += timeout
         return ready
 
