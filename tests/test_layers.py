@@ -15,10 +15,10 @@ ROWS = (
     "errors",
     (
         "info typed given fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight "
-        "failures store shrinking journal_file source process_group process_pool"
+        "failures store shrinking journal_file source process_group process_worker"
     ),
     "relay.[!_t]* relay.t[!r]*",
-    "run adapter analysis config factories cleanup budget executor",
+    "run adapter analysis config factories cleanup budget executor process_pool",
     "remarks numbering analyses promises activity",
     "instrument",
     "context",

@@ -1,9 +1,6 @@
 """`ProcessExecutor`: plain bodies, functions and whole passes in worker processes, which may be killed."""
 
-import os
-import signal
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -78,34 +75,8 @@ class ProcessExecutor(RemoteExecutor):
 
 
 def _serve(request: bytes, parcel: bytes | None) -> bytes:
-    """Do the work, in a worker process. Ctrl-C, which a terminal sends to all processes, is for the program alone."""
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # Nobody reads what libraries write there; a full pipe would stop them.
-        devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, 2)
-        os.close(devnull)
-    with _streams_apart():
-        return handle(request, parcel, end_when_late)
-
-
-@contextmanager
-def _streams_apart() -> Generator[None]:
-    """Keep the work off standard input and output: they are the pipes by which this process is spoken to.
-
-    Python's own `sys.stdin` and `sys.stdout` are apart already. Libraries and children go by the numbers.
-    """
-    devnull = os.open(os.devnull, os.O_RDWR)
-    pipes = [(number, os.dup(number)) for number in (0, 1)]
-    try:
-        for number, _ in pipes:
-            os.dup2(devnull, number)
-        yield
-    finally:
-        for number, pipe in pipes:
-            os.dup2(pipe, number)
-            os.close(pipe)
-        os.close(devnull)
+    """Do the work, in a worker process."""
+    return handle(request, parcel, end_when_late)
 
 
 async def _with_grace(work: Callable[[], Awaitable[R]]) -> R:
