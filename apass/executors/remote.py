@@ -2,7 +2,7 @@
 
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +25,7 @@ from apass.executors.slots import Slots
 from apass.executors.worker import Answer, Reply, Request
 from apass.given import is_count, is_seconds
 from apass.passes import Pass
-from apass.run import current_run
+from apass.run import Run, current_run
 from apass.waits import waiting_for
 
 __all__ = ["Errand", "RemoteExecutor", "WorkerDiedError", "backend_name", "meet"]
@@ -213,14 +213,14 @@ class Sent:
         return every if len(every) == len(self.items) else every * len(self.items)
 
     def spent(self, now: float) -> dict[str, tuple[str, float, float]]:
-        """Return which worker did each item, and from when to when, given that it has just answered."""
+        """Return which worker did each item, in order, and from when to when, given that it has just answered."""
         if self.reply is None or len(self.reply.answers) != len(self.items):
             return {}
         found: dict[str, tuple[str, float, float]] = {}
         for item, answer in zip(reversed(self.items), reversed(self.reply.answers), strict=True):
             found[item] = (self.reply.worker, now - answer.seconds, now)
             now -= answer.seconds
-        return found
+        return dict(reversed(found.items()))
 
     def error_of(self, answer: Answer) -> BaseException | None:
         """Return what an item failed with; None if it did not."""
@@ -245,7 +245,7 @@ class _Bodies:
         self._errand = Errand(parcel, own if is_own else other, f"the body of pass {name!r}", late)
         self._batches: Batches[str, Answer] = Batches(self._work, self._executor.slots())
         self._made: dict[str, Any] = {}
-        self._spent: dict[str, tuple[str, float, float]] = {}
+        self._runs: dict[str, Run] = {}
         await self._batches.__aenter__()
         return self._body
 
@@ -258,10 +258,8 @@ class _Bodies:
         run = current_run()
         assert run is not None, "a body runs within a pass"
         assert run.function is not None, "a body runs on a function"
+        self._runs[run.function] = run
         answer = await self._answer(run.function, func, ctx)
-        worker, start, end = self._spent.pop(run.function, ("", 0.0, 0.0))
-        for hook in ctx.hooks.work if worker else ():
-            hook(run, worker, start, end)
         if answer.heard is not None:
             answer.heard.repeat(ctx)
         if answer.failure is not None:
@@ -287,13 +285,28 @@ class _Bodies:
     async def _work(self, names: Sequence[str]) -> Sequence[Done[Answer]]:
         done: list[Done[Answer]] = []
         for sent in await self._executor.dispatch(self._errand, names):
-            self._spent.update(sent.spent(perf_counter()))
+            raised = self._tell(sent.spent(perf_counter()))
             if sent.reply is not None and sent.reply.module is not None:
                 changed = [name for name, one in zip(sent.items, sent.answers, strict=True) if one.kind == "new"]
                 made = await opened(sent.reply.module)
                 self._made.update(extract_into(adapter_for(self._mod), made, changed, self._mod))
-            done += [Done(answer, sent.error, answer.seconds) for answer in sent.answers]
+            for name, answer in zip(sent.items, sent.answers, strict=True):
+                done.append(Done(answer, raised.get(name, sent.error), answer.seconds))
         return done
+
+    def _tell(self, spent: Mapping[str, tuple[str, float, float]]) -> dict[str, Exception]:
+        """Tell instruments what a worker did, in the order in which it did it, and return what they raised.
+
+        The bodies go on in any order.
+        """
+        raised: dict[str, Exception] = {}
+        for name, (worker, start, end) in spent.items():
+            try:
+                for hook in self._ctx.hooks.work if worker else ():
+                    hook(self._runs[name], worker, start, end)
+            except Exception as error:
+                raised[name] = error
+        return raised
 
 
 async def opened(parcel: ModuleParcel) -> Any:

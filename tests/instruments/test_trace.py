@@ -11,9 +11,10 @@ import pytest
 
 import apass
 from apass.event_file import EventFile
+from apass.executors import ProcessExecutor
 from apass.instruments import TraceInstrument
 from tests.cli.models import files
-from tests.instruments.crowd import Module, crowd, failing, run_crowd
+from tests.instruments.crowd import Halve, Module, crowd, failing, run_crowd
 from tests.instruments.traces import Event, lane_names, outline, read_trace, slices
 
 
@@ -221,6 +222,20 @@ def test_workers_have_lanes_of_their_own(tmp_path: Path, executor: Literal["thre
     assert sorted(one["name"] for one in work) == ["a: Count f", "a: Count g", "b: Count f"]
     assert {name.partition(" ")[0] for name in names.values()} == {executor}
     assert {(3, one["tid"]) for one in work} == set(names)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_of_what_a_process_does_in_one_batch_nothing_is_missing(tmp_path: Path, backend: str) -> None:
+    path = tmp_path / "trace.json"
+    mod = {f"f{n}": n for n in range(12)}
+
+    async def main() -> None:
+        async with apass.PassContext(instruments=[TraceInstrument(path)], executor=ProcessExecutor(workers=1)):
+            await Halve(mod)
+
+    anyio.run(main, backend=backend)
+    work = [one["name"] for one in slices(read_trace(path)) if one["pid"] == 3]
+    assert sorted(work) == sorted(f"Halve {name}" for name in mod)
 
 
 def test_a_folder_cannot_be_the_file(tmp_path: Path) -> None:
