@@ -8,7 +8,8 @@ import anyio
 
 async def written_in(path: Path) -> str:
     """Return what a body has written there, once it has."""
-    with anyio.fail_after(60):
+    # A worker may have to start first, beside others that do.
+    with anyio.fail_after(300):
         while not written([path]):  # noqa: ASYNC110  it is another process that writes
             await anyio.sleep(0.01)
     return written([path])[0]

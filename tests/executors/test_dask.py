@@ -14,6 +14,7 @@ import distributed
 import pytest
 
 from apass import ExecutorError, PassContext, RemoteError, WorkerLostError, optimize_all
+from apass.executors import dask as dask_executor
 from apass.executors.dask import DaskExecutor
 from tests.executors import work
 from tests.executors.files import pid_in, written
@@ -30,7 +31,9 @@ def address() -> Iterator[str]:
     # On a free port, as the usual one may be another cluster's.
     scheduler = {"allowed_failures": 1, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     # Killed workers come back late on a busy machine.
-    with settings.set({"distributed.deploy.lost-worker-timeout": "10 minutes"}):
+    late = settings.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+    with late, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dask_executor, "LOST_SECONDS", 300.0)
         cluster: Any = dask.LocalCluster(n_workers=2, threads_per_worker=1, scheduler_kwargs=scheduler)
         with cluster:
             yield str(cluster.scheduler_address)

@@ -20,10 +20,13 @@ settings: Any = dask_config
 dask: Any = distributed
 
 
-async def test_a_worker_that_its_cluster_has_given_up_is_started_anew(tmp_path: Path) -> None:
+async def test_a_worker_that_its_cluster_has_given_up_is_started_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """As on a busy machine, where a killed worker takes longer to come back than the cluster waits for it."""
+    monkeypatch.setattr(dask_executor, "LOST_SECONDS", 300.0)
     mod = {"f": "x", "deadly": str(tmp_path / "died")}
-    with anyio.fail_after(240), settings.set({"distributed.deploy.lost-worker-timeout": "0 s"}):
+    with anyio.fail_after(300), settings.set({"distributed.deploy.lost-worker-timeout": "0 s"}):
         async with DaskExecutor(workers=1) as own, PassContext(executor=own):
             assert await work.DieOnce(mod) == dict.fromkeys(mod, "done")
             assert await own.call(work.double, 4) == 8
