@@ -63,5 +63,5 @@ def script(body: str, arguments: Sequence[object]) -> subprocess.Popen[str]:
 def process(*arguments: object, body: str = "") -> tuple[int, str, str]:
     """Run the command line in a process of its own; return status, output and error output."""
     with script(body, arguments) as started:
-        out, err = started.communicate(timeout=60)
+        out, err = started.communicate(timeout=300)
         return started.returncode, out, err

@@ -39,7 +39,7 @@ def test_an_interrupt_leaves_whole_files_only_and_says_so(tmp_path: Path, backen
         assert started.stdout is not None
         assert started.stdout.readline() == "holding\n"
         started.send_signal(signal.SIGINT)
-        out, err = started.communicate(timeout=60)
+        out, err = started.communicate(timeout=300)
     assert (started.returncode, err) == (130, "apass: interrupted; every file that was written is whole\n")
     assert out.splitlines()[-1] == "1 of 3 models written, 4 nodes before, 2 after, 2 not done"
     assert (files(tmp_path / "out"), nodes_of(tmp_path / "out" / "a.onnx")) == (["a.onnx"], ["Relu", "Neg"])
