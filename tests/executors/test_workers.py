@@ -2,19 +2,20 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
+from statistics import median
 from threading import Event
 from time import perf_counter
 
 import anyio
 import anyio.to_thread
 import pytest
-from anyio.lowlevel import checkpoint
 
 from apass import PassContext, PassTimeoutError, WorkerLostError, function_pass
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.executors import work
-from tests.executors.files import pid_in, written
+from tests.executors.files import pid_in, written, written_in
 from tests.executors.work import Module
 
 pytestmark = pytest.mark.anyio
@@ -144,25 +145,43 @@ async def test_a_failure_ends_the_bodies_at_work(tmp_path: Path) -> None:
     assert not is_alive(int(path.read_text()))
 
 
-async def test_the_loop_stays_responsive_while_both_processors_work() -> None:
-    gaps: list[float] = []
+BEAT = """
+import sys, time
+from pathlib import Path
+from statistics import median
+gaps, path = [], Path(sys.argv[1])
+path.write_text("begun")
+while path.exists():
+    before = time.perf_counter()
+    time.sleep(0.002)
+    gaps.append(time.perf_counter() - before)
+print(median(gaps))
+"""
+"""A process that does nothing but sleep for two milliseconds and see how long that took, until its file is removed."""
 
-    async def beat() -> None:
-        last = perf_counter()
-        while True:
-            await anyio.sleep(0.002)
-            gaps.append(perf_counter() - last)
-            last = perf_counter()
 
-    await PROCESSES.map(work.work_for, [0.0] * 4)
+async def test_the_loop_stays_responsive_while_both_processors_work(tmp_path: Path) -> None:
+    bodies, beat = [str(tmp_path / "a"), str(tmp_path / "b")], tmp_path / "beat"
+    gaps, others = list[float](), list[float]()
+
+    async def beat_beside() -> None:
+        done = await anyio.run_process([sys.executable, "-c", BEAT, str(beat)])
+        others.append(float(done.stdout))
+
     async with anyio.create_task_group() as group:
-        group.start_soon(beat)
-        await checkpoint()
-        await PROCESSES.map(work.work_for, [0.2] * 4)
-        group.cancel_scope.cancel()
-    # Held by the bodies, the loop would pass nearly all the time in gaps as long as they are.
-    assert sum(gap for gap in gaps if gap >= 0.2) < sum(gaps) / 2
-    assert sorted(gaps)[len(gaps) // 2] < 0.02
+        group.start_soon(PROCESSES.map, work.say_and_hold, bodies)
+        group.start_soon(beat_beside)
+        for path in [*map(Path, bodies), beat]:
+            await written_in(path)
+        # Held by the bodies, which stay until they are told, the loop would not come here at all.
+        for _ in range(200):
+            before = perf_counter()
+            await anyio.sleep(0.002)
+            gaps.append(perf_counter() - before)
+        for path in [*map(Path, bodies), beat]:
+            path.unlink()
+    # How late a process is woken that waits beside others, is up to the machine.
+    assert median(gaps) < others[0] + 0.02
 
 
 @every_executor

@@ -259,6 +259,16 @@ def work_for(seconds: float) -> float:
     return seconds
 
 
+def say_and_hold(path: str) -> None:
+    """Write into the file where it runs, and hold a processor until somebody removes the file."""
+    Path(path).write_text(str(os.getpid()))
+    end = time.perf_counter() + 300
+    while Path(path).exists():
+        work_for(0.01)
+        if time.perf_counter() > end:
+            raise TimeoutError(path)
+
+
 def say_and_end(path: str) -> None:
     """Write into the file that it has begun, and a while later that it has ended."""
     Path(path).write_text("begun")
