@@ -187,6 +187,18 @@ def test_changed_only_leaves_what_changed_and_what_it_is_in(browser: Browser, re
         lists(page, *everything)
 
 
+def test_what_is_typed_right_after_the_slash_is_looked_for(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.evaluate("requestAnimationFrame = () => 0")  # a slow machine, whose next frame is long in coming
+        for view in ("passes", "timeline"):
+            page.get_by_role("button", name=view).click()
+            page.keyboard.press("/")
+            page.keyboard.type("m1")
+            expect(page.locator(".modules footer")).to_have_text(f"11 of {MODULES} modules")
+            page.keyboard.press("Enter")
+            page.keyboard.press("Escape")
+
+
 def test_modules_are_searched_and_sorted(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.keyboard.press("/")

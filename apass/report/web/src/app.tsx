@@ -206,7 +206,8 @@ function actions(state: State, update: Update, { modules, runs, select }: Lists)
     ArrowRight: () => toModule(1),
     "/": () => {
       update({ view: state.view === "remarks" ? "remarks" : "passes" });
-      requestAnimationFrame(() => document.querySelector<HTMLInputElement>("input[type=search]")?.focus());
+      // Drawn before this, in a microtask too; what is typed next may come before the next frame.
+      queueMicrotask(() => document.querySelector<HTMLInputElement>("input[type=search]")?.focus());
     },
     s: () => document.querySelector<HTMLInputElement>("#find")?.focus(),
     c: () => update({ changedOnly: !state.changedOnly }),
