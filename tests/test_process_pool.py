@@ -87,6 +87,36 @@ def test_workers_end_with_their_event_loop(anyio_backend: str) -> None:
     assert children() == before
 
 
+async def test_a_process_that_was_idle_for_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apass.process_pool.IDLE_SECONDS", -1.0)
+    pid = await run_in_worker(os.getpid)
+    assert await run_in_worker(os.getpid) != pid
+    assert pid not in children()
+
+
+def start_a_child() -> int:
+    """Start a process that would go on for long."""
+    return subprocess.Popen(["sleep", "600"]).pid
+
+
+def test_what_a_worker_has_started_ends_with_it(anyio_backend: str) -> None:
+    pid = anyio.run(run_in_worker, start_a_child, backend=anyio_backend)
+    # That it is killed is certain now, but not that it has ended.
+    for _ in range(6000):
+        if has_ended(pid):
+            return
+        time.sleep(0.01)
+    pytest.fail("a minute later, it is still there")
+
+
+def has_ended(pid: int) -> bool:
+    """Tell whether a process has ended, though whoever adopted it may not have buried it."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 SLOW_MACHINE = """
 import os, sys, time
 import anyio
