@@ -16,7 +16,7 @@ from apass.gate import Gate
 from apass.run import RUN, Bodies, InlinePlace, Place, note_whereabouts
 from apass.stepping import METER, finish_in, metered_task
 
-__all__ = ["fan_out", "run_inline"]
+__all__ = ["close_all", "fan_out", "run_inline"]
 
 Body = Callable[..., Any]
 """An async function, called with an item, the module and the context."""
@@ -224,14 +224,14 @@ async def run_inline(
             if perf_counter() > gate.turn_ends:
                 await gate.next_turn()
     except BaseException as error:
-        _close_all(changed.values())
+        close_all(changed.values())
         if not isinstance(error, anyio.get_cancelled_exc_class()):
             note_whereabouts(error, place.run())
         raise
     return changed
 
 
-def _close_all(results: Iterable[object]) -> None:
+def close_all(results: Iterable[object]) -> None:
     """Close coroutines that a plain function returned and that nobody will await."""
     for result in results:
         if isinstance(result, Coroutine):

@@ -14,7 +14,7 @@ from apass.caching import key_of, with_cache
 from apass.context import PassContext, current_scope
 from apass.errors import PassDefinitionError, PassResultError
 from apass.executor import Executor, ExecutorChoice, executor_in_force
-from apass.fanout import fan_out, run_inline
+from apass.fanout import close_all, fan_out, run_inline
 from apass.funnel import execute
 from apass.guard import Elsewhere, OnError, guarded
 from apass.info import PassInfo
@@ -302,7 +302,12 @@ async def _settled(changed: Mapping[str, Any], run: Run, ctx: PassContext) -> Ma
     async def wait(name: str, _mod: object, _ctx: object) -> Any:
         return await changed[name]
 
-    results = await fan_out(wait, waiting, None, ctx, Bodies(run, waiting), ctx.gate)
+    try:
+        results = await fan_out(wait, waiting, None, ctx, Bodies(run, waiting), ctx.gate)
+    except BaseException:
+        # No worker has come to all of them.
+        close_all(changed.values())
+        raise
     return {**changed, **dict(zip(waiting, results, strict=True))}
 
 

@@ -1,5 +1,7 @@
 """The concurrent map under a function pass: failures and time limits."""
 
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from inspect import CORO_CLOSED, getcoroutinestate
 from time import perf_counter
 from typing import Any
@@ -257,3 +259,37 @@ async def test_keep_does_not_keep_a_cancellation() -> None:
         with anyio.move_on_after(0.01) as scope:
             await Wait({"f": 1, "g": 2})
     assert (scope.cancelled_caught, ctx.diag_ctx.diagnostics, ctx.gate.free) == (True, (), 256)
+
+
+async def failing(func: int) -> int:
+    """Raise, after a while."""
+    await checkpoint()
+    raise KeyError(func)
+
+
+async def hanging(func: int) -> int:
+    """Never end."""
+    await wait_for_ever()
+    return func
+
+
+@pytest.mark.parametrize("wait", [failing, hanging])
+async def test_coroutines_that_nobody_has_begun_to_await_are_closed(wait: Callable[[int], Awaitable[int]]) -> None:
+    made: list[Any] = []
+
+    def body(func: int, mod: Module, ctx: PassContext) -> Any:
+        made.append(wait(func))
+        return made[-1]
+
+    with anyio.CancelScope() as scope:
+        async with PassContext(max_concurrency=1), anyio.create_task_group() as tasks:
+            tasks.start_soon(cancel_when_all_wait, scope)
+            with suppress(KeyError):
+                await function_pass_of(body, 0, "Lambda")(dict.fromkeys("abcdef", 1))
+    assert [getcoroutinestate(one) for one in made] == [CORO_CLOSED] * 6
+
+
+async def cancel_when_all_wait(scope: anyio.CancelScope) -> None:
+    """Cancel once no task can go on."""
+    await anyio.wait_all_tasks_blocked()
+    scope.cancel()
