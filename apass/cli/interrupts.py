@@ -1,16 +1,9 @@
 """Running the event loop of a command so that Ctrl-C cancels what is at work, the same way on every loop."""
 
-import gc
-import logging
 import signal
-import sys
-import threading
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from importlib import import_module
-from time import monotonic
-from typing import Final
 
 import anyio
 
@@ -18,9 +11,6 @@ from apass.cli.inputs import InputError
 from apass.errors import MissingExtraError, did_you_mean
 
 __all__ = ["check_backend", "run_until_interrupted"]
-
-_REAPED_WITHIN: Final = 1.0
-"""Seconds for a process that was killed to be gone."""
 
 
 def check_backend(backend: str) -> None:
@@ -47,53 +37,11 @@ def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> 
     A second Ctrl-C does not wait. What `work` raises is raised as it is.
     """
     try:
-        with _quiet_end_of_workers():
-            anyio.run(_watched, work, backend=backend)
+        anyio.run(_watched, work, backend=backend)
     except BaseExceptionGroup as group:
         if group.subgroup(KeyboardInterrupt) is None:
             raise
         raise KeyboardInterrupt from None
-
-
-@contextmanager
-def _quiet_end_of_workers() -> Generator[None]:
-    """Keep off the terminal what asyncio says of worker processes that were ended, or interrupted as they started.
-
-    It was late to learn their exit status, or there is no loop any more to close their pipes, which anyio leaves open.
-    """
-    logger = logging.getLogger("asyncio")
-    logger.addFilter(_tells_something)
-    try:
-        yield
-    finally:
-        report = sys.unraisablehook
-        sys.unraisablehook = partial(_report_but_pipes, report)
-        are_reaped = _are_reaped()
-        gc.collect()
-        # What is late may have something to say at any time until this process ends.
-        if are_reaped:
-            sys.unraisablehook = report
-            logger.removeFilter(_tells_something)
-
-
-def _are_reaped() -> bool:
-    """Wait for the threads in which asyncio learns exit statuses; tell whether all have ended."""
-    late = [thread for thread in threading.enumerate() if thread.name.startswith("asyncio-waitpid-")]
-    ends = monotonic() + _REAPED_WITHIN
-    for thread in late:
-        thread.join(max(0.0, ends - monotonic()))
-    return not any(thread.is_alive() for thread in late)
-
-
-def _report_but_pipes(
-    report: Callable[["sys.UnraisableHookArgs"], object], unraisable: "sys.UnraisableHookArgs", /
-) -> None:
-    if str(unraisable.exc_value) != "Event loop is closed":
-        report(unraisable)
-
-
-def _tells_something(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith(("Unknown child process pid", "Loop %r that handles pid"))
 
 
 async def _watched(work: Callable[[], Awaitable[None]]) -> None:
