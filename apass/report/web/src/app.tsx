@@ -43,7 +43,7 @@ export function App({ data }: { data: Data }) {
   const open = (module: Module, run?: Run | null) =>
     update({ view: "passes", module, run: run ?? firstRun(module, state.changedOnly) });
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     // Where the pass in view is hidden, the nearest that is shown comes into view.
     if (!state.run || runs.includes(state.run) || !runs.length) return;
     const id = state.run.id;

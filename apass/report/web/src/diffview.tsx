@@ -20,7 +20,8 @@ export function DiffView({ before, after, unified, find: sought }: Props) {
   const diff = useMemo(() => compare(before, after), [before, after]);
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
   const [numbers, setNumbers] = useState(false);
-  useEffect(() => setOpened(new Set()), [diff]);
+  // Before the next key or click: an effect after painting would undo what that does.
+  useLayoutEffect(() => setOpened(new Set()), [diff]);
   const rows = useMemo(() => {
     const all = numbers ? withNumbers(diff.rows) : diff.rows;
     const made = find ? all : folded(all, opened);
@@ -109,7 +110,7 @@ export function TextView({ text, find: sought }: { text: string; find: string })
 /** The row to look at, and how to go from one stop to the next: by n and p, and by Enter where they are looked for. */
 function useStops(stops: number[], find: string): [number, (at: number) => void, (by: number) => void] {
   const [at, setAt] = useState(-1);
-  useEffect(() => setAt(find ? (stops[0] ?? -1) : -1), [stops, find]);
+  useLayoutEffect(() => setAt(find ? (stops[0] ?? -1) : -1), [stops, find]);
   const step = (by: number) => {
     if (!stops.length) return;
     const here = at < 0 ? (by > 0 ? -1 : 0) : stops.findLastIndex((stop) => stop <= at);
