@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import anyio
-import anyio.to_process
 import anyio.to_thread
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from onnx.reference.op_run import OpRun
 from onnx.version_converter import convert_version
 
 import apass
+from apass.executors import ProcessExecutor
 from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call
 from apass.relay.frontend import from_onnx
@@ -41,6 +41,8 @@ NEWER: Final = 15
 Floats: TypeAlias = npt.NDArray[np.float32]
 QUICK: Final = ("light_squeezenet", "light_shufflenet")
 """Those that take seconds."""
+PROCESSES: Final = ProcessExecutor()
+"""Where the reference evaluator works."""
 
 
 class LRN(OpRun):
@@ -126,7 +128,7 @@ def reference_outputs(path: str) -> list[Any]:
 
 async def judge(path: Path, before: IRModule, after: IRModule) -> Verdict:
     """Evaluate a network before and after, and say how the two differ."""
-    expected = await anyio.to_process.run_sync(reference_outputs, str(path))
+    expected = await PROCESSES.call(reference_outputs, str(path))
     arguments = list(draw_inputs(load_light_model(path)).values())
     got = await anyio.to_thread.run_sync(lambda: evaluate(after, *arguments))
     wanted = expected[0] if len(expected) == 1 else tuple(expected)
