@@ -129,7 +129,8 @@ class _Fan:
             done[index] = await body(items[index], mod, ctx)
             if _variables(copy_context()) is not untouched:
                 return False
-            if perf_counter() > gate.turn_ends:
+            # If others have taken items meanwhile, this body was suspended, and the loop has had its turn.
+            if perf_counter() > gate.turn_ends and index + 1 + length_hint(self.left) == len(items):
                 break
         return True
 

@@ -215,3 +215,27 @@ async def test_an_event_loop_in_another_thread_has_a_line_of_its_own(anyio_backe
     for batch in standing:
         gate.line.leave(batch, gate.turn)
     assert len(gate.line.batches) == 0
+
+
+async def test_bodies_that_were_suspended_do_not_stand_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apass.gate.TURN_SECONDS", 0.0)
+    rounds, done = [0], anyio.Event()
+
+    async def beat() -> None:
+        while not done.is_set():
+            rounds[0] += 1
+            await checkpoint()
+
+    @function_pass(opt_level=0)
+    async def Wait(func: int, mod: Module, ctx: PassContext) -> int:
+        for _ in range(5):
+            await checkpoint()
+        return func
+
+    async with PassContext(max_concurrency=10), anyio.create_task_group() as tasks:
+        tasks.start_soon(beat)
+        await checkpoint()
+        await Wait(modules_of(1, 1000)[0])
+        done.set()
+    # Eleven workers, of which each body takes five rounds; in line it would take as many again.
+    assert 1000 * 5 / 11 < rounds[0] < 600
