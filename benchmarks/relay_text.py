@@ -13,8 +13,8 @@ from time import perf_counter
 from typing import TypeVar
 
 from apass import relay
-from apass.relay.parser import fromtext
 from apass.relay.printer import astext
+from apass.relay.reading import read_module
 from apass.relay.structural import structural_equal
 from apass.relay.testing import densenet, inception_v3
 from apass.relay.walks import post_order
@@ -60,7 +60,7 @@ def measure(name: str, mod: relay.IRModule, bases: dict[str, float] | None = Non
     nodes = sum(1 for func in mod.functions.values() for _ in post_order(func))
     took: dict[str, float] = {}
     text = timed("print", lambda: astext(mod), nodes, took)
-    again = timed("parse", lambda: fromtext(text), nodes, took)
+    again = timed("parse", lambda: read_module(text), nodes, took)
     assert structural_equal(again, mod)
     for job, each in took.items():
         base = (bases or took)[job]
@@ -88,7 +88,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--largest", type=int, default=SIZES[-1])
     largest = arguments.parse_args().largest
-    fromtext('#[version = "0.0.5"]')  # the tables are made once
+    read_module('#[version = "0.0.5"]')  # the tables are made once
     for make in (chain, diamonds, lets):
         bases = None
         for size in (one for one in SIZES if one <= largest):

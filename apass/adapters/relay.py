@@ -10,8 +10,8 @@ from apass.relay.analysis.well_formed import what_is_ill_formed
 from apass.relay.expr import Expr
 from apass.relay.function import Function
 from apass.relay.module import IRModule
-from apass.relay.parser import parse
 from apass.relay.printer import astext
+from apass.relay.reading import read_module
 from apass.relay.shrinking import shrinkings
 from apass.relay.structural import exact_fingerprint, fingerprint, structural_equal
 from apass.relay.type_infer import infer_module
@@ -95,7 +95,7 @@ class RelayAdapter:
 
     def loads(self, data: bytes) -> IRModule:
         """Return the module that `dumps` wrote; ParseError if `data` holds none."""
-        return parse(data.decode())
+        return read_module(data.decode())
 
     def adopt(self, sub: IRModule, mod: IRModule) -> IRModule:
         """Return `sub`, read from bytes, with the data types of `mod` in the place of its own of the same names.
@@ -106,7 +106,7 @@ class RelayAdapter:
         if not types:
             return sub
         bare = astext(IRModule(sub.functions))
-        return parse(bare, init_module=IRModule(type_definitions=types))
+        return read_module(bare, init_module=IRModule(type_definitions=types))
 
     def facts(self, mod: IRModule) -> dict[str, list[str]]:
         """Return which functions have types, as the text does not say."""

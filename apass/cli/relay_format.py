@@ -14,7 +14,6 @@ from apass.relay.module import IRModule
 from apass.relay.outputs import difference, random_arguments
 from apass.relay.parser import parse
 from apass.relay.printer import astext
-from apass.relay.type_infer import infer_module
 from apass.relay.walks import post_order
 
 __all__ = ["DEFAULT_PIPELINE", "companions", "compare_outputs", "load", "save", "size"]
@@ -29,7 +28,7 @@ def load(path: Path) -> IRModule:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}") from None
-    return infer_module(parse(text, str(path)))
+    return parse(text, str(path))
 
 
 def companions(path: Path) -> list[Path]:

@@ -6,7 +6,7 @@ They are written in Relay's text, with a definition for each element type, as Re
 from typing import Final
 
 from apass.relay.module import IRModule
-from apass.relay.parser import parse
+from apass.relay.reading import read_module
 
 __all__ = ["ELEMENT_TYPES", "add_tensor_arrays"]
 
@@ -113,7 +113,7 @@ def add_tensor_arrays(mod: IRModule, dtype: str) -> None:
     if dtype not in ELEMENT_TYPES:
         raise ValueError(f"there are no tensor arrays of {dtype!r}; there are those of {', '.join(ELEMENT_TYPES)}")
     if f"tensor_array_{dtype}" not in mod:
-        mod.update(parse(_text(dtype), "tensor_array.rly", mod))
+        mod.update(read_module(_text(dtype), "tensor_array.rly", mod))
 
 
 def _text(dtype: str) -> str:

@@ -7,7 +7,6 @@ from onnx import helper
 
 from apass.relay.module import IRModule
 from apass.relay.parser import parse
-from apass.relay.type_infer import infer_module
 from tests.cli.models import apass, files, write_model
 from tests.relay.meaning import ops_of
 
@@ -28,7 +27,7 @@ def program(path: Path, text: str = PROGRAM) -> Path:
 
 
 def read(path: Path) -> IRModule:
-    return infer_module(parse(path.read_text()))
+    return parse(path.read_text())
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -9,7 +9,6 @@ import pytest
 import apass
 from apass.instruments import PassStatistic, StatisticsInstrument
 from apass.relay.parser import parse
-from apass.relay.type_infer import infer_module
 from tests.instruments.crowd import Module, failing, run_crowd
 
 PROGRAM = """#[version = "0.0.5"]
@@ -57,7 +56,7 @@ def test_passes_of_relay_count_what_they_did() -> None:
     statistics = StatisticsInstrument()
     context = apass.PassContext(opt_level=3, instruments=[statistics])
     pipeline = apass.parse_pipeline("FoldConstant,EliminateCommonSubexpr,DeadCodeElimination")
-    apass.run(pipeline, infer_module(parse(PROGRAM)), context=context)
+    apass.run(pipeline, parse(PROGRAM), context=context)
     assert statistics.totals() == (
         PassStatistic("DeadCodeElimination", "dropped", 1),
         PassStatistic("EliminateCommonSubexpr", "eliminated", 1),

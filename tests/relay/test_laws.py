@@ -13,8 +13,8 @@ from apass.relay.evaluator import evaluate
 from apass.relay.module import IRModule
 from apass.relay.ndarray import Array
 from apass.relay.outputs import difference
-from apass.relay.parser import parse
 from apass.relay.printer import astext
+from apass.relay.reading import read_module
 from apass.relay.structural import structural_equal
 from apass.relay.type_infer import infer_module
 from tests.relay.programs import Program, programs
@@ -96,6 +96,6 @@ def test_a_pass_does_not_change_the_module_that_it_is_given(name: str, program: 
 def test_what_is_printed_is_read_back(program: Program) -> None:
     typed = infer_module(program[0])
     for mod in (program[0], typed):
-        back = parse(astext(mod))
+        back = read_module(astext(mod))
         assert structural_equal(back, mod)
         assert astext(infer_module(back)) == astext(typed)

@@ -9,8 +9,8 @@ from apass.relay.expr import GlobalVar, Var
 from apass.relay.function import Function
 from apass.relay.make import const
 from apass.relay.module import IRModule
-from apass.relay.parser import parse
 from apass.relay.prelude import Prelude
+from apass.relay.reading import read_module
 from apass.relay.structural import structural_equal
 from apass.relay.ty import GlobalTypeVar, TypeVar
 
@@ -56,7 +56,7 @@ def @unbox[a](%box: Box[a]) -> a {
 }
 """
     assert str(mod) == text
-    assert structural_equal(parse(text), mod)
+    assert structural_equal(read_module(text), mod)
 
 
 def test_a_function_is_no_data_type_and_a_number_is_neither() -> None:

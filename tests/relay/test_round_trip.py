@@ -4,7 +4,7 @@ from hypothesis import given
 
 from apass.relay.expr import Constant
 from apass.relay.module import IRModule
-from apass.relay.parser import fromtext, parse_expr
+from apass.relay.reading import read_expr, read_module
 from apass.relay.structural import assert_structural_equal, structural_equal
 from apass.relay.type_infer import infer_module
 from tests.relay.programs import Program, programs
@@ -14,7 +14,7 @@ from tests.relay.syntax import constants, modules
 @given(modules())
 def test_what_is_printed_is_read_back(mod: IRModule) -> None:
     text = mod.astext()
-    again = fromtext(text)
+    again = read_module(text)
     assert again.astext() == text
     assert_structural_equal(again, mod, map_free_vars=True)
 
@@ -22,14 +22,14 @@ def test_what_is_printed_is_read_back(mod: IRModule) -> None:
 @given(programs())
 def test_a_program_with_types_is_read_back_and_given_them_again(program: Program) -> None:
     mod = infer_module(program[0])
-    again = infer_module(fromtext(mod.astext()))
+    again = infer_module(read_module(mod.astext()))
     assert again.astext() == mod.astext()
     assert structural_equal(again, mod)
 
 
 @given(constants())
 def test_constants_keep_their_bits(one: Constant) -> None:
-    again = parse_expr(one.astext())
+    again = read_expr(one.astext())
     assert isinstance(again, Constant)
     assert (again.data.dtype, again.data.shape) == (one.data.dtype, one.data.shape)
     assert again.data.tobytes() == one.data.tobytes()

@@ -11,6 +11,7 @@ from apass.relay.make import const, var
 from apass.relay.module import IRModule
 from apass.relay.op.arithmetic import add
 from apass.relay.parser import parse
+from apass.relay.reading import read_module
 from apass.relay.shrinking import shrinkings
 from apass.relay.structural import structural_equal
 from apass.relay.type_infer import infer_module
@@ -27,7 +28,7 @@ WAYS = [
 
 def read(body: str) -> IRModule:
     """Return a typed module."""
-    return infer_module(parse(f'#[version = "0.0.5"]\n{body}'))
+    return parse(f'#[version = "0.0.5"]\n{body}')
 
 
 def without_all(mod: IRModule, what: str) -> str:
@@ -73,5 +74,5 @@ def test_big_constants_give_way_to_zeros_and_parameters_go_that_nothing_uses() -
 
 
 def test_of_a_module_without_types_only_functions_can_be_left_out() -> None:
-    mod = parse('#[version = "0.0.5"]\ndef @main(%x: int32) {\n  add(%x, %x, %x)\n}\n')
+    mod = read_module('#[version = "0.0.5"]\ndef @main(%x: int32) {\n  add(%x, %x, %x)\n}\n')
     assert [way.what for way in shrinkings(mod)] == ["functions"]

@@ -11,7 +11,7 @@ from apass.relay.function import Function
 from apass.relay.make import const, var
 from apass.relay.module import IRModule
 from apass.relay.op.arithmetic import add
-from apass.relay.parser import parse
+from apass.relay.reading import read_module
 from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.ty import FuncType, GlobalTypeVar, Kind, TensorType, TupleType, TypeCall, TypeVar
 from apass.relay.type_errors import describe, describe_pattern
@@ -47,7 +47,7 @@ def test_all_errors_of_a_module_come_at_once_with_their_places() -> None:
         "  @main(1f, %x).0\n"
         "}\n"
     )
-    assert message(parse(source, "bad.relay")) == (
+    assert message(read_module(source, "bad.relay")) == (
         "error: in `(...).2`: there is no field 2: the type `(Tensor[(2), float32], int32)` has 2 fields\n"
         "--> bad.relay:2:12\n"
         "|\n"
@@ -190,20 +190,20 @@ def test_an_error_is_told_once_and_not_for_what_follows_from_it() -> None:
 
 def test_an_error_in_one_function_is_not_told_of_its_callers() -> None:
     source = "def @f(%x: int32) { add(%x, 1f) }\ndef @main(%y) { add(@f(%y), @f(2)) }"
-    assert complaints(parse(source)) == [
+    assert complaints(read_module(source)) == [
         "in `add(%x, 1.0)`: add: the element types differ: int32 and float32; cast to one of them"
     ]
 
 
 def test_a_misspelt_function_is_told_with_the_right_name() -> None:
-    assert complaints(parse("def @loss() { 1 }\ndef @main() { @los() }")) == [
+    assert complaints(read_module("def @loss() { 1 }\ndef @main() { @los() }")) == [
         "in `@los`: the module has no function @los; did you mean 'loss'?"
     ]
 
 
 def test_each_of_several_functions_is_named() -> None:
     source = "def @f(%a) { if (True) { %a } else { @g(%a) } }\ndef @g(%b) { @f(%b) }\ndef @h(%e) { %e }"
-    told = [line for line in message(parse(source)).split("\n") if line.startswith(("error", "= in"))]
+    told = [line for line in message(read_module(source)).split("\n") if line.startswith(("error", "= in"))]
     assert told == [f"error: in `%a`: {CANNOT}", "= in function f", f"error: in `%e`: {CANNOT}", "= in function h"]
 
 

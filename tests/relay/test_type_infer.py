@@ -6,7 +6,8 @@ from apass.relay.make import const, var
 from apass.relay.module import IRModule
 from apass.relay.op.arithmetic import add
 from apass.relay.op.nn.conv import conv2d
-from apass.relay.parser import parse, parse_expr
+from apass.relay.parser import parse_expr
+from apass.relay.reading import read_module
 from apass.relay.ty import (
     Any,
     FuncType,
@@ -27,7 +28,7 @@ LIST = "type List[A] { Cons(A, List[A]), Nil, }\n"
 
 def typed_text(source: str) -> str:
     """Return the text of a module with its types, one blank at most between words."""
-    return " ".join(str(infer_module(parse(source))).split())
+    return " ".join(str(infer_module(read_module(source))).split())
 
 
 def type_of(expr: Expr, mod: IRModule | None = None) -> str:
@@ -35,7 +36,7 @@ def type_of(expr: Expr, mod: IRModule | None = None) -> str:
 
 
 def type_of_main(source: str) -> str:
-    return str(infer_module(parse(source))["main"].checked_type)
+    return str(infer_module(read_module(source))["main"].checked_type)
 
 
 def test_every_node_of_a_program_gets_its_type() -> None:
@@ -57,7 +58,7 @@ def test_every_node_of_a_program_gets_its_type() -> None:
 
 
 def test_an_expression_keeps_its_span() -> None:
-    mod = infer_module(parse("def @main(%x: int32) {\n  add(%x, %x)\n}", "here"))
+    mod = infer_module(read_module("def @main(%x: int32) {\n  add(%x, %x)\n}", "here"))
     body = mod["main"].body
     assert body.span is not None
     assert (body.span.source_name, body.span.line, body.span.column) == ("here", 2, 3)
@@ -138,7 +139,7 @@ def @main() { (@even(3), @odd(3)) }
 
 
 def test_global_functions_without_annotations_may_call_each_other() -> None:
-    typed = infer_module(parse(MUTUAL))
+    typed = infer_module(read_module(MUTUAL))
     assert {one.name_hint: str(typed[one].checked_type) for one in typed.get_global_vars()} == {
         "even": "fn (int32) -> bool",
         "odd": "fn (int32) -> bool",
@@ -187,7 +188,7 @@ def test_constructors_and_clauses_share_the_type_arguments_of_their_data_type() 
     source = LIST + (
         "def @main(%x: float32) { match (Cons(%x, Nil())) { Cons(%h, Cons(%g, _)) => add(%h, %g), _ => %x, } }"
     )
-    typed = infer_module(parse(source))
+    typed = infer_module(read_module(source))
     names = {node.name_hint: str(node.checked_type) for node in post_order(typed["main"]) if isinstance(node, Var)}
     nils = [node for node in post_order(typed["main"]) if isinstance(node, Call) and "Nil" in repr(node)]
     assert names == {"x": "float32", "h": "float32", "g": "float32"}
@@ -196,7 +197,7 @@ def test_constructors_and_clauses_share_the_type_arguments_of_their_data_type() 
 
 def test_a_match_may_be_recursive_over_a_polymorphic_type() -> None:
     source = LIST + "def @length[A](%xs: List[A]) { match (%xs) { Cons(_, %t) => add(1, @length(%t)), Nil => 0, } }"
-    assert str(infer_module(parse(source))["length"].checked_type) == "fn [A](List[A]) -> int32"
+    assert str(infer_module(read_module(source))["length"].checked_type) == "fn [A](List[A]) -> int32"
 
 
 def test_patterns_take_tuples_apart() -> None:
@@ -205,7 +206,7 @@ def test_patterns_take_tuples_apart() -> None:
 
 
 def test_what_a_data_type_holds_may_stay_open() -> None:
-    mod = parse(LIST)
+    mod = read_module(LIST)
     nil = mod.get_constructor("List", "Nil")
     assert type_of(Call(nil, []), mod) == "List[?]"
 
@@ -249,7 +250,7 @@ def test_a_result_that_turns_out_more_general_makes_what_came_of_it_more_general
       %f(%c)
     }
     """
-    typed = infer_module(parse(source))
+    typed = infer_module(read_module(source))
     names = {node.name_hint: str(node.checked_type) for node in post_order(typed["main"]) if isinstance(node, Var)}
     dynamic = "Tensor[(?), float32]"
     assert (names["f"], names["y"], names["z"]) == (f"fn (bool) -> {dynamic}", f"({dynamic}, {dynamic})", dynamic)

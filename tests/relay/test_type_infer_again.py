@@ -12,7 +12,7 @@ from apass.relay.function import Function
 from apass.relay.make import const, var
 from apass.relay.module import IRModule
 from apass.relay.op.arithmetic import add, multiply
-from apass.relay.parser import parse
+from apass.relay.reading import read_module
 from apass.relay.structural import structural_equal
 from apass.relay.ty import FuncType, TupleType, Type, scalar_type
 from apass.relay.type_infer import ensure_typed, infer_expr, infer_function, infer_module
@@ -43,12 +43,12 @@ def _lacks_type(node: Expr) -> bool:
 
 
 def test_a_typed_module_comes_back_as_it_is() -> None:
-    typed = infer_module(parse(MUTUAL))
+    typed = infer_module(read_module(MUTUAL))
     assert infer_module(typed) is typed
 
 
 def test_only_functions_that_changed_are_typed_anew() -> None:
-    typed = infer_module(parse(MUTUAL))
+    typed = infer_module(read_module(MUTUAL))
     changed = typed.with_functions({"main": Function([], Call(typed.get_global_var("even"), [const(5)]))})
     again = infer_module(changed)
     assert [again[name] is typed[name] for name in ("even", "odd", "main")] == [True, True, False]
@@ -63,7 +63,7 @@ def @main() -> int32 { add(@twice(@next, 1), @twice(fn (%y: int32) { @next(%y) }
 
 
 def test_functions_that_use_functions_as_values_come_back_as_they_are() -> None:
-    typed = infer_module(parse(HIGHER))
+    typed = infer_module(read_module(HIGHER))
     assert infer_module(typed) is typed
 
 
@@ -76,29 +76,34 @@ def test_functions_that_use_functions_as_values_come_back_as_they_are() -> None:
     ],
 )
 def test_a_call_that_no_longer_fits_the_function_is_found_in_a_typed_module(other: str) -> None:
-    typed = infer_module(parse(HIGHER))
+    typed = infer_module(read_module(HIGHER))
     with pytest.raises(TypeInferenceError, match=r"in `@next\(%y\)`|argument 1, `@next`"):
-        infer_module(typed.with_functions({"next": parse(other)["next"]}))
+        infer_module(typed.with_functions({"next": read_module(other)["next"]}))
 
 
 def test_a_function_that_was_replaced_by_one_of_the_same_type_changes_nothing_else() -> None:
-    typed = infer_module(parse(HIGHER))
-    changed = infer_module(typed.with_functions({"next": parse("def @next(%x: int32) { multiply(%x, 2) }")["next"]}))
+    typed = infer_module(read_module(HIGHER))
+    changed = infer_module(
+        typed.with_functions({"next": read_module("def @next(%x: int32) { multiply(%x, 2) }")["next"]})
+    )
     assert [changed[name] is typed[name] for name in ("twice", "main")] == [True, True]
 
 
 def test_a_data_type_that_is_gone_is_missed_in_a_typed_module() -> None:
-    typed = infer_module(parse(LIST + "def @main() { Nil() }"))
+    typed = infer_module(read_module(LIST + "def @main() { Nil() }"))
     with pytest.raises(TypeInferenceError, match="the data type `List` is not defined in the module"):
         infer_module(IRModule(typed.functions))
 
 
 def test_a_typed_function_is_typed_anew_if_what_it_calls_is_of_another_type_now() -> None:
-    typed = infer_module(parse("def @f(%x: int32) { %x }\ndef @main() { let %y = @f(1); 1f }"))
+    typed = infer_module(read_module("def @f(%x: int32) { %x }\ndef @main() { let %y = @f(1); 1f }"))
     mod = typed.with_functions({"f": Function([x := var("x", "int32")], Tuple([x]))})
     with pytest.raises(TypeError, match=r"expected `int32`, found `\(int32,\)`"):
         infer_module(mod)
-    assert str(infer_module(parse(str(mod).replace("%y: int32", "%y")))["f"].checked_type) == "fn (int32) -> (int32,)"
+    assert (
+        str(infer_module(read_module(str(mod).replace("%y: int32", "%y")))["f"].checked_type)
+        == "fn (int32) -> (int32,)"
+    )
 
 
 def test_a_function_that_is_typed_needs_no_more() -> None:
@@ -108,7 +113,7 @@ def test_a_function_that_is_typed_needs_no_more() -> None:
 
 
 def test_one_function_is_typed_with_the_functions_that_it_calls() -> None:
-    mod = parse(MUTUAL)
+    mod = read_module(MUTUAL)
     assert str(infer_function(mod["main"], mod).checked_type) == "fn () -> (bool, bool)"
     assert infer_function(mod["odd"], mod).params[0].checked_type == scalar_type("int32")
 
@@ -186,7 +191,7 @@ def test_inference_is_stable(program: Program) -> None:
     typed = infer_module(program[0])
     assert infer_module(typed) is typed
     assert infer_module(typed, trust=False) is typed
-    stripped = parse(str(typed)) if "meta" not in str(typed) else typed
+    stripped = read_module(str(typed)) if "meta" not in str(typed) else typed
     assert structural_equal(infer_module(stripped), typed)
 
 

@@ -4,8 +4,8 @@ from apass.context import PassContext
 from apass.passes import ModulePass
 from apass.registry import provide_pass
 from apass.relay.module import IRModule
-from apass.relay.parser import parse
 from apass.relay.printer import astext
+from apass.relay.reading import read_module
 from apass.relay.transform.typed import module_pass
 
 __all__ = ["SOURCE_NAME", "AnnotateSpans", "annotate_spans"]
@@ -16,7 +16,7 @@ SOURCE_NAME = "GeneratedSource"
 
 def annotate_spans(mod: IRModule) -> IRModule:
     """Return a module with spans that point into its own text, made by printing and parsing it."""
-    return parse(astext(mod), SOURCE_NAME)
+    return read_module(astext(mod), SOURCE_NAME)
 
 
 @provide_pass("AnnotateSpans")

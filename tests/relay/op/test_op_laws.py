@@ -12,7 +12,7 @@ from apass.relay.analysis.variables import free_vars
 from apass.relay.expr import OPS, Op
 from apass.relay.function import Function
 from apass.relay.module import IRModule
-from apass.relay.parser import parse
+from apass.relay.reading import read_module
 from apass.relay.structural import assert_structural_equal
 from apass.relay.ty import Any, Dim, FuncType, IncompleteType, TensorType, TupleType, Type
 from apass.relay.type_infer import infer_module
@@ -100,7 +100,7 @@ def test_a_call_has_a_type_and_is_the_same_after_it_was_printed_and_parsed(name:
     draw = Draw(data)
     call = draw_call(name, draw)
     mod = IRModule.from_expr(Function(free_vars(call), call))
-    assert_structural_equal(mod, parse(mod.astext()))
+    assert_structural_equal(mod, read_module(mod.astext()))
     told = infer_module(mod)["main"].checked_type
     assert isinstance(told, FuncType)
     assert _fits(told.ret_type, type_of(result_of(call, draw)))

@@ -10,7 +10,6 @@ from apass.relay.evaluator import evaluate
 from apass.relay.module import IRModule
 from apass.relay.outputs import difference, random_arguments
 from apass.relay.parser import fromtext
-from apass.relay.type_infer import infer_module
 from tests.relay.test_cases import CASES, EXPECTED, cases_below, options_of, settings_of
 
 PROGRAMS = [path for path in cases_below(CASES) if path.parent.name == "ConvertLayout"]
@@ -20,7 +19,7 @@ def both(before: Path) -> tuple[IRModule, IRModule]:
     """Return the program before and after."""
     text = before.read_text(encoding="utf-8")
     options = options_of(settings_of(text)["options"])
-    mod = infer_module(fromtext(text, before.name))
+    mod = fromtext(text, before.name)
     pass_: apass.Pass[IRModule] = apass.get_pass("ConvertLayout", **options)
     return mod, apass.run(pass_, mod)
 

@@ -28,7 +28,7 @@ HEADER = '#[version = "0.0.5"]\n'
 
 def read(text: str) -> IRModule:
     """Return the module of a text, with types."""
-    return infer_module(parse(HEADER + text))
+    return parse(HEADER + text)
 
 
 def fused(mod: IRModule, level: int = 2, config: Mapping[str, object] | None = None) -> IRModule:
@@ -365,7 +365,7 @@ def test_arguments_that_write_are_evaluated_in_the_order_of_before() -> None:
       subtract(%next(), multiply(%next(), 2f))
     }
     """
-    mod = infer_module(parse(text))
+    mod = parse(text)
     fused = infer_module(apass.run(FuseOps(fuse_opt_level=2), mod))
     x = np.float32(3)
     assert difference(evaluate(mod, x), evaluate(fused, x)) == ""

@@ -7,7 +7,7 @@ from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import GlobalVar
 from apass.relay.make import var
 from apass.relay.op.arithmetic import add, multiply
-from apass.relay.parser import parse
+from apass.relay.reading import read_module
 from apass.relay.transform.infer_type import InferType, InferTypeLocal
 from apass.relay.type_infer import infer_expr
 
@@ -22,7 +22,7 @@ def test_it_is_registered_as_in_tvm() -> None:
 
 
 def test_it_types_a_module() -> None:
-    assert str(apass.run(InferType(), parse(SOURCE))) == (
+    assert str(apass.run(InferType(), read_module(SOURCE))) == (
         "def @f(%x: Tensor[(2), float32]) -> Tensor[(2), float32] {\n"
         "  nn.relu(%x) /* ty=Tensor[(2), float32] */\n"
         "}\n"
@@ -36,12 +36,12 @@ def test_it_types_a_module() -> None:
 
 
 def test_a_second_run_changes_nothing() -> None:
-    once = apass.run(InferType(), parse(SOURCE))
+    once = apass.run(InferType(), read_module(SOURCE))
     assert apass.run(InferType(), once) is once
 
 
 def test_functions_that_are_skipped_elsewhere_are_typed_as_well() -> None:
-    mod = parse(SOURCE)
+    mod = read_module(SOURCE)
     mod["f"] = mod["f"].with_attr("SkipOptimization", 1)
     assert apass.run(InferType(), mod)["f"].checked_type_ is not None
 
@@ -49,7 +49,7 @@ def test_functions_that_are_skipped_elsewhere_are_typed_as_well() -> None:
 def test_a_program_without_types_fails_with_all_that_is_wrong() -> None:
     source = "def @main(%x: int32) { add(%x, 1f) }\ndef @f(%x: int32) { %x.0 }"
     with pytest.raises(TypeInferenceError) as caught:
-        apass.run(InferType(), parse(source))
+        apass.run(InferType(), read_module(source))
     assert str(caught.value).count("error:") == 2
 
 

@@ -69,7 +69,7 @@ def @main(%y: int32) -> (int32, float32) {
 
 
 def test_a_function_that_calls_a_polymorphic_one_around_it_takes_its_type_parameters() -> None:
-    mod = infer_module(parse(POLYMORPHIC))
+    mod = parse(POLYMORPHIC)
     lifted = infer_module(lambda_lift(mod), trust=False)
     assert well_formed(lifted)
     assert [len(lifted[gvar].type_params) for gvar in lifted.get_global_vars()] == [0, 1, 1]

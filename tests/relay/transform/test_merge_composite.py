@@ -16,7 +16,6 @@ from apass.relay.outputs import difference, random_arguments
 from apass.relay.parser import parse
 from apass.relay.structural import assert_structural_equal
 from apass.relay.transform.merge_composite import MergeComposite
-from apass.relay.type_infer import infer_module
 from apass.relay.walks import post_order
 from tests.relay.programs import Program, programs
 
@@ -69,9 +68,9 @@ def composites(expr: Expr) -> list[object]:
 
 
 def test_matches_become_composite_functions_and_the_larger_pattern_goes_first() -> None:
-    before = infer_module(parse(BEFORE))
+    before = parse(BEFORE)
     made = apass.run(MergeComposite(table()), before)
-    assert_structural_equal(made, infer_module(parse(AFTER)))
+    assert_structural_equal(made, parse(AFTER))
     arguments = random_arguments(before["main"], 0)
     assert difference(evaluate(before, *arguments), evaluate(made, *arguments)) == ""
 
@@ -91,7 +90,7 @@ def test_a_check_decides_about_each_match() -> None:
 
 
 def test_an_empty_table_changes_nothing() -> None:
-    mod = infer_module(parse(BEFORE))
+    mod = parse(BEFORE)
     assert apass.run(MergeComposite([]), mod) is mod
 
 

@@ -3,7 +3,6 @@
 import apass
 from apass.instruments import RemarksInstrument
 from apass.relay.parser import parse
-from apass.relay.type_infer import infer_module
 
 PROGRAM = """#[version = "0.0.5"]
 def @square(%x: Tensor[(2, 3), float32], Inline=1) -> Tensor[(2, 3), float32] {
@@ -30,7 +29,7 @@ def remarks_of(pipeline: str) -> list[tuple[str, str, str, str | None, int | Non
     """Return kind, name, message, function and line of each remark that a pipeline makes on the program."""
     remarks = RemarksInstrument()
     context = apass.PassContext(opt_level=3, instruments=[remarks])
-    apass.run(apass.parse_pipeline(pipeline), infer_module(parse(PROGRAM)), context=context)
+    apass.run(apass.parse_pipeline(pipeline), parse(PROGRAM), context=context)
     return [
         (one.kind.value, one.name, one.message, one.function, one.span.line if one.span else None)
         for one in remarks.remarks
