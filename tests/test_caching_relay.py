@@ -62,5 +62,6 @@ async def test_a_kept_function_fits_into_the_module_that_it_is_put_into() -> Non
         async with PassContext(store=store):
             made = await pass_(relay.parse(text))
         ADAPTER.verify(made)
+        assert all(func.body.checked_type_ is not None for _, func in ADAPTER.functions(made))
         assert ADAPTER.equal(made, wanted)
         assert made.astext() == wanted.astext()

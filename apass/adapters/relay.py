@@ -14,7 +14,7 @@ from apass.relay.printer import astext
 from apass.relay.reading import read_module
 from apass.relay.shrinking import shrinkings
 from apass.relay.structural import exact_fingerprint, fingerprint, structural_equal
-from apass.relay.type_infer import infer_module
+from apass.relay.type_infer import infer_function, infer_module
 from apass.shrinking import Shrinking
 
 __all__ = ["ADAPTER", "RelayAdapter"]
@@ -100,13 +100,15 @@ class RelayAdapter:
     def adopt(self, sub: IRModule, mod: IRModule) -> IRModule:
         """Return `sub`, read from bytes, with the data types of `mod` in the place of its own of the same names.
 
-        A data type is the one object that defines it, so that functions of the one would not fit into the other.
+        A data type is the one object that defines it, so that functions of the one would not fit into the other. What
+        takes the place of a function with types gets types, where `mod` has all that they depend on.
         """
         types = mod.type_definitions
-        if not types:
-            return sub
-        bare = astext(IRModule(sub.functions))
-        return read_module(bare, init_module=IRModule(type_definitions=types))
+        if types:
+            sub = read_module(astext(IRModule(sub.functions)), init_module=IRModule(type_definitions=types))
+        before = dict(self.functions(mod))
+        made = {name: func for name, func in self.functions(sub) if name in before and _has_types(before[name])}
+        return sub.with_functions({name: _typed(func, mod) for name, func in made.items()}) if made else sub
 
     def facts(self, mod: IRModule) -> dict[str, list[str]]:
         """Return which functions have types, as the text does not say."""
@@ -134,6 +136,19 @@ class RelayAdapter:
     def extract(self, sub: IRModule, names: Iterable[str]) -> Mapping[str, Function]:
         """Return the named functions of a module that `isolate` made."""
         return {name: sub[name] for name in names}
+
+
+def _has_types(func: Function) -> bool:
+    """Tell whether a function or what is in it was inferred; a pass may have put what has types in a new one."""
+    return func.checked_type_ is not None or func.body.checked_type_ is not None
+
+
+def _typed(func: Function, mod: IRModule) -> Function:
+    """Return a function with types; as it is, if they cannot be found in `mod`."""
+    try:
+        return infer_function(func, mod)
+    except DiagnosticError:
+        return func
 
 
 ADAPTER: Final = RelayAdapter()
