@@ -65,10 +65,13 @@ class Pass(ABC, Generic[ModT]):
         Sequential does with its passes.
 
         Raises:
+            TypeError: if `mod` is None.
             PassResultError: if the pass returns no module.
             Exception: whatever the pass or a hook raises, with a note that says where.
 
         """
+        if mod is None:
+            raise TypeError(f"pass {self.info.name!r} was given None, not a module; look at what the module came from")
         scope = current_scope()
         before, parent = RUN.get(), current_run()
         RUN.set(Run(_info(self), parent, pass_=self))

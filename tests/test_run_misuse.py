@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import anyio
 import pytest
 
 import apass
@@ -25,3 +26,11 @@ def test_what_is_no_context_is_told() -> None:
     wrong: Any = {"opt_level": 3}
     with pytest.raises(TypeError, match="context must be a PassContext, not"):
         apass.run(made, {"f": 1}, context=wrong)
+
+
+def test_none_is_no_module(anyio_backend: str) -> None:
+    kept: Any = Keep()
+    nothing: Any = None
+    for pass_, name in ((kept, "Keep"), (apass.Sequential([kept]), "sequential")):
+        with pytest.raises(TypeError, match=f"^pass '{name}' was given None, not a module; look at what the module"):
+            anyio.run(pass_, nothing, backend=anyio_backend)
