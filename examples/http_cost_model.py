@@ -80,11 +80,17 @@ class CostModel(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class Server(ThreadingHTTPServer):
+    """A server to which all may come at once: by default the system resets connections when there are five in line."""
+
+    request_queue_size = 128
+
+
 @contextmanager
 def cost_model(faults: float) -> Generator[str]:
     """Serve a cost model on a port of its own, and give its address."""
     handler = type("Handler", (CostModel,), {"faults": faults, "random": Random(0)})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with Server(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
