@@ -43,13 +43,7 @@ async def run_in_worker(func: Callable[[*Args], R], *args: *Args) -> R:
     await checkpoint_if_cancelled()
     pool = await _pool()
     worker = await pool.take()
-    try:
-        has_returned, value = await worker.exchange(request)
-    except BaseException as error:
-        await pool.end(worker)
-        if isinstance(error, BrokenResourceError | IncompleteRead):
-            raise BrokenWorkerProcess from error
-        raise
+    has_returned, value = await pool.ask(worker, request)
     pool.give_back(worker)
     if not has_returned:
         raise value
@@ -93,7 +87,7 @@ class _Pool:
         stale = [one for one in self._idle if one.process.returncode is not None or one.idle_since < latest]
         self._idle = [one for one in self._idle if one not in stale]
         for worker in stale:
-            await self.end(worker)
+            await self._end(worker)
         return self._idle.pop() if self._idle else await self._start()
 
     def give_back(self, worker: _Worker) -> None:
@@ -101,10 +95,20 @@ class _Pool:
         worker.idle_since = current_time()
         self._idle.append(worker)
 
-    async def end(self, worker: _Worker) -> None:
-        """Kill a worker and all that it has started."""
-        await end_group(worker.process)
-        self._workers.discard(worker)
+    async def ask(self, worker: _Worker, request: bytes) -> tuple[bool, Any]:
+        """Return whether a worker did well, and what came of it; one that gives no answer is ended.
+
+        Raises:
+            BrokenWorkerProcess: if it has ended.
+
+        """
+        try:
+            return await worker.exchange(request)
+        except BaseException as error:
+            await self._end(worker)
+            if isinstance(error, BrokenResourceError | IncompleteRead):
+                raise BrokenWorkerProcess from error
+            raise
 
     async def _start(self) -> _Worker:
         _check_not_starting()
@@ -113,16 +117,18 @@ class _Pool:
         worker = _Worker(await start_group(command, stdin=PIPE, stdout=PIPE, stderr=None))
         self._workers.add(worker)
         try:
-            is_ready, error = await worker.exchange(_preparation())
-        except BaseException as lost:
-            await self.end(worker)
-            if isinstance(lost, BrokenResourceError | IncompleteRead):
-                raise BrokenWorkerProcess("a worker process could not start") from lost
-            raise
+            is_ready, error = await self.ask(worker, _preparation())
+        except BrokenWorkerProcess as lost:
+            raise BrokenWorkerProcess("a worker process could not start") from lost.__cause__
         if not is_ready:
-            await self.end(worker)
+            await self._end(worker)
             raise BrokenWorkerProcess("a worker process could not start") from error
         return worker
+
+    async def _end(self, worker: _Worker) -> None:
+        """Kill a worker and all that it has started."""
+        await end_group(worker.process)
+        self._workers.discard(worker)
 
     async def _end_with_the_loop(self) -> AsyncGenerator[None]:
         try:
@@ -131,7 +137,7 @@ class _Pool:
             for worker in self._workers:
                 kill_group(worker.process)
             for worker in tuple(self._workers):
-                await self.end(worker)
+                await self._end(worker)
 
 
 _POOL: RunVar[_Pool] = RunVar("apass process pool")
