@@ -180,8 +180,8 @@ async def test_the_loop_stays_responsive_while_both_processors_work(tmp_path: Pa
             gaps.append(perf_counter() - before)
         for path in [*map(Path, bodies), beat]:
             path.unlink()
-    # How late a process is woken that waits beside others, is up to the machine.
-    assert median(gaps) < others[0] + 0.02
+    # Twenty milliseconds, unless the machine is so busy that any process which waits is woken as late.
+    assert median(gaps) < max(0.02, 2 * others[0])
 
 
 @every_executor
