@@ -9,6 +9,7 @@ import runpy
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from struct import Struct
 from types import ModuleType
 from typing import Any, BinaryIO, Final
@@ -60,12 +61,15 @@ def _call(func: Callable[..., object], *args: Any) -> object:
 
 
 def _prepare(path: list[str], arguments: list[str], name: str | None, file: str | None) -> None:
-    """Make modules be found as in the program, and import its main module, by its name or its file, if it has one."""
+    """Make modules be found as in the program, and import its main module, by its name or its file, if it has one.
+
+    What comes from standard input has a file of no such name.
+    """
     sys.path, sys.argv = path, arguments
     main = ModuleType("__mp_main__")
     if name is not None:
         main.__dict__.update(runpy.run_module(name, run_name="__mp_main__", alter_sys=True))
-    elif file is not None:
+    elif file is not None and Path(file).is_file():
         main.__dict__.update(runpy.run_path(file, run_name="__mp_main__"))
     sys.modules["__main__"] = sys.modules["__mp_main__"] = main
 

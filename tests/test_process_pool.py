@@ -147,14 +147,14 @@ def test_the_end_of_the_loop_is_quiet(anyio_backend: str, tmp_path: Path) -> Non
     assert output_of(tmp_path, {"main.py": SLOW_MACHINE}, "main.py", anyio_backend) == (0, "3\n", "")
 
 
-def output_of(folder: Path, files: dict[str, str], *arguments: str) -> tuple[int, str, str]:
-    """Run a program of these files; return its exit status and what it wrote."""
+def output_of(folder: Path, files: dict[str, str], *arguments: str, said: str = "") -> tuple[int, str, str]:
+    """Run a program of these files, which reads `said`; return its exit status and what it wrote."""
     for name, text in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environ, capture_output=True, text=True, check=False
+        [sys.executable, *arguments], cwd=folder, env=environ, input=said, capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -188,3 +188,7 @@ def test_a_main_module_that_does_its_work_when_imported_is_told(anyio_backend: s
     assert (status, printed) == (1, "")
     assert "RuntimeError: the program's main module starts worker processes when it is imported" in error
     assert error.splitlines()[-1] == "anyio.BrokenWorkerProcess: a worker process could not start"
+
+
+def test_a_program_that_came_from_standard_input_has_workers_too(anyio_backend: str, tmp_path: Path) -> None:
+    assert output_of(tmp_path, {}, "-", anyio_backend, said=SLOW_MACHINE) == (0, "3\n", "")
