@@ -35,7 +35,7 @@ async def run_in_worker(func: Callable[[*Args], R], *args: *Args) -> R:
     it imports the main module by its file alone, so that relative imports in it fail.
 
     Raises:
-        BrokenWorkerProcess: if the process ended; with a text only if it could not start.
+        BrokenWorkerProcess: if the process ended; with a text only if it could not import the main module.
         Exception: what the function raises.
 
     """
@@ -116,10 +116,7 @@ class _Pool:
         command = [sys.executable, "-P", process_worker.__file__]
         worker = _Worker(await start_group(command, stdin=PIPE, stdout=PIPE, stderr=None))
         self._workers.add(worker)
-        try:
-            is_ready, error = await self.ask(worker, _preparation())
-        except BrokenWorkerProcess as lost:
-            raise BrokenWorkerProcess("a worker process could not start") from lost.__cause__
+        is_ready, error = await self.ask(worker, _preparation())
         if not is_ready:
             await self._end(worker)
             raise BrokenWorkerProcess("a worker process could not start") from error

@@ -67,10 +67,13 @@ def _prepare(path: list[str], arguments: list[str], name: str | None, file: str 
     """
     sys.path, sys.argv = path, arguments
     main = ModuleType("__mp_main__")
-    if name is not None:
-        main.__dict__.update(runpy.run_module(name, run_name="__mp_main__", alter_sys=True))
-    elif file is not None and Path(file).is_file():
-        main.__dict__.update(runpy.run_path(file, run_name="__mp_main__"))
+    try:
+        if name is not None:
+            main.__dict__.update(runpy.run_module(name, run_name="__mp_main__", alter_sys=True))
+        elif file is not None and Path(file).is_file():
+            main.__dict__.update(runpy.run_path(file, run_name="__mp_main__"))
+    except SystemExit as error:
+        raise RuntimeError(f"the program's main module exits when it is imported, with {error.code!r}") from None
     sys.modules["__main__"] = sys.modules["__mp_main__"] = main
 
 

@@ -192,3 +192,29 @@ def test_a_main_module_that_does_its_work_when_imported_is_told(anyio_backend: s
 
 def test_a_program_that_came_from_standard_input_has_workers_too(anyio_backend: str, tmp_path: Path) -> None:
     assert output_of(tmp_path, {}, "-", anyio_backend, said=SLOW_MACHINE) == (0, "3\n", "")
+
+
+LEAVES = """
+import os, sys
+import anyio
+from apass.process_pool import run_in_worker
+
+if __name__ == "__main__":
+    print(anyio.run(run_in_worker, abs, -3, backend=sys.argv[1]))
+else:
+    LEAVE
+"""
+"""A program that ends where it is imported."""
+
+
+def test_a_main_module_that_exits_when_imported_is_told(anyio_backend: str, tmp_path: Path) -> None:
+    files = {"main.py": LEAVES.replace("LEAVE", "sys.exit(3)")}
+    status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)
+    assert (status, error.splitlines()[-1]) == (1, "anyio.BrokenWorkerProcess: a worker process could not start")
+    assert "RuntimeError: the program's main module exits when it is imported, with 3" in error
+
+
+def test_a_process_that_dies_as_it_starts_is_one_that_died(anyio_backend: str, tmp_path: Path) -> None:
+    files = {"main.py": LEAVES.replace("LEAVE", "os._exit(3)")}
+    status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)
+    assert (status, error.splitlines()[-1]) == (1, "anyio.BrokenWorkerProcess")

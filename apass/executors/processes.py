@@ -68,7 +68,7 @@ class ProcessExecutor(RemoteExecutor):
         try:
             return await _with_grace(run)
         except BrokenWorkerProcess as error:
-            # Only one that could not start has words of its own.
+            # Only one that could not import the main module has words of its own.
             if error.args:
                 raise ExecutorError(f"a worker process could not start ({error.__cause__}); {_MAIN_ADVICE}") from error
             raise WorkerDiedError("its process died") from None
