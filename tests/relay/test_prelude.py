@@ -86,7 +86,8 @@ def test_its_functions_compute_what_their_names_say(text: str, value: object) ->
 
 
 def test_it_has_types_and_its_text_comes_back() -> None:
-    mod = infer_module(Prelude().mod)
+    mod = Prelude().mod
+    assert infer_module(mod) is mod
     assert structural_equal(fromtext(mod.astext()), mod)
 
 

@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Final
 
 from apass.relay.module import IRModule, set_std_importer
-from apass.relay.reading import read_module
+from apass.relay.parser import parse
 
 __all__ = ["import_std"]
 
@@ -36,7 +36,7 @@ def _read(file_path: str) -> IRModule:
         raise FileNotFoundError(f"the standard library has no file {file_path!r}; it has {', '.join(known)}")
     needed = _KNOWN.get(file_path)
     text = (files(__name__) / file_path).read_text(encoding="utf-8")
-    return read_module(text, file_path, None if needed is None else _read(needed))
+    return parse(text, file_path, None if needed is None else _read(needed))
 
 
 set_std_importer(import_std)
