@@ -1,15 +1,22 @@
 """apass: compiler passes that wait. TVM's pass infrastructure on structured concurrency, over any IR."""
 
 from apass import instruments
-from apass.adapter import IRAdapter, adapter_for, register_adapter
-from apass.analysis import Analysis, analysis
-from apass.bisecting import Bisected, bisect
-from apass.blocking import run
+from apass.batch.journal import Journal
+from apass.batch.optimize import Outcome, optimize_all, optimize_stream
 from apass.combinators import If, Race, Repeat
-from apass.config import register_config_option
-from apass.context import PassContext
-from apass.decorators import function_pass, module_pass, prim_func_pass
-from apass.diagnostics import Diagnostic, DiagnosticContext, DiagnosticLevel, Span
+from apass.core.adapter import IRAdapter, adapter_for, register_adapter
+from apass.core.analysis import Analysis, analysis
+from apass.core.config import register_config_option
+from apass.core.context import PassContext
+from apass.core.diagnostics import Diagnostic, DiagnosticContext, DiagnosticLevel, Span
+from apass.core.info import PassInfo
+from apass.core.instrument import PassInstrument, pass_instrument
+from apass.core.position import Position
+from apass.core.remarks import Remark, RemarkKind
+from apass.core.run import Run, current_run
+from apass.debugging.bisect import Bisected, bisect
+from apass.debugging.reduce import Reduced, reduce
+from apass.debugging.replay import Replay, Verdict, replay
 from apass.errors import (
     AdapterError,
     AnalysisError,
@@ -43,23 +50,16 @@ from apass.errors import (
     VerifyError,
     WorkerLostError,
 )
-from apass.info import PassInfo
-from apass.instrument import PassInstrument, pass_instrument
-from apass.journal import Journal
-from apass.numbering import Position
-from apass.optimize import Outcome, optimize_all, optimize_stream
-from apass.passes import FunctionPass, ModulePass, Pass, PrimFuncPass
-from apass.pipeline import parse_pipeline
-from apass.plan import Decision, PlannedPass, plan
-from apass.print_ir import PrintIR
-from apass.reducing import Reduced, reduce
-from apass.registry import get_pass, list_passes, register_pass, unregister_pass
-from apass.remarks import Remark, RemarkKind
-from apass.replaying import Replay, Verdict, replay
-from apass.reproducers import Failure, Reproducer, read_reproducer
-from apass.resume import rest_of
-from apass.run import Run, current_run
-from apass.sequential import Sequential
+from apass.instruments.reproducer.folder import Failure, Reproducer, read_reproducer
+from apass.passes.base import FunctionPass, ModulePass, Pass, PrimFuncPass
+from apass.passes.decorators import function_pass, module_pass, prim_func_pass
+from apass.passes.print_ir import PrintIR
+from apass.passes.registry import get_pass, list_passes, register_pass, unregister_pass
+from apass.passes.sequential import Sequential
+from apass.pipelines.parser import parse_pipeline
+from apass.pipelines.plan import Decision, PlannedPass, plan
+from apass.pipelines.resume import rest_of
+from apass.sync import run
 from apass.waits import waiting_for
 
 __all__ = [

@@ -7,19 +7,19 @@ from typing import Any, Final, Generic
 import anyio
 from anyio.abc import TaskGroup
 
-from apass.adapter import ModT, adapter_for
-from apass.cleanup import combine
-from apass.context import PassContext, current_scope
-from apass.diagnostics import Diagnostic, DiagnosticLevel
+from apass.concurrency.coroutines import is_awaitable, metered_task
+from apass.concurrency.shielding import combine
+from apass.core.adapter import ModT, adapter_for
+from apass.core.context import PassContext, current_scope
+from apass.core.diagnostics import Diagnostic, DiagnosticLevel
+from apass.core.info import PassInfo
+from apass.core.position import in_branch
+from apass.core.run import current_module_name
 from apass.errors import PassDefinitionError, PassResultError, PipelineCycleError
-from apass.given import is_count
-from apass.info import PassInfo
-from apass.numbering import in_branch
-from apass.passes import Pass, check_passes
-from apass.registry import register_pass
-from apass.run import current_module_name
-from apass.sequential import Sequential, is_enabled
-from apass.stepping import is_awaitable, metered_task
+from apass.passes.base import Pass, check_passes
+from apass.passes.registry import register_pass
+from apass.passes.sequential import Sequential, is_enabled
+from apass.util.checks import is_count
 
 __all__ = ["OTHERWISE", "If", "Race", "Repeat"]
 
@@ -77,7 +77,7 @@ class Repeat(_Combinator[ModT]):
         PipelineCycleError: if a module comes again, or if it does not settle and must.
         AdapterError: if a pass changes the module and no adapter is known for its type.
 
-    >>> from apass.decorators import module_pass
+    >>> from apass.passes.decorators import module_pass
     >>> halve = module_pass(lambda mod, ctx: {"f": mod["f"] // 2}, opt_level=0, name="Halve")
     >>> anyio.run(Repeat([halve]), {"f": 40}), anyio.run(Repeat([halve], times=3), {"f": 40})
     ({'f': 0}, {'f': 5})
@@ -159,7 +159,7 @@ class If(_Combinator[ModT]):
     Raises (when it runs):
         PassResultError: if the predicate returns None, having forgotten to say.
 
-    >>> from apass.decorators import module_pass
+    >>> from apass.passes.decorators import module_pass
     >>> clear = module_pass(lambda mod, ctx: {}, opt_level=0, name="Clear")
     >>> large = If(lambda mod: len(mod) > 1, [clear])
     >>> anyio.run(large, {"f": 1}), anyio.run(large, {"f": 1, "g": 2})
@@ -217,7 +217,7 @@ class Race(_Combinator[ModT]):
         name: its name.
         required: what it requires, where it stands in a Sequential.
 
-    >>> from apass.decorators import module_pass
+    >>> from apass.passes.decorators import module_pass
     >>> double = module_pass(lambda mod, ctx: {"f": 2 * mod["f"]}, opt_level=0, name="Double")
     >>> negate = module_pass(lambda mod, ctx: {"f": -mod["f"]}, opt_level=0, name="Negate")
     >>> anyio.run(Race([double, negate], key=lambda mod: mod["f"]), {"f": 3})

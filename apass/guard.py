@@ -6,14 +6,14 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 
 import anyio
 
-from apass.budget import Budget
-from apass.context import PassContext, current_scope
-from apass.diagnostics import Diagnostic, DiagnosticLevel
+from apass.concurrency.coroutines import is_awaitable
+from apass.core.context import PassContext, current_scope
+from apass.core.deadline import Budget
+from apass.core.diagnostics import Diagnostic, DiagnosticLevel
+from apass.core.info import PassInfo
+from apass.core.run import Run, current_run, note_whereabouts
 from apass.errors import PassResultError, PassTimeoutError
-from apass.failures import note_failure
-from apass.info import PassInfo
-from apass.run import Run, current_run, note_whereabouts
-from apass.stepping import is_awaitable
+from apass.runner.error_policy import note_failure
 
 __all__ = ["Elsewhere", "Fallback", "Guarded", "OnError", "guarded", "within"]
 

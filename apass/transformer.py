@@ -3,9 +3,9 @@
 from collections.abc import Awaitable
 from typing import Protocol, TypeVar
 
-from apass.analyses import Preserves
-from apass.context import PassContext
-from apass.info import PassInfo
+from apass.core.analysis_manager import Preserves
+from apass.core.context import PassContext
+from apass.core.info import PassInfo
 
 __all__ = ["Transformer"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from apass.context import PassContext
-from apass.run import current_run
+from apass.core.context import PassContext
+from apass.core.run import current_run
 
 __all__ = ["waiting_for"]
 

@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from apass.relay.expr import Call, Op, Var
-from apass.relay.ndarray import Array
+from apass.relay.ir.ndarray import Array
 from apass.relay.op import nn
 
 ROUNDS = 7

@@ -11,7 +11,7 @@ from onnx_ir.passes import common
 
 import apass
 from apass.relay.frontend import from_onnx
-from apass.relay.type_infer import infer_module
+from apass.relay.type_inference.infer import infer_module
 from examples.relay_light_models import LIGHT, load_light_model
 
 BOUND = 1.0

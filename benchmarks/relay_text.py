@@ -13,11 +13,11 @@ from time import perf_counter
 from typing import TypeVar
 
 from apass import relay
-from apass.relay.printer import astext
-from apass.relay.reading import read_module
-from apass.relay.structural import structural_equal
+from apass.relay.ir.post_order import post_order
+from apass.relay.structural.equality import structural_equal
 from apass.relay.testing import densenet, inception_v3
-from apass.relay.walks import post_order
+from apass.relay.text.parsing.reader import read_module
+from apass.relay.text.printing.printer import astext
 
 R = TypeVar("R")
 

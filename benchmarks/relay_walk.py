@@ -6,7 +6,7 @@ from time import perf_counter
 
 from apass.relay.expr import Call, Expr, GlobalVar, Var
 from apass.relay.expr_functor import ExprMutator, ExprVisitor
-from apass.relay.structural import structural_hash
+from apass.relay.structural.equality import structural_hash
 
 LENGTHS = (1_000, 10_000, 100_000, 1_000_000)
 OLD, NEW = GlobalVar("f"), GlobalVar("g")

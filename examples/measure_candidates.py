@@ -25,7 +25,7 @@ import onnx_ir as ir
 
 import apass
 from apass.adapters.onnx import ADAPTER, MAIN, private_copy
-from apass.adapters.onnx_outputs import random_inputs
+from apass.adapters.onnx.outputs import random_inputs
 from apass.executors import ProcessExecutor
 
 Candidate = Callable[[ir.Model], ir.Model]

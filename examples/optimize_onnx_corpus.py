@@ -33,7 +33,7 @@ from rich.table import Table
 
 import apass
 from apass.adapters.onnx import load_model
-from apass.adapters.onnx_outputs import Status, Verdict, compare_outputs
+from apass.adapters.onnx.outputs import Status, Verdict, compare_outputs
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 HEAVY = "light"

@@ -24,9 +24,9 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 import apass
 from apass.relay import Call, IRModule
-from apass.relay.bind import bind_params_by_name
+from apass.relay.ir.post_order import post_order
+from apass.relay.rewrite.bind import bind_params_by_name
 from apass.relay.testing import dqn, lenet, mlp, mobilenet
-from apass.relay.walks import post_order
 
 CLIENTS: Final = ("ada", "bob", "cy")
 NETWORKS: Final = {"mlp": mlp, "lenet": lenet, "dqn": dqn, "mobilenet": mobilenet}

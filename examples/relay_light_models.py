@@ -26,13 +26,13 @@ from onnx.version_converter import convert_version
 
 import apass
 from apass.executors import ProcessExecutor
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call
 from apass.relay.frontend import from_onnx
-from apass.relay.module import IRModule
-from apass.relay.outputs import difference
-from apass.relay.type_infer import infer_module
-from apass.relay.walks import post_order
+from apass.relay.interpreter.compare_outputs import difference
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.type_inference.infer import infer_module
 
 LIGHT: Final = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 """Where the networks are."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.clocks import IdleClock
+from tests.helpers.idle_clock import IdleClock
 
 # How long an example takes, to make or to run, says more about the machine than about the code.
 settings.register_profile("apass", deadline=None, suppress_health_check=[HealthCheck.too_slow])

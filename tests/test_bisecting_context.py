@@ -7,7 +7,7 @@ import pytest
 
 import apass
 from apass import PassContext, UnmatchedPassNameWarning
-from tests.recording import function_pass_of, module_pass_of
+from tests.helpers.recording import function_pass_of, module_pass_of
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,8 @@ import pytest
 
 import apass
 from apass import PassContext, relay
-from apass.adapters.relay import ADAPTER
 from apass.relay import IRModule, transform
+from apass.relay.integration.adapter import ADAPTER
 from apass.stores import MemoryStore
 
 pytestmark = pytest.mark.anyio

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from apass.diagnostics import Diagnostic, DiagnosticContext, Span
-from tests.diagnosing import ERROR, LAW, PROGRAM, golden, shown
+from apass.core.diagnostics import Diagnostic, DiagnosticContext, Span
+from tests.helpers.diagnostics import ERROR, LAW, PROGRAM, golden, shown
 
 WIDE = "%名前 = 🚀(x)"
 MARKED = "cafe\u0301\u0323s"

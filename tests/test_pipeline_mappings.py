@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import apass
-from apass.pipeline import parse_pipeline
+from apass.pipelines.parser import parse_pipeline
 from tests.cli.models import apass as invoke
 
 

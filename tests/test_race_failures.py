@@ -11,8 +11,8 @@ from anyio.lowlevel import checkpoint
 import apass
 from apass import PassContext
 from apass.combinators import Race
-from tests.combining import Box, Module, error_of, failing, setting, waiting
-from tests.recording import Recorder, logging_pass
+from tests.helpers.combinators import Box, Module, error_of, failing, setting, waiting
+from tests.helpers.recording import Recorder, logging_pass
 
 
 @pytest.mark.anyio

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from apass import PassContext, analysis, function_pass, optimize_all
-from apass.single_flight import SingleFlight
+from apass.concurrency.single_flight import SingleFlight
 
 pytestmark = pytest.mark.anyio
 

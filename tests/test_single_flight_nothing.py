@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from apass.single_flight import SingleFlight
+from apass.concurrency.single_flight import SingleFlight
 
 pytestmark = pytest.mark.anyio
 

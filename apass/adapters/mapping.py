@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pprint import pformat
 from typing import Any, Final, cast
 
-from apass.adapter import FunctionKind
+from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, VerifyError
-from apass.fingerprint import fingerprint_value
-from apass.shrinking import Shrinking
+from apass.util.delta_debugging import Shrinking
+from apass.util.fingerprint import fingerprint_value
 
 __all__ = ["ADAPTER", "DictAdapter"]
 

@@ -15,7 +15,7 @@ from apass.cli.commands.passes import passes
 from apass.cli.commands.plan import plan
 from apass.cli.commands.reduce import reduce
 from apass.cli.commands.replay import replay
-from apass.cli.watching import WATCHES
+from apass.cli.instruments import WATCHES
 
 __all__ = ["app", "main"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from rich.markup import escape
 
+from apass.core.pass_factories import PROVIDERS, find_factory
 from apass.errors import ApassError, PassDefinitionError
-from apass.factories import PROVIDERS, find_factory
-from apass.registry import get_pass, list_passes, pass_options
-from apass.typed import type_name, write
+from apass.passes.registry import get_pass, list_passes, pass_options
+from apass.util.typed_values import type_name, write
 
 __all__ = ["describe_passes"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from apass.cli.formats import SUFFIXES, ModelFormat, format_of
 from apass.cli.inputs import InputError, Job, find_models, plan_jobs
-from apass.cli.optimizing import Treatment
-from apass.passes import Pass
-from apass.pipeline import parse_pipeline
+from apass.cli.optimize import Treatment
+from apass.passes.base import Pass
+from apass.pipelines.parser import parse_pipeline
 
 __all__ = ["Plan", "make_plan"]
 

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from apass.cli.inputs import InputError
-from apass.config import find_option
-from apass.context import PassContext
+from apass.core.config import find_option
+from apass.core.context import PassContext
+from apass.core.pass_factories import known_names, load_providers
+from apass.core.store import Store
 from apass.errors import ConfigTypeError, UnknownPassError, did_you_mean
-from apass.factories import known_names, load_providers
-from apass.passes import Pass
-from apass.store import Store
-from apass.typed import Bare, read, type_name
+from apass.passes.base import Pass
+from apass.util.typed_values import Bare, read, type_name
 
 __all__ = [
     "ConfigOption",

@@ -3,11 +3,11 @@
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from apass.cli.display import Reporter
 from apass.cli.inputs import Job
-from apass.cli.optimizing import JobResult
-from apass.cli.reporting import Reporter
-from apass.cli.watching import Watch
-from apass.diagnostics import DiagnosticContext
+from apass.cli.instruments import Watch
+from apass.cli.optimize import JobResult
+from apass.core.diagnostics import DiagnosticContext
 
 __all__ = ["Showing"]
 

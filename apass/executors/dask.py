@@ -15,8 +15,8 @@ from anyio import CapacityLimiter, from_thread, to_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
 from apass.errors import ExecutorError, MissingExtraError
+from apass.executors.limits import NO_LIMIT, usable_cores
 from apass.executors.remote import Errand, RemoteExecutor, WorkerDiedError
-from apass.executors.slots import NO_LIMIT, usable_cores
 from apass.executors.worker import handle, stop
 
 try:

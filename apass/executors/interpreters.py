@@ -5,10 +5,10 @@ from typing import Any, Final, cast
 
 from anyio import BrokenWorkerInterpreter, to_interpreter
 
+from apass.core.executor import Executor
 from apass.errors import ExecutorError
-from apass.executor import Executor
+from apass.executors.limits import NO_LIMIT, usable_cores
 from apass.executors.remote import Errand, RemoteExecutor
-from apass.executors.slots import NO_LIMIT, usable_cores
 
 __all__ = ["InterpreterExecutor", "default"]
 

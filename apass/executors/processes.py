@@ -7,13 +7,13 @@ import anyio
 from anyio import BrokenWorkerProcess
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from apass.concurrency.processes.pool import run_in_worker
+from apass.core.executor import Executor
 from apass.errors import ExecutorError
-from apass.executor import Executor
+from apass.executors.limits import usable_cores
 from apass.executors.remote import Errand, RemoteExecutor, WorkerDiedError
-from apass.executors.slots import usable_cores
 from apass.executors.watchdog import end_when_late
 from apass.executors.worker import handle
-from apass.process_pool import run_in_worker
 
 __all__ = ["ProcessExecutor", "default"]
 

@@ -15,17 +15,17 @@ from uuid import uuid4
 from anyio import CapacityLimiter
 from anyio.lowlevel import current_token
 
-from apass.adapter import adapter_for, aside, extract_into
-from apass.context import PassContext, current_scope
+from apass.core.adapter import adapter_for, aside, extract_into
+from apass.core.context import PassContext, current_scope
+from apass.core.run import Run, current_run
 from apass.errors import PassTimeoutError, WorkerLostError
-from apass.executors.batches import Batches, Done
-from apass.executors.parcels import ModuleParcel, pack_bodies, pack_pass
-from apass.executors.references import dumps, loads
-from apass.executors.slots import Slots
+from apass.executors.batching import Batches, Done
+from apass.executors.limits import Slots
+from apass.executors.messages import ModuleParcel, pack_bodies, pack_pass
+from apass.executors.pickling import dumps, loads
 from apass.executors.worker import Answer, Reply, Request
-from apass.given import is_count, is_seconds
-from apass.passes import Pass
-from apass.run import Run, current_run
+from apass.passes.base import Pass
+from apass.util.checks import is_count, is_seconds
 from apass.waits import waiting_for
 
 __all__ = ["Errand", "RemoteExecutor", "WorkerDiedError", "backend_name", "meet"]

@@ -11,18 +11,18 @@ import anyio
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from apass.adapter import adapter_for
-from apass.analyses import give
-from apass.context import PassContext
+from apass.core.adapter import adapter_for
+from apass.core.analysis_manager import give
+from apass.core.context import PassContext
+from apass.core.executor import STOPPED, Executor
+from apass.core.run import RUN, Run, current_module_name, current_run
 from apass.errors import ExecutorError, PassTimeoutError
-from apass.executor import STOPPED, Executor
-from apass.executors.batches import Batches, Done
+from apass.executors.batching import Batches, Done
+from apass.executors.limits import NO_LIMIT, Slots, usable_cores
 from apass.executors.remote import backend_name, meet
-from apass.executors.slots import NO_LIMIT, Slots, usable_cores
 from apass.executors.worker import plain, run_whole_pass
-from apass.given import is_count
-from apass.passes import Pass
-from apass.run import RUN, Run, current_module_name, current_run
+from apass.passes.base import Pass
+from apass.util.checks import is_count
 from apass.waits import waiting_for
 
 __all__ = ["ThreadExecutor", "default"]

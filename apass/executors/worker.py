@@ -15,18 +15,18 @@ from typing import Any, Final, Protocol, cast
 
 import anyio
 
-from apass.adapter import adapter_for
-from apass.analyses import give
-from apass.context import PassContext
-from apass.diagnostics import Diagnostic, DiagnosticContext
+from apass.concurrency.coroutines import is_awaitable
+from apass.core.adapter import adapter_for
+from apass.core.analysis_manager import give
+from apass.core.context import PassContext
+from apass.core.diagnostics import Diagnostic, DiagnosticContext
+from apass.core.executor import STOPPED, check_cancelled
+from apass.core.remarks import Remark
+from apass.core.run import RUN, Run, enter_module
 from apass.errors import ExecutorError, UnmatchedPassNameWarning
-from apass.executor import STOPPED, check_cancelled
-from apass.executors.failures import Failure, failure_of
-from apass.executors.parcels import ModuleParcel, RunParcel, pack_module
-from apass.executors.references import dumps, loads
-from apass.remarks import Remark
-from apass.run import RUN, Run, enter_module
-from apass.stepping import is_awaitable
+from apass.executors.messages import ModuleParcel, RunParcel, pack_module
+from apass.executors.pickling import dumps, loads
+from apass.executors.remote_errors import Failure, failure_of
 
 __all__ = ["Answer", "Heard", "Reply", "Request", "handle", "no_watch", "plain", "run_whole_pass", "stop"]
 

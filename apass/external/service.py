@@ -10,21 +10,21 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.lowlevel import current_token
 
-from apass.budget import Budget
-from apass.context import PassContext, current_scope
+from apass.core.context import PassContext, current_scope
+from apass.core.deadline import Budget
+from apass.core.run import functions_to_come
 from apass.errors import BudgetExceededError, CircuitOpenError, HelperError, MissingExtraError, ServiceTimeoutError
-from apass.external.breaker import Circuit
-from apass.external.hedge import first_answer
+from apass.external.circuit_breaker import Circuit
+from apass.external.fair_share import Share, rounds
+from apass.external.hedging import first_answer
 from apass.external.policy import Policy, RetryOn
-from apass.external.rate import RateLimiter
-from apass.external.share import Share, rounds
-from apass.run import functions_to_come
+from apass.external.rate_limiter import RateLimiter
 from apass.waits import waiting_for
 
 try:
     import stamina
 
-    from apass.external.retries import quiet_retries
+    from apass.external.retry_logging import quiet_retries
 except ImportError as error:
     raise MissingExtraError(f"external helpers need stamina ({error}): pip install apass[external]") from error
 

@@ -17,10 +17,10 @@ from anyio.abc import ByteReceiveStream, Process
 from anyio.lowlevel import checkpoint
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from apass.concurrency.processes.group import Stream, end_group, kill_group, start_group
 from apass.errors import HelperError
 from apass.external.policy import Policy
 from apass.external.service import Service
-from apass.process_group import Stream, end_group, kill_group, start_group
 
 __all__ = ["ProcessHelper", "run_process"]
 

@@ -1,14 +1,13 @@
 """Instruments that come with apass: timing, printing, dumping and so on; for `PassContext(instruments=[...])`."""
 
-from apass.instruments.dump_ir import DumpIR
-from apass.instruments.dump_tree import DumpTree
-from apass.instruments.function_timing import FunctionTimingInstrument
+from apass.instruments.dump.flat import DumpIR
+from apass.instruments.dump.tree import DumpTree
 from apass.instruments.honest_change import HonestChangeInstrument
 from apass.instruments.logs import LoggingInstrument
 from apass.instruments.memory import PassMemory, PassMemoryInstrument
 from apass.instruments.opt_bisect import BisectInstrument, BisectStep, parse_intervals
 from apass.instruments.print_changed import PrintChanged
-from apass.instruments.printing import (
+from apass.instruments.print_ir import (
     PassPrintingInstrument,
     PrintAfterAll,
     PrintBeforeAll,
@@ -16,13 +15,12 @@ from apass.instruments.printing import (
     PrintIRBefore,
 )
 from apass.instruments.remarks import RemarksInstrument, render_remarks
-from apass.instruments.report import ReportInstrument
-from apass.instruments.reproducing import ReproducerInstrument
+from apass.instruments.report.instrument import ReportInstrument
+from apass.instruments.reproducer.instrument import ReproducerInstrument
 from apass.instruments.statistics import PassStatistic, StatisticsInstrument
-from apass.instruments.timing import PassTimingInstrument
-from apass.instruments.trace import TraceInstrument
-from apass.instruments.verify import VerifyInstrument
-from apass.timings import (
+from apass.instruments.timing.functions import FunctionTimingInstrument
+from apass.instruments.timing.passes import PassTimingInstrument
+from apass.instruments.timing.tables import (
     FunctionTiming,
     PassTiming,
     render_functions,
@@ -33,6 +31,8 @@ from apass.timings import (
     timings_by_module,
     timings_by_pass,
 )
+from apass.instruments.trace.instrument import TraceInstrument
+from apass.instruments.verify import VerifyInstrument
 
 __all__ = [
     "BisectInstrument",

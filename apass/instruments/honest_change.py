@@ -6,11 +6,11 @@ from weakref import WeakKeyDictionary
 
 from anyio.to_thread import run_sync
 
-from apass.adapter import adapter_for
+from apass.core.adapter import adapter_for
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.run import Run, current_run
 from apass.errors import VerifyError
-from apass.info import PassInfo
-from apass.instrument import pass_instrument
-from apass.run import Run, current_run
 
 __all__ = ["HonestChangeInstrument"]
 

@@ -8,10 +8,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from apass.activity import AtWork
-from apass.instrument import pass_instrument
+from apass.core.instrument import pass_instrument
+from apass.core.run import Run
 from apass.instruments.progress import ProgressInstrument
-from apass.run import Run
+from apass.instruments.support.activity import AtWork
 
 __all__ = ["LiveViewInstrument", "waiting_text"]
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import anyio
 
-from apass.info import PassInfo
-from apass.instrument import pass_instrument
-from apass.instruments.endings import ending_text
-from apass.numbering import Numbering
-from apass.run import Run, Whereabouts, current_run
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.position import Numbering
+from apass.core.run import Run, Whereabouts, current_run
+from apass.instruments.support.outcomes import ending_text
 
 __all__ = ["LoggingInstrument"]
 

@@ -8,9 +8,9 @@ from threading import Lock
 from time import perf_counter
 from typing import Any, Final
 
-from apass.info import PassInfo
-from apass.instrument import pass_instrument
-from apass.run import Run, current_run
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.run import Run, current_run
 
 __all__ = ["PassMemory", "PassMemoryInstrument"]
 

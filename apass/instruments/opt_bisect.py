@@ -8,11 +8,11 @@ from threading import Lock
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from apass.info import PassInfo
-from apass.instrument import pass_instrument
-from apass.numbering import Numbering, Position
-from apass.resume import is_in_order, is_row
-from apass.run import Run, current_run
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.position import Numbering, Position
+from apass.core.run import Run, current_run
+from apass.pipelines.resume import is_in_order, is_row
 
 __all__ = ["BisectInstrument", "BisectStep", "parse_intervals"]
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import anyio
 
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.position import Numbering
+from apass.core.run import Run, current_run
 from apass.errors import MissingExtraError
-from apass.info import PassInfo
-from apass.instrument import pass_instrument
-from apass.numbering import Numbering
-from apass.run import Run, current_run
 
 try:
     from opentelemetry import context as otel_context

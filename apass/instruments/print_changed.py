@@ -7,12 +7,12 @@ from typing import Any, Final, TextIO
 
 from anyio.to_thread import run_sync
 
-from apass.info import PassInfo
-from apass.instrument import pass_instrument
-from apass.instruments.changes import ChangeTracker
-from apass.instruments.selection import Selection
-from apass.run import current_module_name, current_run
-from apass.textdiff import diff_texts, paint_diff, wants_color
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.run import current_module_name, current_run
+from apass.instruments.support.change_tracker import ChangeTracker
+from apass.instruments.support.selection import Selection
+from apass.util.text_diff import diff_texts, paint_diff, wants_color
 
 __all__ = ["PrintChanged"]
 

@@ -10,10 +10,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from apass.activity import Activity, Counts
-from apass.info import PassInfo
-from apass.instrument import pass_instrument
-from apass.run import Run, current_run
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.run import Run, current_run
+from apass.instruments.support.activity import Activity, Counts
 
 __all__ = ["ProgressInstrument", "progress_text"]
 

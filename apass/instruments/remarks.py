@@ -10,12 +10,12 @@ from typing import Final
 import anyio
 from anyio.to_thread import run_sync
 
-from apass.files import write_whole
-from apass.info import PassInfo
-from apass.instrument import pass_instrument
-from apass.numbering import Numbering
-from apass.remarks import Remark
-from apass.run import Run, current_run
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.position import Numbering
+from apass.core.remarks import Remark
+from apass.core.run import Run, current_run
+from apass.util.files import write_whole
 
 __all__ = ["RemarksInstrument", "render_remarks"]
 

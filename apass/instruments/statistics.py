@@ -6,8 +6,8 @@ from itertools import groupby
 from threading import Lock
 from typing import Any
 
-from apass.instrument import pass_instrument
-from apass.run import Run
+from apass.core.instrument import pass_instrument
+from apass.core.run import Run
 
 __all__ = ["PassStatistic", "StatisticsInstrument"]
 

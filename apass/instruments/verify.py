@@ -4,13 +4,13 @@ from typing import Any, Final, Literal, get_args
 
 from anyio.to_thread import run_sync
 
-from apass.adapter import adapter_for
+from apass.core.adapter import adapter_for
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.run import current_run
 from apass.errors import VerifyError
-from apass.info import PassInfo
-from apass.instrument import pass_instrument
-from apass.instruments.changes import ChangeTracker
-from apass.run import current_run
-from apass.textdiff import diff_texts
+from apass.instruments.support.change_tracker import ChangeTracker
+from apass.util.text_diff import diff_texts
 
 __all__ = ["VerifyInstrument", "VerifyWhen"]
 

@@ -4,7 +4,7 @@
 builds some. Programs are immutable: see `apass.relay.expr`.
 """
 
-from apass.diagnostics import Span
+from apass.core.diagnostics import Span
 from apass.relay import (
     adt,
     analysis,
@@ -35,28 +35,28 @@ from apass.relay.adt import (
     PatternWildcard,
     TypeData,
 )
-from apass.relay.attrs import Attrs, DictAttrs
 from apass.relay.base import Id, SourceName
-from apass.relay.bind import bind, bind_params_by_name
 from apass.relay.errors import EvaluationError, OpNotImplementedError, ParseError, TypeInferenceError, UnknownOpError
-from apass.relay.evaluator import evaluate
-from apass.relay.executor import create_executor
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.expr_functor import ExprFunctor, ExprMutator, ExprVisitor
-from apass.relay.expr_rewriter import ExprRewriter, post_order_rewrite, rewrite
 from apass.relay.function import Function
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.interpreter.executor import create_executor
+from apass.relay.interpreter.values import ADTValue, RefValue, Value
+from apass.relay.ir.attrs import Attrs, DictAttrs
+from apass.relay.ir.module import IRModule, set_std_importer
+from apass.relay.ir.ndarray import NDArray
 from apass.relay.make import const, var
-from apass.relay.module import IRModule, set_std_importer
-from apass.relay.ndarray import NDArray
 from apass.relay.op import annotation, functions, image, nn
 from apass.relay.op.functions import *
 from apass.relay.param_dict import load_param_dict, save_param_dict
 from apass.relay.parser import fromtext, parse, parse_expr
 from apass.relay.prelude import Prelude
-from apass.relay.printer import astext, pretty_print
 from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.rewrite.bind import bind, bind_params_by_name
 from apass.relay.scope_builder import ScopeBuilder
-from apass.relay.structural import assert_structural_equal, fingerprint, structural_equal, structural_hash
+from apass.relay.structural.equality import assert_structural_equal, fingerprint, structural_equal, structural_hash
+from apass.relay.text.printing.printer import astext, pretty_print
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import (
     Any,
@@ -77,7 +77,7 @@ from apass.relay.ty import (
     scalar_type,
 )
 from apass.relay.type_functor import TypeFunctor, TypeMutator, TypeVisitor
-from apass.relay.values import ADTValue, RefValue, Value
+from apass.relay.visitors.expr_rewriter import ExprRewriter, post_order_rewrite, rewrite
 
 __all__: list[str] = [
     "ADTValue",

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from zlib import crc32
 
-from apass.diagnostics import Span
+from apass.core.diagnostics import Span
 from apass.relay.expr import Expr, Var, set_field
 from apass.relay.ty import GlobalTypeVar, Type, TypeVar
 

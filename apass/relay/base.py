@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from apass.diagnostics import Span
+from apass.core.diagnostics import Span
 
 __all__ = ["Id", "SourceName", "Span"]
 

@@ -1,7 +1,6 @@
 """The expressions of Relay, and what makes them, under the names that TVM has in `relay.expr`."""
 
-from apass.relay.make import const, var
-from apass.relay.nodes import (
+from apass.relay.ir.expr import (
     OP_ATTRS,
     OPS,
     Annotate,
@@ -20,6 +19,7 @@ from apass.relay.nodes import (
     set_field,
     set_text_format,
 )
+from apass.relay.make import const, var
 from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.tuple_wrapper import TupleWrapper
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from operator import is_
 
 from apass.relay.adt import Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
-from apass.relay.deep_functor import DeepFunctor, ExprFunctor
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.visitors.expr_functor import DeepFunctor, ExprFunctor
 
 __all__ = ["ExprFunctor", "ExprMutator", "ExprVisitor"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from apass.diagnostics import Span
-from apass.relay.attrs import DictAttrs
+from apass.core.diagnostics import Span
 from apass.relay.expr import Expr, Var, set_field
+from apass.relay.ir.attrs import DictAttrs
 from apass.relay.ty import Type, TypeVar
 
 __all__ = ["Function"]

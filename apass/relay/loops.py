@@ -19,7 +19,7 @@ def while_loop(
         loop_vars: the variables, whose names and types those of the loop have; or expressions of their types.
         loop_bodies: makes of the variables their next values.
 
-    >>> from apass.relay.evaluator import evaluate
+    >>> from apass.relay.interpreter.evaluate import evaluate
     >>> from apass.relay.make import const, var
     >>> count, total = var("count", "int32"), var("total", "int32")
     >>> def step(i, acc):

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from apass.diagnostics import Span
-from apass.relay.ndarray import NDArray
-from apass.relay.nodes import Constant, Var
+from apass.core.diagnostics import Span
+from apass.relay.ir.expr import Constant, Var
+from apass.relay.ir.ndarray import NDArray
 from apass.relay.ty import Dim, TensorType, Type
 
 __all__ = ["const", "var"]

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy.typing as npt
 
-from apass.relay.ndarray import NDArray
+from apass.relay.ir.ndarray import NDArray
 from apass.relay.text.tensors import TensorFormatError, tensor_from_bytes, tensor_to_bytes
 
 __all__ = ["load_param_dict", "save_param_dict"]

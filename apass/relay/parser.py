@@ -1,10 +1,10 @@
 """Text to modules with types, and to expressions, as TVM 0.8's `tvm.parser` has it."""
 
 from apass.relay.expr import Expr
-from apass.relay.module import IRModule
-from apass.relay.reading import read_expr, read_module
+from apass.relay.ir.module import IRModule
 from apass.relay.text.metadata import MetaTable
-from apass.relay.type_infer import infer_module
+from apass.relay.text.parsing.reader import read_expr, read_module
+from apass.relay.type_inference.infer import infer_module
 
 __all__ = ["fromtext", "parse", "parse_expr"]
 

@@ -5,9 +5,9 @@ from typing import overload
 from apass.errors import did_you_mean
 from apass.relay.adt import Constructor
 from apass.relay.expr import GlobalVar
-from apass.relay.module import IRModule
+from apass.relay.ir.module import IRModule
 from apass.relay.std import import_std
-from apass.relay.tensor_array import add_tensor_arrays
+from apass.relay.std.tensor_array import add_tensor_arrays
 from apass.relay.ty import GlobalTypeVar
 
 __all__ = ["Prelude"]

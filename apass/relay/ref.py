@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from apass.relay.nodes import Expr
+from apass.relay.ir.expr import Expr
 
 __all__ = ["RefCreate", "RefRead", "RefWrite"]
 

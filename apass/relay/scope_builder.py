@@ -14,7 +14,7 @@ class ScopeBuilder:
     """Builds an expression from bindings, a result, and branches that are written in `with` blocks.
 
     >>> from apass.relay.make import const, var
-    >>> from apass.relay.op.arithmetic import add
+    >>> from apass.relay.op.elementwise.arithmetic import add
     >>> sb, x, cond = ScopeBuilder(), var("x"), var("cond", "bool")
     >>> with sb.if_scope(cond):
     ...     one = sb.let("one", const(1.0))

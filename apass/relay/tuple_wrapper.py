@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from apass.relay.nodes import Expr, TupleGetItem
+from apass.relay.ir.expr import Expr, TupleGetItem
 
 __all__ = ["TupleWrapper"]
 
@@ -12,7 +12,7 @@ class TupleWrapper:
 
     It is not an expression itself: `astuple()` gives that.
 
-    >>> from apass.relay.nodes import Var
+    >>> from apass.relay.ir.expr import Var
     >>> first, second = TupleWrapper(Var("pair"), 2)
     >>> second.index
     1

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import SupportsIndex, TypeAlias
 
-from apass.relay.attrs import Attrs
-from apass.relay.type_structure import Compound, separated
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ty import Compound, separated
 
 __all__ = [
     "Any",

@@ -8,7 +8,6 @@ from operator import is_
 from typing import ClassVar, Final, Generic, NoReturn, TypeAlias, TypeVar, cast
 
 from apass.relay.adt import Constructor, TypeData
-from apass.relay.deep_functor import check_methods
 from apass.relay.ty import (
     FuncType,
     GlobalTypeVar,
@@ -22,6 +21,7 @@ from apass.relay.ty import (
     TypeRelation,
 )
 from apass.relay.ty import TypeVar as RelayTypeVar
+from apass.relay.visitors.expr_functor import check_methods
 
 __all__ = ["TypeFunctor", "TypeMutator", "TypeVisitor", "Visited"]
 

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from threading import Lock
 
-from apass.store import StoreInfo
+from apass.core.store import StoreInfo
 
 __all__ = ["MemoryStore"]
 

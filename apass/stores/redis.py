@@ -6,8 +6,8 @@ from typing import Final, Self, cast
 
 import anyio
 
+from apass.core.store import StoreInfo
 from apass.errors import MissingExtraError, StoreError
-from apass.store import StoreInfo
 
 try:
     from coredis import Redis

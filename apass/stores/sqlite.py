@@ -15,8 +15,8 @@ from zlib import crc32
 
 from anyio.to_thread import run_sync
 
+from apass.core.store import StoreInfo
 from apass.errors import StoreError, StoreWarning
-from apass.store import StoreInfo
 
 __all__ = ["SqliteStore"]
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apass import AdapterError, IRAdapter, VerifyError
-from apass.adapter import select_functions
 from apass.adapters.mapping import ADAPTER
+from apass.core.adapter import select_functions
 
 Module = dict[str, Any]
 JSON = st.recursive(

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from apass.adapters.onnx import load_model
-from apass.cli.checking import Checker
+from apass.cli.check_command import Checker
 from apass.cli.formats import format_of
 from tests.cli.models import TEST_DATA, apass, files, nodes_of, write_model
 

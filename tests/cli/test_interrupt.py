@@ -11,9 +11,9 @@ HOLDS = """
 import time
 import anyio
 from apass.executors import ProcessExecutor
-from apass.decorators import module_pass
-from apass.registry import register_pass
-from apass.run import current_module_name
+from apass.passes.decorators import module_pass
+from apass.passes.registry import register_pass
+from apass.core.run import current_module_name
 
 @register_pass
 @module_pass(opt_level=0, name="Hold")

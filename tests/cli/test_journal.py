@@ -10,19 +10,19 @@ import onnx_ir as ir
 import pytest
 from onnx.external_data_helper import convert_model_to_external_data, write_external_data_tensors
 
-from apass.context import PassContext
-from apass.decorators import module_pass
-from apass.registry import register_pass, unregister_pass
-from apass.run import current_module_name
+from apass.core.context import PassContext
+from apass.core.run import current_module_name
+from apass.passes.decorators import module_pass
+from apass.passes.registry import register_pass, unregister_pass
 from tests.cli.models import apass, files, nodes_of, process, script, write_model
 
 PIPELINE = "onnx.IdentityElimination,Begin"
 
 HOLDS = """
 import anyio
-from apass.decorators import module_pass
-from apass.registry import register_pass
-from apass.run import current_module_name
+from apass.passes.decorators import module_pass
+from apass.passes.registry import register_pass
+from apass.core.run import current_module_name
 
 @register_pass
 @module_pass(opt_level=0, name="Begin")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apass.config import register_config_option
+from apass.core.config import register_config_option
 from tests.cli.models import apass, files, process, write_model
 
 NO_PASS = "no pass is registered under the name 'onnx.Inlin'"

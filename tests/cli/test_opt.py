@@ -7,9 +7,9 @@ from pathlib import Path
 import onnx_ir as ir
 import pytest
 
-from apass.context import PassContext
-from apass.decorators import module_pass
-from apass.registry import register_pass, unregister_pass
+from apass.core.context import PassContext
+from apass.passes.decorators import module_pass
+from apass.passes.registry import register_pass, unregister_pass
 from tests.cli.models import TEST_DATA, apass, files, nodes_of, process, write_model
 
 

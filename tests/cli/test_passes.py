@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from apass.registry import list_passes, register_pass, unregister_pass
+from apass.passes.registry import list_passes, register_pass, unregister_pass
 from tests.cli.models import apass
 
 

@@ -20,9 +20,9 @@ DENSENET = TEST_DATA / "light" / "light_densenet121.onnx"
 HOLDS = """
 import faulthandler
 import onnx_ir as ir
-from apass.adapters.onnx_passes import OnnxPass
-from apass.info import PassInfo
-from apass.registry import register_pass
+from apass.adapters.onnx.passes import OnnxPass
+from apass.core.info import PassInfo
+from apass.passes.registry import register_pass
 
 faulthandler.dump_traceback_later(300, exit=True)
 

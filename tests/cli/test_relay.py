@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from onnx import helper
 
-from apass.relay.module import IRModule
+from apass.relay.ir.module import IRModule
 from apass.relay.parser import parse
 from tests.cli.models import apass, files, write_model
 from tests.relay.meaning import ops_of

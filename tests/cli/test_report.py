@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.models import TEST_DATA, apass, files, write_model
 from tests.cli.test_relay import program
-from tests.report.samples import index_of, texts_of
+from tests.instruments.report.samples import index_of, texts_of
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -25,9 +25,9 @@ from apass import (
     get_pass,
     optimize_all,
 )
+from apass.core.remarks import Remark
+from apass.core.run import Run
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
-from apass.remarks import Remark
-from apass.run import Run
 from tests.executors import work
 from tests.executors.work import Module, OddError
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from apass import ExecutorError, PassContext, RemoteError, optimize_all
-from apass.executor import executor_in_force
+from apass.core.executor import executor_in_force
 from apass.executors import Executor
 from tests.executors import work
 from tests.executors.files import written_in

@@ -15,10 +15,10 @@ from apass import (
     module_pass,
     optimize_all,
 )
+from apass.core.run import current_run
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
-from apass.run import current_run
+from tests.adapters.test_pinned import Add, Grow, Pinned
 from tests.executors.test_required_analyses import elsewhere
-from tests.test_pinned_adapter import Add, Grow, Pinned
 
 pytestmark = pytest.mark.anyio
 

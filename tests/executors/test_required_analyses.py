@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from apass import AnalysisError, ExecutorError, Pass, PassContext, analysis, function_pass, module_pass
+from apass.core.run import Bodies, current_run
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
-from apass.fanout import fan_out
-from apass.run import Bodies, current_run
+from apass.runner.fan_out import fan_out
 from tests.executors import asking
 from tests.executors.asking import Module
 

@@ -22,8 +22,8 @@ from apass import (
     register_config_option,
     register_pass,
 )
+from apass.core.remarks import Remark
 from apass.executors import check_cancelled
-from apass.remarks import Remark
 
 Module = dict[str, Any]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from stamina.instrumentation import set_on_retry_hooks
 
-from apass.external import breaker as breakers
+from apass.external import circuit_breaker as breakers
 from tests.external.clock import Clock
 
 

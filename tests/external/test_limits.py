@@ -9,10 +9,10 @@ from stamina.instrumentation import get_on_retry_hooks, set_on_retry_hooks
 
 from apass import BudgetExceededError, CircuitOpenError, PassContext, function_pass
 from apass.external import Breaker, Counts, Policy, Rate, Service
-from apass.external.breaker import Circuit
-from apass.external.hedge import first_answer
+from apass.external.circuit_breaker import Circuit
+from apass.external.hedging import first_answer
 from apass.external.policy import Backoff
-from apass.external.rate import RateLimiter
+from apass.external.rate_limiter import RateLimiter
 from tests.external.clock import Clock
 from tests.external.script import Script, forever
 

@@ -9,7 +9,7 @@ import pytest
 
 import apass
 from apass.instruments import BisectInstrument, BisectStep, parse_intervals
-from tests.failing_passes import Nest, add_one
+from tests.helpers.failing_passes import Nest, add_one
 
 pytestmark = pytest.mark.anyio
 

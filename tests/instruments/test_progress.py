@@ -10,9 +10,9 @@ from anyio.lowlevel import current_token
 from rich.console import Console
 
 import apass
-from apass.activity import Activity, Counts
 from apass.instruments.live_view import LiveViewInstrument, waiting_text
 from apass.instruments.progress import ProgressInstrument, progress_text
+from apass.instruments.support.activity import Activity, Counts
 from tests.instruments.crowd import Module, crowd, failing, run_crowd
 
 

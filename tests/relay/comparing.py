@@ -6,7 +6,7 @@ import pytest
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, Let, Op, Var
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.make import const
-from apass.relay.structural import assert_structural_equal, structural_equal, structural_hash
+from apass.relay.structural.equality import assert_structural_equal, structural_equal, structural_hash
 from apass.relay.ty import TensorType
 
 __all__ = ["FLOAT", "OP", "Copier", "F", "chain", "equal", "lets"]

@@ -7,11 +7,11 @@ import numpy as np
 from apass.relay.adt import Constructor
 from apass.relay.expr import Call, Expr, If
 from apass.relay.function import Function
+from apass.relay.interpreter.values import ADTValue, Value
 from apass.relay.make import const, var
-from apass.relay.op.arithmetic import subtract
-from apass.relay.op.compare import equal
+from apass.relay.op.elementwise.arithmetic import subtract
+from apass.relay.op.elementwise.compare import equal
 from apass.relay.ty import GlobalTypeVar, TypeVar
-from apass.relay.values import ADTValue, Value
 
 __all__ = ["CONS", "NIL", "ONE", "F", "N", "X", "Y", "count_down", "plain"]
 

@@ -3,13 +3,13 @@
 import numpy as np
 
 from apass import get_pass, run
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.outputs import difference, random_arguments
-from apass.relay.type_infer import infer_module
-from apass.relay.walks import post_order
+from apass.relay.interpreter.compare_outputs import difference, random_arguments
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.type_inference.infer import infer_module
 
 __all__ = ["ops_of", "optimized", "typed"]
 

@@ -15,22 +15,22 @@ from hypothesis import strategies as st
 
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.ndarray import Array
-from apass.relay.op.arithmetic import add, maximum, minimum, multiply, subtract
-from apass.relay.op.axes import expand_dims, transpose
-from apass.relay.op.compare import equal, greater, less
-from apass.relay.op.convert import cast
-from apass.relay.op.elementwise import negative
-from apass.relay.op.indexing import where
-from apass.relay.op.join import concatenate
-from apass.relay.op.logical import logical_and, logical_not
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.elementwise.arithmetic import add, maximum, minimum, multiply, subtract
+from apass.relay.op.elementwise.compare import equal, greater, less
+from apass.relay.op.elementwise.convert import cast
+from apass.relay.op.elementwise.logical import logical_and, logical_not
+from apass.relay.op.elementwise.math import negative
+from apass.relay.op.elementwise.trigonometry import tanh
+from apass.relay.op.index.gather import where
 from apass.relay.op.nn.activation import relu
-from apass.relay.op.nn.dense import dense
+from apass.relay.op.nn.dense.dense import dense
 from apass.relay.op.reduce import max as max_
 from apass.relay.op.reduce import sum as sum_
-from apass.relay.op.reshape import reshape
-from apass.relay.op.trigonometry import tanh
+from apass.relay.op.shape.axes import expand_dims, transpose
+from apass.relay.op.shape.join import concatenate
+from apass.relay.op.shape.reshape import reshape
 from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.ty import TensorType, TupleType, Type
 

@@ -16,14 +16,14 @@ import pytest
 
 import apass
 import apass.relay.transform
-from apass.factories import find_factory
+from apass.core.pass_factories import find_factory
 from apass.relay.dataflow_pattern import is_op, wildcard
 from apass.relay.errors import TypeInferenceError
-from apass.relay.module import IRModule
+from apass.relay.ir.module import IRModule
 from apass.relay.op.contrib.register import PatternEntry, register_pattern_table
 from apass.relay.parser import fromtext
-from apass.relay.structural import structural_equal
-from apass.relay.type_infer import infer_module
+from apass.relay.structural.equality import structural_equal
+from apass.relay.type_inference.infer import infer_module
 
 
 @register_pattern_table("tests.cases")

@@ -7,14 +7,14 @@ import anyio
 import pytest
 
 import apass
-from apass.adapters.relay import ADAPTER
 from apass.relay.dataflow_pattern import is_constant, is_op, wildcard
-from apass.relay.evaluator import evaluate
-from apass.relay.module import IRModule
-from apass.relay.outputs import difference
+from apass.relay.integration.adapter import ADAPTER
+from apass.relay.interpreter.compare_outputs import difference
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
 from apass.relay.parser import parse
-from apass.relay.structural import structural_equal
-from apass.relay.type_infer import infer_module
+from apass.relay.structural.equality import structural_equal
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.hard_programs import HARD_PROGRAMS
 from tests.relay.test_laws import NAMES
 

@@ -7,16 +7,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import apass
-from apass.adapters.relay import ADAPTER
-from apass.factories import find_factory
-from apass.relay.evaluator import evaluate
-from apass.relay.module import IRModule
-from apass.relay.ndarray import Array
-from apass.relay.outputs import difference
-from apass.relay.printer import astext
-from apass.relay.reading import read_module
-from apass.relay.structural import structural_equal
-from apass.relay.type_infer import infer_module
+from apass.core.pass_factories import find_factory
+from apass.relay.integration.adapter import ADAPTER
+from apass.relay.interpreter.compare_outputs import difference
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import Array
+from apass.relay.structural.equality import structural_equal
+from apass.relay.text.parsing.reader import read_module
+from apass.relay.text.printing.printer import astext
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.programs import Program, programs
 
 OPTIONS: dict[str, dict[str, object]] = {

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Expr, Let
 from apass.relay.function import Function
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import Array
 from apass.relay.loops import while_loop
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.ndarray import Array
-from apass.relay.type_infer import infer_expr, infer_module
+from apass.relay.type_inference.infer import infer_expr, infer_module
 
 
 def below_three(i: Expr, _: Expr) -> Expr:

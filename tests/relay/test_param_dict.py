@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from apass.relay.ndarray import Array
+from apass.relay.ir.ndarray import Array
 from apass.relay.param_dict import load_param_dict, save_param_dict
 
 PARAMS: dict[str, Array] = {

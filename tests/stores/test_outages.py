@@ -7,8 +7,8 @@ import pytest
 
 import apass
 from apass import PassContext
+from apass.core.store import StoreInfo
 from apass.errors import StoreError, StoreWarning
-from apass.store import StoreInfo
 
 pytestmark = pytest.mark.anyio
 

@@ -18,8 +18,8 @@ import anyio
 import pytest
 from coredis import Redis
 
+from apass.core.store import Store
 from apass.errors import StoreError, StoreWarning
-from apass.store import Store
 from apass.stores import MemoryStore, SqliteStore
 from apass.stores.redis import RedisStore
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from apass.adapter import FunctionKind
+from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, MissingExtraError, VerifyError
 
 try:
@@ -13,9 +13,8 @@ try:
 except ImportError as error:
     raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({error}): pip install apass[onnx]") from error
 
-from apass.adapters.onnx.contents import fingerprint, tensor_digest
-from apass.adapters.onnx.layout import break_long_lines
-from apass.adapters.onnx.shrinking import Change, inner_nodes, leave_out, shrinkable
+from apass.adapters.onnx.fingerprint import fingerprint, tensor_digest
+from apass.adapters.onnx.reductions import Change, inner_nodes, leave_out, shrinkable
 from apass.adapters.onnx.storage import (
     external_files,
     load_model,
@@ -26,7 +25,8 @@ from apass.adapters.onnx.storage import (
     save_model,
     with_parts,
 )
-from apass.shrinking import Shrinking
+from apass.adapters.onnx.text_layout import break_long_lines
+from apass.util.delta_debugging import Shrinking
 
 __all__ = [
     "ADAPTER",

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnx.serialization import registry
 
 from apass.errors import AdapterError
-from apass.files import Prepared
+from apass.util.files import Prepared
 
 __all__ = [
     "external_files",

@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from apass.bisecting import Bisected
-from apass.bisecting import bisect as find_culprit
-from apass.cli.checking import Checker, read_command
-from apass.cli.complaints import complaints, warnings_as_lines
+from apass.cli.check_command import Checker, read_command
+from apass.cli.errors import complaints, warnings_as_lines
+from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.formats import ModelFormat, format_of
 from apass.cli.inputs import InputError
-from apass.cli.interrupts import check_backend, run_until_interrupted
 from apass.cli.settings import ConfigOption, ContextOptions, DisableOption, LevelOption, RequireOption, make_context
-from apass.pipeline import parse_pipeline
-from apass.run import enter_module
+from apass.core.run import enter_module
+from apass.debugging.bisect import Bisected
+from apass.debugging.bisect import bisect as find_culprit
+from apass.pipelines.parser import parse_pipeline
 
 __all__ = ["bisect"]
 

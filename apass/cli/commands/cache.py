@@ -6,9 +6,9 @@ from typing import Annotated
 import anyio
 import typer
 
-from apass.cli.caches import DEFAULT, store_at
-from apass.cli.complaints import complaints, warnings_as_lines
-from apass.store import Store
+from apass.cli.cache_location import DEFAULT, store_at
+from apass.cli.errors import complaints, warnings_as_lines
+from apass.core.store import Store
 
 __all__ = ["cache"]
 

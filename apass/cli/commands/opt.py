@@ -9,21 +9,21 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.caches import CacheStore, store_at
-from apass.cli.complaints import FAILED, complaints, warnings_as_lines
-from apass.cli.executing import ExecutorScope, executor_scope
+from apass.cli.cache_location import CacheStore, store_at
+from apass.cli.display import Reporter
+from apass.cli.errors import FAILED, complaints, warnings_as_lines
+from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.executor_option import ExecutorScope, executor_scope
 from apass.cli.inputs import check_places
-from apass.cli.interrupts import check_backend, run_until_interrupted
-from apass.cli.journaling import file_journal
-from apass.cli.optimizing import optimize_files
+from apass.cli.instruments import WATCHES, Run, WatchOptions
+from apass.cli.journal import file_journal
+from apass.cli.optimize import optimize_files
 from apass.cli.options import given_options, with_options
 from apass.cli.planning import Plan, make_plan
-from apass.cli.reporting import Reporter
-from apass.cli.resuming import resume_plan
+from apass.cli.resume import resume_plan
 from apass.cli.settings import ContextOptions, make_context
 from apass.cli.showing import Showing
-from apass.cli.watching import WATCHES, Run, WatchOptions
-from apass.context import PassContext
+from apass.core.context import PassContext
 
 __all__ = ["opt"]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from apass.cli.complaints import complaints
+from apass.cli.errors import complaints
 from apass.cli.listing import describe_passes
 
 __all__ = ["passes"]

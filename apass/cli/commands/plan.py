@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.complaints import complaints
+from apass.cli.errors import complaints
 from apass.cli.settings import ContextOptions, DisableOption, LevelOption, RequireOption, make_context
-from apass.pipeline import parse_pipeline
-from apass.plan import plan as make_plan
+from apass.pipelines.parser import parse_pipeline
+from apass.pipelines.plan import plan as make_plan
 
 __all__ = ["plan"]
 

@@ -7,11 +7,11 @@ from typing import Annotated, Self
 import typer
 from rich.console import Console
 
-from apass.cli.complaints import complaints, warnings_as_lines
-from apass.cli.interrupts import check_backend, run_until_interrupted
-from apass.reducing import Reduced
-from apass.reducing import reduce as find_smaller
-from apass.reproducers import read_reproducer
+from apass.cli.errors import complaints, warnings_as_lines
+from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.debugging.reduce import Reduced
+from apass.debugging.reduce import reduce as find_smaller
+from apass.instruments.reproducer.folder import read_reproducer
 
 __all__ = ["reduce"]
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.complaints import FAILED, complaints, warnings_as_lines
-from apass.cli.interrupts import check_backend, run_until_interrupted
-from apass.replaying import Replay, Verdict
-from apass.replaying import replay as run_again
-from apass.reproducers import read_reproducer, versions
+from apass.cli.errors import FAILED, complaints, warnings_as_lines
+from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.debugging.replay import Replay, Verdict
+from apass.debugging.replay import replay as run_again
+from apass.instruments.reproducer.folder import read_reproducer, versions
 
 __all__ = ["replay"]
 

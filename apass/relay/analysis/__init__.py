@@ -1,16 +1,16 @@
 """What can be found out about a Relay program without changing it: `relay.analysis`."""
 
-from apass.relay.analysis.basic_block_normal_form import check_basic_block_normal_form
 from apass.relay.analysis.constness import check_constant
+from apass.relay.analysis.count_layers import count_layers
 from apass.relay.analysis.fc_transpose import search_fc_transpose
 from apass.relay.analysis.feature import Feature, detect_feature
 from apass.relay.analysis.fused import extract_fused_functions
-from apass.relay.analysis.kinds import check_kind
-from apass.relay.analysis.layers import count_layers
 from apass.relay.analysis.mac_count import get_total_mac_number
-from apass.relay.analysis.unmatched_cases import unmatched_cases
+from apass.relay.analysis.queries import check_basic_block_normal_form
 from apass.relay.analysis.used import all_dtypes, list_op_types
-from apass.relay.analysis.variables import (
+from apass.relay.analysis.visit import post_order_visit
+from apass.relay.analysis.well_formed import well_formed, what_is_ill_formed
+from apass.relay.ir.variables import (
     all_type_vars,
     all_vars,
     bound_type_vars,
@@ -18,8 +18,8 @@ from apass.relay.analysis.variables import (
     free_type_vars,
     free_vars,
 )
-from apass.relay.analysis.visit import post_order_visit
-from apass.relay.analysis.well_formed import well_formed, what_is_ill_formed
+from apass.relay.type_inference.kinds import check_kind
+from apass.relay.type_inference.unmatched_cases import unmatched_cases
 
 __all__ = [
     "Feature",

@@ -1,7 +1,7 @@
 """`check_constant`: whether an expression is known without evaluating anything."""
 
 from apass.relay.expr import Constant, Expr, Tuple
-from apass.relay.walks import post_order
+from apass.relay.ir.post_order import post_order
 
 __all__ = ["check_constant"]
 

@@ -1,8 +1,8 @@
 """`search_fc_transpose`: dense layers whose weights are transposed first."""
 
-from apass.relay.calls import op_name
 from apass.relay.expr import Call, Expr, Var
-from apass.relay.walks import post_order
+from apass.relay.ir.calls import op_name
+from apass.relay.ir.post_order import post_order
 
 __all__ = ["search_fc_transpose"]
 
@@ -11,8 +11,8 @@ def search_fc_transpose(expr: Expr) -> list[str]:
     """Return the names of the variables that are transposed to be the weight of an `nn.dense`, each once.
 
     >>> from apass.relay.make import var
-    >>> from apass.relay.op.axes import transpose
-    >>> from apass.relay.op.nn.dense import dense
+    >>> from apass.relay.op.shape.axes import transpose
+    >>> from apass.relay.op.nn.dense.dense import dense
     >>> search_fc_transpose(dense(var("x"), transpose(var("w"), [1, 0])))
     ['w']
     """

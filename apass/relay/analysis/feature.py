@@ -6,12 +6,12 @@ from enum import IntEnum
 from typing import Final
 
 from apass.relay.adt import Constructor, Match
-from apass.relay.analysis.variables import free_vars
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
-from apass.relay.module import IRModule
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.ir.variables import free_vars
 from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.walks import post_order
 
 __all__ = ["Feature", "detect_feature"]
 

@@ -2,9 +2,9 @@
 
 from apass.relay.expr import GlobalVar
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.structural import fingerprint
-from apass.relay.walks import post_order
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.structural.equality import fingerprint
 
 __all__ = ["extract_fused_functions"]
 

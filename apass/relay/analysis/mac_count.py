@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, cast
 
 from apass.relay.expr import Call, Expr, Op
+from apass.relay.ir.post_order import post_order
 from apass.relay.ty import TensorType
-from apass.relay.walks import post_order
 
 __all__ = ["get_total_mac_number"]
 

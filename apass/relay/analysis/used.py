@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from apass.relay.expr import Call, Constant, Expr, Op, Var
+from apass.relay.ir.post_order import post_order
 from apass.relay.ty import FuncType, RefType, TensorType, TupleType, Type
-from apass.relay.walks import post_order
 
 __all__ = ["all_dtypes", "list_op_types"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from apass.relay.expr import Expr
-from apass.relay.walks import post_order
+from apass.relay.ir.post_order import post_order
 
 __all__ = ["post_order_visit"]
 

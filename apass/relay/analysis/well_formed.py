@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from apass.relay.adt import Constructor, Match
+from apass.relay.dataflow.scopes import Scope, evaluation_order, home_scopes
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, Let, Op, Var
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.scopes import Scope, evaluation_order, home_scopes
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
 from apass.relay.ty import FuncType, TensorType, Type, TypeVar
-from apass.relay.type_unify import parts_of
-from apass.relay.walks import post_order
+from apass.relay.type_inference.unify import parts_of
 
 __all__ = ["well_formed", "what_is_ill_formed"]
 

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.function import Function
-from apass.relay.structural import structural_equal
+from apass.relay.ir.attrs import Attrs
+from apass.relay.structural.equality import structural_equal
 
 __all__ = ["has_attribute"]
 

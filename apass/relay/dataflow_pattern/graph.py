@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from functools import cached_property
 
-from apass.relay.dominators import DominatorTree
+from apass.relay.dataflow.dominators import DominatorTree
 from apass.relay.expr import Expr
-from apass.relay.walks import post_order
+from apass.relay.ir.post_order import post_order
 
 __all__ = ["ExprGraph"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from apass.relay.dataflow_pattern.matcher import Matcher, NodeMap, Pattern, parts
 from apass.relay.expr import Constant, Expr, Op, Var
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.walks import post_order
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
 
 __all__ = ["PARTITIONED_FROM_PATTERN", "Group", "find_groups"]
 

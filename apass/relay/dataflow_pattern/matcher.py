@@ -8,10 +8,10 @@ from apass.relay.adt import Constructor
 from apass.relay.dataflow_pattern.fit import Fit, Search, settle
 from apass.relay.dataflow_pattern.graph import ExprGraph
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, Op, Var
-from apass.relay.module import IRModule
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
 from apass.relay.ty import Type
-from apass.relay.type_infer import infer_expr
-from apass.relay.walks import post_order
+from apass.relay.type_inference.infer import infer_expr
 
 __all__ = ["Matcher", "NodeMap", "Pattern", "parts"]
 

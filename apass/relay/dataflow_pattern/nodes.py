@@ -9,7 +9,7 @@ from apass.relay.dataflow_pattern.matcher import Matcher, NodeMap, Pattern
 from apass.relay.dataflow_pattern.pattern import DFPattern
 from apass.relay.expr import Expr, If, Let, Tuple, TupleGetItem, set_field
 from apass.relay.function import Function
-from apass.relay.walks import post_order
+from apass.relay.ir.post_order import post_order
 
 __all__ = ["FunctionPattern", "IfPattern", "LetPattern", "TupleGetItemPattern", "TuplePattern"]
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from apass.relay.attrs import DictAttrs
 from apass.relay.dataflow_pattern.attribute import has_attribute
 from apass.relay.dataflow_pattern.fit import Fit, Search
 from apass.relay.dataflow_pattern.matcher import Matcher, NodeMap, Pattern
 from apass.relay.dataflow_pattern.partitioner import partition_matches
 from apass.relay.expr import Call, Constant, Expr, Op, Var, set_field
-from apass.relay.structural import structural_equal
+from apass.relay.ir.attrs import DictAttrs
+from apass.relay.structural.equality import structural_equal
 from apass.relay.ty import Dim, TensorType, Type
 
 __all__ = [

@@ -9,9 +9,9 @@ from apass.relay.dataflow_pattern.matcher import NodeMap
 from apass.relay.dataflow_pattern.pattern import DFPattern
 from apass.relay.expr import Expr
 from apass.relay.expr_functor import ExprMutator
-from apass.relay.module import IRModule
-from apass.relay.structural import structural_equal
-from apass.relay.type_infer import infer_expr
+from apass.relay.ir.module import IRModule
+from apass.relay.structural.equality import structural_equal
+from apass.relay.type_inference.infer import infer_expr
 
 __all__ = ["MAX_REWRITES", "DFPatternCallback", "RewriteLimitError", "rewrite"]
 

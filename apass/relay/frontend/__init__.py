@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from apass.relay.module import IRModule
-from apass.relay.ndarray import NDArray
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
 from apass.relay.ty import Dim
 
 __all__ = ["from_onnx"]

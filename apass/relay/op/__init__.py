@@ -1,24 +1,8 @@
 """The operators of Relay: `relay.op`. Importing it registers all of them."""
 
 from apass.relay.expr import Op
-from apass.relay.op import (
-    algorithm,
-    annotation,
-    contrib,
-    dyn,
-    dyn_nn,
-    functions,
-    image,
-    nn,
-    op,
-    op_attrs,
-    reduce,
-    tensor,
-    transform,
-)
-from apass.relay.op.functions import *
-from apass.relay.op.layouts import FInferCorrectLayout, InferCorrectLayoutOutput
-from apass.relay.op.registry import (
+from apass.relay.op import algorithm, annotation, contrib, functions, image, nn, op, op_attrs, reduce, tensor, transform
+from apass.relay.op.define.registry import (
     OpPattern,
     get,
     register,
@@ -26,6 +10,10 @@ from apass.relay.op.registry import (
     register_op_attr,
     register_pattern,
 )
+from apass.relay.op.dyn import dyn
+from apass.relay.op.dyn import nn as dyn_nn
+from apass.relay.op.functions import *
+from apass.relay.op.layouts import FInferCorrectLayout, InferCorrectLayoutOutput
 
 __all__: list[str] = [
     "FInferCorrectLayout",

@@ -1,6 +1,6 @@
 """The operators that TVM has in `relay.op.algorithm`."""
 
-from apass.relay.op.sort import argsort, searchsorted, sort, topk
+from apass.relay.op.index.sort import argsort, searchsorted, sort, topk
 
 __all__ = [
     "argsort",

@@ -6,11 +6,11 @@ from typing import Final
 import numpy as np
 
 from apass.errors import did_you_mean
-from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
-from apass.relay.ndarray import Array
-from apass.relay.op.registry import register_op
-from apass.relay.op.relations import identity_relation
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.registry import register_op
+from apass.relay.op.define.relations import identity_relation
 
 __all__ = ["DEVICES", "DeviceCopyAttrs", "OnDeviceAttrs", "device_copy", "on_device", "stop_fusion"]
 

@@ -1,10 +1,10 @@
 """The functions that make calls of operators, by the names that they have in `relay` and in `relay.op` alike."""
 
 from apass.relay.op.algorithm import *
-from apass.relay.op.fast import fast_erf, fast_exp, fast_tanh
+from apass.relay.op.define.registry import register_op
+from apass.relay.op.elementwise.fast import fast_erf, fast_exp, fast_tanh
 from apass.relay.op.reduce import all, any, argmax, argmin, max, mean, min, prod, sum
-from apass.relay.op.registry import register_op
-from apass.relay.op.statistics import logsumexp, mean_std, mean_variance, std, variance
+from apass.relay.op.reduction.statistics import logsumexp, mean_std, mean_variance, std, variance
 from apass.relay.op.tensor import *
 from apass.relay.op.transform import *
 

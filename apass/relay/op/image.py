@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from apass.errors import did_you_mean
-from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Constant, Expr, Op
-from apass.relay.ndarray import Array
-from apass.relay.op.layout import convert_array, parse_layout
-from apass.relay.op.nn.relate import layout_like, out_type, relaid, tensors
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.layout import convert_array, parse_layout
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.nn.relations import layout_like, out_type, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, ints
-from apass.relay.op.registry import OpPattern, register_op
-from apass.relay.op.resize import COORDINATES, METHODS, ROUNDINGS, Resizing, resized
+from apass.relay.op.resize_kernel import COORDINATES, METHODS, ROUNDINGS, Resizing, resized
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["Resize1DAttrs", "Resize2DAttrs", "Resize3DAttrs", "ResizeAttrs", "resize1d", "resize2d", "resize3d"]

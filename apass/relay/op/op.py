@@ -1,7 +1,7 @@
 """What TVM has in `relay.op.op`: operators by name, and what is registered for them."""
 
 from apass.relay.expr import Op
-from apass.relay.op.registry import (
+from apass.relay.op.define.registry import (
     OpPattern,
     get,
     register,

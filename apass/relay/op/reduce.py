@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Compute, Expr, Op
-from apass.relay.ndarray import Array
-from apass.relay.op.dims import axes_of, ints
-from apass.relay.op.registry import OpPattern, register_op
-from apass.relay.op.relations import forward
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.dims import axes_of, ints
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.define.relations import forward
 from apass.relay.ty import Dim, TensorType
 
 __all__ = [

@@ -1,7 +1,7 @@
 """The operators that TVM has in `relay.op.tensor`."""
 
 from apass.relay.op.annotation import device_copy
-from apass.relay.op.arithmetic import (
+from apass.relay.op.elementwise.arithmetic import (
     add,
     divide,
     floor_divide,
@@ -15,11 +15,21 @@ from apass.relay.op.arithmetic import (
     trunc_divide,
     trunc_mod,
 )
-from apass.relay.op.compare import equal, greater, greater_equal, less, less_equal, not_equal
-from apass.relay.op.convert import clip, copy, fixed_point_multiply, ones_like, zeros_like
-from apass.relay.op.create import ones, zeros
-from apass.relay.op.einsum import einsum
-from apass.relay.op.elementwise import (
+from apass.relay.op.elementwise.compare import equal, greater, greater_equal, less, less_equal, not_equal
+from apass.relay.op.elementwise.convert import clip, copy, fixed_point_multiply, ones_like, zeros_like
+from apass.relay.op.elementwise.logical import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    left_shift,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    right_shift,
+)
+from apass.relay.op.elementwise.math import (
     abs,
     ceil,
     erf,
@@ -39,21 +49,24 @@ from apass.relay.op.elementwise import (
     sqrt,
     trunc,
 )
-from apass.relay.op.join import concatenate, stack
-from apass.relay.op.logical import (
-    bitwise_and,
-    bitwise_not,
-    bitwise_or,
-    bitwise_xor,
-    left_shift,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    right_shift,
+from apass.relay.op.elementwise.trigonometry import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    cos,
+    cosh,
+    sin,
+    sinh,
+    tan,
+    tanh,
 )
-from apass.relay.op.shape import ndarray_size, shape_of
-from apass.relay.op.trigonometry import acos, acosh, asin, asinh, atan, atanh, cos, cosh, sin, sinh, tan, tanh
+from apass.relay.op.reduction.einsum import einsum
+from apass.relay.op.shape.create import ones, zeros
+from apass.relay.op.shape.join import concatenate, stack
+from apass.relay.op.shape.shape_of import ndarray_size, shape_of
 
 __all__ = [
     "abs",

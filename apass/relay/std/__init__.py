@@ -4,7 +4,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from apass.relay.module import IRModule, set_std_importer
+from apass.relay.ir.module import IRModule, set_std_importer
 from apass.relay.parser import parse
 
 __all__ = ["import_std"]

@@ -1,14 +1,14 @@
 """The generator of DCGAN: a code spread to an image by transposed convolutions. Radford et al., arXiv 1511.06434."""
 
-from apass.relay.analysis.variables import free_vars
 from apass.relay.expr import Call, Expr
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
+from apass.relay.ir.variables import free_vars
 from apass.relay.make import var
-from apass.relay.module import IRModule
-from apass.relay.ndarray import NDArray
 from apass.relay.op import nn
-from apass.relay.op.reshape import reshape
-from apass.relay.op.trigonometry import tanh
+from apass.relay.op.elementwise.trigonometry import tanh
+from apass.relay.op.shape.reshape import reshape
 from apass.relay.testing import layers
 from apass.relay.testing.init import create_workload
 

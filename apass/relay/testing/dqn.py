@@ -1,11 +1,11 @@
 """The deep Q network: three convolutions, then two dense layers. Mnih et al., Nature 518, 2015."""
 
-from apass.relay.analysis.variables import free_vars
 from apass.relay.expr import Expr
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
+from apass.relay.ir.variables import free_vars
 from apass.relay.make import var
-from apass.relay.module import IRModule
-from apass.relay.ndarray import NDArray
 from apass.relay.op import nn
 from apass.relay.testing import layers
 from apass.relay.testing.init import create_workload

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apass.relay.analysis.variables import free_vars
 from apass.relay.expr import Call, Expr
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
+from apass.relay.ir.variables import free_vars
 from apass.relay.make import var
-from apass.relay.module import IRModule
-from apass.relay.ndarray import NDArray
 from apass.relay.op import nn
-from apass.relay.op.join import concatenate
+from apass.relay.op.shape.join import concatenate
 from apass.relay.testing import layers
 from apass.relay.testing.init import create_workload
 

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.ndarray import NDArray
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
 from apass.relay.ty import TensorType
-from apass.relay.type_infer import infer_module
+from apass.relay.type_inference.infer import infer_module
 
 __all__ = ["Constant", "Initializer", "Xavier", "create_workload"]
 

@@ -1,15 +1,15 @@
 """Long short-term memory: cells as functions, unrolled over a number of steps. Hochreiter and Schmidhuber, 1997."""
 
-from apass.relay.analysis.variables import free_vars
 from apass.relay.expr import Call, Expr, Let, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.ndarray import NDArray
-from apass.relay.op.arithmetic import add, multiply
-from apass.relay.op.create import zeros
-from apass.relay.op.elementwise import sigmoid
-from apass.relay.op.join import split
-from apass.relay.op.trigonometry import tanh
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
+from apass.relay.ir.variables import free_vars
+from apass.relay.op.elementwise.arithmetic import add, multiply
+from apass.relay.op.elementwise.math import sigmoid
+from apass.relay.op.elementwise.trigonometry import tanh
+from apass.relay.op.shape.create import zeros
+from apass.relay.op.shape.join import split
 from apass.relay.testing import layers
 from apass.relay.testing.init import create_workload
 from apass.relay.ty import TensorType, TupleType, Type

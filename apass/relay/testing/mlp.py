@@ -1,10 +1,10 @@
 """A multilayer perceptron: three dense layers."""
 
-from apass.relay.analysis.variables import free_vars
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
+from apass.relay.ir.variables import free_vars
 from apass.relay.make import var
-from apass.relay.module import IRModule
-from apass.relay.ndarray import NDArray
 from apass.relay.op import nn
 from apass.relay.testing.init import create_workload
 

@@ -3,8 +3,8 @@
 from apass.relay.adt import Constructor
 from apass.relay.errors import EvaluationError
 from apass.relay.expr import Expr
+from apass.relay.interpreter.values import ADTValue, Value
 from apass.relay.prelude import Prelude
-from apass.relay.values import ADTValue, Value
 
 __all__ = ["add_nat_definitions", "count", "make_nat_expr", "make_nat_value"]
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.ndarray import NDArray
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
+from apass.relay.ir.post_order import post_order
 from apass.relay.prelude import Prelude
-from apass.relay.type_infer import infer_module
-from apass.relay.walks import post_order
+from apass.relay.type_inference.infer import infer_module
 
 __all__ = ["count_ops", "rand", "run_infer_type", "run_opt_pass", "set_pass_runner"]
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from apass.relay.ndarray import NDArray
+from apass.relay.ir.ndarray import NDArray
 
 __all__ = [
     "DTYPES",

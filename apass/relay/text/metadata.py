@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from apass.errors import did_you_mean
-from apass.relay.attrs import Attrs, DictAttrs
 from apass.relay.expr import OPS, Constant, GlobalVar
+from apass.relay.ir.attrs import Attrs, DictAttrs
 from apass.relay.text.tensors import TensorFormatError, tensor_from_base64, tensor_to_base64
 from apass.relay.ty import Any, ShapeVar
 

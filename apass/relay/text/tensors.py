@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from apass.relay.ndarray import NDArray
+from apass.relay.ir.ndarray import NDArray
 
 __all__ = ["TensorFormatError", "tensor_from_base64", "tensor_from_bytes", "tensor_to_base64", "tensor_to_bytes"]
 

@@ -3,20 +3,19 @@
 `function_pass` and `FunctionPass` are those of `apass` itself.
 """
 
-from apass.decorators import function_pass
-from apass.passes import FunctionPass
-from apass.relay.op.layouts.layout_config import LayoutConfig
+from apass.passes.base import FunctionPass
+from apass.passes.decorators import function_pass
+from apass.relay.op.layouts.config import LayoutConfig
 from apass.relay.transform.annotate_spans import AnnotateSpans
-from apass.relay.transform.batching_ops import BatchingOps
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast
 from apass.relay.transform.canonicalize_ops import CanonicalizeOps
-from apass.relay.transform.combine_parallel_batch_matmul import CombineParallelBatchMatmul
-from apass.relay.transform.combine_parallel_conv2d import CombineParallelConv2D
-from apass.relay.transform.combine_parallel_dense import CombineParallelDense
-from apass.relay.transform.convert_layout import ConvertLayout
+from apass.relay.transform.combine_parallel.batch_matmul import CombineParallelBatchMatmul
+from apass.relay.transform.combine_parallel.batching_ops import BatchingOps
+from apass.relay.transform.combine_parallel.conv2d import CombineParallelConv2D
+from apass.relay.transform.combine_parallel.dense import CombineParallelDense
+from apass.relay.transform.convert_layout.convert_layout import ConvertLayout
 from apass.relay.transform.dead_code_elimination import DeadCodeElimination
 from apass.relay.transform.default import Default
-from apass.relay.transform.defuse_ops import DefuseOps
 from apass.relay.transform.dynamic_to_static import DynamicToStatic
 from apass.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr
 from apass.relay.transform.eta_expand import EtaExpand
@@ -28,22 +27,23 @@ from apass.relay.transform.fold_constant import (
     FoldConstantExpr,
     fold_constant,
 )
-from apass.relay.transform.fold_scale_axis import FoldScaleAxis
-from apass.relay.transform.fold_scale_backward import BackwardFoldScaleAxis
-from apass.relay.transform.fold_scale_forward import ForwardFoldScaleAxis
-from apass.relay.transform.fuse_ops import FuseOps
+from apass.relay.transform.fold_scale_axis.backward import BackwardFoldScaleAxis
+from apass.relay.transform.fold_scale_axis.fold_scale_axis import FoldScaleAxis
+from apass.relay.transform.fold_scale_axis.forward import ForwardFoldScaleAxis
+from apass.relay.transform.fuse_ops.defuse import DefuseOps
+from apass.relay.transform.fuse_ops.fuse_ops import FuseOps
 from apass.relay.transform.infer_type import InferType, InferTypeLocal
 from apass.relay.transform.inline import Inline
 from apass.relay.transform.lambda_lift import LambdaLift
 from apass.relay.transform.merge_composite import MergeComposite
+from apass.relay.transform.normal_forms.anf import ToANormalForm, ToANormalFormExpr
+from apass.relay.transform.normal_forms.basic_block import ToBasicBlockNormalForm
+from apass.relay.transform.normal_forms.graph import ToGraphNormalForm
 from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions
-from apass.relay.transform.running import run_on
 from apass.relay.transform.simplify_expr import SimplifyExpr
 from apass.relay.transform.simplify_inference import SimplifyInference
 from apass.relay.transform.split_args import SplitArgs
-from apass.relay.transform.to_a_normal_form import ToANormalForm, ToANormalFormExpr
-from apass.relay.transform.to_basic_block_normal_form import ToBasicBlockNormalForm
-from apass.relay.transform.to_graph_normal_form import ToGraphNormalForm
+from apass.relay.transform.support.run_for_tests import run_on
 
 __all__ = [
     "AnnotateSpans",

@@ -1,12 +1,12 @@
 """AnnotateSpans: every expression gets its place in the text of the program; TVM's pass of that name."""
 
-from apass.context import PassContext
-from apass.passes import ModulePass
-from apass.registry import provide_pass
-from apass.relay.module import IRModule
-from apass.relay.printer import astext
-from apass.relay.reading import read_module
-from apass.relay.transform.typed import module_pass
+from apass.core.context import PassContext
+from apass.passes.base import ModulePass
+from apass.passes.registry import provide_pass
+from apass.relay.ir.module import IRModule
+from apass.relay.text.parsing.reader import read_module
+from apass.relay.text.printing.printer import astext
+from apass.relay.transform.support.decorators import module_pass
 
 __all__ = ["SOURCE_NAME", "AnnotateSpans", "annotate_spans"]
 

@@ -4,18 +4,18 @@ from collections import Counter
 
 import numpy as np
 
-from apass.context import PassContext
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
-from apass.relay.calls import op_name, tensor_type
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.op.registry import OpPattern
+from apass.relay.ir.calls import op_name, tensor_type
+from apass.relay.ir.module import IRModule
+from apass.relay.op.define.registry import OpPattern
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.typed import function_pass
-from apass.relay.type_infer import ensure_typed
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.type_inference.infer import ensure_typed
 
 __all__ = ["CanonicalizeCast", "canonicalize_cast"]
 

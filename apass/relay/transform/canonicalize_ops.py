@@ -1,17 +1,17 @@
 """CanonicalizeOps: `nn.bias_add` becomes an addition, which other passes know; TVM's `canonicalize_ops.cc`."""
 
-from apass.context import PassContext
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
-from apass.relay.calls import along_axis, call_op, op_name, tensor_type
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import Call, Expr
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.op.nn.bias import BiasAddAttrs
+from apass.relay.ir.calls import along_axis, call_op, op_name, tensor_type
+from apass.relay.ir.module import IRModule
+from apass.relay.op.nn.dense.bias import BiasAddAttrs
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.typed import function_pass
-from apass.relay.type_infer import ensure_typed
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.type_inference.infer import ensure_typed
 
 __all__ = ["CanonicalizeOps", "canonicalize_ops"]
 

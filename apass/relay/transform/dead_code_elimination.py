@@ -5,19 +5,19 @@ writes to a cell stays, and so does one that reads a cell where it might be move
 mean. Neither is a value moved into a function, where it would be computed at every call.
 """
 
-from apass.context import PassContext
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
-from apass.relay.effects import Effect, Effects
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
+from apass.relay.dataflow.effects import Effect, Effects
 from apass.relay.expr import Expr, Let, Var
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.remarks import remark_on_dropping
 from apass.relay.transform.statistics import count_dropped
-from apass.relay.transform.typed import function_pass
-from apass.relay.walks import post_order
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.support.reporting import remark_on_dropping
 
 __all__ = ["DeadCodeElimination", "eliminate_dead_code"]
 

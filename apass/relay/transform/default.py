@@ -1,21 +1,21 @@
 """`relay.Default`: the passes that make a model smaller and quicker, in the order in which TVM's build runs them."""
 
-from apass.registry import provide_pass
-from apass.relay.module import IRModule
+from apass.passes.registry import provide_pass
+from apass.passes.sequential import Sequential
+from apass.relay.ir.module import IRModule
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast
 from apass.relay.transform.canonicalize_ops import CanonicalizeOps
-from apass.relay.transform.combine_parallel_conv2d import CombineParallelConv2D
-from apass.relay.transform.combine_parallel_dense import CombineParallelDense
+from apass.relay.transform.combine_parallel.conv2d import CombineParallelConv2D
+from apass.relay.transform.combine_parallel.dense import CombineParallelDense
 from apass.relay.transform.dead_code_elimination import DeadCodeElimination
 from apass.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr
 from apass.relay.transform.fast_math import FastMath
 from apass.relay.transform.fold_constant import FoldConstant
-from apass.relay.transform.fold_scale_axis import FoldScaleAxis
+from apass.relay.transform.fold_scale_axis.fold_scale_axis import FoldScaleAxis
 from apass.relay.transform.infer_type import InferType
 from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions
 from apass.relay.transform.simplify_expr import SimplifyExpr
 from apass.relay.transform.simplify_inference import SimplifyInference
-from apass.sequential import Sequential
 
 __all__ = ["Default"]
 

@@ -1,17 +1,17 @@
 """DynamicToStatic: shapes that are computed become attributes where they can be computed now; TVM's pass."""
 
-from apass.context import PassContext
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.op.dyn import Static
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.op.dyn.dyn import Static
 from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.fold_constant import ConstantFolder
-from apass.relay.transform.typed import function_pass, typed_if_possible
-from apass.relay.walks import post_order
+from apass.relay.transform.support.decorators import function_pass, typed_if_possible
 
 __all__ = ["DynamicToStatic", "dynamic_to_static"]
 

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from apass.context import PassContext
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
+from apass.relay.ir.module import IRModule
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.remarks import remark_on_merging
 from apass.relay.transform.statistics import count_merged
-from apass.relay.transform.typed import function_pass
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.support.reporting import remark_on_merging
 
 __all__ = ["EliminateCommonSubexpr", "eliminate_common_subexpr"]
 
@@ -31,7 +31,7 @@ def eliminate_common_subexpr(func: Function, fskip: Skip | None = None) -> Funct
     are. Stateful operators are left alone, and what `fskip` tells of.
 
     >>> from apass.relay.make import var
-    >>> from apass.relay.op.arithmetic import add
+    >>> from apass.relay.op.elementwise.arithmetic import add
     >>> x, y = var("x"), var("y")
     >>> body = eliminate_common_subexpr(Function([x, y], add(add(x, y), add(x, y)))).body
     >>> body.args[0] is body.args[1]

@@ -5,16 +5,16 @@ TVM expands a global function where it is called, too; here only where it is a v
 
 from collections.abc import Iterable
 
-from apass.context import PassContext
-from apass.passes import ModulePass
-from apass.registry import provide_pass
+from apass.core.context import PassContext
+from apass.passes.base import ModulePass
+from apass.passes.registry import provide_pass
 from apass.relay.adt import Constructor
 from apass.relay.expr import Call, Expr, GlobalVar, Var
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
+from apass.relay.ir.module import IRModule
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.typed import module_pass
+from apass.relay.transform.support.decorators import module_pass
 from apass.relay.ty import Type, TypeCall, TypeVar
 from apass.relay.type_functor import TypeMutator
 

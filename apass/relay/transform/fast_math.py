@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Final
 
-from apass.context import PassContext
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
-from apass.relay.calls import op_name
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
+from apass.relay.ir.calls import op_name
+from apass.relay.ir.module import IRModule
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.typed import function_pass
+from apass.relay.transform.support.decorators import function_pass
 
 __all__ = ["FAST", "FastMath", "fast_math"]
 

@@ -8,24 +8,24 @@ from typing import Final
 
 import numpy as np
 
-from apass.context import PassContext
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
-from apass.relay.calls import known_type, op_name
-from apass.relay.constant_values import computed, marked_as, unmarked, value_of
-from apass.relay.effects import Effect, Effects
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
+from apass.relay.dataflow.effects import Effect, Effects
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Constant, Expr, If, Let, Op, Tuple, TupleGetItem
 from apass.relay.expr_functor import ExprMutator, ExprVisitor
 from apass.relay.function import Function
-from apass.relay.module import IRModule
+from apass.relay.interpreter.constants import computed, marked_as, unmarked, value_of
+from apass.relay.ir.calls import known_type, op_name
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.remarks import remark_on_folding
 from apass.relay.transform.statistics import count_folded
-from apass.relay.transform.typed import function_pass
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.transform.support.reporting import remark_on_folding
 from apass.relay.ty import TensorType
-from apass.relay.type_infer import ensure_typed
-from apass.relay.walks import post_order
+from apass.relay.type_inference.infer import ensure_typed
 
 __all__ = ["ConstantChecker", "ConstantFolder", "FoldConstant", "FoldConstantExpr", "fold_constant"]
 
@@ -39,7 +39,7 @@ def fold_constant(expr: Expr, mod: IRModule | None = None) -> Expr:
     Types are needed for the operators of `OPS_ON_SHAPES` alone; where they are not known, these are left.
 
     >>> from apass.relay.make import const, var
-    >>> from apass.relay.op.arithmetic import add
+    >>> from apass.relay.op.elementwise.arithmetic import add
     >>> x = var("x", shape=(2,))
     >>> fold_constant(add(x, add(const(1), const(2)))).args
     (<relay.Var %x>, <relay.Constant int32>)

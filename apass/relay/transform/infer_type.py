@@ -1,13 +1,13 @@
 """InferType: every expression of a module gets its type; TVM's `type_infer.cc`."""
 
-from apass.context import PassContext
-from apass.passes import ModulePass
-from apass.registry import provide_pass
+from apass.core.context import PassContext
+from apass.passes.base import ModulePass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import Expr
-from apass.relay.module import IRModule
-from apass.relay.transform.typed import module_pass
+from apass.relay.ir.module import IRModule
+from apass.relay.transform.support.decorators import module_pass
 from apass.relay.ty import Type
-from apass.relay.type_infer import infer_expr, infer_module
+from apass.relay.type_inference.infer import infer_expr, infer_module
 
 __all__ = ["InferType", "InferTypeLocal"]
 

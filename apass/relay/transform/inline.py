@@ -10,19 +10,19 @@ bound by a Let, and every site gets cells of its own: programs keep what they me
 
 from collections.abc import Iterable
 
-from apass.context import PassContext
-from apass.passes import ModulePass
-from apass.registry import provide_pass
-from apass.relay.effects import Effect, Effects
+from apass.core.context import PassContext
+from apass.passes.base import ModulePass
+from apass.passes.registry import provide_pass
+from apass.relay.dataflow.effects import Effect, Effects
 from apass.relay.expr import Call, Expr, GlobalVar, Let, Var
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.renaming import copied, renewed
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.rewrite.renaming import copied, renewed
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.remarks import remark_on_inlining
-from apass.relay.transform.typed import module_pass
-from apass.relay.walks import post_order
+from apass.relay.transform.support.decorators import module_pass
+from apass.relay.transform.support.reporting import remark_on_inlining
 
 __all__ = ["Inline", "inline"]
 

@@ -8,20 +8,20 @@ functions within it; TVM forgets this. Primitive functions stay where they are.
 
 from itertools import count
 
-from apass.context import PassContext
-from apass.passes import ModulePass
-from apass.registry import provide_pass
-from apass.relay.analysis.variables import free_type_vars, free_vars
-from apass.relay.bind import substitute
+from apass.core.context import PassContext
+from apass.passes.base import ModulePass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import Call, Expr, GlobalVar, Let, Var
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.structural import fingerprint, structural_equal
-from apass.relay.transform.typed import module_pass
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.ir.variables import free_type_vars, free_vars
+from apass.relay.rewrite.bind import substitute
+from apass.relay.structural.equality import fingerprint, structural_equal
+from apass.relay.transform.support.decorators import module_pass
 from apass.relay.ty import FuncType
-from apass.relay.type_infer import ensure_typed
-from apass.relay.walks import post_order
+from apass.relay.type_inference.infer import ensure_typed
 
 __all__ = ["LambdaLift", "lambda_lift"]
 

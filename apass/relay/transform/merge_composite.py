@@ -3,18 +3,18 @@
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from apass.context import PassContext
+from apass.core.context import PassContext
 from apass.errors import PassDefinitionError
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
 from apass.relay.dataflow_pattern.pattern import DFPattern
 from apass.relay.dataflow_pattern.syntax import partition
 from apass.relay.expr import Expr
 from apass.relay.function import Function
-from apass.relay.module import IRModule
+from apass.relay.ir.module import IRModule
 from apass.relay.op.contrib.register import PatternEntry, get_pattern_table
-from apass.relay.transform.typed import function_pass
-from apass.relay.type_infer import infer_function
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.type_inference.infer import infer_function
 
 __all__ = ["COMPOSITE", "MergeComposite", "merge_composite"]
 

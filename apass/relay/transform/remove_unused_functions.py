@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from apass.context import PassContext
-from apass.passes import ModulePass
-from apass.registry import provide_pass
+from apass.core.context import PassContext
+from apass.passes.base import ModulePass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import GlobalVar
-from apass.relay.module import IRModule
-from apass.relay.transform.typed import module_pass
-from apass.relay.walks import post_order
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.transform.support.decorators import module_pass
 
 __all__ = ["RemoveUnusedFunctions", "remove_unused_functions"]
 

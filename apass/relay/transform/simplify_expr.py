@@ -5,21 +5,21 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from apass.context import PassContext
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
-from apass.relay.calls import attrs_of, call_op, is_scalar, op_name
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import Call, Constant, Expr
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.op.axes import LayoutTransformAttrs, TransposeAttrs
-from apass.relay.op.broadcast import collapse_sum_to
-from apass.relay.op.layout import Layout, parse_layout
+from apass.relay.ir.calls import attrs_of, call_op, is_scalar, op_name
+from apass.relay.ir.module import IRModule
+from apass.relay.op.define.layout import Layout, parse_layout
+from apass.relay.op.shape.axes import LayoutTransformAttrs, TransposeAttrs
+from apass.relay.op.shape.broadcast import collapse_sum_to
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.typed import function_pass
+from apass.relay.transform.support.decorators import function_pass
 from apass.relay.ty import TensorType, Type
-from apass.relay.type_infer import ensure_typed
+from apass.relay.type_inference.infer import ensure_typed
 
 __all__ = ["SimplifyExpr", "simplify_expr"]
 

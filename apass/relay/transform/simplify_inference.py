@@ -3,20 +3,20 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from apass.context import PassContext
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
-from apass.relay.calls import along_axis, call_op, op_name, scalar_like, tensor_type
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import Call, Expr, TupleGetItem
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.op.nn.batch_norm import BatchNormAttrs
-from apass.relay.op.nn.norm import GroupNormAttrs, InstanceNormAttrs, LayerNormAttrs
-from apass.relay.op.nn.scale_norm import L2NormalizeAttrs
+from apass.relay.ir.calls import along_axis, call_op, op_name, scalar_like, tensor_type
+from apass.relay.ir.module import IRModule
+from apass.relay.op.nn.norm.batch_norm import BatchNormAttrs
+from apass.relay.op.nn.norm.norm import GroupNormAttrs, InstanceNormAttrs, LayerNormAttrs
+from apass.relay.op.nn.norm.scale import L2NormalizeAttrs
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.typed import function_pass
-from apass.relay.type_infer import ensure_typed
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.type_inference.infer import ensure_typed
 
 __all__ = ["SimplifyInference", "simplify_inference"]
 

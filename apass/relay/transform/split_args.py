@@ -1,16 +1,16 @@
 """SplitArgs: a concatenation of very many tensors becomes several, each with few enough operands for a kernel."""
 
-from apass.context import PassContext
-from apass.passes import FunctionPass
-from apass.registry import provide_pass
-from apass.relay.calls import op_name
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
 from apass.relay.expr import Call, Expr, Tuple
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.module import IRModule
+from apass.relay.ir.calls import op_name
+from apass.relay.ir.module import IRModule
 from apass.relay.op.annotation import stop_fusion
 from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.typed import function_pass
+from apass.relay.transform.support.decorators import function_pass
 
 __all__ = ["SplitArgs", "split_args"]
 

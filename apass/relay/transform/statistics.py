@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping
 
-from apass.context import PassContext
-from apass.relay.calls import op_name
+from apass.core.context import PassContext
 from apass.relay.expr import Constant, Expr, Let
 from apass.relay.function import Function
-from apass.relay.walks import post_order
+from apass.relay.ir.calls import op_name
+from apass.relay.ir.post_order import post_order
 
 __all__ = ["count_dropped", "count_folded", "count_merged"]
 

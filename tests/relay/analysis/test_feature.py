@@ -6,9 +6,9 @@ from apass.relay.adt import Clause, Match, PatternConstructor, PatternWildcard
 from apass.relay.analysis import detect_feature
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, TupleGetItem
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add
+from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.prelude import Prelude
 from apass.relay.ref import RefCreate, RefRead, RefWrite
 

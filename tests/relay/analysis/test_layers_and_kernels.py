@@ -4,10 +4,10 @@ import apass
 from apass.relay.analysis import count_layers, extract_fused_functions, search_fc_transpose
 from apass.relay.expr import Expr, GlobalVar, Tuple
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
 from apass.relay.make import var
-from apass.relay.module import IRModule
 from apass.relay.op import nn, transpose
-from apass.relay.op.elementwise import exp
+from apass.relay.op.elementwise.math import exp
 from apass.relay.testing import resnet
 from apass.relay.transform import FuseOps
 

@@ -5,12 +5,12 @@ import pytest
 from apass.relay.analysis.mac_count import get_total_mac_number
 from apass.relay.expr import Expr
 from apass.relay.make import var
-from apass.relay.op.arithmetic import add
-from apass.relay.op.nn.conv import conv2d
-from apass.relay.op.nn.conv_transpose import conv2d_transpose
-from apass.relay.op.nn.dense import batch_matmul, dense
+from apass.relay.op.elementwise.arithmetic import add
+from apass.relay.op.nn.conv.conv import conv2d
+from apass.relay.op.nn.conv.transpose import conv2d_transpose
+from apass.relay.op.nn.dense.dense import batch_matmul, dense
 from apass.relay.ty import Any
-from apass.relay.type_infer import infer_expr
+from apass.relay.type_inference.infer import infer_expr
 
 DATA, WEIGHT = var("data", shape=(1, 8, 10, 10)), var("weight", shape=(4, 8, 3, 3))
 

@@ -10,13 +10,13 @@ from apass.relay.analysis import (
 )
 from apass.relay.expr import Tuple
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
 from apass.relay.op import cast
-from apass.relay.op.arithmetic import add
+from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.ref import RefCreate
 from apass.relay.ty import FuncType, RefType, TensorType, TypeVar
-from apass.relay.type_infer import infer_expr
+from apass.relay.type_inference.infer import infer_expr
 
 X = var("x", shape=(2,))
 

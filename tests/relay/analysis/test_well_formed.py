@@ -7,11 +7,11 @@ from apass.relay.adt import Clause, Constructor, Match, PatternTuple, PatternVar
 from apass.relay.analysis.well_formed import well_formed, what_is_ill_formed
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, Var
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add
+from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.ty import FuncType, GlobalTypeVar, TupleType, TypeVar
-from apass.relay.type_infer import infer_module
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.programs import Program, programs
 
 X, Y, F = var("x"), var("y"), var("f")

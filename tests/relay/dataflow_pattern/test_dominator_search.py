@@ -12,11 +12,11 @@ from apass.relay.dataflow_pattern.grouper import find_groups
 from apass.relay.dataflow_pattern.matcher import Matcher
 from apass.relay.expr import Call, Expr, Op, Tuple
 from apass.relay.make import const, var
-from apass.relay.op.arithmetic import add
+from apass.relay.op.elementwise.arithmetic import add
+from apass.relay.op.elementwise.trigonometry import tanh
 from apass.relay.op.nn.activation import relu
-from apass.relay.op.nn.conv import conv2d
-from apass.relay.op.trigonometry import tanh
-from tests.counting import calls_of
+from apass.relay.op.nn.conv.conv import conv2d
+from tests.helpers.counting import calls_of
 
 X, W = var("x"), var("w")
 RELU, TANH, CONV, ADD = (is_op(name) for name in ("nn.relu", "tanh", "nn.conv2d", "add"))

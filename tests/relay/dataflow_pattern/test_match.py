@@ -29,11 +29,11 @@ from apass.relay.dataflow_pattern import (
 from apass.relay.expr import Call, Expr, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.make import const, var
-from apass.relay.op.arithmetic import add, divide, multiply, subtract
+from apass.relay.op.define.registry import OpPattern
+from apass.relay.op.elementwise.arithmetic import add, divide, multiply, subtract
 from apass.relay.op.nn.activation import relu
-from apass.relay.op.nn.bias import bias_add
-from apass.relay.op.nn.conv import conv2d
-from apass.relay.op.registry import OpPattern
+from apass.relay.op.nn.conv.conv import conv2d
+from apass.relay.op.nn.dense.bias import bias_add
 from apass.relay.ty import TensorType
 
 ADD, SUBTRACT, MULTIPLY, DIVIDE = (is_op(name) for name in ("add", "subtract", "multiply", "divide"))

@@ -20,13 +20,13 @@ from apass.relay.dataflow_pattern import (
 from apass.relay.expr import Call, Expr, If, Let, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.make import const, var
-from apass.relay.op.arithmetic import add, subtract
-from apass.relay.op.join import concatenate
+from apass.relay.op.define.registry import OpPattern
+from apass.relay.op.elementwise.arithmetic import add, subtract
+from apass.relay.op.elementwise.trigonometry import tanh
 from apass.relay.op.nn.activation import relu
-from apass.relay.op.nn.conv import conv2d
-from apass.relay.op.registry import OpPattern
-from apass.relay.op.trigonometry import tanh
-from apass.relay.structural import assert_structural_equal
+from apass.relay.op.nn.conv.conv import conv2d
+from apass.relay.op.shape.join import concatenate
+from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.ty import TensorType
 
 X, Y, Z, W, B = var("x"), var("y"), var("z"), var("w"), var("b")

@@ -16,21 +16,21 @@ from apass.relay.dataflow_pattern import (
     wildcard,
 )
 from apass.relay.dataflow_pattern.matcher import NodeMap
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Constant, Expr, Let, Op, Tuple, Var
 from apass.relay.function import Function
+from apass.relay.interpreter.compare_outputs import difference
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add, divide, multiply, subtract
-from apass.relay.op.elementwise import sqrt
+from apass.relay.op.define.registry import OpPattern
+from apass.relay.op.elementwise.arithmetic import add, divide, multiply, subtract
+from apass.relay.op.elementwise.math import sqrt
 from apass.relay.op.nn.activation import relu
-from apass.relay.op.nn.batch_norm import batch_norm
-from apass.relay.op.nn.conv import conv2d
-from apass.relay.op.registry import OpPattern
-from apass.relay.outputs import difference
-from apass.relay.structural import assert_structural_equal
+from apass.relay.op.nn.conv.conv import conv2d
+from apass.relay.op.nn.norm.batch_norm import batch_norm
+from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.ty import TensorType
-from apass.relay.type_infer import infer_expr
+from apass.relay.type_inference.infer import infer_expr
 from tests.relay.programs import Program, programs
 
 X, Y, Z, W = var("x"), var("y"), var("z"), var("w")

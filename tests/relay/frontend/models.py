@@ -8,12 +8,12 @@ import numpy.typing as npt
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from apass.relay.evaluator import evaluate
 from apass.relay.frontend import from_onnx
 from apass.relay.function import Function
-from apass.relay.module import IRModule
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
 from apass.relay.ty import FuncType
-from apass.relay.type_infer import infer_module
+from apass.relay.type_inference.infer import infer_module
 
 __all__ = ["Numbers", "computed", "evaluated", "imported", "model", "reference", "result_type"]
 

@@ -19,9 +19,9 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 
 from apass.relay.errors import OpNotImplementedError
-from apass.relay.evaluator import evaluate
 from apass.relay.frontend import from_onnx
-from apass.relay.ndarray import Array
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.ndarray import Array
 
 __all__ = ["Result", "Verdict", "check_case", "node_cases"]
 

@@ -14,7 +14,7 @@ from apass.relay.errors import OpNotImplementedError, TypeInferenceError
 from apass.relay.expr import Call, Constant, Op
 from apass.relay.frontend import from_onnx
 from apass.relay.ty import Any, TensorType
-from apass.relay.type_infer import infer_module
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.frontend.models import computed, evaluated, imported, model, result_type
 
 ROOT = Path(__file__).parents[3]

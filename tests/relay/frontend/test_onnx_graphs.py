@@ -7,8 +7,8 @@ from onnx import helper
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.expr import Call, Expr, If, Let, Op
 from apass.relay.frontend import from_onnx
-from apass.relay.type_infer import infer_module
-from apass.relay.walks import post_order
+from apass.relay.ir.post_order import post_order
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.frontend.models import evaluated, imported, model
 
 ONES = np.ones(2, "float32")

@@ -5,11 +5,11 @@ import pytest
 
 from apass.relay.expr import Call, Constant, Op
 from apass.relay.frontend import from_onnx
+from apass.relay.ir.post_order import post_order
 from apass.relay.make import var
-from apass.relay.op import reshape
-from apass.relay.structural import structural_equal
-from apass.relay.type_infer import infer_module
-from apass.relay.walks import post_order
+from apass.relay.op.shape import reshape
+from apass.relay.structural.equality import structural_equal
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.frontend.models import computed, evaluated, imported, model, reference, result_type
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4)

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from apass.relay.expr import Call, Constant, Expr, Op, Tuple, Var
+from apass.relay.ir.ndarray import Array
 from apass.relay.make import var
-from apass.relay.ndarray import Array
 from apass.relay.ty import TensorType, TupleType, Type
 
 __all__ = ["Draw", "inputs_of", "result_of", "type_of"]

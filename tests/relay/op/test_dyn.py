@@ -8,10 +8,10 @@ import pytest
 
 from apass.relay import op
 from apass.relay.errors import EvaluationError
-from apass.relay.evaluator import Value, evaluate
 from apass.relay.expr import Call, Expr, Op, Tuple, Var
+from apass.relay.interpreter.evaluate import Value, evaluate
+from apass.relay.ir.ndarray import Array
 from apass.relay.make import const, var
-from apass.relay.ndarray import Array
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import Any
 from tests.relay.meaning import ops_of, optimized

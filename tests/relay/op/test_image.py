@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from apass.relay.expr import Call
 from apass.relay.make import const
 from apass.relay.op import image, nn
-from apass.relay.op.layout import convert_array, parse_layout
+from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
 from tests.relay.op.nn.checks import Numbers, X, Y, close, evaluated, inferred, numbers, refused, same
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apass.relay.op.layout import convert_array, convert_shape, parse_layout
+from apass.relay.op.define.layout import convert_array, convert_shape, parse_layout
 from apass.relay.ty import Any
 
 LAYOUTS = st.sampled_from(

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apass.relay import op
-from apass.relay.analysis.variables import free_vars
 from apass.relay.expr import OPS, Op
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.reading import read_module
-from apass.relay.structural import assert_structural_equal
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.variables import free_vars
+from apass.relay.structural.equality import assert_structural_equal
+from apass.relay.text.parsing.reader import read_module
 from apass.relay.ty import Any, Dim, FuncType, IncompleteType, TensorType, TupleType, Type
-from apass.relay.type_infer import infer_module
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.op.drawn import Draw, inputs_of, result_of, type_of
 from tests.relay.op.drawn_calls import CALLS, draw_call
 

@@ -8,15 +8,15 @@ import pytest
 
 from apass.errors import PassRegistrationError
 from apass.relay import op
-from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError, UnknownOpError
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import OPS, Call, Expr, Op
 from apass.relay.function import Function
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
 from apass.relay.make import const, var
-from apass.relay.ndarray import Array
 from apass.relay.ty import FuncType, TensorType, Type
-from apass.relay.type_infer import infer_expr
+from apass.relay.type_inference.infer import infer_expr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

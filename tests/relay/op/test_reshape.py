@@ -5,7 +5,7 @@ import pytest
 
 from apass.relay import op
 from apass.relay.make import const
-from apass.relay.op.reshape import reshaped
+from apass.relay.op.shape.reshape import reshaped
 from apass.relay.ty import Any, Dim, ShapeVar
 from tests.relay.op.values import floats, refusal, result_type, tensor, value
 

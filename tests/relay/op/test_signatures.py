@@ -5,9 +5,10 @@ import inspect
 import pytest
 
 from apass.relay import op
-from apass.relay.attrs import Attrs
 from apass.relay.expr import OPS
-from apass.relay.op import algorithm, reduce, statistics, tensor, transform
+from apass.relay.ir.attrs import Attrs
+from apass.relay.op import algorithm, reduce, tensor, transform
+from apass.relay.op.reduction import statistics
 
 _SIGNATURES = """
 abs(data)

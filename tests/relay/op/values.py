@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Expr, Op
+from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.make import const, var
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import Dim, IncompleteType, TupleType, Type

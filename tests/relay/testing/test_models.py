@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from apass.relay.evaluator import evaluate
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.ndarray import NDArray
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
 from apass.relay.testing import (
     count_ops,
     dcgan,
@@ -29,7 +29,7 @@ from apass.relay.testing import (
     vgg,
 )
 from apass.relay.ty import TensorType
-from apass.relay.type_infer import infer_module
+from apass.relay.type_inference.infer import infer_module
 
 Workload = tuple[IRModule, dict[str, NDArray]]
 Floats = npt.NDArray[np.float64]

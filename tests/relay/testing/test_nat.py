@@ -3,15 +3,15 @@
 import pytest
 
 from apass.relay.errors import EvaluationError
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Expr
 from apass.relay.function import Function
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.interpreter.values import Value
 from apass.relay.make import const, var
-from apass.relay.op.arithmetic import multiply
+from apass.relay.op.elementwise.arithmetic import multiply
 from apass.relay.prelude import Prelude
 from apass.relay.testing import add_nat_definitions, count, make_nat_expr, make_nat_value
-from apass.relay.type_infer import infer_module
-from apass.relay.values import Value
+from apass.relay.type_inference.infer import infer_module
 
 
 @pytest.fixture(name="prelude", scope="module")

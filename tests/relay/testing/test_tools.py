@@ -8,11 +8,11 @@ import pytest
 import apass
 from apass.relay.expr import Call, Op, Var
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
 from apass.relay.op import nn
-from apass.relay.op.arithmetic import add
-from apass.relay.structural import structural_equal
+from apass.relay.op.elementwise.arithmetic import add
+from apass.relay.structural.equality import structural_equal
 from apass.relay.testing import count_ops, create_workload, layers, mlp, rand, run_infer_type, run_opt_pass
 from apass.relay.testing.init import Constant, Initializer, Xavier
 from apass.relay.testing.temp_op_attr import TempOpAttr

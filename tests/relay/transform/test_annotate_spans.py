@@ -3,14 +3,14 @@
 import apass
 from apass.relay.expr import Call, GlobalVar, Op
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add
+from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.nn.activation import relu
-from apass.relay.printer import astext
-from apass.relay.structural import assert_structural_equal
+from apass.relay.structural.equality import assert_structural_equal
+from apass.relay.text.printing.printer import astext
 from apass.relay.transform.annotate_spans import AnnotateSpans
-from apass.relay.walks import post_order
 
 
 def module() -> IRModule:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from apass.relay.calls import call_op
 from apass.relay.expr import Call, Expr, If, Let, Tuple, Var
+from apass.relay.ir.calls import call_op
 from apass.relay.make import var
 from apass.relay.op import nn
 from tests.relay.meaning import ops_of, optimized

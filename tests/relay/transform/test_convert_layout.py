@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from apass.blocking import run
 from apass.errors import PassDefinitionError
-from apass.relay.calls import call_op
 from apass.relay.expr import Call, Expr, Tuple, TupleGetItem
+from apass.relay.ir.calls import call_op
 from apass.relay.make import const, var
 from apass.relay.op import nn
-from apass.relay.transform.convert_layout import ConvertLayout, convert_layout
+from apass.relay.transform.convert_layout.convert_layout import ConvertLayout, convert_layout
+from apass.sync import run
 from tests.relay.meaning import ops_of, optimized, typed
 
 NHWC = {"nn.conv2d": ["NHWC", "default"]}

@@ -7,16 +7,16 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from apass.relay.calls import call_op
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Expr, If, Let, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.op.layout import convert_shape, parse_layout
-from apass.relay.outputs import difference, random_arguments
-from apass.relay.transform.convert_layout import convert_layout
+from apass.relay.interpreter.compare_outputs import difference, random_arguments
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.calls import call_op
+from apass.relay.ir.module import IRModule
+from apass.relay.op.define.layout import convert_shape, parse_layout
+from apass.relay.transform.convert_layout.convert_layout import convert_layout
 from apass.relay.ty import TensorType
-from apass.relay.type_infer import infer_module
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.meaning import ops_of
 
 DTYPE: Final = "float64"

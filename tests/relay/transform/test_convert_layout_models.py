@@ -9,16 +9,16 @@ import numpy.typing as npt
 import pytest
 
 import apass
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Constant, Var
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.op.axes import LayoutTransformAttrs
-from apass.relay.outputs import difference
-from apass.relay.structural import structural_equal
+from apass.relay.interpreter.compare_outputs import difference
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.op.shape.axes import LayoutTransformAttrs
+from apass.relay.structural.equality import structural_equal
 from apass.relay.testing import densenet, mobilenet, resnet, squeezenet
 from apass.relay.ty import TensorType
-from apass.relay.walks import post_order
 
 NETWORKS: Mapping[str, Callable[[], tuple[IRModule, object]]] = {
     "resnet": lambda: resnet.get_workload(num_layers=18, image_shape=(3, 32, 32), num_classes=10),

@@ -7,11 +7,11 @@ import anyio
 import pytest
 
 import apass
-from apass.relay.attrs import Attrs
-from apass.relay.calls import call_op, op_name
 from apass.relay.expr import Call, Expr, Var
 from apass.relay.expr_functor import ExprVisitor
 from apass.relay.function import Function
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.calls import call_op, op_name
 from apass.relay.make import var
 from apass.relay.op import get, nn, register_convert_op_layout, register_op_attr
 from apass.relay.op.layouts import InferCorrectLayoutOutput

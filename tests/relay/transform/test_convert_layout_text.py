@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import apass
-from apass.relay.evaluator import evaluate
-from apass.relay.module import IRModule
-from apass.relay.outputs import difference, random_arguments
+from apass.relay.interpreter.compare_outputs import difference, random_arguments
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
 from apass.relay.parser import fromtext
 from tests.relay.test_cases import CASES, EXPECTED, cases_below, options_of, settings_of
 

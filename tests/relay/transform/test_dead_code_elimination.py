@@ -3,12 +3,12 @@
 import apass
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add, multiply
-from apass.relay.op.elementwise import exp, negative
+from apass.relay.op.elementwise.arithmetic import add, multiply
+from apass.relay.op.elementwise.math import exp, negative
 from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.structural import structural_equal
+from apass.relay.structural.equality import structural_equal
 from apass.relay.transform.dead_code_elimination import DeadCodeElimination, eliminate_dead_code
 
 X, Y, Z, F, CELL = (var(name) for name in ("x", "y", "z", "f", "cell"))

@@ -5,9 +5,10 @@ import pytest
 
 import apass
 from apass.relay.expr import Expr, Tuple
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
 from apass.relay.op import (
+    add,
     broadcast_to,
     expand_dims,
     full,
@@ -21,7 +22,6 @@ from apass.relay.op import (
     topk,
     zeros,
 )
-from apass.relay.op.arithmetic import add
 from apass.relay.transform import DynamicToStatic
 from tests.relay.meaning import ops_of, optimized
 

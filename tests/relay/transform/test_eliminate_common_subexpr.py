@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 import apass
-from apass.relay.calls import op_name
 from apass.relay.expr import OPS, Call, Expr, Let, Op, Tuple, TupleGetItem
 from apass.relay.function import Function
+from apass.relay.ir.calls import op_name
 from apass.relay.make import const, var
-from apass.relay.op.arithmetic import add
-from apass.relay.op.convert import cast
-from apass.relay.op.create import ones
-from apass.relay.op.elementwise import negative
-from apass.relay.op.join import concatenate
-from apass.relay.op.registry import register_op
-from apass.relay.op.relations import identity_relation
+from apass.relay.op.define.registry import register_op
+from apass.relay.op.define.relations import identity_relation
+from apass.relay.op.elementwise.arithmetic import add
+from apass.relay.op.elementwise.convert import cast
+from apass.relay.op.elementwise.math import negative
+from apass.relay.op.shape.create import ones
+from apass.relay.op.shape.join import concatenate
 from apass.relay.ref import RefRead
 from apass.relay.transform.eliminate_common_subexpr import EliminateCommonSubexpr, eliminate_common_subexpr
 

@@ -6,23 +6,23 @@ import numpy as np
 import pytest
 
 import apass
-from apass.diagnostics import Span
-from apass.relay.calls import op_name
-from apass.relay.evaluator import evaluate
+from apass.core.diagnostics import Span
 from apass.relay.expr import OPS, Call, Constant, Expr, If, Let, Op, Tuple, TupleGetItem
 from apass.relay.function import Function
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.calls import op_name
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import Array
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.ndarray import Array
 from apass.relay.op.annotation import device_copy, on_device
-from apass.relay.op.arithmetic import add, divide, multiply
-from apass.relay.op.elementwise import negative
-from apass.relay.op.join import concatenate, split
-from apass.relay.op.registry import register_op
-from apass.relay.op.relations import identity_relation
-from apass.relay.op.shape import ndarray_size, shape_of
+from apass.relay.op.define.registry import register_op
+from apass.relay.op.define.relations import identity_relation
+from apass.relay.op.elementwise.arithmetic import add, divide, multiply
+from apass.relay.op.elementwise.math import negative
+from apass.relay.op.shape.join import concatenate, split
+from apass.relay.op.shape.shape_of import ndarray_size, shape_of
 from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.structural import structural_equal
+from apass.relay.structural.equality import structural_equal
 from apass.relay.transform.fold_constant import ConstantChecker, FoldConstant, FoldConstantExpr, fold_constant
 from apass.relay.ty import Any
 from tests.relay.evaluation import plain

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apass.relay.calls import call_op
 from apass.relay.expr import Call, Constant, Expr, Var
 from apass.relay.function import Function
+from apass.relay.ir.calls import call_op
+from apass.relay.ir.post_order import post_order
 from apass.relay.make import const, var
 from apass.relay.op import nn
 from apass.relay.ty import TensorType
-from apass.relay.walks import post_order
 from tests.relay.meaning import ops_of, optimized
 
 RNG = np.random.default_rng(0)

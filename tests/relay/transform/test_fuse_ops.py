@@ -7,20 +7,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import apass
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Expr, GlobalVar, Let, Op, Var
 from apass.relay.function import Function
+from apass.relay.interpreter.compare_outputs import difference
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add
+from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.nn.activation import relu
-from apass.relay.outputs import difference
 from apass.relay.parser import parse
-from apass.relay.structural import assert_structural_equal, structural_equal
-from apass.relay.transform.defuse_ops import DefuseOps, defuse_ops
-from apass.relay.transform.fuse_ops import FuseOps, fuse_ops
-from apass.relay.type_infer import infer_function, infer_module
-from apass.relay.walks import post_order
+from apass.relay.structural.equality import assert_structural_equal, structural_equal
+from apass.relay.transform.fuse_ops.defuse import DefuseOps, defuse_ops
+from apass.relay.transform.fuse_ops.fuse_ops import FuseOps, fuse_ops
+from apass.relay.type_inference.infer import infer_function, infer_module
 from tests.relay.programs import Program, programs
 
 HEADER = '#[version = "0.0.5"]\n'

@@ -4,23 +4,23 @@ import pytest
 
 import apass
 from apass.relay.adt import Constructor, TypeData
-from apass.relay.analysis.variables import free_vars
 from apass.relay.errors import TypeInferenceError
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple
 from apass.relay.function import Function
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.ir.variables import free_vars
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add, subtract
-from apass.relay.op.compare import equal
-from apass.relay.op.elementwise import negative
-from apass.relay.structural import structural_equal
+from apass.relay.op.elementwise.arithmetic import add, subtract
+from apass.relay.op.elementwise.compare import equal
+from apass.relay.op.elementwise.math import negative
+from apass.relay.structural.equality import structural_equal
 from apass.relay.transform.eta_expand import EtaExpand, eta_expand
 from apass.relay.transform.lambda_lift import LambdaLift, lambda_lift
 from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions, remove_unused_functions
 from apass.relay.ty import GlobalTypeVar, TensorType, TypeCall, TypeVar
-from apass.relay.type_infer import infer_module
-from apass.relay.walks import post_order
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.evaluation import plain
 
 INT = TensorType((), "int32")

@@ -6,10 +6,10 @@ import apass
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import GlobalVar
 from apass.relay.make import var
-from apass.relay.op.arithmetic import add, multiply
-from apass.relay.reading import read_module
+from apass.relay.op.elementwise.arithmetic import add, multiply
+from apass.relay.text.parsing.reader import read_module
 from apass.relay.transform.infer_type import InferType, InferTypeLocal
-from apass.relay.type_infer import infer_expr
+from apass.relay.type_inference.infer import infer_expr
 
 SOURCE = """
 def @f(%x: Tensor[(2), float32]) { nn.relu(%x) }

@@ -2,16 +2,16 @@
 
 import apass
 from apass.relay.analysis.well_formed import well_formed
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple
 from apass.relay.function import Function
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add
-from apass.relay.op.compare import equal
-from apass.relay.op.elementwise import exp, negative
+from apass.relay.op.elementwise.arithmetic import add
+from apass.relay.op.elementwise.compare import equal
+from apass.relay.op.elementwise.math import exp, negative
 from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.structural import structural_equal
+from apass.relay.structural.equality import structural_equal
 from apass.relay.transform.inline import Inline, inline
 from apass.relay.ty import TypeVar
 from tests.relay.evaluation import plain

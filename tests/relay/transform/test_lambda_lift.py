@@ -4,18 +4,18 @@ import numpy as np
 
 import apass
 from apass.relay.analysis.well_formed import well_formed
-from apass.relay.calls import call_op
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Expr, Let, Var
 from apass.relay.function import Function
+from apass.relay.interpreter.compare_outputs import difference
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.calls import call_op
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add
-from apass.relay.outputs import difference
+from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.parser import parse
 from apass.relay.transform.lambda_lift import lambda_lift
-from apass.relay.type_infer import infer_module
-from tests.counting import calls_of
+from apass.relay.type_inference.infer import infer_module
+from tests.helpers.counting import calls_of
 
 
 def test_a_function_that_captures_a_variable_without_a_type_is_lifted_too() -> None:

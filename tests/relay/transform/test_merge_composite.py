@@ -7,16 +7,16 @@ import apass
 from apass.errors import PassDefinitionError, PassRegistrationError
 from apass.relay.analysis.well_formed import what_is_ill_formed
 from apass.relay.dataflow_pattern import DFPattern, is_constant, is_if, is_op, is_tuple, is_tuple_get_item, wildcard
-from apass.relay.evaluator import evaluate
 from apass.relay.expr import Call, Expr
 from apass.relay.function import Function
+from apass.relay.interpreter.compare_outputs import difference, random_arguments
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.post_order import post_order
 from apass.relay.op.contrib import register
 from apass.relay.op.contrib.register import PatternEntry, get_pattern_table, register_pattern_table
-from apass.relay.outputs import difference, random_arguments
 from apass.relay.parser import parse
-from apass.relay.structural import assert_structural_equal
+from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.transform.merge_composite import MergeComposite
-from apass.relay.walks import post_order
 from tests.relay.programs import Program, programs
 
 BEFORE = """#[version = "0.0.5"]

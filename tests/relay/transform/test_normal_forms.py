@@ -4,21 +4,21 @@ import pytest
 
 import apass
 from apass.relay.adt import Clause, Constructor, Match, PatternConstructor, PatternVar
-from apass.relay.analysis.basic_block_normal_form import check_basic_block_normal_form
+from apass.relay.analysis.queries import check_basic_block_normal_form
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, TupleGetItem
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add, multiply
-from apass.relay.op.elementwise import exp, negative
+from apass.relay.op.elementwise.arithmetic import add, multiply
+from apass.relay.op.elementwise.math import exp, negative
 from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.structural import structural_equal
-from apass.relay.transform.to_a_normal_form import ToANormalForm, ToANormalFormExpr, to_a_normal_form
-from apass.relay.transform.to_basic_block_normal_form import (
+from apass.relay.structural.equality import structural_equal
+from apass.relay.transform.normal_forms.anf import ToANormalForm, ToANormalFormExpr, to_a_normal_form
+from apass.relay.transform.normal_forms.basic_block import (
     ToBasicBlockNormalForm,
     to_basic_block_normal_form,
 )
-from apass.relay.transform.to_graph_normal_form import ToGraphNormalForm, to_graph_normal_form
+from apass.relay.transform.normal_forms.graph import ToGraphNormalForm, to_graph_normal_form
 from apass.relay.ty import GlobalTypeVar, TypeVar
 
 X, Y, CONDITION, CELL, F = (var(name) for name in ("x", "y", "condition", "cell", "f"))

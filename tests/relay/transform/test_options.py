@@ -3,8 +3,8 @@
 import pytest
 
 from apass import PassContext, get_pass, relay
+from apass.batch.journal import describe_run
 from apass.executors import ProcessExecutor
-from apass.journal import describe_run
 from apass.relay import IRModule, transform
 from apass.stores import MemoryStore
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from apass.relay.calls import call_op
 from apass.relay.expr import Expr
+from apass.relay.ir.calls import call_op
 from apass.relay.make import const, var
 from apass.relay.ty import Any, TensorType
 from tests.relay.meaning import ops_of, optimized

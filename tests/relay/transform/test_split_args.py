@@ -3,9 +3,9 @@
 import pytest
 
 from apass.relay.expr import Call, Tuple
+from apass.relay.ir.post_order import post_order
 from apass.relay.make import var
 from apass.relay.op import concatenate
-from apass.relay.walks import post_order
 from tests.relay.meaning import ops_of, optimized
 
 

@@ -8,16 +8,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import apass
-from apass.adapters.relay import ADAPTER
-from apass.relay.evaluator import Value, evaluate
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
+from apass.relay.integration.adapter import ADAPTER
+from apass.relay.interpreter.compare_outputs import difference
+from apass.relay.interpreter.evaluate import Value, evaluate
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import Array
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.ndarray import Array
-from apass.relay.op.arithmetic import add
-from apass.relay.outputs import difference
-from apass.relay.type_infer import infer_module
+from apass.relay.op.elementwise.arithmetic import add
+from apass.relay.type_inference.infer import infer_module
 from tests.relay.programs import Program, programs
 
 PASSES: dict[str, tuple[str, dict[str, object]]] = {

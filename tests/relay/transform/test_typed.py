@@ -7,16 +7,16 @@ import apass
 import apass.relay.transform
 from apass.relay.expr import Expr, Let, Tuple
 from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
 from apass.relay.make import const, var
-from apass.relay.module import IRModule
-from apass.relay.op.arithmetic import add
-from apass.relay.op.convert import cast
-from apass.relay.op.elementwise import exp
+from apass.relay.op.elementwise.arithmetic import add
+from apass.relay.op.elementwise.convert import cast
+from apass.relay.op.elementwise.math import exp
 from apass.relay.op.nn.activation import relu
-from apass.relay.op.nn.dense import dense
+from apass.relay.op.nn.dense.dense import dense
 from apass.relay.op.nn.dropout import dropout
-from apass.relay.transform.typed import function_pass
-from apass.relay.type_infer import infer_module
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.type_inference.infer import infer_module
 
 OPTIONS: dict[str, dict[str, object]] = {
     "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from apass.relay.expr import Call, Expr, Op, Tuple
 from apass.relay.frontend.onnx.facts import Facts
+from apass.relay.ir.post_order import post_order
 from apass.relay.ty import TensorType
-from apass.relay.walks import post_order
 
 __all__ = ["DimOf", "dims_of"]
 

@@ -5,9 +5,9 @@ from enum import IntEnum
 from typing import TypeAlias
 
 from apass.relay.expr import Call, Constant, Expr, If, Op, Tuple, TupleGetItem, Var
-from apass.relay.ndarray import Array, NDArray
+from apass.relay.ir.ndarray import Array, NDArray
+from apass.relay.ir.post_order import post_order
 from apass.relay.ty import Any, Dim, IncompleteType, TensorType, TupleType, Type
-from apass.relay.walks import post_order
 
 __all__ = ["Facts", "Source", "Value", "joined"]
 

@@ -8,7 +8,6 @@ from typing import Final, TypeAlias
 import onnx
 from onnx import AttributeProto
 
-from apass.relay.depth import Walk, walk_deep
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.expr import Call, Constant, Expr, TupleGetItem
 from apass.relay.frontend.onnx.convert import find_converter
@@ -25,8 +24,9 @@ from apass.relay.frontend.onnx.protos import (
     tensor_value,
 )
 from apass.relay.frontend.onnx.scope import Scope
-from apass.relay.ndarray import Array
+from apass.relay.ir.ndarray import Array
 from apass.relay.ty import TensorType
+from apass.relay.visitors.recursion import Walk, walk_deep
 
 __all__ = ["GraphImporter"]
 

@@ -6,7 +6,6 @@ from typing import Final
 import onnx
 
 from apass.errors import did_you_mean
-from apass.relay.analysis.variables import free_vars
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.expr import Constant, Expr, Tuple, Var
 from apass.relay.frontend.onnx.coverage import refuse_unknown
@@ -15,8 +14,9 @@ from apass.relay.frontend.onnx.graph import GraphImporter
 from apass.relay.frontend.onnx.protos import dense_value, load_model, normal_domain, tensor_type, tensor_value
 from apass.relay.frontend.onnx.scope import Scope
 from apass.relay.function import Function
-from apass.relay.module import IRModule
-from apass.relay.ndarray import NDArray
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
+from apass.relay.ir.variables import free_vars
 from apass.relay.ty import Dim, TensorType
 
 __all__ = ["import_model"]

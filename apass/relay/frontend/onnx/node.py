@@ -10,7 +10,7 @@ import numpy.typing as npt
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.expr import Constant, Expr
 from apass.relay.frontend.onnx.facts import Facts
-from apass.relay.ndarray import Array
+from apass.relay.ir.ndarray import Array
 from apass.relay.ty import Dim, TensorType
 
 __all__ = ["AttributeValue", "Converter", "Node", "Subgraph", "Table"]

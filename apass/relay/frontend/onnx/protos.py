@@ -10,7 +10,7 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.frontend.onnx.node import AttributeValue
-from apass.relay.ndarray import NDArray
+from apass.relay.ir.ndarray import NDArray
 from apass.relay.ty import Any, Dim, TensorType
 
 __all__ = [

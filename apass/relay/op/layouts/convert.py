@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from apass.errors import PassDefinitionError
-from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr, Op
-from apass.relay.op.layout import parse_layout
-from apass.relay.op.layouts.layout_config import is_skipped
+from apass.relay.ir.attrs import Attrs
+from apass.relay.op.define.layout import parse_layout
+from apass.relay.op.define.registry import register_convert_op_layout
+from apass.relay.op.layouts.config import is_skipped
 from apass.relay.op.layouts.names import index, primal
-from apass.relay.op.layouts.windows import ADAPTIVE_POOLS, POOLS, RESIZES
-from apass.relay.op.registry import register_convert_op_layout
+from apass.relay.op.layouts.rules_windows import ADAPTIVE_POOLS, POOLS, RESIZES
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["DEFAULT", "FTVMConvertOpLayout", "LayoutConversion"]

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from apass.relay.attrs import Attrs
 from apass.relay.expr import Op
+from apass.relay.ir.attrs import Attrs
 from apass.relay.op.layouts.names import Change, rank
 from apass.relay.ty import Dim, TensorType, TupleType, Type
 

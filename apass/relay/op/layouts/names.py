@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from apass.relay.op.layout import convert_shape, parse_layout
+from apass.relay.op.define.layout import convert_shape, parse_layout
 from apass.relay.ty import Dim
 
 __all__ = [

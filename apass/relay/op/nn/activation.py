@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr
-from apass.relay.ndarray import Array
-from apass.relay.op.nn.relate import along, axis_in, must_be, tensors
-from apass.relay.op.registry import OpPattern, register_op
-from apass.relay.op.relations import identity_relation
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.define.relations import identity_relation
+from apass.relay.op.nn.relations import along, axis_in, must_be, tensors
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["LeakyReluAttrs", "PReluAttrs", "leaky_relu", "prelu", "relu"]

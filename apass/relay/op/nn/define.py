@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from apass.relay.attrs import Attrs
 from apass.relay.expr import Compute, Op
-from apass.relay.op.nn.relate import tensors
-from apass.relay.op.registry import OpPattern, register_op
+from apass.relay.ir.attrs import Attrs
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.nn.relations import tensors
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["define_with_weight"]

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Expr, TupleGetItem
-from apass.relay.ndarray import Array
-from apass.relay.op.nn.relate import tensors
-from apass.relay.op.registry import OpPattern, register_op
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.nn.relations import tensors
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import TupleType, Type
 

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from math import prod
 
-from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Expr
-from apass.relay.ndarray import Array
-from apass.relay.op.dims import product
-from apass.relay.op.nn.relate import tensors
-from apass.relay.op.registry import OpPattern, register_op
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.dims import product
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.nn.relations import tensors
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["batch_flatten"]

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Compute, Expr, Op
-from apass.relay.ndarray import Array
-from apass.relay.op.dims import clash
-from apass.relay.op.nn.relate import must_be, must_fit, tensors, with_rank
-from apass.relay.op.registry import OpPattern, register_op
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.dims import clash
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.nn.relations import must_be, must_fit, tensors, with_rank
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["NLLLossAttrs", "cross_entropy", "cross_entropy_with_logits", "nll_loss"]

@@ -7,14 +7,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Constant, Expr, Op
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
 from apass.relay.make import const
-from apass.relay.ndarray import Array
-from apass.relay.op.dims import plus
-from apass.relay.op.nn.relate import tensors
-from apass.relay.op.registry import OpPattern, register_op
+from apass.relay.op.define.dims import plus
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.nn.relations import tensors
 from apass.relay.ty import TensorType, Type
 
 __all__ = ["MirrorPadAttrs", "PadAttrs", "mirror_pad", "pad", "pairs"]

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.attrs import Attrs
 from apass.relay.expr import Call, Compute, Expr, Op
-from apass.relay.ndarray import Array
-from apass.relay.op.nn.conv_kernel import accumulator
-from apass.relay.op.nn.relate import axis_in, tensors
-from apass.relay.op.registry import OpPattern, register_op
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.nn.conv.kernel import accumulator
+from apass.relay.op.nn.relations import axis_in, tensors
 from apass.relay.ty import Type
 
 __all__ = ["SoftmaxAttrs", "fast_softmax", "log_softmax", "softmax"]

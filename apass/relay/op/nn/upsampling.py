@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import cast
 
 from apass.errors import did_you_mean
-from apass.relay.attrs import Attrs
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Constant, Expr, Op
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
 from apass.relay.make import const
-from apass.relay.ndarray import Array
-from apass.relay.op.layout import convert_array, parse_layout
-from apass.relay.op.nn.relate import layout_like, relaid, tensors
+from apass.relay.op.define.layout import convert_array, parse_layout
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.nn.relations import layout_like, relaid, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS
-from apass.relay.op.registry import OpPattern, register_op
-from apass.relay.op.resize import COORDINATES, Resizing, resized
+from apass.relay.op.resize_kernel import COORDINATES, Resizing, resized
 from apass.relay.ty import Any, Dim, TensorType, Type
 
 __all__ = ["UpSampling3DAttrs", "UpSamplingAttrs", "upsampling", "upsampling3d"]

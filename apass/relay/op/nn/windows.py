@@ -8,9 +8,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.ndarray import Array
-from apass.relay.op.dims import plus, product
-from apass.relay.op.layout import Layout, parse_layout
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.dims import plus, product
+from apass.relay.op.define.layout import Layout, parse_layout
 from apass.relay.ty import Any, Dim
 
 __all__ = [

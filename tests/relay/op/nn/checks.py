@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Constant, Expr, Op, TupleGetItem, Var
-from apass.relay.ndarray import Array
+from apass.relay.ir.ndarray import Array
 from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import IncompleteType, TensorType, TupleType, Type
 

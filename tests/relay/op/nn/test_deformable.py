@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from apass.relay.expr import Call
 from apass.relay.op import nn
-from apass.relay.op.layout import convert_array, parse_layout
+from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
 from tests.relay.op.nn.checks import Numbers, X, Y, Z, close, evaluated, inferred, numbers, refused
 

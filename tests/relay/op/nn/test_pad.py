@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from apass.relay.expr import Call, Constant
 from apass.relay.make import const
 from apass.relay.op import nn
-from apass.relay.op.layout import convert_array, parse_layout
+from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
 from tests.relay.op.nn.checks import X, Y, evaluated, inferred, numbers, onnx_outputs, refused, same
 

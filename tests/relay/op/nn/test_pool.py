@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from apass.relay.expr import Call
-from apass.relay.ndarray import Array
+from apass.relay.ir.ndarray import Array
 from apass.relay.op import nn
-from apass.relay.op.layout import convert_array, parse_layout
+from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
 from tests.relay.op.nn.checks import (
     X,

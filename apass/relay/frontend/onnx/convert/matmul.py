@@ -10,7 +10,7 @@ from apass.relay.expr import Expr
 from apass.relay.frontend.onnx.convert.arithmetic import as_dtype
 from apass.relay.frontend.onnx.node import Node, Table
 from apass.relay.op import nn
-from apass.relay.op.dims import broadcast_dims
+from apass.relay.op.define.dims import broadcast_dims
 
 __all__ = ["TABLE", "along_axis", "centred", "product"]
 

@@ -12,8 +12,8 @@ from apass.relay import op
 from apass.relay.expr import Constant, Expr
 from apass.relay.frontend.onnx.convert.windows import Windows, window_places, windows_from, windows_of
 from apass.relay.frontend.onnx.node import Node, Table
+from apass.relay.ir.ndarray import Array
 from apass.relay.make import const
-from apass.relay.ndarray import Array
 from apass.relay.op import nn
 
 __all__ = ["TABLE"]

@@ -9,7 +9,7 @@ from apass.relay import op
 from apass.relay.expr import Constant, Expr
 from apass.relay.frontend.onnx.dims import DimOf, dims_of
 from apass.relay.frontend.onnx.node import Node, Table
-from apass.relay.op.dims import broadcast_dims
+from apass.relay.op.define.dims import broadcast_dims
 from apass.relay.ty import Dim
 
 __all__ = ["TABLE", "broadcast_dims_of", "expanded"]

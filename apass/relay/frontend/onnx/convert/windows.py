@@ -8,7 +8,7 @@ import numpy as np
 
 from apass.relay.expr import Expr
 from apass.relay.frontend.onnx.node import Node
-from apass.relay.ndarray import Array
+from apass.relay.ir.ndarray import Array
 
 __all__ = ["Windows", "window_places", "windows_from", "windows_of"]
 

@@ -1,0 +1,1 @@
+"""Concurrent optimization of many modules, with journals to resume a run."""

@@ -1,0 +1,60 @@
+"""`--report`: a page to look at what each pass did to each model."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.optimize import JobResult
+from apass.cli.output_files import check_file, write_file
+from apass.instruments import ReportInstrument
+
+__all__ = ["ReportOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """What the command line says of the report."""
+
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE.html",
+            help="Write a page that shows what each pass did to each model, and when.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    """Where to write it."""
+
+    def watch(self, run: Run) -> Watch | None:
+        """Return what records the run, if it is asked for.
+
+        Raises:
+            InputError: if the page cannot be written there.
+
+        """
+        if self.report is None:
+            return None
+        check_file("--report", self.report)
+        return _Report(self.report)
+
+
+class _Report(Watch):
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._instrument = ReportInstrument("apass opt")
+
+    def instruments(self) -> Iterable[object]:
+        return (self._instrument,)
+
+    def result(self, result: JobResult) -> None:
+        if result.error is not None:
+            self._instrument.fail(result.job.name, result.error)
+
+    def finish(self, show: Callable[[str], None]) -> None:
+        write_file("--report", self._path, self._instrument.render())
+        show(f"report: {self._path}")

@@ -1,0 +1,53 @@
+"""`--trace`: a timeline of the run."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from apass.cli.inputs import InputError
+from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.instruments import TraceInstrument
+
+__all__ = ["TracingOptions"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracingOptions:
+    """What the command line says of traces."""
+
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="Write a timeline, for ui.perfetto.dev or chrome://tracing.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    """Where to write it."""
+
+    def watch(self, run: Run) -> Watch | None:
+        """Return what traces the run, if it is asked for.
+
+        Raises:
+            InputError: if the file cannot be written.
+
+        """
+        if self.trace is None:
+            return None
+        try:
+            self.trace.parent.mkdir(parents=True, exist_ok=True)
+            return _Tracing(TraceInstrument(self.trace))
+        except OSError as error:
+            raise InputError(f"--trace cannot write {self.trace}: {error}") from None
+
+
+class _Tracing(Watch):
+    def __init__(self, instrument: TraceInstrument) -> None:
+        self._instrument = instrument
+
+    def instruments(self) -> Iterable[object]:
+        return (self._instrument,)

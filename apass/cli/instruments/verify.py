@@ -1,0 +1,55 @@
+"""`--verify` and `--check-changes`: modules that passes broke, and passes that change their input."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.instruments import HonestChangeInstrument, VerifyInstrument
+
+__all__ = ["VerifyingOptions"]
+
+
+class Verifying(Enum):
+    """When to verify."""
+
+    OFF = "off"
+    """Never."""
+    CHANGED = "changed"
+    """After each pass that changed the module."""
+    ALWAYS = "always"
+    """After each pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyingOptions:
+    """What the command line says of verifying."""
+
+    verify: Annotated[
+        Verifying,
+        typer.Option(help="Check that modules are valid, and name the pass that broke one.", rich_help_panel=PANEL),
+    ] = Verifying.OFF
+    """When to verify."""
+    check_changes: Annotated[
+        bool,
+        typer.Option("--check-changes", help="Catch passes that change their input in place.", rich_help_panel=PANEL),
+    ] = False
+    """Whether to check that passes leave their input as it was."""
+
+    def watch(self, run: Run) -> Watch | None:
+        """Return what verifies, if it is asked for."""
+        return _Verifying(self) if self.check_changes or self.verify is not Verifying.OFF else None
+
+
+class _Verifying(Watch):
+    def __init__(self, options: VerifyingOptions) -> None:
+        self._options = options
+
+    def instruments(self) -> Iterable[object]:
+        if self._options.verify is not Verifying.OFF:
+            yield VerifyInstrument("always" if self._options.verify is Verifying.ALWAYS else "changed")
+        if self._options.check_changes:
+            yield HonestChangeInstrument()

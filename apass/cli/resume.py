@@ -1,0 +1,30 @@
+"""`apass opt --resume-from`: going on after a pass whose result was dumped, instead of from the model."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from apass.cli.formats import format_of
+from apass.cli.inputs import InputError
+from apass.cli.planning import Plan
+from apass.core.context import PassContext
+from apass.instruments.dump.tree import read_dumped
+from apass.pipelines.resume import rest_of
+
+__all__ = ["resume_plan"]
+
+
+def resume_plan(plan: Plan, path: Path, context: PassContext) -> Plan:
+    """Return what is left of `plan`, for one model, after the pass whose dumped text file is `path`.
+
+    Raises:
+        ResumeError: if the file is none, or the pipeline has no such pass.
+        InputError: if the plan has several models.
+
+    """
+    if len(plan.jobs) != 1:
+        raise InputError(f"--resume-from goes on with one model, not {len(plan.jobs)}; name the one that was dumped")
+    dumped = read_dumped(path)
+    job, suffix = plan.jobs[0], dumped.data.suffix
+    rest = rest_of(plan.passes[job.source.suffix], dumped.position, context)
+    resumed = replace(job, source=dumped.data)
+    return Plan([resumed], {suffix: format_of(dumped.data, job.target.suffix)}, {suffix: rest})

@@ -1,0 +1,4 @@
+"""Tools for asyncio and trio, independent of passes.
+
+They cover scheduling, coroutines, shielding and processes.
+"""

@@ -1,0 +1,1 @@
+"""Worker processes: the pool, the program of a worker, and process groups."""

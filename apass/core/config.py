@@ -1,0 +1,193 @@
+"""Options for passes: registered once with a type and a default, given by `PassContext(config=...)`."""
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final
+
+from apass.errors import ConfigTypeError, PassRegistrationError, UnknownConfigError, did_you_mean
+from apass.util.typed_values import convert, type_name
+
+__all__ = ["Config", "ConfigOption", "find_option", "list_configs", "provide_config_option", "register_config_option"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigOption:
+    """A registered option."""
+
+    key: str
+    """The name, with the pass's name before the last dot: `relay.FuseOps.max_depth`."""
+    type: Any
+    """What its values are: a class, a union, a `Literal`, a list of such, `Any`."""
+    default: Any
+    """The value where a context gives none."""
+    doc: str = ""
+    """A line for `list_configs` and the command line."""
+
+
+_OPTIONS: Final[dict[str, ConfigOption]] = {}
+
+_NO_TYPES: Final = (str, bytes, int, float, list, tuple, dict, set)
+"""What is a value, taken for a type by mistake."""
+
+_MUTABLE: Final = (list, dict, set)
+
+_PROVIDED: Final[set[str]] = set()
+"""Keys of options that are apass's own, and whose default a user may replace."""
+
+_PROVIDERS: Final[Mapping[str, str]] = {"relay.": "apass.relay.transform"}
+"""Modules of apass that register options when they are imported, by the prefix of those options' keys."""
+
+
+def register_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
+    """Make `key` known to every `PassContext(config=...)`; TVM's `TVM_REGISTER_PASS_CONFIG_OPTION`.
+
+    Registering the same again changes nothing, so a module may be reloaded.
+
+    Raises:
+        PassRegistrationError: if the key is registered with another type or default, is no text, or has no type.
+        ConfigTypeError: if `default` is neither None nor of that type.
+
+    >>> register_config_option("demo.Unroll.depth", int, default=8).default
+    8
+
+    """
+    return _register(key, type, default, doc, provided=False)
+
+
+def provide_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
+    """Do as `register_config_option` for an option that comes with apass: a user's default wins, given before or after.
+
+    Raises:
+        PassRegistrationError: if the key is registered with another type.
+
+    """
+    return _register(key, type, default, doc, provided=True)
+
+
+def list_configs() -> Mapping[str, Mapping[str, Any]]:
+    """Return every registered option: its key to its `type` (as text), `default` and `doc`."""
+    _load_providers("")
+    return {
+        key: {"type": type_name(one.type), "default": one.default, "doc": one.doc}
+        for key, one in sorted(_OPTIONS.items())
+    }
+
+
+def find_option(key: str) -> ConfigOption:
+    """Return a registered option.
+
+    Raises:
+        UnknownConfigError: listing the candidates, if there is none of that name.
+
+    """
+    if not isinstance(key, str):
+        raise UnknownConfigError(f"the key of a config option is a text, not {key!r}")
+    if key not in _OPTIONS:
+        # What is known must not depend on what happens to be imported.
+        _load_providers("")
+    if key not in _OPTIONS:
+        near = did_you_mean(key, _OPTIONS)
+        known = f"; registered are: {', '.join(sorted(_OPTIONS))}" if _OPTIONS else "; none is registered"
+        raise UnknownConfigError(f"unknown config option {key!r}{near}{known}")
+    return _OPTIONS[key]
+
+
+class Config(Mapping[str, Any]):
+    """The options of one context: what was given, and the registered default for every other key.
+
+    `len` and iteration go over what was given; `config[key]` answers for every registered key.
+    """
+
+    __slots__ = ("_given",)
+
+    def __init__(self, given: Mapping[str, object] | None = None) -> None:
+        """Check what is given.
+
+        Raises:
+            UnknownConfigError: if a key is not registered.
+            ConfigTypeError: if a value is not of its option's type, or `given` is no mapping.
+
+        """
+        if given is not None and not isinstance(given, Mapping):
+            raise ConfigTypeError(f"config must be a mapping of options by key, not {given!r}")
+        self._given = MappingProxyType(
+            {key: _converted(key, value, find_option(key).type) for key, value in (given or {}).items()}
+        )
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the value given for `key`, else its default; UnknownConfigError if it is not registered."""
+        return self._given[key] if key in self._given else _default_of(find_option(key))
+
+    def __iter__(self) -> Iterator[str]:
+        """Go over the keys that were given."""
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        """Return how many options were given."""
+        return len(self._given)
+
+    def __contains__(self, key: object) -> bool:
+        """Tell whether a value was given for `key`."""
+        return key in self._given
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the value given for `key`, else its registered default, else `default`."""
+        if key in self._given:
+            return self._given[key]
+        _load_providers(key)
+        option = _OPTIONS.get(key)
+        return default if option is None or option.default is None else _default_of(option)
+
+    def __repr__(self) -> str:
+        return f"Config({dict(self._given)!r})"
+
+
+def _default_of(option: ConfigOption) -> Any:
+    """Return the default; a collection as one of the caller's own, so that changing it changes no other context."""
+    return deepcopy(option.default) if type(option.default) in _MUTABLE else option.default
+
+
+_EMPTY: Final = Config()
+
+
+def make_config(given: Mapping[str, object] | None) -> Config:
+    """Return `Config(given)`, or the one empty Config if nothing is given."""
+    return given if isinstance(given, Config) else Config(given) if given else _EMPTY
+
+
+def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> ConfigOption:
+    if not isinstance(key, str) or not key:
+        raise PassRegistrationError(f"a config option is registered under a key, such as 'Pass.option', not {key!r}")
+    if isinstance(tp, _NO_TYPES):
+        raise PassRegistrationError(
+            f"the type of config option {key!r} must be a type, such as int or list[str], not {tp!r}"
+        )
+    if default is not None:
+        default = _converted(key, default, tp)
+    known = _OPTIONS.get(key)
+    if known is None or (known.type == tp and known.default != default and key in _PROVIDED and not provided):
+        known = _OPTIONS[key] = ConfigOption(key, tp, default, doc)
+        (_PROVIDED.add if provided else _PROVIDED.discard)(key)
+    if known.type != tp or (known.default != default and not provided):
+        raise PassRegistrationError(
+            f"config option {key!r} is already registered as {type_name(known.type)} with default {known.default!r}, "
+            f"not {type_name(tp)} with default {default!r}"
+        )
+    return known
+
+
+def _load_providers(key: str) -> None:
+    """Have apass's own options registered, all of them or those among which `key` would be."""
+    for prefix, module in _PROVIDERS.items():
+        if key not in _OPTIONS and (not key or key.startswith(prefix)):
+            import_module(module)
+
+
+def _converted(key: str, value: object, tp: Any) -> Any:
+    try:
+        return convert(value, tp)
+    except TypeError as error:
+        raise ConfigTypeError(f"config option {key!r}: {error}") from None

@@ -1,0 +1,1 @@
+"""Tools that find the cause of a failure: `bisect`, `reduce` and `replay`."""

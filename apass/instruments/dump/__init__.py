@@ -1,0 +1,1 @@
+"""The dump instruments, which write the IR after each pass to files."""

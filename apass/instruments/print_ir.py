@@ -1,0 +1,158 @@
+"""Instruments that print the IR before and after passes, each print in one piece; for looking at what passes do."""
+
+import sys
+from collections.abc import Iterable
+from typing import Any, Final, TextIO
+
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.run import current_module_name
+from apass.instruments.support.selection import Selection
+
+__all__ = ["PassPrintingInstrument", "PrintAfterAll", "PrintBeforeAll", "PrintIRAfter", "PrintIRBefore"]
+
+_ALL: Final = Selection()
+
+
+@pass_instrument
+class PrintIRBefore:
+    """Prints the module that each of the named passes gets.
+
+    Parameters:
+        names: the passes' names; None is all. In these and the next two, `*` and `?` stand for any characters.
+        file: where to; None is what `sys.stdout` is at the time.
+        modules: names of modules; None is all.
+        functions: names of functions, to print only those of the module, and nothing where it has none of them; None
+            prints the module.
+
+    Raises:
+        TypeError: if names are given as a string, or hold something else than strings.
+
+    >>> import apass
+    >>> Halve = apass.module_pass(lambda mod, ctx: {"f": mod["f"] // 2}, opt_level=0, name="Halve")
+    >>> context = apass.PassContext(instruments=[PrintIRBefore(["Halve"]), PrintIRAfter(["Halve"])])
+    >>> result = apass.run(apass.Sequential([Halve]), {"f": 8}, context=context)
+    Print IR before: Halve
+    f: 8
+    <BLANKLINE>
+    Print IR after: Halve
+    f: 4
+    <BLANKLINE>
+
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str] | None = None,
+        file: TextIO | None = None,
+        *,
+        modules: Iterable[str] | None = None,
+        functions: Iterable[str] | None = None,
+    ) -> None:
+        self._selection = Selection.of(names, modules, functions)
+        self._file = file
+
+    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
+        """Print the module."""
+        if self._selection.covers(info):
+            _print(f"Print IR before: {info.name}", self._selection, mod, self._file)
+
+
+@pass_instrument
+class PrintIRAfter:
+    """Prints the module that each of the named passes returned; in all else as `PrintIRBefore`."""
+
+    def __init__(
+        self,
+        names: Iterable[str] | None = None,
+        file: TextIO | None = None,
+        *,
+        modules: Iterable[str] | None = None,
+        functions: Iterable[str] | None = None,
+    ) -> None:
+        self._selection = Selection.of(names, modules, functions)
+        self._file = file
+
+    def run_after_pass(self, mod: Any, info: PassInfo) -> None:
+        """Print the module."""
+        if self._selection.covers(info):
+            _print(f"Print IR after: {info.name}", self._selection, mod, self._file)
+
+
+@pass_instrument
+class PassPrintingInstrument:
+    """Prints the module before some passes and after some; TVM's `PassPrintingInstrument`.
+
+    Parameters:
+        print_before_pass_names: names of the passes before which to print; none by default.
+        print_after_pass_names: names of the passes after which to print; none by default.
+        file: where to; None is what `sys.stdout` is at the time.
+
+    Raises:
+        TypeError: if names are given as a string, or hold something else than strings.
+
+    """
+
+    def __init__(
+        self,
+        print_before_pass_names: Iterable[str] = (),
+        print_after_pass_names: Iterable[str] = (),
+        file: TextIO | None = None,
+    ) -> None:
+        self._before = Selection.of(print_before_pass_names, None, None, parameter="print_before_pass_names")
+        self._after = Selection.of(print_after_pass_names, None, None, parameter="print_after_pass_names")
+        self._file = file
+
+    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
+        """Print the module if the pass is named."""
+        if self._before.covers(info):
+            _print(f"Print IR before: {info.name}", self._before, mod, self._file)
+
+    def run_after_pass(self, mod: Any, info: PassInfo) -> None:
+        """Print the module if the pass is named."""
+        if self._after.covers(info):
+            _print(f"Print IR after: {info.name}", self._after, mod, self._file)
+
+
+@pass_instrument
+class PrintBeforeAll:
+    """Prints the metadata of every pass and the module that it gets; TVM's `PrintBeforeAll`.
+
+    Parameters:
+        file: where to; None is what `sys.stdout` is at the time.
+
+    """
+
+    def __init__(self, file: TextIO | None = None) -> None:
+        self._file = file
+
+    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
+        """Print the module."""
+        _print(f"Before Running Pass: {info}", _ALL, mod, self._file)
+
+
+@pass_instrument
+class PrintAfterAll:
+    """Prints the metadata of every pass and the module that it returned; TVM's `PrintAfterAll`.
+
+    Parameters:
+        file: where to; None is what `sys.stdout` is at the time.
+
+    """
+
+    def __init__(self, file: TextIO | None = None) -> None:
+        self._file = file
+
+    def run_after_pass(self, mod: Any, info: PassInfo) -> None:
+        """Print the module."""
+        _print(f"After Running Pass: {info}", _ALL, mod, self._file)
+
+
+def _print(heading: str, selection: Selection, mod: Any, file: TextIO | None) -> None:
+    text = selection.text(mod)
+    if selection.functions is not None and not text:
+        return
+    name = current_module_name()
+    where = "" if name is None else f" (module {name!r})"
+    # In one write: other tasks and threads may print to the same file.
+    (sys.stdout if file is None else file).write(f"{heading}{where}\n{text}\n\n")

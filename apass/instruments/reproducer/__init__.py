@@ -1,0 +1,1 @@
+"""Reproducers: failures of passes as folders, and the instrument that writes them."""

@@ -1,0 +1,1 @@
+"""Helpers shared by instruments: selection, change tracking and file names."""

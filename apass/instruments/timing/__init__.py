@@ -1,0 +1,1 @@
+"""Timing instruments for passes and functions, and the tables of their results."""

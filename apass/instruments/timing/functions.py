@@ -1,0 +1,109 @@
+"""`FunctionTimingInstrument`: which functions took longest in a pass; for whoever looks for the slow one among many."""
+
+from collections.abc import Iterator
+from heapq import heappush, heappushpop
+from itertools import count
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+from apass.core.instrument import pass_instrument
+from apass.core.run import Run
+from apass.instruments.timing.tables import FunctionTiming, render_functions
+
+__all__ = ["FunctionTimingInstrument"]
+
+
+@pass_instrument
+class FunctionTimingInstrument:
+    """Times the work of function passes on each function, and keeps the slowest; right for any number of tasks at once.
+
+    A function appears once for each pass that worked on it. Memory holds the slowest and those at work, and no more.
+
+    Parameters:
+        top: how many to keep.
+
+    Raises:
+        ValueError: if `top` is not 1 or more.
+
+    >>> import apass
+    >>> timing = FunctionTimingInstrument(top=1)
+    >>> Count = apass.function_pass(lambda func, mod, ctx: sum(range(func)), opt_level=0, name="Count")
+    >>> context = apass.PassContext(instruments=[timing])
+    >>> _ = apass.run(Count, {"short": 1, "long": 100_000}, context=context)
+    >>> [(one.function, one.path) for one in timing.slowest()]
+    [('long', 'Count')]
+
+    """
+
+    def __init__(self, top: int = 20) -> None:
+        if isinstance(top, bool) or top < 1:
+            raise ValueError(f"top must be how many functions to keep, 1 or more; not {top!r}")
+        self._top = top
+        self._open: dict[Run, _Body] = {}
+        self._slowest: list[tuple[float, int, FunctionTiming]] = []
+        self._order: Iterator[int] = count()
+        self._lock = Lock()
+
+    def run_before_function(self, func: Any, run: Run) -> None:
+        """Begin to time."""
+        self._open.setdefault(run, _Body())
+
+    def run_after_function_step(self, run: Run, start: float, end: float) -> None:
+        """Add a step."""
+        body = self._open.get(run)
+        # One that begins before the last one's end is the same step told again: the instrument is in force twice.
+        if body is not None and start >= body.until:
+            body.busy += end - start
+            body.until = end
+
+    def run_after_function(self, func: Any, result: Any, run: Run) -> None:
+        """End it."""
+        self._end(run, failed=False)
+
+    def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
+        """End what raised or was cancelled."""
+        self._end(run, failed=True)
+
+    def slowest(self) -> tuple[FunctionTiming, ...]:
+        """Return the functions that took longest, the slowest first."""
+        with self._lock:
+            return tuple(timing for _, _, timing in sorted(self._slowest, reverse=True))
+
+    def render(self) -> str:
+        """Return `slowest()` as a table."""
+        return render_functions(self.slowest())
+
+    def reset(self) -> None:
+        """Forget what was measured."""
+        with self._lock:
+            self._slowest = []
+
+    def _end(self, run: Run, *, failed: bool) -> None:
+        body = self._open.pop(run, None)
+        if body is None:
+            return
+        wall = perf_counter() - body.begin
+        with self._lock:
+            if len(self._slowest) == self._top and wall <= self._slowest[0][0]:
+                return
+            timing = FunctionTiming(
+                module=run.module,
+                function=run.function or "",
+                path="/".join(run.path),
+                failed=failed,
+                wall=wall,
+                busy=body.busy,
+            )
+            push = heappush if len(self._slowest) < self._top else heappushpop
+            push(self._slowest, (wall, -next(self._order), timing))
+
+
+class _Body:
+    """The work on one function, begun."""
+
+    __slots__ = ("begin", "busy", "until")
+
+    def __init__(self) -> None:
+        self.begin = self.until = perf_counter()
+        self.busy = 0.0

@@ -1,0 +1,1 @@
+"""`TraceInstrument`, with the tracks and the event file that it uses."""

@@ -1,0 +1,1 @@
+"""Pipelines: the text parser, plans, and resumption after a pass."""

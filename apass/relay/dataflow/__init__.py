@@ -1,0 +1,1 @@
+"""Dataflow analyses: scopes, dominators and effects."""

@@ -1,0 +1,1 @@
+"""Relay's adapter, and the reductions of Relay modules for `apass.reduce`."""

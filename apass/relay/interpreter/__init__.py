@@ -1,0 +1,1 @@
+"""The evaluator: lowers programs to register code and runs it on numpy."""

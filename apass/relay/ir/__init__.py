@@ -1,0 +1,1 @@
+"""IR nodes: expressions, types, functions, data types, attributes and modules."""

@@ -1,0 +1,1 @@
+"""Tools to define operators: the registry, type relations, attributes and layouts."""

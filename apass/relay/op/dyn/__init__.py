@@ -1,0 +1,1 @@
+"""Operators whose shapes or sizes are computed at run time."""

@@ -1,0 +1,1 @@
+"""Elementwise operators: each output element depends on one index of the inputs."""

@@ -1,0 +1,1 @@
+"""Operators that read, write, search and sort elements by index."""

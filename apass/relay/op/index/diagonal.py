@@ -1,0 +1,93 @@
+"""matrix_set_diag: matrices with other diagonals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apass.relay.expr import Call, Expr
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.dims import clash, shape_text
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.define.relations import forward, one_dtype
+from apass.relay.ty import TensorType
+
+__all__ = ["MatrixSetDiagAttrs", "matrix_set_diag"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixSetDiagAttrs(Attrs):
+    """The attributes of matrix_set_diag."""
+
+    k1: int = 0
+    """The lowest diagonal that is set; negative ones are below the main one."""
+    k2: int = 0
+    """The highest diagonal that is set."""
+    super_diag_right_align: bool = True
+    """Whether the values of a short diagonal above the main one stand at the right of their row."""
+    sub_diag_right_align: bool = False
+    """Whether the values of a short diagonal below the main one stand at the right of their row."""
+
+
+def _length(rows: int, columns: int, k: int) -> int:
+    """Return the number of elements of diagonal `k`."""
+    return min(rows + min(k, 0), columns - max(k, 0))
+
+
+def _relate(data: TensorType, diagonal: TensorType, attrs: MatrixSetDiagAttrs) -> TensorType:
+    one_dtype(data, diagonal)
+    if len(data.shape) < 2 or attrs.k1 > attrs.k2:
+        raise ValueError(f"matrices and k1 <= k2 are wanted, not {data}, k1={attrs.k1} and k2={attrs.k2}")
+    *batch, rows, columns = data.shape
+    band = [] if attrs.k1 == attrs.k2 else [attrs.k2 - attrs.k1 + 1]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return data
+    longest = max(_length(rows, columns, k) for k in range(attrs.k1, attrs.k2 + 1))
+    if min(_length(rows, columns, k) for k in (attrs.k1, attrs.k2)) < 1:
+        raise ValueError(f"{data} has no diagonal {attrs.k1} or {attrs.k2}")
+    wanted = (*batch, *band, longest)
+    if len(wanted) != len(diagonal.shape) or any(map(clash, wanted, diagonal.shape)):
+        raise ValueError(f"the diagonals must have the shape {shape_text(wanted)}, but are a {diagonal}")
+    return data
+
+
+def _compute(attrs: MatrixSetDiagAttrs, data: Array, diagonal: Array) -> Array:
+    made = data.copy()
+    rows, columns = data.shape[-2:]
+    longest = diagonal.shape[-1]
+    for k in range(attrs.k1, attrs.k2 + 1):
+        length = _length(rows, columns, k)
+        values = diagonal if attrs.k1 == attrs.k2 else diagonal[..., attrs.k2 - k, :]
+        right = attrs.super_diag_right_align if k >= 0 else attrs.sub_diag_right_align
+        start = longest - length if right else 0
+        row, column = max(-k, 0), max(k, 0)
+        for step in range(length):
+            made[..., row + step, column + step] = values[..., start + step]
+    return made
+
+
+_MATRIX_SET_DIAG = register_op(
+    "matrix_set_diag",
+    arguments=("data", "diagonal"),
+    attrs_type=MatrixSetDiagAttrs,
+    relation=forward("matrix_set_diag", ("data", "diagonal"), _relate),
+    compute=_compute,
+    pattern=OpPattern.INJECTIVE,
+    level=10,
+    description="Matrices with one or several diagonals replaced.",
+)
+
+
+def matrix_set_diag(data: Expr, diagonal: Expr, k: int | Sequence[int] = 0, align: str = "RIGHT_LEFT") -> Call:
+    """Return matrices with the diagonals from `k[0]` to `k[1]`, or the one `k`, replaced.
+
+    The rows of `diagonal` hold the values, the highest diagonal first. Those of short diagonals stand at the right or
+    the left of their row: the first word of `align` is for diagonals above the main one, the second for those below.
+    """
+    low, high = (k, k) if isinstance(k, int) else (k[0], k[-1])
+    attrs = MatrixSetDiagAttrs(
+        k1=low,
+        k2=high,
+        super_diag_right_align=align.startswith("RIGHT"),
+        sub_diag_right_align=align.endswith("RIGHT"),
+    )
+    return Call(_MATRIX_SET_DIAG, (data, diagonal), attrs)

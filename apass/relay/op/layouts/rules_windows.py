@@ -1,0 +1,79 @@
+"""Rules of operators that have layouts as attributes: convolutions want theirs, pooling and resizing take any."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from apass.relay.ir.attrs import Attrs
+from apass.relay.op.layouts.infer import InferCorrectLayoutOutput, Layouts, set_rule
+from apass.relay.op.layouts.names import primal
+from apass.relay.ty import Type
+
+__all__ = ["ADAPTIVE_POOLS", "CONVS", "POOLS", "RESIZES"]
+
+CONVS: Final = (
+    "nn.conv1d",
+    "nn.conv2d",
+    "nn.conv3d",
+    "nn.conv1d_transpose",
+    "nn.conv2d_transpose",
+    "nn.conv3d_transpose",
+    "nn.contrib_conv2d_NCHWc",
+    "nn.contrib_depthwise_conv2d_NCHWc",
+)
+"""Convolutions of data with a weight."""
+
+POOLS: Final = (
+    *(f"nn.{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3)),
+    "nn.global_max_pool2d",
+    "nn.global_avg_pool2d",
+)
+"""Pooling with windows, and of all there is."""
+
+ADAPTIVE_POOLS: Final = tuple(f"nn.adaptive_{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
+"""Pooling to a given size."""
+
+RESIZES: Final = ("nn.upsampling", "nn.upsampling3d", "image.resize1d", "image.resize2d", "image.resize3d")
+"""Resizing. TVM 0.8 lets nn.upsampling follow only where height and width stay where they are."""
+
+
+def _conv(
+    attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
+) -> InferCorrectLayoutOutput | None:
+    """Return the layouts that a convolution has as attributes, whatever its operands are in."""
+    if attrs is None:
+        return None
+    data, kernel = attrs.get_str("data_layout"), attrs.get_str("kernel_layout")
+    # A deformable convolution has its offsets between the two.
+    datas = (data,) * (len(old) - 1)
+    return InferCorrectLayoutOutput((*datas, kernel), (attrs.get_str("out_layout") or data,), attrs)
+
+
+def _pool(
+    attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
+) -> InferCorrectLayoutOutput | None:
+    """Return the layout that the data is in, unless the call says which its result has to be in."""
+    out_layout = "" if attrs is None else attrs.get_str("out_layout")
+    if attrs is None or not out_layout:
+        return _resize(attrs, new, old, types)
+    return InferCorrectLayoutOutput((attrs.get_str("layout"),), (out_layout,), attrs)
+
+
+def _resize(
+    attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
+) -> InferCorrectLayoutOutput | None:
+    """Return the layout that the data is in, if it has the same axes."""
+    if attrs is None:
+        return None
+    layout = attrs.get_str("layout")
+    target = layout if new is None or new[0] is None or not _same_axes(new[0], layout) else new[0]
+    adapted = attrs if target == layout else attrs.replaced(layout=target)
+    return InferCorrectLayoutOutput((target,), (target,), adapted)
+
+
+def _same_axes(one: str, other: str) -> bool:
+    return sorted(primal(one)) == sorted(primal(other))
+
+
+set_rule(_conv, (*CONVS, "nn.deformable_conv2d"))
+set_rule(_pool, (*POOLS, *ADAPTIVE_POOLS))
+set_rule(_resize, RESIZES)

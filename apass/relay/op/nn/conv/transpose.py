@@ -1,0 +1,283 @@
+"""Transposed convolutions: nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
+
+In a kernel layout O stands for the channels of the data, I for those of the result, as in TVM 0.8: the weight is
+that of the convolution that this is the transpose of.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from apass.relay.errors import TypeInferenceError
+from apass.relay.expr import Call, Expr, Op
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.dims import plus, product
+from apass.relay.op.define.layout import convert_array, parse_layout
+from apass.relay.op.nn.conv.conv import KERNEL_LAYOUTS
+from apass.relay.op.nn.conv.kernel import accumulator, convolve_transposed
+from apass.relay.op.nn.define import define_with_weight
+from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, relaid
+from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans
+from apass.relay.ty import Any, Dim, TensorType, Type
+
+__all__ = [
+    "Conv1DTransposeAttrs",
+    "Conv2DTransposeAttrs",
+    "Conv3DTransposeAttrs",
+    "ConvTransposeAttrs",
+    "conv1d_transpose",
+    "conv2d_transpose",
+    "conv3d_transpose",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvTransposeAttrs(Attrs):
+    """What transposed convolutions of one, two and three spatial dimensions have in common."""
+
+    channels: int | None = None
+    """The number of output channels; None to take it from the weight."""
+    kernel_size: tuple[int, ...] | None = None
+    """The size of the window; None to take it from the weight."""
+    strides: tuple[int, ...]
+    """The distance between the windows that the elements of the data spread to."""
+    output_padding: tuple[int, ...]
+    """What is added at the end of each spatial dimension of the result."""
+    padding: tuple[int, ...]
+    """What is cut off the result before each spatial dimension, then behind each; one for each is for both sides."""
+    dilation: tuple[int, ...]
+    """The distance between the elements of a window."""
+    groups: int = 1
+    """How many convolutions stand side by side, each on its share of the channels."""
+    data_layout: str
+    """The layout of the data."""
+    kernel_layout: str
+    """The layout of the weight, O being the channels of the data."""
+    out_layout: str = ""
+    """The layout of the result; empty for that of the data."""
+    out_dtype: str = ""
+    """The element type of the result; empty for that of the data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conv1DTransposeAttrs(ConvTransposeAttrs):
+    """The attributes of nn.conv1d_transpose."""
+
+    strides: tuple[int, ...] = (1,)
+    """The distance between windows."""
+    output_padding: tuple[int, ...] = (0,)
+    """What is added at the right of the result."""
+    padding: tuple[int, ...] = (0,)
+    """What is cut off on the left and on the right."""
+    dilation: tuple[int, ...] = (1,)
+    """The distance between the elements of a window."""
+    data_layout: str = "NCW"
+    """The layout of the data."""
+    kernel_layout: str = "OIW"
+    """The layout of the weight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conv2DTransposeAttrs(ConvTransposeAttrs):
+    """The attributes of nn.conv2d_transpose."""
+
+    strides: tuple[int, ...] = (1, 1)
+    """The distance between windows."""
+    output_padding: tuple[int, ...] = (0, 0)
+    """What is added at the bottom and at the right of the result."""
+    padding: tuple[int, ...] = (0, 0)
+    """What is cut off at the top, left, bottom, right."""
+    dilation: tuple[int, ...] = (1, 1)
+    """The distance between the elements of a window."""
+    data_layout: str = "NCHW"
+    """The layout of the data."""
+    kernel_layout: str = "OIHW"
+    """The layout of the weight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conv3DTransposeAttrs(ConvTransposeAttrs):
+    """The attributes of nn.conv3d_transpose."""
+
+    strides: tuple[int, ...] = (1, 1, 1)
+    """The distance between windows."""
+    output_padding: tuple[int, ...] = (0, 0, 0)
+    """What is added at the back, at the bottom and at the right of the result."""
+    padding: tuple[int, ...] = (0, 0, 0)
+    """What is cut off at the front, top, left, back, bottom, right."""
+    dilation: tuple[int, ...] = (1, 1, 1)
+    """The distance between the elements of a window."""
+    data_layout: str = "NCDHW"
+    """The layout of the data."""
+    kernel_layout: str = "OIDHW"
+    """The layout of the weight."""
+
+
+def _define(name: str, attrs_type: type[ConvTransposeAttrs], rank: int) -> Op:
+    return define_with_weight(name, attrs_type, rank, "Transposed convolution", _relate, _compute)
+
+
+def _relate(
+    op: str, rank: int, data: TensorType, weight: TensorType | None, attrs: ConvTransposeAttrs
+) -> Sequence[Type | None] | None:
+    plain = DATA_LAYOUTS[rank]
+    src = layout_like(op, "data_layout", attrs.data_layout, plain)
+    dst = layout_like(op, "out_layout", attrs.out_layout or attrs.data_layout, plain)
+    batch, channels, *lengths = relaid(op, "the data", data.shape, src, plain)
+    must_divide(op, "the number of input channels", channels, attrs.groups)
+    kernel = _kernel(op, rank, weight, attrs)
+    if kernel is None:
+        return None
+    share, *window = kernel
+    layout = parse_layout(attrs.kernel_layout)
+    weight_shape = relaid(op, "the weight", (channels, share, *window), KERNEL_LAYOUTS[rank], layout)
+    shape = (batch, product((share, attrs.groups)), *_lengths(op, lengths, window, attrs))
+    result = out_type(relaid(op, "the result", shape, plain, dst), attrs.out_dtype, data)
+    return [None, must_fit(op, "the weight", weight, TensorType(weight_shape, data.dtype)), result]
+
+
+def _kernel(op: str, rank: int, weight: TensorType | None, attrs: ConvTransposeAttrs) -> tuple[Dim, ...] | None:
+    """Return the output channels of a group and the size of the window; None if neither weight nor attributes tell."""
+    layout = layout_like(op, "kernel_layout", attrs.kernel_layout, KERNEL_LAYOUTS[rank])
+    if attrs.channels is not None:
+        must_divide(op, "the number of output channels", attrs.channels, attrs.groups)
+    share = None if attrs.channels is None else attrs.channels // attrs.groups
+    if weight is None:
+        return None if share is None or attrs.kernel_size is None else (share, *attrs.kernel_size)
+    _, depth, *window = relaid(op, "the weight", weight.shape, layout, KERNEL_LAYOUTS[rank])
+    return (depth if share is None else share, *(window if attrs.kernel_size is None else attrs.kernel_size))
+
+
+def _lengths(op: str, lengths: Sequence[Dim], window: Sequence[Dim], attrs: ConvTransposeAttrs) -> list[Dim]:
+    rank = len(lengths)
+    made: list[Dim] = []
+    for axis, reach in enumerate(spans(window, attrs.dilation)):
+        cut = sum(both_sides(attrs.padding, rank)[axis])
+        spread = product((plus(lengths[axis], -1), attrs.strides[axis]))
+        length = plus(spread, reach + attrs.output_padding[axis] - cut) if isinstance(reach, int) else Any()
+        if isinstance(length, int) and length < 1:
+            raise TypeInferenceError(f"{op}: the padding {attrs.padding} cuts off the whole result: {length} is left")
+        made.append(length)
+    return made
+
+
+def _compute(attrs: ConvTransposeAttrs, data: Array, weight: Array) -> Array:
+    rank = len(attrs.strides)
+    plain, dst = DATA_LAYOUTS[rank], parse_layout(attrs.out_layout or attrs.data_layout)
+    dtype = attrs.out_dtype or str(data.dtype)
+    images = convert_array(data, parse_layout(attrs.data_layout), plain).astype(accumulator(dtype), copy=False)
+    taps = convert_array(weight, parse_layout(attrs.kernel_layout), KERNEL_LAYOUTS[rank])
+    taps = taps.astype(accumulator(dtype), copy=False)
+    sides, extra = both_sides(attrs.padding, rank), attrs.output_padding
+    out = convolve_transposed(images, taps, attrs.strides, sides, attrs.dilation, attrs.groups, extra)
+    return convert_array(out.astype(dtype, copy=False), plain, dst)
+
+
+_CONV1D_TRANSPOSE = _define("nn.conv1d_transpose", Conv1DTransposeAttrs, 1)
+_CONV2D_TRANSPOSE = _define("nn.conv2d_transpose", Conv2DTransposeAttrs, 2)
+_CONV3D_TRANSPOSE = _define("nn.conv3d_transpose", Conv3DTransposeAttrs, 3)
+
+
+def conv1d_transpose(
+    data: Expr,
+    weight: Expr,
+    strides: int | Iterable[int] = (1,),
+    padding: int | Iterable[int] = (0,),
+    dilation: int | Iterable[int] = (1,),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: int | Iterable[int] | None = None,
+    data_layout: str = "NCW",
+    kernel_layout: str = "OIW",
+    out_layout: str = "",
+    output_padding: int | Iterable[int] = (0,),
+    out_dtype: str = "",
+) -> Call:
+    """Return the transposed convolution of sequences with a weight; the parameters are those of `conv2d_transpose`."""
+    attrs = Conv1DTransposeAttrs(
+        channels=None if channels is None else int(channels),
+        kernel_size=None if kernel_size is None else ints(kernel_size, 1),
+        strides=ints(strides, 1),
+        output_padding=ints(output_padding, 1),
+        padding=ints(padding, 1),
+        dilation=ints(dilation, 1),
+        groups=int(groups),
+        data_layout=data_layout,
+        kernel_layout=kernel_layout,
+        out_layout=out_layout,
+        out_dtype=out_dtype,
+    )
+    return Call(_CONV1D_TRANSPOSE, (data, weight), attrs)
+
+
+def conv2d_transpose(
+    data: Expr,
+    weight: Expr,
+    strides: int | Iterable[int] = (1, 1),
+    padding: int | Iterable[int] = (0, 0),
+    dilation: int | Iterable[int] = (1, 1),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: int | Iterable[int] | None = None,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "OIHW",
+    out_layout: str = "",
+    output_padding: int | Iterable[int] = (0, 0),
+    out_dtype: str = "",
+) -> Call:
+    """Return the transposed convolution of images with a weight: each element of the data spreads the weight.
+
+    `padding` is cut off the result, `output_padding` added to it at the bottom and at the right. In `kernel_layout` O
+    stands for the channels of the data, I for those of the result. With `channels` and `kernel_size` the type of an
+    untyped weight is inferred.
+
+    Raises:
+        ValueError: if `padding` has a number of sides that means nothing.
+
+    """
+    attrs = Conv2DTransposeAttrs(
+        channels=None if channels is None else int(channels),
+        kernel_size=None if kernel_size is None else ints(kernel_size, 2),
+        strides=ints(strides, 2),
+        output_padding=ints(output_padding, 2),
+        padding=padding_of(padding, 2),
+        dilation=ints(dilation, 2),
+        groups=int(groups),
+        data_layout=data_layout,
+        kernel_layout=kernel_layout,
+        out_layout=out_layout,
+        out_dtype=out_dtype,
+    )
+    return Call(_CONV2D_TRANSPOSE, (data, weight), attrs)
+
+
+def conv3d_transpose(
+    data: Expr,
+    weight: Expr,
+    strides: int | Iterable[int] = (1, 1, 1),
+    padding: int | Iterable[int] = (0, 0, 0),
+    dilation: int | Iterable[int] = (1, 1, 1),
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: int | Iterable[int] | None = None,
+    data_layout: str = "NCDHW",
+    kernel_layout: str = "OIDHW",
+    out_layout: str = "",
+    output_padding: int | Iterable[int] = (0, 0, 0),
+    out_dtype: str = "",
+) -> Call:
+    """Return the transposed convolution of volumes with a weight; the parameters are those of `conv2d_transpose`."""
+    attrs = Conv3DTransposeAttrs(
+        channels=None if channels is None else int(channels),
+        kernel_size=None if kernel_size is None else ints(kernel_size, 3),
+        strides=ints(strides, 3),
+        output_padding=ints(output_padding, 3),
+        padding=padding_of(padding, 3),
+        dilation=ints(dilation, 3),
+        groups=int(groups),
+        data_layout=data_layout,
+        kernel_layout=kernel_layout,
+        out_layout=out_layout,
+        out_dtype=out_dtype,
+    )
+    return Call(_CONV3D_TRANSPOSE, (data, weight), attrs)

@@ -1,0 +1,116 @@
+"""Normalization by sizes of what is near: nn.lrn and nn.l2_normalize."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from apass.relay.errors import TypeInferenceError
+from apass.relay.expr import Call, Expr
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.nn.conv.kernel import accumulator
+from apass.relay.op.nn.relations import axis_in, tensors
+from apass.relay.ty import Type
+
+__all__ = ["L2NormalizeAttrs", "LRNAttrs", "l2_normalize", "lrn"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LRNAttrs(Attrs):
+    """The attributes of nn.lrn."""
+
+    size: int = 5
+    """How many neighbours along the axis count, the element itself among them; an odd number."""
+    axis: int = 1
+    """The axis along which neighbours lie."""
+    bias: float = 2.0
+    """What is added, so that nothing is divided by 0."""
+    alpha: float = 0.0001
+    """The factor of the mean square."""
+    beta: float = 0.75
+    """The exponent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L2NormalizeAttrs(Attrs):
+    """The attributes of nn.l2_normalize."""
+
+    eps: float
+    """The least value of the sum of squares."""
+    axis: tuple[int, ...] | None
+    """The axes that are summed over; None for all."""
+
+
+def _lrn_relation(types: Sequence[Type], attrs: LRNAttrs) -> Sequence[Type | None] | None:
+    data, _ = tensors("nn.lrn", types)
+    if data is None:
+        return None
+    axis_in("nn.lrn", data, attrs.axis)
+    if attrs.size < 1 or attrs.size % 2 == 0:
+        raise TypeInferenceError(f"nn.lrn: size must be an odd number, not {attrs.size}")
+    return [None, data]
+
+
+def _l2_relation(types: Sequence[Type], attrs: L2NormalizeAttrs) -> Sequence[Type | None] | None:
+    data, _ = tensors("nn.l2_normalize", types)
+    if data is None:
+        return None
+    for axis in attrs.axis or ():
+        axis_in("nn.l2_normalize", data, axis)
+    return [None, data]
+
+
+def _lrn(attrs: LRNAttrs, data: Array) -> Array:
+    wide = data.astype(accumulator(str(data.dtype)), copy=False)
+    square: Array = np.square(np.moveaxis(wide, attrs.axis, 0))
+    total, half = square.copy(), attrs.size // 2
+    for step in range(1, min(half, len(square) - 1) + 1):
+        np.add(total[step:], square[:-step], out=total[step:])
+        np.add(total[:-step], square[step:], out=total[:-step])
+    scale: Array = np.add(np.multiply(total, attrs.alpha / attrs.size), attrs.bias)
+    out: Array = np.divide(wide, np.moveaxis(np.power(scale, attrs.beta), 0, attrs.axis))
+    return out.astype(data.dtype, copy=False)
+
+
+def _l2_normalize(attrs: L2NormalizeAttrs, data: Array) -> Array:
+    wide = data.astype(accumulator(str(data.dtype)), copy=False)
+    total = np.square(wide).sum(axis=attrs.axis or None, keepdims=True)
+    out: Array = np.divide(wide, np.sqrt(np.maximum(total, np.asarray(attrs.eps, wide.dtype))))
+    return out.astype(data.dtype, copy=False)
+
+
+_LRN = register_op(
+    "nn.lrn",
+    arguments=("data",),
+    attrs_type=LRNAttrs,
+    relation=_lrn_relation,
+    compute=_lrn,
+    pattern=OpPattern.OPAQUE,
+    level=2,
+    description="Local response normalization: each element over a power of the mean square of its neighbours.",
+)
+
+_L2_NORMALIZE = register_op(
+    "nn.l2_normalize",
+    arguments=("data",),
+    attrs_type=L2NormalizeAttrs,
+    relation=_l2_relation,
+    compute=_l2_normalize,
+    pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
+    level=2,
+    description="The data over the root of its sum of squares along axes.",
+)
+
+
+def lrn(data: Expr, size: int = 5, axis: int = 1, bias: float = 2, alpha: float = 0.00001, beta: float = 0.75) -> Call:
+    """Return `data / (bias + alpha / size * s) ** beta`, s summing the squares of the `size` nearest along an axis."""
+    attrs = LRNAttrs(size=size, axis=axis, bias=float(bias), alpha=float(alpha), beta=float(beta))
+    return Call(_LRN, (data,), attrs)
+
+
+def l2_normalize(data: Expr, eps: float, axis: Iterable[int] | None = None) -> Call:
+    """Return the data over the root of its sum of squares along axes, of all if none are given, at least `eps`."""
+    attrs = L2NormalizeAttrs(eps=float(eps), axis=None if axis is None else tuple(axis))
+    return Call(_L2_NORMALIZE, (data,), attrs)

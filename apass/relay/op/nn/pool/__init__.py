@@ -1,0 +1,1 @@
+"""Pooling: sliding windows, adaptive and global."""

@@ -1,0 +1,203 @@
+"""Pooling to a given size: nn.adaptive_max_pool1d, 2d and 3d, nn.adaptive_avg_pool1d, 2d and 3d."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from apass.relay.errors import TypeInferenceError
+from apass.relay.expr import Call, Compute, Expr, Op
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.layout import convert_array, parse_layout
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.nn.pool.kernel import averaged, summable
+from apass.relay.op.nn.relations import layout_like, relaid, tensors
+from apass.relay.op.nn.windows import DATA_LAYOUTS, ints
+from apass.relay.ty import Dim, TensorType, Type
+
+__all__ = [
+    "AdaptivePool1DAttrs",
+    "AdaptivePool2DAttrs",
+    "AdaptivePool3DAttrs",
+    "AdaptivePoolAttrs",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptivePoolAttrs(Attrs):
+    """What the attributes of adaptive pooling of one, two and three spatial dimensions have in common."""
+
+    output_size: tuple[int, ...] = ()
+    """The spatial dimensions of the result: none to keep those of the data, one for all of them."""
+    layout: str
+    """The layout of the data."""
+    out_layout: str = ""
+    """The layout of the result; empty for that of the data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptivePool1DAttrs(AdaptivePoolAttrs):
+    """The attributes of adaptive pooling of sequences."""
+
+    layout: str = "NCW"
+    """The layout of the data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptivePool2DAttrs(AdaptivePoolAttrs):
+    """The attributes of adaptive pooling of images."""
+
+    layout: str = "NCHW"
+    """The layout of the data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptivePool3DAttrs(AdaptivePoolAttrs):
+    """The attributes of adaptive pooling of volumes."""
+
+    layout: str = "NCDHW"
+    """The layout of the data."""
+
+
+def _define(name: str, attrs_type: type[AdaptivePoolAttrs], rank: int, compute: Compute, what: str) -> Op:
+    def relation(types: Sequence[Type], attrs: AdaptivePoolAttrs) -> Sequence[Type | None] | None:
+        data, _ = tensors(name, types)
+        return None if data is None else [None, _pooled(name, rank, data, attrs)]
+
+    return register_op(
+        name,
+        arguments=("data",),
+        attrs_type=attrs_type,
+        relation=relation,
+        compute=compute,
+        pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
+        level=10,
+        description=f"The {what} of each of a given number of bins over {rank} spatial dimension{'s' * (rank > 1)}.",
+    )
+
+
+def _pooled(op: str, rank: int, data: TensorType, attrs: AdaptivePoolAttrs) -> TensorType:
+    plain = DATA_LAYOUTS[rank]
+    src = layout_like(op, "layout", attrs.layout, plain)
+    dst = layout_like(op, "out_layout", attrs.out_layout or attrs.layout, plain)
+    batch, channels, *lengths = relaid(op, "the data", data.shape, src, plain)
+    if len(attrs.output_size) not in {0, 1, rank} or any(size < 1 for size in attrs.output_size):
+        raise TypeInferenceError(
+            f"{op}: output_size must be {rank} positive number{'s' * (rank > 1)}, not {attrs.output_size}"
+        )
+    return TensorType(relaid(op, "the result", (batch, channels, *_sizes(lengths, attrs)), plain, dst), data.dtype)
+
+
+def _sizes(lengths: Sequence[Dim], attrs: AdaptivePoolAttrs) -> Sequence[Dim]:
+    if not attrs.output_size:
+        return lengths
+    return attrs.output_size * (len(lengths) // len(attrs.output_size))
+
+
+def _bins(length: int, count: int) -> list[slice]:
+    """Return where the bins lie: they cover the dimension, and may overlap by one element."""
+    return [slice(place * length // count, -(-(place + 1) * length // count)) for place in range(count)]
+
+
+def _max(attrs: AdaptivePoolAttrs, data: Array) -> Array:
+    out = _images(attrs, data)
+    for axis, bins in _all_bins(attrs, out):
+        out = _fold(np.maximum, out, axis, bins)
+    return _laid_out(attrs, out)
+
+
+def _avg(attrs: AdaptivePoolAttrs, data: Array) -> Array:
+    images = _images(attrs, data)
+    out = images.astype(summable(str(data.dtype)), copy=False)
+    count: Array = np.ones((), "int64")
+    for axis, bins in _all_bins(attrs, images):
+        out = _fold(np.add, out, axis, bins)
+        count = np.multiply.outer(count, np.array([one.stop - one.start for one in bins]))
+    return _laid_out(attrs, averaged(out, count, str(data.dtype)))
+
+
+def _images(attrs: AdaptivePoolAttrs, data: Array) -> Array:
+    layout = parse_layout(attrs.layout)
+    return convert_array(data, layout, DATA_LAYOUTS[len(layout.primal) - 2])
+
+
+def _laid_out(attrs: AdaptivePoolAttrs, out: Array) -> Array:
+    return convert_array(out, DATA_LAYOUTS[out.ndim - 2], parse_layout(attrs.out_layout or attrs.layout))
+
+
+def _all_bins(attrs: AdaptivePoolAttrs, images: Array) -> list[tuple[int, list[slice]]]:
+    sizes = [size for size in _sizes(images.shape[2:], attrs) if isinstance(size, int)]
+    return [(axis, _bins(images.shape[axis], size)) for axis, size in enumerate(sizes, 2)]
+
+
+def _fold(rule: np.ufunc, data: Array, axis: int, bins: Sequence[slice]) -> Array:
+    lead = (slice(None),) * axis
+    parts: list[Array] = [rule.reduce(data[(*lead, one)], axis=axis) for one in bins]
+    return np.stack(parts, axis)
+
+
+_ADAPTIVE_MAX_POOL1D = _define("nn.adaptive_max_pool1d", AdaptivePool1DAttrs, 1, _max, "largest element")
+_ADAPTIVE_MAX_POOL2D = _define("nn.adaptive_max_pool2d", AdaptivePool2DAttrs, 2, _max, "largest element")
+_ADAPTIVE_MAX_POOL3D = _define("nn.adaptive_max_pool3d", AdaptivePool3DAttrs, 3, _max, "largest element")
+_ADAPTIVE_AVG_POOL1D = _define("nn.adaptive_avg_pool1d", AdaptivePool1DAttrs, 1, _avg, "mean")
+_ADAPTIVE_AVG_POOL2D = _define("nn.adaptive_avg_pool2d", AdaptivePool2DAttrs, 2, _avg, "mean")
+_ADAPTIVE_AVG_POOL3D = _define("nn.adaptive_avg_pool3d", AdaptivePool3DAttrs, 3, _avg, "mean")
+
+
+def _size(output_size: int | Iterable[int] | None) -> tuple[int, ...]:
+    return () if output_size is None else ints(output_size, 1)
+
+
+def adaptive_max_pool1d(
+    data: Expr, output_size: int | Iterable[int] | None = None, layout: str = "NCW", out_layout: str = ""
+) -> Call:
+    """Return the largest element of each bin of a sequence cut into `output_size` bins; None keeps the size."""
+    attrs = AdaptivePool1DAttrs(output_size=_size(output_size), layout=layout, out_layout=out_layout)
+    return Call(_ADAPTIVE_MAX_POOL1D, (data,), attrs)
+
+
+def adaptive_max_pool2d(
+    data: Expr, output_size: int | Iterable[int] | None = None, layout: str = "NCHW", out_layout: str = ""
+) -> Call:
+    """Return the largest element of each bin of images cut into `output_size` bins; None keeps the size."""
+    attrs = AdaptivePool2DAttrs(output_size=_size(output_size), layout=layout, out_layout=out_layout)
+    return Call(_ADAPTIVE_MAX_POOL2D, (data,), attrs)
+
+
+def adaptive_max_pool3d(
+    data: Expr, output_size: int | Iterable[int] | None = None, layout: str = "NCDHW", out_layout: str = ""
+) -> Call:
+    """Return the largest element of each bin of volumes cut into `output_size` bins; None keeps the size."""
+    attrs = AdaptivePool3DAttrs(output_size=_size(output_size), layout=layout, out_layout=out_layout)
+    return Call(_ADAPTIVE_MAX_POOL3D, (data,), attrs)
+
+
+def adaptive_avg_pool1d(
+    data: Expr, output_size: int | Iterable[int] | None = None, layout: str = "NCW", out_layout: str = ""
+) -> Call:
+    """Return the mean of each bin of a sequence cut into `output_size` bins; None keeps the size."""
+    attrs = AdaptivePool1DAttrs(output_size=_size(output_size), layout=layout, out_layout=out_layout)
+    return Call(_ADAPTIVE_AVG_POOL1D, (data,), attrs)
+
+
+def adaptive_avg_pool2d(
+    data: Expr, output_size: int | Iterable[int] | None = None, layout: str = "NCHW", out_layout: str = ""
+) -> Call:
+    """Return the mean of each bin of images cut into `output_size` bins; None keeps the size."""
+    attrs = AdaptivePool2DAttrs(output_size=_size(output_size), layout=layout, out_layout=out_layout)
+    return Call(_ADAPTIVE_AVG_POOL2D, (data,), attrs)
+
+
+def adaptive_avg_pool3d(
+    data: Expr, output_size: int | Iterable[int] | None = None, layout: str = "NCDHW", out_layout: str = ""
+) -> Call:
+    """Return the mean of each bin of volumes cut into `output_size` bins; None keeps the size."""
+    attrs = AdaptivePool3DAttrs(output_size=_size(output_size), layout=layout, out_layout=out_layout)
+    return Call(_ADAPTIVE_AVG_POOL3D, (data,), attrs)

@@ -1,0 +1,1 @@
+"""Operators that move elements between space, depth and batch."""

@@ -1,0 +1,1 @@
+"""Scans, statistics and einsum."""

@@ -1,0 +1,1 @@
+"""Operators that create, join, slice and rearrange tensors."""

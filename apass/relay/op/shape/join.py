@@ -1,0 +1,176 @@
+"""Several tensors made one, and one made several: concatenate, stack, split."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from apass.relay.expr import Call, Expr
+from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ndarray import Array
+from apass.relay.op.define.arguments import tuple_of
+from apass.relay.op.define.dims import axis_of, combined, ints, shape_text
+from apass.relay.op.define.registry import OpPattern, register_op
+from apass.relay.op.define.relations import forward, forward_tuple, one_dtype
+from apass.relay.tuple_wrapper import TupleWrapper
+from apass.relay.ty import Any, Dim, TensorType, TupleType
+
+__all__ = ["ConcatenateAttrs", "SplitAttrs", "StackAttrs", "concatenate", "split", "stack"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConcatenateAttrs(Attrs):
+    """The attributes of concatenate."""
+
+    axis: int = 0
+    """The axis along which the tensors follow each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackAttrs(Attrs):
+    """The attributes of stack."""
+
+    axis: int = 0
+    """The new axis of the result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitAttrs(Attrs):
+    """The attributes of split."""
+
+    indices_or_sections: int | tuple[int, ...]
+    """The number of equal parts, or the places where the parts but the first begin."""
+    axis: int = 0
+    """The axis along which the tensor is cut."""
+
+
+def _agreed(tensors: Sequence[TensorType], but: int | None = None) -> list[Dim]:
+    """Return the shape that all tensors share, but for one axis; a number where one of them has a number.
+
+    Raises:
+        ValueError: if they do not share it.
+
+    """
+    text = " and ".join(map(str, tensors))
+    if not tensors or len({len(one.shape) for one in tensors}) > 1:
+        raise ValueError(f"one tensor or more, all of one number of dimensions, are wanted, not {text or 'none'}")
+    shape: list[Dim] = []
+    for place, dims in enumerate(zip(*(one.shape for one in tensors), strict=True)):
+        certain = {dim for dim in dims if not isinstance(dim, Any)}
+        if len(certain) > 1 and place != but:
+            raise ValueError(f"the tensors differ in axis {place}: {text}")
+        shape.append(certain.pop() if certain else Any())
+    return shape
+
+
+def _total(*dims: int) -> int:
+    return sum(dims)
+
+
+def _relate_concatenate(data: tuple[TensorType, ...], attrs: ConcatenateAttrs) -> TensorType:
+    axis = axis_of(len(data[0].shape), attrs.axis) if data else 0
+    shape = _agreed(data, axis)
+    shape[axis] = combined(_total, *(one.shape[axis] for one in data))
+    return TensorType(shape, one_dtype(*data))
+
+
+def _concatenate(attrs: ConcatenateAttrs, data: tuple[Array, ...]) -> Array:
+    return np.concatenate(data, attrs.axis)
+
+
+def _relate_stack(data: tuple[TensorType, ...], attrs: StackAttrs) -> TensorType:
+    shape = _agreed(data)
+    shape.insert(axis_of(len(shape) + 1, attrs.axis), len(data))
+    return TensorType(shape, one_dtype(*data))
+
+
+def _stack(attrs: StackAttrs, data: tuple[Array, ...]) -> Array:
+    return np.stack(data, attrs.axis)
+
+
+def _relate_split(data: TensorType, attrs: SplitAttrs) -> TupleType:
+    axis = axis_of(len(data.shape), attrs.axis)
+    lengths = _lengths(data.shape[axis], attrs.indices_or_sections)
+    parts = [(*data.shape[:axis], length, *data.shape[axis + 1 :]) for length in lengths]
+    return TupleType([TensorType(part, data.dtype) for part in parts])
+
+
+def _lengths(dim: Dim, cuts: int | Sequence[int]) -> list[Dim]:
+    if isinstance(cuts, int):
+        if cuts < 1 or (isinstance(dim, int) and dim % cuts):
+            raise ValueError(f"{dim} elements cannot be split into {cuts} equal parts")
+        part: Dim = dim // cuts if isinstance(dim, int) else Any()
+        return [part] * cuts
+    places = (0, *cuts)
+    if any(a > b for a, b in pairwise(places)) or (isinstance(dim, int) and places[-1] > dim):
+        raise ValueError(f"{dim} elements cannot be cut at {shape_text(cuts)}; the places must ascend within them")
+    last: Dim = dim - places[-1] if isinstance(dim, int) else Any()
+    return [*(b - a for a, b in pairwise(places)), last]
+
+
+def _split(attrs: SplitAttrs, data: Array) -> tuple[Array, ...]:
+    return tuple(np.split(data, attrs.indices_or_sections, attrs.axis))
+
+
+_CONCATENATE = register_op(
+    "concatenate",
+    arguments=("data",),
+    attrs_type=ConcatenateAttrs,
+    relation=forward_tuple("concatenate", "data", _relate_concatenate),
+    compute=_concatenate,
+    pattern=OpPattern.INJECTIVE,
+    level=1,
+    description="Several tensors one after the other along an axis.",
+)
+_STACK = register_op(
+    "stack",
+    arguments=("data",),
+    attrs_type=StackAttrs,
+    relation=forward_tuple("stack", "data", _relate_stack),
+    compute=_stack,
+    pattern=OpPattern.INJECTIVE,
+    level=3,
+    description="Several tensors of one shape along a new axis.",
+)
+_SPLIT = register_op(
+    "split",
+    arguments=("data",),
+    attrs_type=SplitAttrs,
+    relation=forward("split", ("data",), _relate_split),
+    compute=_split,
+    pattern=OpPattern.INJECTIVE,
+    level=3,
+    description="The parts of a tensor along an axis.",
+)
+
+
+def concatenate(data: Expr | TupleWrapper | Iterable[Expr], axis: int) -> Call:
+    """Return several tensors, or a tuple of them, one after the other along `axis`.
+
+    Raises:
+        ValueError: if there are none.
+
+    """
+    return Call(_CONCATENATE, (tuple_of("concatenate", data),), ConcatenateAttrs(axis=axis))
+
+
+def stack(data: Expr | TupleWrapper | Iterable[Expr], axis: int) -> Call:
+    """Return several tensors of one shape, or a tuple of them, along a new axis.
+
+    Raises:
+        ValueError: if there are none.
+
+    """
+    return Call(_STACK, (tuple_of("stack", data),), StackAttrs(axis=axis))
+
+
+def split(data: Expr, indices_or_sections: int | Iterable[int], axis: int = 0) -> TupleWrapper:
+    """Return the parts of the tensor along `axis`: so many equal ones, or those between the places that are given.
+
+    >>> from apass.relay.make import var
+    >>> head, tail = split(var("x", shape=(5,)), [2])
+    """
+    cuts = indices_or_sections if isinstance(indices_or_sections, int) else ints(indices_or_sections)
+    call = Call(_SPLIT, (data,), SplitAttrs(indices_or_sections=cuts, axis=axis))
+    return TupleWrapper(call, cuts if isinstance(cuts, int) else len(cuts) + 1)

@@ -1,0 +1,1 @@
+"""Rewrites shared by several passes: substitution, renaming and Let binding."""

@@ -1,0 +1,181 @@
+"""Expressions bound to variables in their home scopes; for ToANormalForm and ToBasicBlockNormalForm."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, Self
+
+from apass.relay.adt import Clause, Constructor, Match
+from apass.relay.dataflow.scopes import Enter, Scope, evaluation_order, home_scopes, scope_parts
+from apass.relay.expr import Expr, GlobalVar, If, Let, Op, Var
+from apass.relay.expr_functor import ExprMutator
+from apass.relay.function import Function
+from apass.relay.ir.module import IRModule
+
+__all__ = ["LetBinder", "LetScope", "convert_bodies", "convert_body"]
+
+ATOMS: Final = frozenset({Var, GlobalVar, Op, Constructor})
+"""The kinds of expression that are never bound."""
+
+
+def convert_body(expr: Expr, convert: Callable[[Expr], Expr]) -> Expr:
+    """Return a function with its body converted; of another expression, what it is converted to."""
+    return _with_body(expr, convert(expr.body)) if isinstance(expr, Function) else convert(expr)
+
+
+def convert_bodies(mod: IRModule, convert: Callable[[Expr], Expr]) -> IRModule:
+    """Return a module with the bodies of its functions converted, but for those that another compiler is to compile."""
+    updates: dict[str, Expr] = {}
+    for gvar in mod.get_global_vars():
+        func = mod[gvar]
+        new = func if "Compiler" in func.attrs else convert_body(func, convert)
+        if new is not func:
+            updates[gvar.name_hint] = new
+    return mod.with_functions(updates) if updates else mod
+
+
+def _with_body(func: Function, body: Expr) -> Function:
+    kept = (func.ret_type, func.type_params, func.attrs)
+    return func if body is func.body else Function(func.params, body, *kept, span=func.span)
+
+
+def _is_primitive(func: Function) -> bool:
+    """Tell whether a function is one kernel, which is not looked into."""
+    return bool(func.attrs.get("Primitive"))
+
+
+class LetScope(Scope):
+    """A scope and what is bound in it."""
+
+    __slots__ = ("_bound",)
+
+    def __init__(self, parent: Self | None = None) -> None:
+        super().__init__(parent)
+        self._bound: list[tuple[Var, Expr, Let | None]] = []
+
+    def bind(self, var: Var, value: Expr, let: Let | None = None) -> Var:
+        """Bind a variable; `let` is the Let that did so before, if there was one."""
+        self._bound.append((var, value, let))
+        return var
+
+    def close(self, body: Expr) -> Expr:
+        """Return an expression with all bound around it."""
+        for var, value, let in reversed(self._bound):
+            if let is not None and let.value is value and let.body is body:
+                body = let
+            else:
+                body = Let(var, value, body, span=value.span if let is None else let.span)
+        return body
+
+
+class LetBinder(ExprMutator):
+    """Binds expressions to variables where they live, just before what first needs them there.
+
+    What was bound to a variable by a Let still is.
+    """
+
+    def __init__(self, root: Expr, has_let_scopes: bool) -> None:
+        """Look at an expression; with `has_let_scopes`, every Let is a scope of its own, and stays where it is."""
+        super().__init__()
+        self._root = root
+        self._has_let_scopes = has_let_scopes
+        self._order = evaluation_order(root, ATOMS, _is_primitive)
+        self._outermost = LetScope()
+        self._parts: dict[Expr, list[LetScope]] = {}
+        self._homes = home_scopes(self._outermost, self._order, ATOMS, self._open)
+        self._named: dict[Expr, Let] = {}
+        self._done: set[Let] = set()
+
+    def bind(self, is_bound: Callable[[Expr], bool]) -> Expr:
+        """Return the expression with all bound that `is_bound` tells of; the same object if all is bound already."""
+        for event in self._order:
+            if isinstance(event, Enter):
+                if isinstance(event.binder, Let):
+                    self._enter_let(event.binder, event.part)
+            elif isinstance(event, Let) and not self._has_let_scopes:
+                self.memo_map[event] = self.visit(event.body)
+            else:
+                self.memo_map[event] = self._bound(event, is_bound)
+        return self._outermost.close(self.visit(self._root))
+
+    def lifted(self) -> set[Expr]:
+        """Return what lives in another scope than that of its first use: what TVM's basic block normal form binds."""
+        first: dict[Expr, LetScope] = {}
+        work = [(self._root, self._outermost)]
+        while work:
+            node, scope = work.pop()
+            if type(node) in ATOMS or node in first:
+                continue
+            first[node] = scope
+            if not (isinstance(node, Function) and _is_primitive(node)):
+                work += reversed(list(self._edges(node)))
+        return {node for node, scope in first.items() if scope is not self._homes[node]}
+
+    def _edges(self, node: Expr) -> Iterator[tuple[Expr, LetScope]]:
+        """Go over what is directly below a node, with the scopes in which it is used there."""
+        home = self._homes[node]
+        for part, children in scope_parts(node):
+            scope = self._parts[node][part] if part >= 0 and node in self._parts else home
+            yield from ((child, scope) for child in children)
+
+    def _open(self, scope: LetScope, node: Expr, part: int) -> LetScope | None:
+        if isinstance(node, Let) and not self._has_let_scopes:
+            return None
+        inner = LetScope(scope)
+        self._parts.setdefault(node, []).append(inner)
+        return inner
+
+    def _enter_let(self, let: Let, part: int) -> None:
+        if part == 0:
+            self._name(let.value, let)
+            return
+        if let not in self._done:
+            scope = self._parts[let][0] if let in self._parts else self._homes[let]
+            scope.bind(let.var, self.visit(let.value), let)
+        if let in self._named and not self._has_let_scopes:
+            self._name(let.body, self._named.pop(let))
+
+    def _name(self, value: Expr, let: Let) -> None:
+        """Have a value bound to the variable of a Let, if it is bound to nothing yet."""
+        if type(value) not in ATOMS and value not in self.memo_map:
+            self._named.setdefault(value, let)
+
+    def _bound(self, node: Expr, is_bound: Callable[[Expr], bool]) -> Expr:
+        """Return the variable that a node is bound to, or the node rebuilt if it is not to be bound."""
+        new = self._rebuilt(node)
+        scope = self._homes[node]
+        let = self._named.pop(node, None)
+        if let is not None:
+            self._done.add(let)
+            return scope.bind(let.var, new, let)
+        return scope.bind(Var("x"), new) if is_bound(node) else new
+
+    def _rebuilt(self, node: Expr) -> Expr:
+        """Return a node over what is below it by now; itself if that is what was below it."""
+        if isinstance(node, If):
+            return self._rebuilt_if(node)
+        if isinstance(node, Match):
+            return self._rebuilt_match(node)
+        if isinstance(node, Let):
+            return self._closed(node, 0, node.body)
+        if not isinstance(node, Function):
+            return self.visit(node)
+        if _is_primitive(node):
+            return node
+        return _with_body(node, self._closed(node, 0, node.body))
+
+    def _rebuilt_if(self, node: If) -> If:
+        cond = self.visit(node.cond)
+        yes, no = self._closed(node, 0, node.true_branch), self._closed(node, 1, node.false_branch)
+        if cond is node.cond and yes is node.true_branch and no is node.false_branch:
+            return node
+        return If(cond, yes, no, span=node.span)
+
+    def _rebuilt_match(self, node: Match) -> Match:
+        data = self.visit(node.data)
+        results = [self._closed(node, place, one.rhs) for place, one in enumerate(node.clauses)]
+        if data is node.data and all(new is one.rhs for new, one in zip(results, node.clauses, strict=True)):
+            return node
+        clauses = [Clause(one.lhs, new) for new, one in zip(results, node.clauses, strict=True)]
+        return Match(data, clauses, node.complete, span=node.span)
+
+    def _closed(self, node: Expr, part: int, result: Expr) -> Expr:
+        return self._parts[node][part].close(self.visit(result))

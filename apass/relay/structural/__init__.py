@@ -1,0 +1,1 @@
+"""Structural equality, hash and fingerprint of programs."""

@@ -1,0 +1,348 @@
+"""The canonical form of a program: numbers that two programs share if and only if they are structurally equal.
+
+For `apass.relay.structural.equality`, which tells what "structurally equal" means.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any as Anything
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from apass.relay.adt import (
+    Clause,
+    Constructor,
+    Match,
+    PatternConstructor,
+    PatternTuple,
+    PatternVar,
+    PatternWildcard,
+    TypeData,
+)
+from apass.relay.expr import Call, Constant, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
+from apass.relay.function import Function
+from apass.relay.ir.attrs import Attrs, DictAttrs
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
+from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.ty import (
+    Any,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RefType,
+    ShapeVar,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeRelation,
+    TypeVar,
+)
+
+__all__ = ["CanonicalForm", "Head", "Token"]
+
+Head: TypeAlias = tuple[object, ...]
+"""What a node is by itself: its kind, and what it holds that is no node."""
+Token: TypeAlias = tuple[Head, tuple[int, ...]]
+"""A node: what it is by itself, and the numbers of the nodes below it."""
+_READY: Final = object()
+_Parts: TypeAlias = tuple[Head, tuple[object, ...]]
+
+_VARIABLES: Final = frozenset({Var, TypeVar, ShapeVar, IncompleteType})
+_BINDERS: Final = frozenset({Function, Let, Match, FuncType, TypeData})
+_NUMPY_SCALAR: Final[type] = np.generic
+_DTYPE: Final[type] = np.dtype
+_SCALARS: Final[tuple[type, ...]] = (str, int, float, bytes, type(None), _NUMPY_SCALAR, _DTYPE)
+
+
+@dataclass(slots=True)
+class CanonicalForm:
+    """What was added to it as numbers: of each node what it is by itself and the numbers of those below, in post order.
+
+    Nodes that compare by sharing (calls, tuples, functions, variables, ...) have a number each. Nodes that compare by
+    value (types, constants, operators, ...) share the number of their like. A variable that was bound before it is met
+    is told from others by its number alone: its name and address have no part in the form.
+    """
+
+    free: Callable[[object], object] | None
+    """What stands for a variable that nothing has bound when it is met; None to treat it as if it were bound."""
+    heads: dict[Head, int] = field(default_factory=dict[Head, int])
+    """A number for all that a node can be by itself."""
+    stream: list[int] = field(default_factory=list[int])
+    """For each node in turn: the number of its head, how many are below it, and their numbers."""
+    nodes: list[object] = field(default_factory=list[object])
+    """For each number the first node that got it."""
+    _numbers: dict[int, int] = field(default_factory=dict[int, int])
+    _values: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
+    _bound: set[int] = field(default_factory=set[int])
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether what was added to the two is structurally equal."""
+        if not isinstance(other, CanonicalForm):
+            return NotImplemented
+        return self.stream == other.stream and list(self.heads) == list(other.heads)
+
+    def digest(self) -> str:
+        """Return a text that forms share if and only if they are equal."""
+        made = blake2b(repr(list(self.heads)).encode(), digest_size=16)
+        made.update(array("q", self.stream).tobytes())
+        return made.hexdigest()
+
+    def tokens(self) -> list[Token]:
+        """Return head and numbers below of each node, by number."""
+        heads, stream, made = list(self.heads), self.stream, list[Token]()
+        start = 0
+        while start < len(stream):
+            end = start + 2 + stream[start + 1]
+            made.append((heads[stream[start]], tuple(stream[start + 2 : end])))
+            start = end
+        return made
+
+    def add(self, root: object) -> None:
+        """Add a node with all that is below it.
+
+        Raises:
+            TypeError: if something in it is no part of a program.
+
+        """
+        numbers = self._numbers
+        work: list[object] = [root]
+        waiting: list[object] = []
+        while work:
+            node = work.pop()
+            if node is _READY:  # what is below the last of `waiting` has its numbers
+                node = waiting.pop()
+                head, below = _parts(node)
+                self._number(node, head, tuple([numbers[id(one)] for one in below]))
+                continue
+            if id(node) in numbers:
+                continue
+            if isinstance(node, IRModule):
+                self._add_module(node)
+                continue
+            head, below = _parts(node)
+            if not below:
+                self._number(node, head, ())
+                continue
+            if type(node) in _BINDERS:
+                self._bound.update(map(id, _bound_by(node)))
+            waiting.append(node)
+            work.append(_READY)
+            work += below[::-1]
+
+    def _add_module(self, mod: IRModule) -> None:
+        """Add a module; a node that two of its functions have in common is not shared: each is evaluated by itself."""
+        outside = self._numbers.copy()
+        head, parts = _parts(mod)
+        below: list[int] = []
+        for one in parts:
+            self.add(one)
+            below.append(self._numbers[id(one)])
+            self._numbers.clear()
+        self._numbers.update(outside)
+        self._number(mod, head, tuple(below))
+
+    def _number(self, node: object, head: Head, below: tuple[int, ...]) -> None:
+        """Give a node the number of its like, or the next one."""
+        kind = type(node)
+        if kind in _VARIABLES and self.free is not None and id(node) not in self._bound:
+            head = (*head, "free", self.free(node))
+        token = (self.heads.setdefault(head, len(self.heads)), len(below), *below)
+        number = len(self.nodes)
+        if kind not in _SHARED or (kind is Tuple and not below):
+            number = self._values.setdefault(token, number)
+        self._numbers[id(node)] = number
+        if number == len(self.nodes):
+            self.nodes.append(node)
+            self.stream += token
+
+
+def _bound_by(node: object) -> Iterator[object]:
+    """Go over the variables that a node binds, and those in the types of such: whoever calls chooses them."""
+    if isinstance(node, Function | FuncType):
+        yield from node.type_params
+    if isinstance(node, TypeData):
+        yield from node.type_vars
+    for var in _vars_bound_by(node):
+        yield var
+        yield from _variables_of(var.type_annotation)
+
+
+def _vars_bound_by(node: object) -> Iterable[Var]:
+    if isinstance(node, Function):
+        return node.params
+    if isinstance(node, Let):
+        return (node.var,)
+    return [var for clause in node.clauses for var in clause.lhs.bound] if isinstance(node, Match) else ()
+
+
+def _variables_of(ty: Type | None) -> Iterator[object]:
+    if isinstance(ty, TensorType) and ty.is_static:
+        return
+    work: list[object] = [] if ty is None else [ty]
+    while work:
+        one = work.pop()
+        if type(one) in _VARIABLES:
+            yield one
+        work += _parts(one)[1]
+
+
+def _parts(node: object) -> _Parts:
+    """Return what a node is by itself, and what is below it."""
+    reader = _READERS.get(type(node))
+    if reader is None:
+        reader = _READERS[type(node)] = _reader_of(type(node))
+    return reader(node)
+
+
+def _reader_of(kind: type) -> "Callable[[Anything], _Parts]":
+    for base in kind.__mro__:
+        if base in _READERS:
+            return _READERS[base]
+    raise TypeError(
+        f"a {kind.__name__} cannot be compared by structure; "
+        "give expressions, types, attributes, modules, arrays, numbers, strings, and lists, tuples and dicts of these"
+    )
+
+
+def _call(call: Call) -> _Parts:
+    type_args = () if type(call.op) is Op else call.type_args
+    if call.attrs is None and not type_args:
+        return _CALL, (call.op, *call.args)
+    attrs = () if call.attrs is None else (call.attrs,)
+    return ("Call", len(call.args), len(attrs)), (call.op, *call.args, *attrs, *type_args)
+
+
+_CALL: Final = ("Call",)
+
+
+def _function(fn: Function) -> _Parts:
+    ret_type = () if fn.ret_type is None else (fn.ret_type,)
+    attrs = (fn.attrs,) if len(fn.attrs) else ()
+    head = ("Function", len(fn.params), len(fn.type_params), len(ret_type))
+    return head, (*fn.params, *fn.type_params, *ret_type, *attrs, fn.body)
+
+
+def _constructor(con: Constructor) -> _Parts:
+    return ("Constructor", con.name_hint, con.belong_to.name_hint, len(con.inputs)), ()
+
+
+def _type_data(data: TypeData) -> _Parts:
+    names = tuple((one.name_hint, len(one.inputs)) for one in data.constructors)
+    inputs = [ty for one in data.constructors for ty in one.inputs]
+    return ("TypeData", data.header.name_hint, len(data.type_vars), *names), (*data.type_vars, *inputs)
+
+
+def _tensor_type(ty: TensorType) -> _Parts:
+    if ty.is_static:
+        return ("TensorType", ty.dtype, ty.shape), ()
+    return ("TensorType", ty.dtype), ty.shape
+
+
+def _func_type(ty: FuncType) -> _Parts:
+    head = ("FuncType", len(ty.type_params), len(ty.arg_types))
+    return head, (*ty.type_params, *ty.arg_types, ty.ret_type, *ty.type_constraints)
+
+
+def _type_relation(ty: TypeRelation) -> _Parts:
+    attrs = () if ty.attrs is None else (ty.attrs,)
+    return ("TypeRelation", ty.func, ty.num_inputs, len(attrs)), (*attrs, *ty.args)
+
+
+def _module(mod: IRModule) -> _Parts:
+    functions = sorted((gvar.name_hint, func) for gvar, func in mod.functions.items())
+    types = sorted((gvar.name_hint, data) for gvar, data in mod.type_definitions.items())
+    head = ("IRModule", tuple(name for name, _ in functions), tuple(name for name, _ in types))
+    return head, (*(func for _, func in functions), *(data for _, data in types))
+
+
+def _attrs(attrs: Attrs) -> _Parts:
+    return _named(type(attrs).__name__, attrs.items())
+
+
+def _mapping(entries: Mapping[Anything, object] | DictAttrs) -> _Parts:
+    return _named("Map", sorted(entries.items()))
+
+
+def _named(kind: str, entries: Iterable[tuple[str, object]]) -> _Parts:
+    """Return the parts of a node of named fields: numbers and strings stand in the head."""
+    head: list[object] = [kind]
+    below: list[object] = []
+    for name, value in entries:
+        if _is_scalar(value):
+            head.append((name, _scalar(value)))
+        else:
+            head.append(name)
+            below.append(value)
+    return tuple(head), tuple(below)
+
+
+def _sequence(values: Iterable[object]) -> _Parts:
+    return _named("Array", (("", value) for value in values))
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, _SCALARS)
+
+
+def _scalar(value: object) -> str:
+    """Return the text of a scalar; numpy's and those of an enumeration read as the plain ones that they are."""
+    if isinstance(value, _NUMPY_SCALAR):
+        return repr(np.asarray(value).tolist())
+    if isinstance(value, _DTYPE):
+        return repr(str(value))
+    for kind in (bool, int, float, str):
+        if isinstance(value, kind):
+            return repr(kind(value))
+    return repr(value)
+
+
+_READERS: Final[dict[type, Callable[[Anything], _Parts]]] = {
+    Var: lambda var: (("Var",), () if var.type_annotation is None else (var.type_annotation,)),
+    GlobalVar: lambda gvar: (("GlobalVar", gvar.name_hint), ()),
+    Constant: lambda const: (("Constant", const.data.digest), ()),
+    Op: lambda op: (("Op", op.name), ()),
+    Constructor: _constructor,
+    Tuple: lambda tup: (("Tuple",), tup.fields),
+    TupleGetItem: lambda get: (("TupleGetItem", get.index), (get.tuple_value,)),
+    Call: _call,
+    Let: lambda let: (("Let",), let.children),
+    If: lambda ite: (("If",), ite.children),
+    Function: _function,
+    Match: lambda match: (("Match", match.complete), (match.data, *match.clauses)),
+    Clause: lambda clause: (("Clause",), (clause.lhs, clause.rhs)),
+    PatternWildcard: lambda _: (("PatternWildcard",), ()),
+    PatternVar: lambda pattern: (("PatternVar",), (pattern.var,)),
+    PatternConstructor: lambda pattern: (("PatternConstructor",), (pattern.constructor, *pattern.patterns)),
+    PatternTuple: lambda pattern: (("PatternTuple",), pattern.patterns),
+    RefCreate: lambda ref: (("RefCreate",), ref.children),
+    RefRead: lambda ref: (("RefRead",), ref.children),
+    RefWrite: lambda ref: (("RefWrite",), ref.children),
+    TypeData: _type_data,
+    Any: lambda _: (("Any",), ()),
+    ShapeVar: lambda _: (("ShapeVar",), ()),
+    TensorType: _tensor_type,
+    TupleType: lambda ty: (("TupleType",), ty.fields),
+    RefType: lambda ty: (("RefType",), (ty.value,)),
+    TypeVar: lambda var: (("TypeVar", int(var.kind)), ()),
+    GlobalTypeVar: lambda gvar: (("GlobalTypeVar", gvar.name_hint), ()),
+    TypeCall: lambda ty: (("TypeCall",), (ty.func, *ty.args)),
+    IncompleteType: lambda ty: (("IncompleteType", int(ty.kind)), ()),
+    FuncType: _func_type,
+    TypeRelation: _type_relation,
+    IRModule: _module,
+    Attrs: _attrs,
+    DictAttrs: _mapping,
+    dict: _mapping,
+    list: _sequence,
+    tuple: _sequence,
+    np.ndarray: lambda array: (("NDArray", NDArray.of(array).digest), ()),
+    **{kind: lambda value: (("scalar", _scalar(value)), ()) for kind in _SCALARS},
+}
+"""How the parts of each kind of node are read; those of subclasses are added when they are met."""
+_SHARED: Final = _VARIABLES | {Call, Tuple, Let, If, Function, Match, RefCreate, RefRead, RefWrite}
+"""The kinds that compare by sharing, not by value."""

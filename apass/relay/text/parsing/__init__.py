@@ -1,0 +1,1 @@
+"""The parser: grammar, parser driver and node builders."""

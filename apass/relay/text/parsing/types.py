@@ -1,0 +1,210 @@
+"""What the parser makes of types: the part of its builder that the others build on."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from apass.errors import did_you_mean
+from apass.relay.text.literals import DTYPES, LiteralError, integer_of
+from apass.relay.text.metadata import MetaTable, frozen
+from apass.relay.text.parsing.source import Source, TextError
+from apass.relay.ty import (
+    Any,
+    Dim,
+    FuncType,
+    GlobalTypeVar,
+    IncompleteType,
+    RefType,
+    ShapeVar,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    TypeVar,
+)
+
+__all__ = ["TypeBuilder"]
+
+_ANY: Final = Any()
+
+
+class TypeBuilder:
+    """Makes types. Each method belongs to the rule of its name: it is given the values that the rule's symbols have.
+
+    `picked` is the value of the one symbol that has a meaning, a tuple if there are several; `start` and `end` are the
+    offsets of the whole in the text. A method raises a TextError if what is written has no meaning.
+    """
+
+    def __init__(self, source: Source, meta: MetaTable, types: Mapping[str, GlobalTypeVar]) -> None:
+        self._source = source
+        self._meta = meta
+        self._global_types = dict(types)
+        self._mentions: dict[str, tuple[int, int]] = {}  # where a data type is first mentioned that is not defined yet
+        self._type_vars: dict[str, TypeVar] = {}
+        self._hidden_type_vars: list[TypeVar | None] = []
+        self._tensor_types: dict[str, TensorType] = {}  # by the text
+
+    # Sequences, and what stands for one of its symbols.
+
+    def first(self, picked: object, start: int, end: int) -> list[object]:
+        """Begin a list."""
+        return [picked]
+
+    def next(self, picked: tuple[list[object], object], start: int, end: int) -> list[object]:
+        """Go on with a list."""
+        items, item = picked
+        items.append(item)
+        return items
+
+    def empty(self, picked: object, start: int, end: int) -> list[object]:
+        """Return an empty list."""
+        return []
+
+    def same(self, picked: object, start: int, end: int) -> object:
+        """Return the value of the one symbol."""
+        return picked
+
+    def nothing(self, picked: object, start: int, end: int) -> None:
+        """Return None."""
+
+    # References to the metadata.
+
+    def meta_object(self, picked: str, start: int, end: int) -> object:
+        """Look up what `meta[type_key][index]` refers to."""
+        key, _, index = picked.removeprefix("meta").replace(" ", "").strip("[]").partition("][")
+        if key not in self._meta:
+            hint = did_you_mean(key, self._meta, listing="it has: ") or "; there is none at all"
+            raise TextError(f"the metadata have no entry `{key}`{hint}", start, end)
+        if int(index) >= len(self._meta[key]):
+            raise TextError(f"the metadata have only {len(self._meta[key])} of `{key}`, counted from 0", start, end)
+        return frozen(self._meta[key][int(index)])
+
+    def meta_type(self, picked: str, start: int, end: int) -> Type:
+        """Look up a type."""
+        found = self.meta_object(picked, start, end)
+        if not isinstance(found, Type):
+            raise TextError(f"`{picked}` is no type, but {found!r}", start, end)
+        return found
+
+    def meta_dim(self, picked: str, start: int, end: int) -> Dim:
+        """Look up a dimension."""
+        found = self.meta_object(picked, start, end)
+        if not isinstance(found, int | Any | ShapeVar):
+            raise TextError(f"`{picked}` is no dimension, but {found!r}", start, end)
+        return found
+
+    # Type parameters.
+
+    def type_param(self, picked: str, start: int, end: int) -> TypeVar:
+        """Bind a type parameter, until `_release` is called."""
+        var = TypeVar(picked)
+        self._hidden_type_vars.append(self._type_vars.get(picked))
+        self._type_vars[picked] = var
+        return var
+
+    def _release(self, params: list[TypeVar]) -> None:
+        """End the scope of the type parameters that were bound last."""
+        for param in reversed(params):
+            hidden = self._hidden_type_vars.pop()
+            if hidden is None:
+                self._type_vars.pop(param.name_hint, None)
+            else:
+                self._type_vars[param.name_hint] = hidden
+
+    def _check_params(self, params: list[TypeVar], start: int, end: int) -> None:
+        names = [param.name_hint for param in params]
+        for name in names:
+            if names.count(name) > 1:
+                raise TextError(f"there are two type parameters named `{name}`", start, end)
+
+    # Types.
+
+    def named_type(self, picked: str, start: int, end: int) -> Type:
+        """Return a type parameter, a scalar's type, or a data type without arguments."""
+        if picked in self._type_vars:
+            return self._type_vars[picked]
+        if picked not in self._tensor_types:
+            if not DTYPES.fullmatch(picked):
+                return TypeCall(self._data_type(picked, start, start + len(picked)), ())
+            self._tensor_types[picked] = TensorType((), picked)
+        return self._tensor_types[picked]
+
+    def type_call(self, picked: tuple[str, list[Type]], start: int, end: int) -> TypeCall:
+        """Give a data type its arguments."""
+        name, args = picked
+        head = self._type_vars.get(name) or self._data_type(name, start, start + len(name))
+        return TypeCall(head, args)
+
+    def _data_type(self, name: str, start: int, end: int) -> GlobalTypeVar:
+        if name not in self._global_types:
+            self._mentions.setdefault(name, (start, end))
+            self._global_types[name] = GlobalTypeVar(name)
+        return self._global_types[name]
+
+    def known_tensor_type(self, picked: str, start: int, end: int) -> TensorType:
+        """Return the type of a tensor of known dimensions, spaced as the printer does it."""
+        if picked not in self._tensor_types:
+            dims, _, dtype = picked.removeprefix("Tensor[(").removesuffix("]").partition("), ")
+            self._tensor_types[picked] = self.tensor_type(([int(dim) for dim in dims.split(", ")], dtype), start, end)
+        return self._tensor_types[picked]
+
+    def tensor_type(self, picked: tuple[list[Dim], str], start: int, end: int) -> TensorType:
+        """Return the type of a tensor."""
+        shape, dtype = picked
+        if not DTYPES.fullmatch(dtype):
+            known = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
+            at = self._source.text.rindex(dtype, start, end)
+            raise TextError(f"`{dtype}` is no element type{did_you_mean(dtype, known)}", at, at + len(dtype))
+        return TensorType(shape, dtype)
+
+    def dim(self, picked: str, start: int, end: int) -> int:
+        """Return a dimension."""
+        try:
+            return integer_of(picked)
+        except LiteralError as error:
+            raise TextError(str(error), start, end) from None
+
+    def unknown_dim(self, picked: object, start: int, end: int) -> Any:
+        """Return the dimension that is not known."""
+        return _ANY
+
+    def unit_type(self, picked: object, start: int, end: int) -> TupleType:
+        """Return the type of the empty tuple."""
+        return TupleType(())
+
+    def tuple_type_of_one(self, picked: Type, start: int, end: int) -> TupleType:
+        """Return the type of a tuple of one field."""
+        return TupleType((picked,))
+
+    def tuple_type(self, picked: tuple[Type, list[Type]], start: int, end: int) -> TupleType:
+        """Return the type of a tuple."""
+        first, others = picked
+        return TupleType((first, *others))
+
+    def function_type_of_none(self, picked: Type, start: int, end: int) -> FuncType:
+        """Return the type of a function without parameters."""
+        return FuncType((), picked)
+
+    def function_type(self, picked: tuple[list[Type], Type], start: int, end: int) -> FuncType:
+        """Return the type of a function."""
+        args, result = picked
+        return FuncType(args, result)
+
+    def generic_function_type_of_none(self, picked: tuple[list[TypeVar], Type], start: int, end: int) -> FuncType:
+        """Return the type of a function with type parameters alone."""
+        params, result = picked
+        return self.generic_function_type((params, [], result), start, end)
+
+    def generic_function_type(self, picked: tuple[list[TypeVar], list[Type], Type], start: int, end: int) -> FuncType:
+        """Return the type of a function with type parameters."""
+        params, args, result = picked
+        self._check_params(params, start, end)
+        self._release(params)
+        return FuncType(args, result, params)
+
+    def ref_type(self, picked: Type, start: int, end: int) -> RefType:
+        """Return the type of a reference."""
+        return RefType(picked)
+
+    def incomplete_type(self, picked: object, start: int, end: int) -> IncompleteType:
+        """Return a type that is to be inferred."""
+        return IncompleteType()

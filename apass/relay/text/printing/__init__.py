@@ -1,0 +1,1 @@
+"""The printer of Relay's text format."""

@@ -1,0 +1,300 @@
+"""How expressions are printed: which of them get a line `%0 = ...;` of their own, and where, by TVM's rules.
+
+An operand that is more than a name is printed on a line of its own, before the line that uses it. What stands at the
+end of a scope, or after `let %x =`, is printed there, unless it is used elsewhere too.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+from typing import Final
+
+from apass.relay.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.expr import Annotate, Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
+from apass.relay.function import Function
+from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.text.literals import name_text, scalar_text
+from apass.relay.text.metadata import MetadataWriter
+from apass.relay.text.printing.doc import NEWLINE, Doc, Indented, braced
+from apass.relay.text.printing.names import Names, TypeText
+from apass.relay.text.printing.values import AttrsText
+from apass.relay.visitors.recursion import Walk
+
+__all__ = ["ExprText"]
+
+_INLINE: Final = frozenset({GlobalVar, Constant, Op, Var, Constructor})
+_DATAFLOW: Final = frozenset({Call, Tuple, TupleGetItem, RefCreate, RefRead})
+
+
+class ExprText:
+    """Prints expressions; one for all functions of a module, whose names and numbers go on from one to the next."""
+
+    def __init__(self, meta: MetadataWriter, annotate: Annotate | None, show_meta_data: bool) -> None:
+        self.types = TypeText(meta)
+        """The text of types."""
+        self._meta = meta
+        self._annotate = annotate
+        self._attrs = AttrsText(meta, show_meta_data)
+        self._names = Names()
+        self._temporaries = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._memo: dict[Expr, Doc] = {}  # how an expression is written where it is used
+        self._uses: Counter[Expr] = Counter()
+        self._left: dict[Expr, int] = {}  # of what is used more than once: how many uses are still to be printed
+        self._shared: list[tuple[Expr, int]] = []  # of these, what has a line, and in how many scopes it stands
+        self._typed: set[Expr] = set()
+        self._declared: set[Expr] = set()
+        self._free: dict[Var, Doc] = {}
+        self._lines: list[list[Doc]] = []
+
+    def whole(self, expr: Expr) -> Walk[Doc]:
+        """Print an expression; free variables are declared before their first use."""
+        self._begin()
+        self._survey(expr)
+        return (yield self._scope(expr))
+
+    def definition(self, head: str, func: Function) -> Walk[Doc]:
+        """Print a function of a module after `head`, which names it."""
+        self._begin()
+        self._survey(func)
+        return (yield self._function(head, func))
+
+    def global_name(self, gvar: GlobalVar) -> str:
+        """Return the text of a global variable."""
+        return f"@{name_text(gvar.name_hint, dots=True)}"
+
+    def pattern(self, pattern: Pattern) -> str:
+        """Return the text of a pattern."""
+        if isinstance(pattern, PatternVar):
+            return self._binder(pattern.var)
+        if isinstance(pattern, PatternTuple):
+            return f"({', '.join(map(self.pattern, pattern.patterns))})"
+        if isinstance(pattern, PatternConstructor):
+            inner = ", ".join(map(self.pattern, pattern.patterns))
+            return f"{pattern.constructor.name_hint}({inner})" if inner else pattern.constructor.name_hint
+        return "_"
+
+    def _survey(self, root: Expr) -> None:
+        """Count how often each expression is used, and find the constants that are used in typed ones."""
+        uses, stack = self._uses, [root]
+        seen: set[Expr] = set()
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            below = _used_by(node)
+            for child in below:
+                if type(child) not in _INLINE:
+                    uses[child] += 1
+                    stack.append(child)
+                elif node.checked_type_ is not None and isinstance(child, Constant):
+                    self._typed.add(child)
+        self._left = {expr: count for expr, count in uses.items() if count > 1}
+
+    # What gets a line of its own.
+
+    def _print(self, expr: Expr, at_end: bool) -> Walk[Doc]:
+        yield self._visit(expr)
+        if at_end and self._uses[expr] <= 1 and type(expr) not in _INLINE:
+            doc = self._memo[expr] = self._with_info(expr)
+            return doc
+        return self._use(expr)
+
+    def _use(self, expr: Expr) -> Doc:
+        """Return how an expression that was visited is written where it is used, with a line before if it needs one."""
+        if isinstance(expr, Var):
+            if expr in self._free and expr not in self._declared:
+                self._declared.add(expr)
+                self._lines[-1] += [["free_var ", self._free[expr], ";"], NEWLINE]
+            return self._memo[expr]
+        if expr in self._left:
+            self._left[expr] -= 1
+        if expr not in self._declared:
+            self._declare(expr)
+        return self._memo[expr]
+
+    def _declare(self, expr: Expr) -> None:
+        self._declared.add(expr)
+        doc = self._with_info(expr)
+        self._memo[expr] = doc if type(expr) in _INLINE else self._on_a_line(expr, doc)
+        if expr in self._left:
+            self._shared.append((expr, len(self._lines)))
+
+    def _is_used_after(self, mark: int) -> bool:
+        """Tell whether something that got a line in an inner scope, since `mark`, is used in what is still to come."""
+        self._shared[mark:] = [entry for entry in self._shared[mark:] if self._left[entry[0]]]
+        return any(depth > len(self._lines) for _, depth in self._shared[mark:])
+
+    def _on_a_line(self, expr: Expr, doc: Doc) -> str:
+        name = f"%{self._temporaries}"
+        self._temporaries += 1
+        if isinstance(expr, Let):
+            doc = _in_parentheses(doc)
+        line: Doc = f"{name} = {doc};" if isinstance(doc, str) else [f"{name} = ", doc, ";"]
+        self._lines[-1] += [line, NEWLINE]
+        return name
+
+    def _with_info(self, expr: Expr) -> Doc:
+        doc, info = self._memo[expr], self._info(expr)
+        if not info:
+            return doc
+        return doc + info if isinstance(doc, str) else [doc, info]
+
+    def _info(self, expr: Expr) -> str:
+        if self._annotate is not None:
+            return self._annotate(expr)
+        if isinstance(expr, Call) and expr.checked_type_ is not None:
+            return f" /* ty={self.types(expr.checked_type_)} */"
+        if isinstance(expr, Constant) and expr in self._typed:
+            return f" /* ty={self.types(expr.checked_type)} */"
+        return ""
+
+    # How each kind is written.
+
+    def _visit(self, expr: Expr) -> Walk[Doc]:
+        """Find out how an expression and all below it are written; operands first, on a stack of its own."""
+        memo, stack = self._memo, [expr]
+        while stack:
+            node = stack[-1]
+            if node in memo:
+                stack.pop()
+                continue
+            if type(node) not in _DATAFLOW:
+                stack.pop()
+                if type(node) in _INLINE:
+                    memo[node] = self._leaf(node)
+                    continue
+                mark = len(self._shared)
+                memo[node] = yield self._scoped(node)
+                if node is not expr and self._is_used_after(mark):
+                    self._declare(node)  # TVM would do so later, and use before what is bound in it
+                continue
+            below = [one for one in node.children if one not in memo]
+            if below:
+                below.reverse()
+                stack += below
+                continue
+            stack.pop()
+            memo[node] = self._call(node) if isinstance(node, Call) else self._dataflow(node)
+        return memo[expr]
+
+    def _leaf(self, node: Expr) -> Doc:
+        if isinstance(node, Op):
+            return node.name
+        if isinstance(node, Var):
+            self._free[node] = self._binder(node)
+            return self._memo[node]
+        if isinstance(node, Constant):
+            inline = scalar_text(node.data) if node.data.ndim == 0 else None
+            return inline or self._meta.reference(node)
+        if isinstance(node, GlobalVar):
+            return self.global_name(node)
+        return node.name_hint if isinstance(node, Constructor) else repr(node)
+
+    def _call(self, call: Call) -> Doc:
+        parts = [self._use(one) for one in call.args]
+        if call.attrs is not None:
+            parts += self._attrs.of_call(call.attrs, call.op)
+        callee = self._use(call.op)
+        if isinstance(call.op, Constructor) and not call.op.inputs:
+            return callee
+        return f"{callee}({', '.join(map(str, parts))})"
+
+    def _dataflow(self, node: Expr) -> Doc:
+        if isinstance(node, Tuple):
+            fields = ", ".join(str(self._use(one)) for one in node.fields)
+            return f"({fields},)" if len(node.fields) == 1 else f"({fields})"
+        (operand,) = node.children
+        inner = self._use(operand)
+        if isinstance(node, TupleGetItem):
+            # A number with a dot after it would be another number.
+            return f"({inner}).{node.index}" if isinstance(operand, Constant) else f"{inner}.{node.index}"
+        return f"ref({inner})" if isinstance(node, RefCreate) else f"ref_read({inner})"
+
+    def _scoped(self, node: Expr) -> Walk[Doc]:
+        if isinstance(node, Let):
+            return (yield self._let(node))
+        if isinstance(node, If):
+            return (yield self._if(node))
+        if isinstance(node, Function):
+            return (yield self._function("fn ", node))
+        if isinstance(node, Match):
+            return (yield self._match(node))
+        if isinstance(node, RefWrite):
+            cell = yield self._print(node.ref, False)
+            value = yield self._print(node.value, False)
+            return f"ref_write({cell}, {value})"
+        raise TypeError(f"{node!r} is no Relay expression; it cannot be printed")
+
+    def _scope(self, expr: Expr) -> Walk[Doc]:
+        lines: list[Doc] = []
+        self._lines.append(lines)
+        end = yield self._print(expr, True)
+        self._lines.pop()
+        return [*lines, end]
+
+    def _let(self, let: Let) -> Walk[Doc]:
+        lines: list[Doc] = []
+        here: Expr = let
+        while isinstance(here, Let) and (here is let or self._uses[here] <= 1):
+            name = self._binder(here.var)
+            value = yield self._print(here.value, True)  # its lines come before; those of the first, outside
+            if not lines:
+                self._lines.append(lines)
+            if isinstance(here.value, Let) and not isinstance(value, str):
+                value = _in_parentheses(value)  # where its body ends could not be told otherwise
+            lines += [f"let {name} = {value};" if isinstance(value, str) else [f"let {name} = ", value, ";"], NEWLINE]
+            here = here.body
+        lines.append((yield self._scope(here)))
+        self._lines.pop()
+        return lines
+
+    def _if(self, node: If) -> Walk[Doc]:
+        cond = yield self._print(node.cond, False)
+        then = braced((yield self._scope(node.true_branch)))
+        otherwise = braced((yield self._scope(node.false_branch)))
+        return [f"if ({cond}) ", then, " else ", otherwise]
+
+    def _function(self, head: str, func: Function) -> Walk[Doc]:
+        params = f"[{', '.join(self.types.bind(func.type_params))}]" if func.type_params else ""
+        parts = chain(map(self._binder, func.params), self._attrs.of_items(func.attrs.items()))
+        signature = f"{head}{params}({', '.join(parts)}) "
+        if func.ret_type is not None:
+            signature += f"-> {self.types(func.ret_type)} "
+        body = braced((yield self._scope(func.body)))
+        self.types.release(func.type_params)
+        return [signature, body]
+
+    def _match(self, node: Match) -> Walk[Doc]:
+        data = yield self._print(node.data, False)
+        cases: list[Doc] = []
+        for clause in node.clauses:
+            lhs = self.pattern(clause.lhs)
+            cases += [NEWLINE, f"{lhs} => ", braced((yield self._scope(clause.rhs))), ","]
+        return [f"match{'' if node.complete else '?'} ({data}) {{", Indented(cases or [NEWLINE]), NEWLINE, "}"]
+
+    def _binder(self, var: Var) -> str:
+        """Return the text of a variable where it is bound; a second binding of it is marked, for it is wrong."""
+        if var in self._memo:
+            return f"{self._memo[var]}-malformed-ir"
+        name = self._memo[var] = self._names.of_variable(var.name_hint)
+        ty = "" if var.type_annotation is None else f": {self.types(var.type_annotation)}"
+        return f"{name}{ty}{'' if self._annotate is None else self._annotate(var)}"
+
+
+def _used_by(node: Expr) -> Iterable[Expr]:
+    """Return the expressions that a node uses, not those that it binds."""
+    if isinstance(node, Let):
+        return (node.value, node.body)
+    if isinstance(node, Function):
+        return (node.body,)
+    if isinstance(node, Match):
+        return (node.data, *(one.rhs for one in node.clauses))
+    return node.children
+
+
+def _in_parentheses(doc: Doc) -> Doc:
+    return ["(", Indented([NEWLINE, doc]), NEWLINE, ")"]

@@ -1,0 +1,1 @@
+"""Passes that combine parallel branches into one wider operator."""

@@ -1,0 +1,66 @@
+"""CombineParallelBatchMatmul: batched matrix products of one tensor become one; TVM's pass of that name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
+from apass.relay.expr import Call, Tuple
+from apass.relay.function import Function
+from apass.relay.ir.calls import attrs_of, call_op, tensor_type
+from apass.relay.ir.module import IRModule
+from apass.relay.op.nn.dense.dense import BatchMatmulAttrs
+from apass.relay.transform.combine_parallel.join import Concatenated
+from apass.relay.transform.combine_parallel.rewrite import combine_parallel
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.type_inference.infer import ensure_typed
+
+__all__ = ["CombineParallelBatchMatmul", "combine_parallel_batch_matmul"]
+
+
+def combine_parallel_batch_matmul(func: Function, min_num_branches: int = 3) -> Function:
+    """Return a typed function in which batched matrix products that share their first operand are one wider product.
+
+    The additions and activations that follow are combined as well, where every branch has the same.
+    """
+    return combine_parallel(func, _Widened(), min_num_branches)
+
+
+@provide_pass("CombineParallelBatchMatmul")
+def CombineParallelBatchMatmul(min_num_branches: int = 3) -> FunctionPass[IRModule, Function]:
+    """Combine batched matrix products of one tensor into a wider one."""
+
+    def combine(func: Function, mod: IRModule, ctx: PassContext) -> Function:
+        return combine_parallel_batch_matmul(ensure_typed(func, mod), min_num_branches)
+
+    return function_pass(combine, opt_level=4, name="CombineParallelBatchMatmul", required=["InferType"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Widened:
+    op: str = "nn.batch_matmul"
+
+    def fits(self, call: Call) -> bool:
+        return all(tensor_type(one).is_static for one in (call, *call.args))
+
+    def alike(self, one: Call, other: Call) -> bool:
+        if one.attrs != other.attrs:
+            return False
+        left, right = tensor_type(one.args[1]), tensor_type(other.args[1])
+        columns = _columns(one)
+        same = all(a == b for at, (a, b) in enumerate(zip(left.shape, right.shape, strict=True)) if at != columns)
+        return same and left.dtype == right.dtype
+
+    def combine(self, calls: Sequence[Call]) -> Call:
+        operands = Tuple([call.args[1] for call in calls])
+        joined = call_op("concatenate", operands, axis=_columns(calls[0]))
+        return Call(calls[0].op, (calls[0].args[0], joined), calls[0].attrs)
+
+    def joining(self, call: Call) -> Concatenated:
+        return Concatenated(2)
+
+
+def _columns(call: Call) -> int:
+    """Return the axis of the second operand that becomes the last one of the result."""
+    return 1 if attrs_of(call, BatchMatmulAttrs).transpose_b else 2

@@ -1,0 +1,71 @@
+"""CombineParallelConv2D: convolutions of one tensor become a wider one; TVM's `combine_parallel_conv2d.cc`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
+from apass.relay.expr import Call, Tuple
+from apass.relay.function import Function
+from apass.relay.ir.calls import attrs_of, call_op, tensor_type
+from apass.relay.ir.module import IRModule
+from apass.relay.op.define.layout import parse_layout
+from apass.relay.op.nn.conv.conv import Conv2DAttrs
+from apass.relay.transform.combine_parallel.join import Concatenated
+from apass.relay.transform.combine_parallel.rewrite import combine_parallel
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.type_inference.infer import ensure_typed
+
+__all__ = ["CombineParallelConv2D", "combine_parallel_conv2d"]
+
+
+def combine_parallel_conv2d(func: Function, min_num_branches: int = 3) -> Function:
+    """Return a typed function in which convolutions that differ in their weights alone are one, with more channels.
+
+    The additions and activations that follow are combined as well, where every branch has the same.
+    """
+    return combine_parallel(func, _Conv2DCombination(), min_num_branches)
+
+
+@provide_pass("CombineParallelConv2D")
+def CombineParallelConv2D(min_num_branches: int = 3) -> FunctionPass[IRModule, Function]:
+    """Combine convolutions of one tensor into a wider one, and what follows them."""
+
+    def combine(func: Function, mod: IRModule, ctx: PassContext) -> Function:
+        return combine_parallel_conv2d(ensure_typed(func, mod), min_num_branches)
+
+    return function_pass(combine, opt_level=4, name="CombineParallelConv2D", required=["InferType"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Conv2DCombination:
+    op: str = "nn.conv2d"
+
+    def fits(self, call: Call) -> bool:
+        attrs = attrs_of(call, Conv2DAttrs)
+        is_plain = len(attrs.data_layout) == len(attrs.kernel_layout) == 4 and len(attrs.out_layout) in {0, 4}
+        return attrs.groups == 1 and is_plain and tensor_type(call).is_static and tensor_type(call.args[1]).is_static
+
+    def alike(self, one: Call, other: Call) -> bool:
+        return _but_outputs(one) == _but_outputs(other)
+
+    def combine(self, calls: Sequence[Call]) -> Call:
+        attrs = attrs_of(calls[0], Conv2DAttrs)
+        axis = parse_layout(attrs.kernel_layout).index("O")
+        weight = call_op("concatenate", Tuple([call.args[1] for call in calls]), axis=axis)
+        channels = sum(tensor_type(call.args[1]).concrete_shape[axis] for call in calls)
+        return Call(calls[0].op, (calls[0].args[0], weight), replace(attrs, channels=channels))
+
+    def joining(self, call: Call) -> Concatenated:
+        attrs = attrs_of(call, Conv2DAttrs)
+        return Concatenated(parse_layout(attrs.out_layout or attrs.data_layout).index("C"))
+
+
+def _but_outputs(call: Call) -> tuple[object, ...]:
+    """Return all that must be the same of two convolutions: everything but the number of output channels."""
+    attrs = attrs_of(call, Conv2DAttrs)
+    weight = tensor_type(call.args[1])
+    outputs = parse_layout(attrs.kernel_layout).index("O")
+    window = tuple(dim for at, dim in enumerate(weight.shape) if at != outputs)
+    return replace(attrs, channels=None, kernel_size=None), window, weight.dtype

@@ -1,0 +1,1 @@
+"""`ConvertLayout`, and the rewriter that propagates layouts through a program."""

@@ -1,0 +1,1 @@
+"""Passes that fold a scale along an axis into weights."""

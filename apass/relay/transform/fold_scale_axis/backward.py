@@ -1,0 +1,147 @@
+"""BackwardFoldScaleAxis: a scale behind a convolution goes into its weights; TVM's `fold_scale_axis.cc`."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from apass.core.context import PassContext
+from apass.passes.base import FunctionPass
+from apass.passes.registry import provide_pass
+from apass.relay.expr import Call, Expr
+from apass.relay.expr_functor import ExprMutator
+from apass.relay.function import Function
+from apass.relay.ir.calls import along_axis, call_op, op_name, tensor_type
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
+from apass.relay.rewriting import rewrite_function
+from apass.relay.transform.fold_scale_axis.axes import Demand, scale_weight, scaled_axis, squeeze_to_axis
+from apass.relay.transform.support.decorators import function_pass
+from apass.relay.ty import TensorType
+from apass.relay.type_inference.infer import ensure_typed
+
+__all__ = ["BackwardFoldScaleAxis", "fold_scale_backward"]
+
+
+def fold_scale_backward(func: Function) -> Function:
+    """Return a typed function in which scales of channels went back into the weights of what they scale.
+
+    `relu(conv2d(x, w) + bias) * scale` becomes `relu(conv2d(x, w * scale) + bias * scale)` if nothing else uses what
+    stands before the scale. On the way a scale passes relu and leaky_relu, if it is positive, and additions.
+    """
+    planner = _Planner(func)
+    return rewrite_function(_BackwardFolder(planner.scales, planner.dropped), func) if planner.dropped else func
+
+
+@provide_pass("BackwardFoldScaleAxis")
+def BackwardFoldScaleAxis() -> FunctionPass[IRModule, Function]:
+    """Fold scales of channels into the weights of the convolutions before them."""
+    return function_pass(_fold, opt_level=3, name="BackwardFoldScaleAxis", required=["InferType"])
+
+
+def _fold(func: Function, mod: IRModule, ctx: PassContext) -> Function:
+    return fold_scale_backward(ensure_typed(func, mod))
+
+
+class _Planner:
+    """Finds out which multiplications go, and where their scales are taken up."""
+
+    def __init__(self, func: Function) -> None:
+        order = list(post_order(func))
+        self.uses = Counter(child for node in order for child in node.children)
+        self.demands: dict[Expr, Demand] = {}
+        """What can take up a scale, from below: a convolution, and what only passes a scale on to one."""
+        self.scales: dict[Expr, tuple[Expr, int]] = {}
+        """The scale that an expression must take up, and the axis."""
+        self.dropped: dict[Expr, int] = {}
+        """The multiplications that go, and which operand stays."""
+        for node in order:
+            demand = self._demand(node)
+            if demand is not None and self.uses[node] == 1:
+                self.demands[node] = demand
+        for node in reversed(order):
+            self._plan(node)
+
+    def _demand(self, node: Expr) -> Demand | None:
+        name = op_name(node)
+        if not isinstance(node, Call) or not isinstance(node.checked_type, TensorType):
+            return None
+        if name == "nn.dense" or name.startswith("nn.conv"):
+            axis = scaled_axis(node, tensor_type(node.args[0]), output=True)
+            return None if axis is None else Demand(axis)
+        if name in {"nn.relu", "nn.leaky_relu"}:
+            below = self.demands.get(node.args[0])
+            return None if below is None else replace(below, positive=True)
+        return self._demand_of_sum(node) if name in {"add", "subtract"} else None
+
+    def _demand_of_sum(self, call: Call) -> Demand | None:
+        one, other = (self.demands.get(arg) for arg in call.args)
+        if one is not None and other is not None:
+            same = one.axis == other.axis and tensor_type(call.args[0]).shape == tensor_type(call.args[1]).shape
+            return replace(one, positive=one.positive or other.positive) if same else None
+        for place, demand in enumerate((one, other)):
+            if demand is not None and _is_factor(call, 1 - place, demand.axis):
+                return demand
+        return None
+
+    def _plan(self, node: Expr) -> None:
+        """Decide, from above, for a multiplication whether it goes, and for what has a scale where it goes on to."""
+        if not isinstance(node, Call):
+            return
+        if node not in self.scales:
+            if op_name(node) == "multiply":
+                self._drop(node)
+            return
+        if op_name(node) in {"nn.relu", "nn.leaky_relu", "add", "subtract"}:
+            for arg in node.args:
+                if arg in self.demands:
+                    self.scales[arg] = self.scales[node]
+
+    def _drop(self, call: Call) -> None:
+        for place in (0, 1):
+            data, other = call.args[place], call.args[1 - place]
+            demand = self.demands.get(data)
+            if demand is None:
+                continue
+            scale = squeeze_to_axis(tensor_type(data), tensor_type(other), demand.axis, other)
+            if scale is not None and demand.takes(scale):
+                self.scales[data] = (scale, demand.axis)
+                self.dropped[call] = place
+                return
+
+
+def _is_factor(call: Call, place: int, axis: int) -> bool:
+    """Tell whether an operand broadcasts against the other along the axis alone."""
+    other, data = call.args[place], call.args[1 - place]
+    return squeeze_to_axis(tensor_type(data), tensor_type(other), axis, other) is not None
+
+
+class _BackwardFolder(ExprMutator):
+    def __init__(self, scales: Mapping[Expr, tuple[Expr, int]], dropped: Mapping[Expr, int]) -> None:
+        super().__init__()
+        self.scales = scales
+        self.dropped = dropped
+
+    def visit_call(self, call: Call) -> Expr:
+        new = super().visit_call(call)
+        if not isinstance(new, Call):
+            return new
+        if call in self.dropped:
+            return new.args[self.dropped[call]]
+        if call not in self.scales:
+            return new
+        scale, axis = self.scales[call]
+        return self._take_up(call, new, self.visit(scale), axis)
+
+    def _take_up(self, call: Call, new: Call, scale: Expr, axis: int) -> Expr:
+        name = op_name(call)
+        if name in {"nn.relu", "nn.leaky_relu"}:
+            return new
+        if name in {"add", "subtract"}:
+            rank = len(tensor_type(call).shape)
+            args = [
+                arg if old in self.scales else call_op("multiply", arg, along_axis(scale, axis, rank))
+                for old, arg in zip(call.args, new.args, strict=True)
+            ]
+            return Call(new.op, args, new.attrs, span=new.span)
+        weight = scale_weight(new, new.args[1], scale, output=True)
+        return Call(new.op, (new.args[0], weight, *new.args[2:]), new.attrs, span=new.span)

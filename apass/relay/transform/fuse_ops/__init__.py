@@ -1,0 +1,1 @@
+"""The passes `FuseOps` and `DefuseOps`."""

@@ -1,0 +1,1 @@
+"""A-normal form, basic block normal form and graph normal form."""

@@ -1,0 +1,53 @@
+"""ToBasicBlockNormalForm: what is used in several scopes gets a variable; TVM's `to_basic_block_normal_form.cc`.
+
+A block is what is evaluated together: the body of a function or of a Let, a branch, a clause. What is used in several
+is bound in the innermost one around them all. As in TVM, what is used first where it is bound then needs no variable.
+"""
+
+from apass.core.context import PassContext
+from apass.passes.base import ModulePass
+from apass.passes.registry import provide_pass
+from apass.relay.dataflow.effects import Effect, Effects
+from apass.relay.expr import Expr
+from apass.relay.ir.module import IRModule
+from apass.relay.rewrite.let_binding import LetBinder, convert_bodies, convert_body
+from apass.relay.transform.support.decorators import module_pass
+
+__all__ = ["ToBasicBlockNormalForm", "to_basic_block_normal_form"]
+
+
+def to_basic_block_normal_form(expr: Expr) -> Expr:
+    """Return an expression in basic block normal form; of a function, the body.
+
+    The same object comes back if it is in that form.
+
+    >>> from apass.relay.expr import If
+    >>> from apass.relay.make import const, var
+    >>> from apass.relay.op.elementwise.arithmetic import add
+    >>> x = var("x")
+    >>> shared = add(x, x)
+    >>> to_basic_block_normal_form(If(const(True), shared, add(shared, x))).value is shared
+    True
+    """
+    return convert_body(expr, _converted)
+
+
+@provide_pass("ToBasicBlockNormalForm")
+def ToBasicBlockNormalForm() -> ModulePass[IRModule]:
+    """Bind what is used in several blocks to a variable; but not in functions for other compilers."""
+    return module_pass(_convert, opt_level=1, name="ToBasicBlockNormalForm")
+
+
+def _convert(mod: IRModule, ctx: PassContext) -> IRModule:
+    return convert_bodies(mod, _converted)
+
+
+def _converted(expr: Expr) -> Expr:
+    binder = LetBinder(expr, has_let_scopes=True)
+    lifted = binder.lifted()
+    effects = Effects(expr)
+    if any(effects.of(one) is not Effect.NONE for one in lifted):
+        # To be bound around a Let it would be evaluated before the Let's value: here that matters.
+        binder = LetBinder(expr, has_let_scopes=False)
+        lifted = binder.lifted()
+    return binder.bind(lifted.__contains__)

@@ -1,0 +1,1 @@
+"""Typed pass decorators, remarks and statistics, shared by the Relay passes."""

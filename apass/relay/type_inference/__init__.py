@@ -1,0 +1,1 @@
+"""Type inference: constraints, unification, and checks of kinds and patterns."""

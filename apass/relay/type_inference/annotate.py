@@ -1,0 +1,188 @@
+"""`annotate`: expressions made anew with the types that were found for them; for type inference."""
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import eq, is_
+
+from apass.relay.adt import Clause, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.expr import Call, Expr, If, Let, Op, Tuple, TupleGetItem, Var
+from apass.relay.function import Function
+from apass.relay.ir.post_order import post_order
+from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.ty import FuncType, IncompleteType, Type
+from apass.relay.type_inference.errors import TypeErrors
+from apass.relay.type_inference.inferencer import Inferencer
+
+__all__ = ["annotate"]
+
+
+def annotate(roots: Mapping[str, Expr], inferencer: Inferencer, errors: TypeErrors) -> Mapping[Expr, Expr]:
+    """Return a typed expression for each that was met; those that are typed as they should be stay the same objects.
+
+    Expressions whose types were not found are reported. Where anything is wrong, there are no typed expressions.
+    """
+    resolve, types = inferencer.solver.resolve, inferencer.types
+    for node, ty in types.items():
+        types[node] = resolve(ty)
+    unknown = _unknown(inferencer)
+    for name, root in roots.items() if unknown else ():
+        errors.function = name or None
+        for node in post_order(root):
+            if node in unknown:
+                unknown.discard(node)
+                errors.add(
+                    node, "cannot infer the type of this expression; too little is known, an annotation may help"
+                )
+    return {} if errors or inferencer.solver.any_failed else _Annotator(inferencer).annotate()
+
+
+def _unknown(inferencer: Inferencer) -> set[Expr]:
+    """Return an expression for each type that is unknown, but for those that follow from others."""
+    solver = inferencer.solver
+    unknown: dict[IncompleteType, Expr] = {}
+    for node, ty in inferencer.types.items():
+        if isinstance(ty, IncompleteType) and not solver.has_failed(ty):
+            unknown.setdefault(ty, node)
+    following = {
+        result
+        for one in (solver.waiting() if unknown else ())
+        if any(solver.unknowns(ty) for ty in one.types[:-1])
+        for result in solver.unknowns(one.types[-1])
+    }
+    return {unknown[ty] for ty in [one for one in unknown if one not in following] or unknown}
+
+
+class _Annotator:
+    """Makes the typed expressions, those below an expression before it."""
+
+    def __init__(self, inferencer: Inferencer) -> None:
+        self._new: dict[Expr, Expr] = {one: one for one in inferencer.trusted}
+        self._types = inferencer.types
+        self._solver = inferencer.solver
+        self._type_args = inferencer.calls.type_args
+        self._makers: Mapping[type[Expr], Callable[..., Expr]] = {
+            Var: self._var,
+            Tuple: self._tuple,
+            TupleGetItem: self._tuple_getitem,
+            Call: self._call,
+            RefCreate: self._ref_create,
+            RefRead: self._ref_read,
+            RefWrite: self._ref_write,
+            Let: self._let,
+            If: self._if,
+            Function: self._function,
+            Match: self._match,
+        }
+
+    def annotate(self) -> Mapping[Expr, Expr]:
+        new, makers = self._new, self._makers
+        for node, ty in self._types.items():
+            if node not in new:
+                maker = makers.get(type(node))
+                new[node] = node if maker is None else maker(node, ty)
+        return new
+
+    def _has(self, node: Expr, ty: Type, *below: Expr) -> bool:
+        """Tell whether an expression has its type already, and so has all below it."""
+        known = node.checked_type_
+        return known is not None and known == ty and all(self._new[one] is one for one in below)
+
+    def _all(self, exprs: Sequence[Expr]) -> list[Expr]:
+        new = self._new
+        return [new[one] for one in exprs]
+
+    def _var(self, var: Var, ty: Type) -> Expr:
+        return self._variable(var)
+
+    def _variable(self, var: Var) -> Var:
+        """Return a variable with its type for its annotation."""
+        known = self._new.get(var)
+        if isinstance(known, Var):
+            return known
+        ty = self._types[var]
+        is_annotated = var.type_annotation is not None and self._solver.is_complete(var.type_annotation)
+        made = var if is_annotated or ty is var.type_annotation else Var(var.name_hint, ty, span=var.span)
+        self._new[var] = made
+        return made
+
+    def _tuple(self, tup: Tuple, ty: Type) -> Expr:
+        if self._has(tup, ty, *tup.fields):
+            return tup
+        return Tuple(self._all(tup.fields), span=tup.span, checked_type_=ty)
+
+    def _tuple_getitem(self, item: TupleGetItem, ty: Type) -> Expr:
+        if self._has(item, ty, item.tuple_value):
+            return item
+        return TupleGetItem(self._new[item.tuple_value], item.index, span=item.span, checked_type_=ty)
+
+    def _call(self, call: Call, ty: Type) -> Expr:
+        args, op = self._all(call.args), call.op
+        if isinstance(op, Op):
+            types = self._types
+            type_args: Sequence[Type] = [types[one] for one in call.args]
+        else:
+            op = self._new[op]
+            type_args = [self._solver.resolve(one) for one in self._type_args[call]]
+        if self._has(call, ty, *call.args) and op is call.op and _same_types(call.type_args, type_args):
+            return call
+        return Call(op, args, call.attrs, type_args, span=call.span, checked_type_=ty)
+
+    def _ref_create(self, ref: RefCreate, ty: Type) -> Expr:
+        if self._has(ref, ty, ref.value):
+            return ref
+        return RefCreate(self._new[ref.value], span=ref.span, checked_type_=ty)
+
+    def _ref_read(self, ref: RefRead, ty: Type) -> Expr:
+        return ref if self._has(ref, ty, ref.ref) else RefRead(self._new[ref.ref], span=ref.span, checked_type_=ty)
+
+    def _ref_write(self, ref: RefWrite, ty: Type) -> Expr:
+        if self._has(ref, ty, ref.ref, ref.value):
+            return ref
+        return RefWrite(self._new[ref.ref], self._new[ref.value], span=ref.span, checked_type_=ty)
+
+    def _let(self, let: Let, ty: Type) -> Expr:
+        var = self._variable(let.var)
+        if self._has(let, ty, let.var, let.value, let.body):
+            return let
+        return Let(var, self._new[let.value], self._new[let.body], span=let.span, checked_type_=ty)
+
+    def _if(self, ite: If, ty: Type) -> Expr:
+        if self._has(ite, ty, *ite.children):
+            return ite
+        return If(*self._all(ite.children), span=ite.span, checked_type_=ty)
+
+    def _function(self, func: Function, ty: Type) -> Expr:
+        params = [self._variable(one) for one in func.params]
+        ret_type = func.ret_type
+        if isinstance(ty, FuncType) and (ret_type is None or not self._solver.is_complete(ret_type)):
+            ret_type = ty.ret_type
+        if ret_type is func.ret_type and self._has(func, ty, *func.params, func.body):
+            return func
+        body, kept = self._new[func.body], (func.type_params, func.attrs)
+        return Function(params, body, ret_type, *kept, span=func.span, checked_type_=ty)
+
+    def _match(self, match: Match, ty: Type) -> Expr:
+        clauses = [self._clause(one) for one in match.clauses]
+        if all(map(is_, clauses, match.clauses)) and self._has(match, ty, match.data):
+            return match
+        return Match(self._new[match.data], clauses, match.complete, span=match.span, checked_type_=ty)
+
+    def _clause(self, clause: Clause) -> Clause:
+        lhs, rhs = self._pattern(clause.lhs), self._new[clause.rhs]
+        return clause if lhs is clause.lhs and rhs is clause.rhs else Clause(lhs, rhs)
+
+    def _pattern(self, pattern: Pattern) -> Pattern:
+        if isinstance(pattern, PatternVar):
+            var = self._variable(pattern.var)
+            return pattern if var is pattern.var else PatternVar(var)
+        if not isinstance(pattern, PatternConstructor | PatternTuple):
+            return pattern
+        inner = [self._pattern(one) for one in pattern.patterns]
+        if all(map(is_, inner, pattern.patterns)):
+            return pattern
+        if isinstance(pattern, PatternTuple):
+            return PatternTuple(inner)
+        return PatternConstructor(pattern.constructor, inner)
+
+
+def _same_types(types: Sequence[Type], others: Sequence[Type]) -> bool:
+    return len(types) == len(others) and all(map(eq, types, others))

@@ -1,0 +1,1 @@
+"""Visitors and mutators of expressions and types, without a depth limit."""

@@ -1,0 +1,58 @@
+"""`run`: one module from synchronous code."""
+
+import anyio
+
+from apass.core.adapter import ModT
+from apass.core.context import PassContext
+from apass.errors import MissingExtraError, PassContextError
+from apass.passes.base import Pass
+
+__all__ = ["run"]
+
+
+def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: PassContext | None = None) -> ModT:
+    """Run a pass from synchronous code, in an event loop of its own, and return the new module.
+
+    Parameters:
+        pass_: the pass.
+        mod: the module.
+        backend: `"asyncio"` or `"trio"`.
+        context: what it runs under; a default `PassContext` if left out.
+
+    Raises:
+        TypeError: if `pass_` is no pass, or `context` no context.
+        PassContextError: inside a running event loop; write `await pass_(mod)` there.
+        MissingExtraError: if trio is asked for and not installed.
+
+    """
+    if not isinstance(pass_, Pass):
+        raise TypeError(
+            f"apass.run takes a pass, not {pass_!r}; make it one with module_pass, function_pass or Sequential"
+        )
+    if context is not None and not isinstance(context, PassContext):
+        raise TypeError(f"context must be a PassContext, not {context!r}")
+    if _in_event_loop():
+        raise PassContextError(
+            "apass.run starts an event loop, and one is running here; write `await pass_(mod)` instead"
+        )
+
+    async def main() -> ModT:
+        if context is None:
+            return await pass_(mod)
+        async with context:
+            return await pass_(mod)
+
+    if backend not in anyio.get_available_backends():
+        known = ", ".join(anyio.get_all_backends())
+        raise MissingExtraError(
+            f"no event loop {backend!r} here; known are {known}, and trio needs: pip install apass[trio]"
+        )
+    return anyio.run(main, backend=backend)
+
+
+def _in_event_loop() -> bool:
+    try:
+        anyio.get_current_task()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Helpers based on the standard library, independent of passes."""

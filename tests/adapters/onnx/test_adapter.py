@@ -1,0 +1,217 @@
+"""The ONNX adapter: functions and marks, texts and checks, and values that nobody changes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import apass
+from apass.adapters.onnx import ADAPTER, OnnxFunction, load_model, private_copy, save_model
+from tests.adapters.onnx.models import chain, model_of, names, relu, spread, weights, with_functions
+
+Model = ir.Model
+
+
+def test_it_is_the_adapter_of_onnx_models() -> None:
+    adapter: apass.IRAdapter[Model, OnnxFunction] = ADAPTER
+    assert apass.adapter_for(relu()) is adapter
+    assert adapter.thread_safe
+
+
+def test_functions_are_the_main_graph_and_the_local_functions() -> None:
+    model = with_functions()
+    overloaded = ir.Function("d", "f", "o", graph=ir.Graph([], [], nodes=[]), attributes=[])
+    model.functions[overloaded.identifier()] = overloaded
+    assert names(model) == ["main", "local::f", "local::h", "d::f:o"]
+    assert ADAPTER.get(model, "main") is model.graph
+    assert ADAPTER.get(model, "d::f:o") is overloaded
+    assert {ADAPTER.kind(function) for _, function in ADAPTER.functions(model)} == {"function"}
+    with pytest.raises(KeyError):
+        ADAPTER.get(model, "local::g")
+
+
+def test_replace_shares_what_it_does_not_replace_and_leaves_the_old_model_alone() -> None:
+    model = with_functions()
+    model.metadata_props["who"], model.meta["seen"] = "me", True
+    before = ADAPTER.fingerprint(model)
+    function = private_copy(model.functions["local", "f", ""])
+    made = ADAPTER.replace(model, {"local::f": function})
+    assert (made.graph is model.graph, ADAPTER.get(made, "local::f") is function) == (True, True)
+    assert ADAPTER.get(made, "local::h") is ADAPTER.get(model, "local::h")
+    assert (names(made), dict(made.metadata_props), made.meta["seen"]) == (names(model), {"who": "me"}, True)
+    assert (ADAPTER.fingerprint(model), ADAPTER.equal(made, model)) == (before, True)
+
+
+def test_replace_refuses_what_does_not_fit_the_place() -> None:
+    model = with_functions()
+    function = ADAPTER.get(model, "local::f")
+    with pytest.raises(apass.AdapterError, match=r"'local::h' was given back as 'local::f'"):
+        ADAPTER.replace(model, {"local::h": function})
+    with pytest.raises(apass.AdapterError, match=r"the main graph must be an ir\.Graph, not Function"):
+        ADAPTER.replace(model, {"main": function})
+    with pytest.raises(apass.AdapterError, match=r"'local::f' must be an ir\.Function, not Graph"):
+        ADAPTER.replace(model, {"local::f": model.graph})
+
+
+@apass.function_pass(opt_level=0)
+async def NegToAbs(func: OnnxFunction, mod: Model, ctx: apass.PassContext) -> OnnxFunction:
+    if not any(node.op_type == "Neg" for node in func):
+        return func
+    made = private_copy(func)
+    for node in made:
+        node.op_type = "Abs" if node.op_type == "Neg" else node.op_type
+    return made
+
+
+@pytest.mark.anyio
+async def test_a_function_pass_visits_all_functions_and_only_those_it_changes_are_new() -> None:
+    model = with_functions()
+    made = await NegToAbs(model)
+    changed = [name for name in names(model) if ADAPTER.get(made, name) is not ADAPTER.get(model, name)]
+    assert changed == ["local::f"]
+    assert [[node.op_type for node in model.functions["local", "f", ""]] for model in (model, made)] == [
+        ["Relu", "Neg"],
+        ["Relu", "Abs"],
+    ]
+    assert await NegToAbs(made) is made
+
+
+@pytest.mark.parametrize(
+    ("mark", "skips"),
+    [("1", True), ("true", True), (" Yes ", True), ("0", False), ("False", False), ("off", False), ("", False)],
+)
+def test_the_mark_is_a_text_in_the_metadata(mark: str, skips: bool) -> None:
+    model = with_functions()
+    for _, function in ADAPTER.functions(model):
+        assert not ADAPTER.skips(function)
+        function.metadata_props["SkipOptimization"] = mark
+        assert ADAPTER.skips(function) is skips
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("ir_version", [3, 8, 10])
+async def test_a_marked_function_is_skipped_also_after_the_model_was_saved(tmp_path: Path, ir_version: int) -> None:
+    model = with_functions()
+    model.ir_version = ir_version
+    for name in ("main", "local::f"):
+        ADAPTER.get(model, name).metadata_props["SkipOptimization"] = "true"
+    save_model(model, tmp_path / "model.onnx")
+    loaded = load_model(tmp_path / "model.onnx")
+    assert [ADAPTER.skips(function) for _, function in ADAPTER.functions(loaded)] == [True, True, False]
+    assert await NegToAbs(loaded) is loaded
+
+
+TEXT = """<
+   ir_version: 10,
+   opset_import: ["" : 21]
+>
+g (float[N,4] a) => (float[N,4] x) {
+   x = Relu (a)
+}"""
+FUNCTION_TEXT = """<
+  domain: "local",
+  opset_import: ["" : 21,"local" : 1]
+>
+f (p) => (q)
+{
+   r = Relu (p)
+   q = Neg (r)
+}"""
+
+
+def test_texts_are_in_the_syntax_of_onnx() -> None:
+    assert ADAPTER.to_text(relu()) == TEXT
+    assert ADAPTER.to_text(relu().graph) == TEXT.partition(">\n")[2]
+    assert ADAPTER.to_text(ADAPTER.get(with_functions(), "local::f")) == FUNCTION_TEXT
+    again = ir.from_proto(onnx.parser.parse_model(ADAPTER.to_text(with_functions())))
+    assert ADAPTER.equal(again, with_functions())
+
+
+def test_the_text_of_big_tensors_is_short_and_tells_one_from_the_other() -> None:
+    model, other = weights(), weights()
+    array = np.arange(1000, dtype=np.float32) * 2
+    other.graph.initializers["w"].const_value = ir.tensor(array, name="w")
+    texts = [ADAPTER.to_text(one) for one in (model, weights(), other)]
+    assert len(texts[0]) < 300
+    assert (texts[0] == texts[1], texts[0] == texts[2]) == (True, False)
+
+
+def test_real_models_are_valid() -> None:
+    for case in spread():
+        ADAPTER.verify(case.model)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("g (float[4] a) => (float[4] x) { x = Relu(b) }", "Nodes in a graph must be topologically sorted"),
+        ("g (float[4] a) => (float[4] x) { x = Rellu(a) }", "No Op registered for Rellu"),
+    ],
+)
+def test_an_invalid_model_is_told(text: str, message: str) -> None:
+    with pytest.raises(apass.VerifyError, match=message):
+        ADAPTER.verify(model_of(text))
+
+
+def test_an_initializer_must_have_data_of_its_type() -> None:
+    model = weights()
+    value = model.graph.initializers["w"]
+    value.const_value = ir.tensor(np.zeros(1000), name="w")
+    value.dtype = ir.DataType.FLOAT
+    with pytest.raises(apass.VerifyError, match="initializer 'w' is a DOUBLE, declared FLOAT"):
+        ADAPTER.verify(model)
+    value.const_value = None
+    with pytest.raises(apass.VerifyError, match="initializer 'w' of the ONNX model has no data"):
+        ADAPTER.verify(model)
+    with pytest.raises(apass.AdapterError, match="initializer 'w' of the ONNX model has no data"):
+        ADAPTER.dumps(model)
+
+
+@pytest.mark.parametrize("count", [1000, 1_000_000])
+def test_rules_of_initializers_are_checked_whatever_their_size(count: int) -> None:
+    ADAPTER.verify(weights(count))
+    broken = weights(count)
+    broken.graph[0].replace_input_with(0, ir.Value(name="b"))
+    with pytest.raises(apass.VerifyError, match="not a valid ONNX model"):
+        ADAPTER.verify(broken)
+
+
+def test_a_model_of_ir_version_3_has_to_list_its_initializers_as_inputs() -> None:
+    with pytest.raises(apass.VerifyError, match="w in initializer but not in graph input"):
+        ADAPTER.verify(weights(ir_version=3))
+
+
+def test_long_models_go_through_all_of_it() -> None:
+    model = chain(3000)
+    copy = ADAPTER.loads(ADAPTER.dumps(model))
+    assert ADAPTER.equal(copy, model)
+    assert ADAPTER.equal(ADAPTER.isolate(model, ["main"]), model)
+
+
+def test_a_missing_library_is_told_with_the_extra_that_brings_it() -> None:
+    code = """
+import sys
+sys.modules["onnx_ir"] = None
+import apass
+for name in ("apass.adapters.onnx", "apass.adapters.onnx.passes"):
+    try:
+        __import__(name)
+    except apass.MissingExtraError as error:
+        print(error)
+try:
+    apass.get_pass("onnx.Inline")
+except apass.MissingExtraError as error:
+    print("get_pass")
+sys.modules["onnx"] = None
+try:
+    import apass.adapters.onnx.outputs
+except apass.MissingExtraError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [line.endswith("pip install apass[onnx]") for line in lines] == [True, True, False, True]

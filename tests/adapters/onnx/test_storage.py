@@ -1,0 +1,184 @@
+"""ONNX models as private copies, bytes and files: nothing is lost, and nothing that is there already is harmed."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+import apass
+from apass.adapters.onnx import ADAPTER, load_model, save_model
+from tests.adapters.onnx.models import names, op_types, proto_of, relu, rich_proto, weights, with_functions
+
+Model = ir.Model
+
+
+def test_what_is_done_to_a_private_copy_does_not_show_in_the_original() -> None:
+    model = ir.from_proto(rich_proto())
+    model.graph.register_initializer(ir.Value(name="v", const_value=ir.tensor([1.0], name="v")))
+    before = ADAPTER.fingerprint(model)
+    for name, function in ADAPTER.functions(ADAPTER.isolate(model, names(model))):
+        function.metadata_props["k"] = "other"
+        graph = function.graph if isinstance(function, ir.Function) else function
+        for value in [*graph.inputs, *graph.initializers.values(), *(out for node in graph for out in node.outputs)]:
+            value.name = f"{value.name}_{name}"
+            value.dtype = ir.DataType.DOUBLE
+            value.metadata_props["k"] = "other"
+        for node in graph:
+            node.op_type = "Other"
+            if "value" in node.attributes:
+                node.attributes["value"].as_tensor().name = "other"
+            for inner in node.attributes.values():
+                if inner.type is ir.AttributeType.GRAPH:
+                    inner.as_graph().outputs.clear()
+    assert ADAPTER.fingerprint(model) == before
+    assert [value.const_value.name for value in model.graph.initializers.values() if value.const_value] == ["w", "v"]
+
+
+def test_isolate_copies_the_named_functions_and_extract_returns_them() -> None:
+    model = with_functions()
+    sub = ADAPTER.isolate(model, ["local::f"])
+    assert (names(sub), len(sub.graph), sub.opset_imports) == (["main", "local::f"], 0, model.opset_imports)
+    given = ADAPTER.extract(sub, ["local::f"])
+    assert given["local::f"] is sub.functions["local", "f", ""]
+    assert ADAPTER.equal(given["local::f"], ADAPTER.get(model, "local::f"))
+    assert given["local::f"] is not ADAPTER.get(model, "local::f")
+    assert ADAPTER.equal(ADAPTER.replace(model, given), model)
+    with pytest.raises(KeyError):
+        ADAPTER.isolate(model, ["local::g"])
+
+
+def test_a_model_out_of_order_can_be_copied_too(tmp_path: Path) -> None:
+    (tmp_path / "w").write_bytes(bytes(16))
+    model = relu()
+    tensor = ir.ExternalTensor("w", 0, 16, ir.DataType.FLOAT, shape=ir.Shape([4]), name="w", base_dir=tmp_path)
+    model.graph.register_initializer(ir.Value(name="w", const_value=tensor))
+    first = model.graph[0]
+    late = ir.node("Neg", inputs=[first.outputs[0]])
+    model.graph.insert_before(first, late)
+    copy = ADAPTER.isolate(model, ["main"])
+    assert (op_types(copy), ADAPTER.equal(copy, model)) == (["Neg", "Relu"], True)
+
+
+def test_dumps_has_the_external_data_in_it(tmp_path: Path) -> None:
+    save_model(external_model(tmp_path), tmp_path / "a.onnx")
+    model = load_model(tmp_path / "a.onnx")
+    data = ADAPTER.dumps(model)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    value = ADAPTER.loads(data).graph.initializers["w"].const_value
+    assert value is not None
+    assert value.numpy().tolist() == list(range(1000))
+
+
+def test_a_model_that_is_too_big_for_a_message_is_told_before_its_data_is_read() -> None:
+    model = weights()
+    shape = ir.Shape([2**29])
+    huge = ir.LazyTensor(lambda: pytest.fail("it was read"), dtype=ir.DataType.FLOAT, shape=shape, name="w")
+    model.graph.initializers["w"].const_value = huge
+    with pytest.raises(apass.AdapterError, match=r"2,147,483,648 bytes of weights, .* save it with save_model"):
+        ADAPTER.dumps(model)
+
+
+@pytest.mark.parametrize("data", [b"", b"not a model", ADAPTER.dumps(relu())[:-9]])
+def test_bytes_that_are_no_model_are_told(data: bytes) -> None:
+    with pytest.raises(apass.AdapterError, match="these bytes: no ONNX model"):
+        ADAPTER.loads(data)
+
+
+@pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental:UserWarning")
+@pytest.mark.parametrize("suffix", ["onnx", "pb", "onnxtxt", "onnxjson", "textproto"])
+def test_a_saved_model_comes_back_in_every_format(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"model.{suffix}"
+    save_model(with_functions(), path)
+    assert ADAPTER.equal(load_model(path), with_functions())
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental:UserWarning")
+@pytest.mark.parametrize("suffix", ["onnx", "onnxtxt", "onnxjson", "textproto"])
+@pytest.mark.parametrize("content", [b"", b"\xff\x00 not a model", b"{}"])
+def test_a_corrupt_file_is_named(tmp_path: Path, suffix: str, content: bytes) -> None:
+    path = tmp_path / f"bad.{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(apass.AdapterError, match=rf"bad\.{suffix}: no ONNX model in the format"):
+        load_model(path)
+
+
+def test_a_file_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.onnx"):
+        load_model(tmp_path / "none.onnx")
+
+
+def test_a_model_that_onnx_ir_would_lose_a_part_of_is_refused() -> None:
+    sparse = proto_of("g (float[4] a) => (float[4] x) { x = Relu(a) }")
+    sparse.graph.sparse_initializer.add()
+    with pytest.raises(apass.AdapterError, match="sparse initializers in graph 'g', which onnx_ir does not keep"):
+        ADAPTER.loads(sparse.SerializeToString())
+    training = proto_of("g (float[4] a) => (float[4] x) { x = Relu(a) }")
+    training.training_info.add()
+    with pytest.raises(apass.AdapterError, match="training information, which onnx_ir does not keep"):
+        ADAPTER.loads(training.SerializeToString())
+
+
+def external_model(folder: Path) -> Model:
+    """Return a model whose initializer is in a file of weights `given.bin`."""
+    np.arange(1000, dtype=np.float32).tofile(folder / "given.bin")
+    model = weights()
+    shape = ir.Shape([1000])
+    tensor = ir.ExternalTensor("given.bin", 0, 4000, ir.DataType.FLOAT, shape=shape, name="w", base_dir=folder)
+    model.graph.initializers["w"].const_value = tensor
+    return model
+
+
+def test_external_data_stays_external_in_a_file_next_to_the_model(tmp_path: Path) -> None:
+    model = external_model(tmp_path)
+    (tmp_path / "out").mkdir()
+    save_model(model, tmp_path / "out" / "model.onnx")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["model.onnx", "model.onnx.data"]
+    loaded = load_model(tmp_path / "out" / "model.onnx")
+    assert isinstance(loaded.graph.initializers["w"].const_value, ir.ExternalTensor)
+    assert ADAPTER.equal(loaded, model)
+
+
+def test_weights_that_all_fit_into_the_model_file_leave_no_empty_file_beside_it(tmp_path: Path) -> None:
+    model = external_model(tmp_path)
+    small = ir.ExternalTensor("given.bin", 0, 8, ir.DataType.FLOAT, shape=ir.Shape([2]), name="w", base_dir=tmp_path)
+    model.graph.initializers["w"].const_value = small
+    (tmp_path / "out").mkdir()
+    save_model(model, tmp_path / "out" / "model.onnx")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["model.onnx"]
+    assert ADAPTER.equal(load_model(tmp_path / "out" / "model.onnx"), model)
+
+
+def test_a_model_saved_over_itself_still_reads_its_weights(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    save_model(external_model(tmp_path), path)
+    for _ in range(2):
+        model = load_model(path)
+        model.graph[0].op_type = "Sub" if model.graph[0].op_type == "Add" else "Add"
+        save_model(model, path)
+        assert ADAPTER.equal(load_model(path), model)
+
+
+def test_external_data_that_is_not_there_or_too_short_is_told(tmp_path: Path) -> None:
+    save_model(external_model(tmp_path), tmp_path / "model.onnx")
+    data = tmp_path / "model.onnx.data"
+    data.write_bytes(bytes(3999))
+    with pytest.raises(apass.AdapterError, match=r"model\.onnx: tensor 'w' is 4,000 bytes into .* has 3,999 bytes"):
+        load_model(tmp_path / "model.onnx")
+    data.unlink()
+    with pytest.raises(apass.AdapterError, match=r"model\.onnx: tensor 'w' .* which is not there"):
+        load_model(tmp_path / "model.onnx")
+
+
+def test_a_model_that_cannot_be_saved_leaves_all_files_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    save_model(external_model(tmp_path), path)
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+    broken = external_model(tmp_path)
+    broken.graph.register_initializer(ir.Value(name="v", const_value=ir.tensor([1.0], name="v")))
+    broken.graph.initializers["v"].const_value = None
+    with pytest.raises(apass.AdapterError, match="initializer 'v'"):
+        save_model(broken, path)
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before

@@ -1,0 +1,186 @@
+"""What a journal knows a run and its results by, and how its file is written and read."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import apass
+import apass.batch.journal
+from apass import Journal, JournalError, JournalWarning, PassContext, Sequential, module_pass, optimize_all, relay
+from apass.adapters.mapping import DictAdapter
+from apass.batch import journal_file as files
+from apass.batch.journal import OpenJournal
+from apass.batch.journal_file import JournalFile
+from apass.relay import transform
+
+Module = dict[str, Any]
+
+
+@module_pass(opt_level=0, version="7")
+def Versioned(mod: Module, ctx: PassContext) -> Module:
+    """Leave it as it is."""
+    return mod
+
+
+async def refusal(path: Path, pass_: apass.Pass[Any], **options: Any) -> str:
+    """Return in what a run differs from that of a journal."""
+    async with PassContext(**options):
+        with pytest.raises(JournalError) as caught:
+            await optimize_all([{"f": 7}], pass_, journal=path)
+    return str(caught.value).partition("is of another run: ")[2].partition("; give that")[0]
+
+
+@pytest.mark.anyio
+async def test_names_versions_and_values_tell_runs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [apass.register_config_option(f"journal.Kept.{name}", int, default=1).key for name in ("one", "two")]
+    path, pipeline = tmp_path / "run.journal", Sequential([Versioned])
+    async with PassContext(config={keys[0]: 7, keys[1]: 8}):
+        await optimize_all([{"f": 7}], pipeline, journal=path)
+    same = {keys[0]: 7, keys[1]: 8}
+    assert await refusal(path, pipeline, config={keys[0]: 7, keys[1]: 9}) == f"other values of config {keys[1]}"
+    assert await refusal(path, pipeline, config={keys[0]: 7}) == f"other values of config {keys[1]}"
+    required = await refusal(path, pipeline, config=same, required_pass=["PrintIR"])
+    assert required == "required passes none, not ['PrintIR']"
+    monkeypatch.setattr(Versioned, "version", "8")
+    told = await refusal(path, pipeline, config=same)
+    assert told == "versions of passes {'Versioned': '7'}, not {'Versioned': '8'}"
+    monkeypatch.undo()
+    monkeypatch.setattr(apass.batch.journal, "own_version", lambda: "0.0")
+    assert (await refusal(path, pipeline, config=same)).endswith(", not '0.0'")
+
+
+def test_what_only_one_of_two_runs_says_is_told(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run.journal")
+    OpenJournal(journal, {"both": (1, 2), "old": 1}).close()
+    # As JSON has it, a tuple is a list.
+    OpenJournal(journal, {"both": (1, 2), "old": 1}).close()
+    with pytest.raises(JournalError, match=r"another run: old 1, not none; new none, not 2; give"):
+        OpenJournal(journal, {"both": (1, 2), "new": 2})
+    # The one that was refused has let go of the file.
+    OpenJournal(journal, {"both": [1, 2], "old": 1}).close()
+
+
+@pytest.mark.anyio
+async def test_a_result_has_the_types_that_the_pass_gave(tmp_path: Path) -> None:
+    mod = relay.parse("def @main(%x: float32) { add(%x, %x) }")
+    for _ in range(2):
+        made = await optimize_all([mod], transform.InferType(), journal=tmp_path / "run.journal")
+        assert made[0]["main"].checked_type_ is not None
+
+
+class Gone(dict[str, int]):
+    """A type of modules that will not be there any more."""
+
+
+class GoneAdapter(DictAdapter):
+    """An adapter of its own."""
+
+    def loads(self, data: bytes) -> Gone:
+        """Read a module of that type."""
+        return Gone(super().loads(data))
+
+
+apass.register_adapter(Gone, GoneAdapter())
+
+
+@pytest.mark.anyio
+async def test_a_result_whose_type_is_not_there_any_more_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, calls = Gone, list[str]()
+
+    @module_pass(opt_level=0)
+    def Make(mod: Any, ctx: PassContext) -> Any:
+        calls.append("made")
+        return kind(mod)
+
+    for _ in range(2):
+        assert type((await optimize_all([{"f": 1}], Make, journal=tmp_path / "run.journal"))[0]) is kind
+    monkeypatch.delattr("tests.batch.test_journal_results.Gone")
+    assert type((await optimize_all([{"f": 1}], Make, journal=tmp_path / "run.journal"))[0]) is kind
+    assert len(calls) == 2
+
+
+def contents(path: Path) -> list[bytes | None]:
+    """Return the data of all records of a file."""
+    file = JournalFile(path)
+    try:
+        return [file.read(entry) for entry in file]
+    finally:
+        file.close()
+
+
+def test_what_is_added_where_a_damaged_end_was_cut_off_follows_what_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "run.journal"
+    file = JournalFile(path)
+    file.append({}, b"one")
+    file.append({}, b"two")
+    file.close()
+    path.write_bytes(path.read_bytes()[:-1])
+    file = JournalFile(path)
+    with pytest.warns(JournalWarning, match="is damaged from byte"):
+        assert len(list(file)) == 1
+    file.append({}, b"three")
+    file.close()
+    assert contents(path) == [b"one", b"three"]
+
+
+class Trickle:
+    """A file that reads and writes a few bytes at a time, as a system may."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def read(self, size: int) -> bytes:
+        """Read three bytes at most."""
+        data: bytes = self.file.read(min(size, 3))
+        return data
+
+    def write(self, data: memoryview) -> int:
+        """Write three bytes at most."""
+        written: int = self.file.write(data[:3])
+        return written
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+
+def test_records_are_whole_where_the_system_takes_and_gives_a_few_bytes_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual: Any = files._open  # pyright: ignore[reportPrivateUsage]
+
+    def trickling(path: Path) -> Trickle:
+        return Trickle(usual(path))
+
+    monkeypatch.setattr(files, "_open", trickling)
+    path = tmp_path / "run.journal"
+    file = JournalFile(path)
+    entry = file.append({"name": "a"}, bytes(range(100)))
+    assert file.read(entry) == bytes(range(100))
+    file.close()
+    assert contents(path) == [bytes(range(100))]
+
+
+@pytest.mark.parametrize("fsync", [False, True])
+def test_the_disk_is_waited_for_only_when_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool) -> None:
+    waited: list[int] = []
+    file = JournalFile(tmp_path / "run.journal", fsync=fsync)
+    monkeypatch.setattr(os, "fsync", waited.append)
+    file.append({}, b"one")
+    file.close()
+    assert len(waited) == fsync
+
+
+def test_a_file_that_cannot_be_locked_at_all_is_not_said_to_be_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(file: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(files, "_lock_now", fail)
+    with pytest.raises(JournalError, match="cannot be locked: No locks available"):
+        JournalFile(tmp_path / "run.journal")

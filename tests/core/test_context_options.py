@@ -1,0 +1,109 @@
+"""What a `PassContext` is made of: what a bad value says, and names of passes that match nothing."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import apass
+from apass import PassContext, UnmatchedPassNameWarning
+from tests.helpers.recording import Recorder, logging_pass
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"opt_level": "3"}, TypeError, "opt_level must be an int, not '3'"),
+        ({"opt_level": True}, TypeError, "opt_level must be an int, not True"),
+        ({"required_pass": "P"}, TypeError, "required_pass must be a list or set of names, not the string 'P'"),
+        ({"disabled_pass": [1]}, TypeError, "disabled_pass must hold names of passes, not 1"),
+        ({"instruments": 7}, TypeError, "instruments must be a list of instruments, not 7"),
+        ({"instruments": [Recorder]}, TypeError, "Recorder is a class; an instrument is an instance: Recorder(...)"),
+        ({"instruments": ["timing"]}, TypeError, "'timing' is no instrument"),
+        ({"config": {"no.such.Option": 1}}, apass.UnknownConfigError, "unknown config option 'no.such.Option'"),
+        (
+            {"max_concurrency": 0},
+            ValueError,
+            "max_concurrency must be an int of at least 1, or None for no limit; not 0",
+        ),
+        ({"exit_grace": -1}, ValueError, "exit_grace must be a number of seconds, 0 or more; not -1"),
+        (
+            {"max_concurrency": True},
+            ValueError,
+            "max_concurrency must be an int of at least 1, or None for no limit; not True",
+        ),
+        ({"exit_grace": "1"}, ValueError, "exit_grace must be a number of seconds, 0 or more; not '1'"),
+        ({"deadline": "3"}, ValueError, "deadline must be a number of seconds above 0, or None for no limit; not '3'"),
+        ({"disabled_pass": 3}, TypeError, "disabled_pass must be a list or set of names, not 3"),
+        ({"diag_ctx": 3}, TypeError, "diag_ctx must be a DiagnosticContext, not 3"),
+        ({"strict": "x"}, TypeError, "strict must be True or False, not 'x'"),
+        ({"exit_grace": float("nan")}, ValueError, "exit_grace must be a number of seconds, 0 or more; not nan"),
+    ],
+)
+def test_bad_input_is_told_at_once(given: dict[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error) as caught:
+        PassContext(**given)
+    assert says in str(caught.value)
+
+
+def test_the_representation_shows_what_was_given() -> None:
+    ctx = PassContext(3, ["B", "A"], {"C"}, [Recorder("R", [])])
+    shown = "PassContext(opt_level=3, required_pass=['A', 'B'], disabled_pass=['C'], instruments=[R])"
+    assert (repr(ctx), repr(PassContext())) == (shown, "PassContext(opt_level=2)")
+
+
+def test_the_limits_have_the_defaults_of_the_contract() -> None:
+    assert (PassContext().max_concurrency, PassContext().exit_grace) == (256, 10.0)
+
+
+# Names that match nothing.
+
+
+@pytest.fixture
+def registered() -> Iterator[str]:
+    apass.register_pass("Registered", lambda: logging_pass([], "Registered"))
+    yield "Registered"
+    apass.unregister_pass("Registered")
+
+
+async def test_a_name_that_no_pass_met_is_warned_about_with_the_nearest() -> None:
+    with pytest.warns(UnmatchedPassNameWarning) as caught:
+        async with PassContext(disabled_pass=["SwapLoosp"], required_pass=["Skew"]):
+            await apass.Sequential([logging_pass([], "SwapLoops"), logging_pass([], "Skew", 9)])({})
+    says = "disabled_pass names 'SwapLoosp', but no pass of that name ran or is registered"
+    assert [str(one.message) for one in caught] == [f"{says}; did you mean 'SwapLoops'?"]
+
+
+async def test_a_registered_name_is_not_warned_about(registered: str) -> None:
+    async with PassContext(disabled_pass=[registered], required_pass=[registered]):
+        pass
+
+
+def test_a_pass_of_apass_is_registered_though_nothing_has_imported_it() -> None:
+    code = (
+        "import anyio, apass\n"
+        "async def main():\n"
+        "    async with apass.PassContext(disabled_pass=['FoldConstant'], required_pass=['onnx.Checker']): pass\n"
+        "anyio.run(main)\n"
+        "for name in ('IdentityElimination', 'FoldConstnat'):\n"
+        "    try: apass.get_pass(name)\n"
+        "    except apass.UnknownPassError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stderr, done.stdout.splitlines()) == (
+        "",
+        [
+            "no pass is registered under the name 'IdentityElimination'; did you mean 'onnx.IdentityElimination'?",
+            "no pass is registered under the name 'FoldConstnat'; did you mean 'FoldConstant'?",
+        ],
+    )
+
+
+async def test_a_body_that_failed_is_not_warned_about() -> None:
+    with pytest.raises(KeyError):
+        async with PassContext(disabled_pass=["NoSuchPass"]):
+            raise KeyError

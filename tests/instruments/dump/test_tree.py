@@ -1,0 +1,215 @@
+"""`DumpTree`: the files of a run, and going on from them."""
+
+import random
+import re
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+import apass
+from apass.adapters.mapping import ADAPTER
+from apass.instruments import DumpTree
+from apass.instruments.dump.tree import read_dumped
+
+pytestmark = pytest.mark.anyio
+
+Module = dict[str, int]
+
+
+@apass.function_pass(opt_level=0)
+async def Increment(func: int, mod: Module, ctx: apass.PassContext) -> int:
+    await anyio.lowlevel.checkpoint()
+    return func + 1
+
+
+@apass.module_pass(opt_level=0)
+def Keep(mod: Module, ctx: apass.PassContext) -> Module:
+    return mod
+
+
+@apass.module_pass(opt_level=0)
+async def Fail(mod: Module, ctx: apass.PassContext) -> Module:
+    raise ValueError("no more\nthan this")
+
+
+@apass.function_pass(opt_level=0)
+async def Nest(func: int, mod: Module, ctx: apass.PassContext) -> int:
+    return (await Increment({"inner": func}))["inner"]
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Return every file below a folder, with times blotted out."""
+    files = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    return {name: re.sub(r" *\d+\.\d{3}( ms| s|  )", r" T\1", text) for name, text in files.items()}
+
+
+def _texts(folder: Path) -> list[Path]:
+    """Return the text files that were dumped after passes of the module itself."""
+    found = (path for path in folder.rglob("*.txt") if path.name != "index.txt" and ".input" not in path.name)
+    return [path for path in found if "@" not in str(path)]
+
+
+async def test_files_are_nested_like_the_pipeline(tmp_path: Path) -> None:
+    async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+        await apass.optimize_all({"m": {"f": 1}}, apass.Sequential([Keep, apass.Sequential([Increment], name="in")]))
+    files = contents(tmp_path)
+    assert sorted(files) == [
+        "index.txt",
+        "m/0_sequential.input.json",
+        "m/0_sequential.input.txt",
+        "m/0_sequential.txt",
+        "m/0_sequential/0_Keep.txt",
+        "m/0_sequential/1_in.txt",
+        "m/0_sequential/1_in/0_Increment.json",
+        "m/0_sequential/1_in/0_Increment.txt",
+        "m/index.txt",
+    ]
+    assert files["index.txt"] == "m  4 passes, 1 changed something, T s\n"
+    assert files["m/0_sequential/1_in/0_Increment.txt"] == dedent("""\
+        # after 0:sequential/1:in/0:Increment of module 'm'
+        # changed, T ms
+        # module: 0_Increment.json
+        # resume: apass.rest_of(pipeline, apass.Position.parse('0:sequential/1:in/0:Increment'))
+
+        f: 2
+        """)
+    assert files["m/0_sequential/0_Keep.txt"] == dedent("""\
+        # after 0:sequential/0:Keep of module 'm'
+        # unchanged, T ms
+        # module: ../0_sequential.input.json
+        # resume: apass.rest_of(pipeline, apass.Position.parse('0:sequential/0:Keep'))
+        # text: ../0_sequential.input.txt
+        """)
+    assert files["m/index.txt"].splitlines()[0] == "module 'm'"
+    assert [line.split()[1:] for line in files["m/index.txt"].splitlines()[4:]] == [
+        ["0:sequential", "m/0_sequential.txt"],
+        ["0:Keep", "m/0_sequential/0_Keep.txt"],
+        ["1:in", "m/0_sequential/1_in.txt"],
+        ["changed", "0:Increment", "m/0_sequential/1_in/0_Increment.txt"],
+    ]
+
+
+async def test_a_failure_stands_in_the_index(tmp_path: Path) -> None:
+    async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+        with pytest.raises(ValueError, match="no more"):
+            await apass.Sequential([Increment, Fail])({"f": 1})
+    files = contents(tmp_path)
+    assert "failed" in files["module/index.txt"]
+    assert files["index.txt"].endswith("failed: ValueError: no more\n")
+
+
+async def test_a_cancelled_run_is_called_so_in_the_index(tmp_path: Path) -> None:
+    hangs = anyio.Event()
+
+    @apass.module_pass(opt_level=0)
+    async def Hang(mod: Module, ctx: apass.PassContext) -> Module:
+        hangs.set()
+        await anyio.sleep_forever()
+        return mod
+
+    async def optimize() -> None:
+        async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+            await apass.optimize_all({"m": {"f": 1}}, apass.Sequential([Increment, Hang]))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(optimize)
+        await hangs.wait()
+        group.cancel_scope.cancel()
+    files = contents(tmp_path)
+    assert files["index.txt"] == "m  3 passes, 1 changed something, T s, cancelled\n"
+    rows = [line.split() for line in files["m/index.txt"].splitlines()[4:]]
+    assert [row[1:] for row in rows] == [
+        ["cancelled", "0:sequential"],
+        ["changed", "0:Increment", "m/0_sequential/0_Increment.txt"],
+        ["cancelled", "1:Hang"],
+    ]
+
+
+async def test_what_runs_in_a_body_has_a_folder_by_the_function(tmp_path: Path) -> None:
+    async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+        await Nest({"f": 1, "g": 5})
+    files = contents(tmp_path)
+    assert "g: 6" in files["module/0_Nest.txt"]
+    assert "inner: 5" in files["module/0_Nest@g/0_Increment.input.txt"]
+    assert "inner: 6" in files["module/0_Nest@g/0_Increment.txt"]
+
+
+async def test_a_run_can_be_gone_on_with_from_any_file(tmp_path: Path) -> None:
+    pipeline = apass.Sequential([Increment, apass.Repeat([Increment, Keep], times=3), Nest])
+    async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+        whole = await pipeline({"f": 1})
+    tried = 0
+    for path in _texts(tmp_path):
+        dumped = read_dumped(path)
+        mod: Module = ADAPTER.loads(dumped.data.read_bytes())
+        result: Any = await apass.rest_of(pipeline, dumped.position)(mod)
+        assert result == whole, path
+        tried += 1
+    assert tried == 1 + 1 + 1 + 6 + 1
+
+
+async def test_a_file_that_cannot_be_gone_on_from_names_one_that_can(tmp_path: Path) -> None:
+    pipeline = apass.Sequential([Nest, apass.Race([apass.Sequential([Keep]), Increment], key=lambda mod: mod["f"])])
+    async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+        await pipeline({"f": 1})
+    top = tmp_path / "module" / "0_sequential"
+    files = [path for path in top.rglob("*.txt") if ".input" not in path.name]
+    told = {str(path.relative_to(top)): path.read_text().splitlines()[3] for path in files}
+    assert told == {
+        "0_Nest.txt": "# resume: apass.rest_of(pipeline, apass.Position.parse('0:sequential/0:Nest'))",
+        "0_Nest@f/0_Increment.txt": "# resume: not from here, within pass 'Nest', but from ../0_Nest.txt",
+        "1_Race.txt": "# resume: apass.rest_of(pipeline, apass.Position.parse('0:sequential/1:Race'))",
+        "1_Race@1/0_sequential.txt": "# resume: not from here, within pass 'Race', but from ../1_Race.txt",
+        "1_Race@1/0_sequential/0_Keep.txt": "# resume: not from here, within pass 'Race', but from ../../1_Race.txt",
+        "1_Race@2/0_Increment.txt": "# resume: not from here, within pass 'Race', but from ../1_Race.txt",
+    }
+    for name, line in told.items():
+        if "not from here" not in line:
+            rest = apass.rest_of(pipeline, read_dumped(top / name).position)
+            assert await rest(ADAPTER.loads(read_dumped(top / name).data.read_bytes())) == {"f": 2}
+
+
+async def test_many_modules_with_failures_are_dumped_as_one_by_one(tmp_path: Path) -> None:
+    @apass.function_pass(opt_level=0)
+    async def Flaky(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        await anyio.lowlevel.checkpoint()
+        if random.Random(func).random() < 0.3:
+            raise ValueError(func)
+        return func * 2
+
+    modules = {f"m{index}": {"f": index, "g": -index} for index in range(40)}
+    for limit in (1, 40):
+        async with apass.PassContext(instruments=[DumpTree(tmp_path / str(limit))]):
+            await apass.optimize_all(modules, apass.Sequential([Increment, Flaky]), limit=limit, errors="collect")
+    one, many = contents(tmp_path / "1"), contents(tmp_path / "40")
+    # Of two failing bodies either may be first.
+    assert one.keys() == many.keys()
+    assert {name for name in one if one[name] != many[name]} <= {name for name in one if name.endswith("index.txt")}
+
+
+async def test_a_file_that_is_no_dump_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("hello\n")
+    for path, why in ((tmp_path / "x.txt", "it is no text file that was"), (tmp_path / "y.txt", "No such file")):
+        with pytest.raises(apass.ResumeError, match=why):
+            read_dumped(path)
+    with pytest.raises(NotADirectoryError, match="choose another"):
+        DumpTree(tmp_path / "x.txt")
+
+
+async def test_a_pass_on_a_module_of_its_own_has_an_input_and_does_not_pass_for_its_caller(tmp_path: Path) -> None:
+    @apass.module_pass(opt_level=0)
+    async def Try(mod: Module, ctx: apass.PassContext) -> Module:
+        assert await Increment({"g": 5}) == {"g": 6}
+        await Increment({"h": 7})
+        return mod
+
+    async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+        await apass.optimize_all({"m": {"f": 1}}, Try)
+    files = contents(tmp_path)
+    assert "g: 5" in files["m/0_Try/0_Increment.input.txt"]
+    assert "h: 7" in files["m/0_Try/1_Increment.input.txt"]
+    assert "# module: 0_Try.input.json\n" in files["m/0_Try.txt"]

@@ -1,0 +1,347 @@
+"""The page of a report, used in a real browser."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import apass
+from apass.instruments import ReportInstrument
+from tests.instruments.report.browsing import chromium, opened
+from tests.instruments.report.samples import in_a_thread, page_of
+
+MODULES = 40
+
+IS_ON_TOP = """selector => {
+    const element = document.querySelector(selector);
+    const box = element.getBoundingClientRect();
+    return element.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
+}"""
+"""Whether nothing hides the middle of the first element of a kind."""
+
+
+FITS = """selector => {
+    const element = document.querySelector(selector);
+    return element.scrollWidth <= element.clientWidth;
+}"""
+"""Whether all of an element has room in it."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for all tests here."""
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report on modules of which one in five failed."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(page_of(MODULES))
+    return path
+
+
+def lists(page: Page, *names: str) -> None:
+    """Wait for the passes that must be listed."""
+    expect(page.locator(".pass .name")).to_have_text(names)
+
+
+def is_at(page: Page, *, module: str | None = None, pass_: str | None = None) -> None:
+    """Wait for what must be chosen in the lists."""
+    for kind, wanted in (("module", module), ("pass", pass_)):
+        if wanted is not None:
+            expect(page.locator(f".{kind}.active .name")).to_have_text(wanted)
+
+
+def choose(page: Page, module: str) -> None:
+    """Choose a module by searching for it."""
+    page.fill("#search", module)
+    expect(page.locator(".module", has_not_text=module)).to_have_count(0)
+    page.locator(".module", has_text=module).first.click()
+    page.fill("#search", "")
+    is_at(page, module=module)
+
+
+def test_a_module_that_failed_is_shown_first_at_the_pass_that_failed(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        expect(page.locator(".summary")).to_contain_text(f"{MODULES} modules")
+        expect(page.locator(".summary .bad")).to_have_text("8 failed")
+        is_at(page, module="m4", pass_="RefuseNines")
+        expect(page.locator(".failure h3")).to_have_text("ValueError: minus nine <script>alert(1)</script>")
+        expect(page.locator(".failure li")).to_have_text(
+            ["nines are bad luck", "in pass 'Main > RefuseNines', module 'm4'"]
+        )
+        page.click(".failure summary")
+        expect(page.locator(".failure pre")).to_contain_text("Traceback (most recent call last):")
+
+
+def test_before_and_after_stand_side_by_side_with_what_differs_in_a_line(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        page.locator(".pass", has_text="Halve").first.click()
+        expect(page.locator(".path .last")).to_have_text("Halve")
+        lines = page.locator(".diff .line")
+        expect(lines.first.locator("code")).to_have_text(["f0: 8", "f0: 4"])
+        expect(lines.first.locator(".removed .differs")).to_have_text("8")
+        expect(lines.first.locator(".added .differs")).to_have_text("4")
+        expect(page.locator(".diffbar .count")).to_have_text(["\N{MINUS SIGN}12", "+12"])
+        page.get_by_role("button", name="Unified").click()
+        expect(page.locator(".diff.unified .line.removed").first.locator("code")).to_have_text("f0: 8")
+        page.get_by_role("tab", name="After").click()
+        expect(page.locator(".diff .line code").first).to_have_text("f0: 4")
+        page.get_by_role("tab", name="Functions").click()
+        expect(page.locator("tbody .state.changed")).to_have_count(12)
+        page.get_by_role("tab", name="Remarks").click()
+        expect(page.locator(".remark").first).to_contain_text("8 is even")
+
+
+def test_a_change_at_the_far_end_of_a_long_line_is_in_sight(browser: Browser, tmp_path: Path) -> None:
+    @apass.module_pass(opt_level=0)
+    def Shout(mod: dict[str, str], ctx: apass.PassContext) -> dict[str, str]:
+        return {name: text.replace("quiet", "LOUD") for name, text in mod.items()}
+
+    mods = {
+        "early": {"f": "quiet " + "word " * 60},
+        "late": {f"f{n}": f"{n} " + "word " * 60 + "quiet" for n in range(30)},
+    }
+
+    async def record() -> str:
+        report = ReportInstrument("long lines")
+        async with apass.PassContext(instruments=[report]):
+            await apass.optimize_all(mods, Shout)
+        return report.render()
+
+    path = tmp_path / "long.html"
+    path.write_text(in_a_thread(record))
+    with opened(browser, path) as page:
+        for module in ("late", "early", "late"):
+            choose(page, module)
+            for mark in ("removed", "added"):
+                differs = page.locator(f".diff .{mark} .differs").first
+                expect(differs).to_have_text("quiet" if mark == "removed" else "LOUD")
+                expect(differs).to_be_in_viewport()
+                page.wait_for_function(IS_ON_TOP, arg=f".diff .{mark} .differs")
+        page.get_by_role("button", name="Unified").click()
+        expect(page.locator(".diff.unified")).to_be_visible()
+        page.wait_for_function(IS_ON_TOP, arg=".diff .added .differs")
+
+
+def test_long_stretches_without_a_change_are_folded_and_open_with_a_click(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        page.locator(".pass", has_text="Extend").click()
+        expect(page.locator(".line.gap")).to_have_text("⋯ 10 unchanged lines")
+        page.click(".line.gap")
+        expect(page.locator(".line.gap")).to_have_count(0)
+        expect(page.locator(".half.added")).to_have_count(3)
+
+
+UNFOLD_AT_ONCE = """async () => {
+    [...document.querySelectorAll(".pass")].find(row => row.textContent.includes("Extend")).click();
+    await null;  // it is drawn, but nobody has seen it yet
+    document.querySelector(".line.gap").click();
+    for (const _ of [1, 2]) await new Promise(next => requestAnimationFrame(() => setTimeout(next)));
+    return document.querySelectorAll(".line.gap").length;
+}"""
+"""Chooses a pass, and opens its fold before the next frame; tells how many folds there are two frames later."""
+
+
+def test_a_fold_that_is_opened_at_once_stays_open(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        assert page.evaluate(UNFOLD_AT_ONCE) == 0
+
+
+def test_what_is_looked_for_in_a_text_stays_from_pass_to_pass(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        page.locator(".pass", has_text="Extend").click()
+        page.keyboard.press("s")
+        page.keyboard.type("F1")
+        expect(page.locator(".found-count")).to_have_text("1 of 3 lines")
+        expect(page.locator(".line.here code").first).to_have_text("f1: 5")
+        page.keyboard.press("Enter")
+        expect(page.locator(".line.here code").first).to_have_text("f10: 14")
+        expect(page.locator(".found")).to_have_text(["f1"] * 6)
+        page.locator(".pass", has_text="Nothing").click()
+        expect(page.locator(".found-count")).to_have_text("1 of 3 lines")
+        page.keyboard.press("Escape")
+        expect(page.locator(".found")).to_have_count(0)
+
+
+def test_arrows_go_through_passes_and_modules(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        page.locator(".pass").first.click()
+        for wanted in ("Nothing", "Inner", "Halve", "Rebuild"):
+            page.keyboard.press("ArrowDown")
+            is_at(page, pass_=wanted)
+        page.keyboard.press("ArrowUp")
+        is_at(page, pass_="Halve")
+        page.keyboard.press("ArrowRight")
+        is_at(page, module="m2")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        is_at(page, module="m0")
+
+
+def test_changed_only_leaves_what_changed_and_what_it_is_in(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m1")
+        everything = ["Main", "Nothing", "Inner", "Halve", "Rebuild", "RefuseNines", "Extend", "Halve"]
+        lists(page, *everything)
+        page.locator(".pass", has_text="Rebuild").click()
+        page.click("#changed-only")
+        lists(page, "Main", "Inner", "Halve", "Extend", "Halve")
+        is_at(page, pass_="Extend")
+        page.keyboard.press("c")
+        lists(page, *everything)
+
+
+def test_what_is_typed_right_after_the_slash_is_looked_for(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.evaluate("requestAnimationFrame = () => 0")  # a slow machine, whose next frame is long in coming
+        for view in ("passes", "timeline"):
+            page.get_by_role("button", name=view).click()
+            page.keyboard.press("/")
+            page.keyboard.type("m1")
+            expect(page.locator(".modules footer")).to_have_text(f"11 of {MODULES} modules")
+            page.keyboard.press("Enter")
+            page.keyboard.press("Escape")
+
+
+def test_modules_are_searched_and_sorted(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.keyboard.press("/")
+        page.keyboard.type("m1")
+        expect(page.locator(".modules footer")).to_have_text(f"11 of {MODULES} modules")
+        page.keyboard.press("Enter")
+        is_at(page, module="m1")
+        page.fill("#search", "minus nine")
+        expect(page.locator(".modules footer")).to_have_text(f"8 of {MODULES} modules")
+        page.fill("#search", "nothing like it")
+        expect(page.locator(".modules .empty")).to_have_text("No module matches.")
+        page.fill("#search", "")
+        page.get_by_label("failed only").check()
+        expect(page.locator(".modules footer")).to_have_text(f"8 of {MODULES} modules")
+        page.get_by_label("failed only").uncheck()
+        page.get_by_label("Sort modules").select_option("failures first")
+        for place, name in enumerate(["m4", "m9", "m14", "m19", "m24", "m29", "m34", "m39", "m0", "m1"]):
+            expect(page.locator(".module .name").nth(place)).to_have_text(name)
+
+
+def test_light_and_dark_are_as_the_system_is_or_as_chosen(browser: Browser, report: Path) -> None:
+    light, dark = "rgb(245, 246, 248)", "rgb(12, 15, 20)"
+    for is_dark, colors in ((False, [light, light, dark, light]), (True, [dark, light, dark, dark])):
+        with opened(browser, report, dark=is_dark) as page:
+            for color in colors:
+                expect(page.locator("body")).to_have_css("background-color", color)
+                page.keyboard.press("t")
+
+
+def sight(page: Page) -> tuple[int, int]:
+    """Return what the timeline shows, in microseconds."""
+    canvas = page.locator("canvas")
+    expect(canvas).to_have_attribute("data-to", re.compile(r"\d"))
+    first, last = canvas.evaluate("({dataset}) => [dataset.from, dataset.to]")
+    return int(first), int(last)
+
+
+def wait_for_sight(page: Page, condition: str) -> tuple[int, int]:
+    """Wait until a condition on the bounds `from` and `to` holds, and return what the timeline shows."""
+    page.wait_for_function(
+        f"() => {{ const {{from, to}} = document.querySelector('canvas').dataset; return {condition}; }}"
+    )
+    return sight(page)
+
+
+def test_the_timeline_is_zoomed_by_the_wheel_and_moved_by_dragging(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.get_by_role("button", name="Timeline").click()
+        whole = sight(page)
+        page.mouse.move(800, 400)
+        page.mouse.wheel(0, -300)
+        near = wait_for_sight(page, f"to < {whole[1]}")
+        assert near[1] - near[0] < (whole[1] - whole[0]) * 0.9
+        page.mouse.down()
+        page.mouse.move(900, 400, steps=4)
+        page.mouse.up()
+        moved = wait_for_sight(page, f"from < {near[0]}")
+        assert abs((moved[1] - moved[0]) - (near[1] - near[0])) <= 2
+        page.get_by_role("button", name="Whole run").click()
+        wait_for_sight(page, f"from == {whole[0]} && to == {whole[1]}")
+        page.get_by_role("button", name="What ran at once").click()
+        page.get_by_role("button", name="A lane a module").click()
+        page.mouse.move(60, 200)
+        expect(page.locator(".tip")).to_be_visible()
+        page.mouse.click(60, 200)
+        expect(page.locator(".detail .path")).to_be_visible()
+
+
+def test_the_lists_lead_to_passes(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.get_by_role("button", name="Slowest").click()
+        expect(page.locator(".card").first.locator("tbody tr")).to_have_count(5)
+        page.locator("tbody tr", has_text="Rebuild").first.click()
+        expect(page.locator(".path .last")).to_have_text("Rebuild")
+        page.get_by_role("button", name="Remarks").click()
+        page.fill("#remark-search", "64 is even m8")
+        expect(page.locator(".said")).to_have_count(1)
+        page.locator(".said").click()
+        is_at(page, module="m8", pass_="Halve")
+        page.get_by_role("button", name="Failures").click()
+        page.locator(".chip", has_text="m14").click()
+        is_at(page, module="m14", pass_="RefuseNines")
+
+
+def test_the_address_keeps_the_place(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        choose(page, "m7")
+        page.locator(".pass", has_text="Extend").click()
+        expect(page).to_have_url(re.compile("#view=passes&module=m7&pass=6$"))
+        page.reload()
+        is_at(page, module="m7", pass_="Extend")
+
+
+def test_keys_are_explained(browser: Browser, report: Path) -> None:
+    with opened(browser, report) as page:
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog")).to_contain_text("previous, next module")
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_narrow_window_has_room_for_all(browser: Browser, report: Path) -> None:
+    with opened(browser, report, width=420) as page:
+        choose(page, "m1")
+        page.locator(".pass", has_text="Halve").first.click()
+        expect(page.locator(".diff.unified")).to_be_visible()
+        page.wait_for_function("document.documentElement.scrollWidth <= 420")
+    with opened(browser, report, width=1024) as page:
+        choose(page, "m1")
+        page.locator(".pass", has_text="Halve").first.click()
+        expect(page.get_by_role("tab", name="Functions")).to_be_visible()
+        for part in (".panes", ".column.modules .tools", ".column.passes .tools"):
+            page.wait_for_function(FITS, arg=part)
+
+
+def test_only_the_rows_in_sight_are_in_the_page(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "large.html"
+    path.write_text(page_of(400, size=2))
+    with opened(browser, path) as page:
+        assert 20 < page.locator(".module").count() < 80
+        page.locator(".modules .virtual").evaluate("list => list.scrollTop = list.scrollHeight")
+        expect(page.locator(".module").last).to_contain_text("m399")
+
+
+def test_an_empty_report_says_so(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "empty.html"
+    path.write_text(page_of(0))
+    with opened(browser, path) as page:
+        expect(page.locator(".modules .empty")).to_be_visible()
+        for view in ("2", "3", "4", "5"):
+            page.keyboard.press(view)
+        expect(page.locator("main .empty")).to_have_text("No module failed.")

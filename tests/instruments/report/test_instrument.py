@@ -1,0 +1,242 @@
+"""`ReportInstrument`: what is recorded, the same however many modules run at once, and bounded."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+import apass
+from apass.instruments import ReportInstrument
+from apass.instruments.report.record import PassRun, Record, Status
+from apass.instruments.report.texts import LARGE
+from tests.instruments.report.samples import PIPELINE, Extend, Halve, Nothing, index_of, modules, recorded, texts_of
+
+
+def text(report: ReportInstrument, index: int) -> str | None:
+    """Return a text that was kept."""
+    return None if index < 0 else texts_of(report.render())[index]
+
+
+def lines(record: Record) -> list[str]:
+    """Return module, place and end of each run."""
+    return [f"{one.module} {'/'.join(name for _, name, _ in one.steps)} {one.status.name}" for one in record.runs]
+
+
+def without_times(report: ReportInstrument) -> object:
+    """Return all that a page says, but for times and who did the work, with the texts in the place of their numbers."""
+    page = report.render()
+    index, texts = index_of(page), [*texts_of(page), None]
+    runs, bodies = index["runs"], index["bodies"]
+    for column in ("before", "after"):
+        runs[column] = [texts[number] for number in runs[column]]
+    bodies["function"] = [index["names"][number] for number in bodies["function"]]
+    runs["failure"] = [number if number < 0 else index["failures"][number] for number in runs["failure"]]
+
+    def named(remark: list[Any]) -> list[Any]:
+        kind, name, message, pass_name, function, *rest = remark
+        return [kind, *(index["names"][one] for one in (name, pass_name, function)), message, *rest]
+
+    kept = ("module", "parent", "name", "function", "before", "after", "status", "failure", "statistics")
+    return (
+        index["modules"],
+        {column: runs[column] for column in kept},
+        [
+            (run, name, status)
+            for run, name, status in zip(bodies["run"], bodies["function"], bodies["status"], strict=True)
+            if status
+        ],
+        [named(remark) for remark in index["remarks"]],
+        index["moduleFailures"],
+    )
+
+
+@pytest.mark.anyio
+async def test_each_pass_is_recorded_with_its_texts(anyio_backend: str) -> None:
+    report = ReportInstrument()
+    async with apass.PassContext(instruments=[report]):
+        await apass.optimize_all({"m": {"f": 8}}, PIPELINE)
+    record = report.record()
+    assert lines(record) == [
+        "m Main CHANGED",
+        "m Main/Nothing UNCHANGED",
+        "m Main/Inner CHANGED",
+        "m Main/Inner/Halve CHANGED",
+        "m Main/Inner/Rebuild UNCHANGED",
+        "m Main/RefuseNines UNCHANGED",
+        "m Main/Extend CHANGED",
+        "m Main/Halve CHANGED",
+    ]
+    before, after = "f: 8", "f: 2\nmore0: 0\nmore1: 1\nmore2: 1"
+    assert [text(report, one) for one in (record.runs[0].before, record.runs[0].after)] == [before, after]
+    assert [text(report, one) for one in (record.runs[3].before, record.runs[3].after)] == ["f: 8", "f: 4"]
+    assert [dict(run.statistics) for run in record.runs if run.statistics] == [{"halved": 1}, {"halved": 3}]
+    assert len(record.texts) == 4
+
+
+@pytest.mark.anyio
+async def test_many_modules_at_once_give_the_same_as_one_after_the_other(anyio_backend: str) -> None:
+    one, many = await recorded(200, size=3, limit=1), await recorded(200, size=3)
+    assert without_times(one) == without_times(many)
+    failed = {run.module for run in many.record().runs if run.status is Status.FAILED}
+    assert failed == {f"m{n}" for n in range(4, 200, 5)}
+
+
+@pytest.mark.anyio
+async def test_a_failure_is_one_for_all_the_passes_it_went_through_and_has_all_notes(anyio_backend: str) -> None:
+    report = await recorded(5)
+    failed = [run for run in report.record().runs if run.failure is not None]
+    assert [run.steps[-1][1] for run in failed] == ["Main", "RefuseNines"]
+    assert failed[0].failure is failed[1].failure
+    failure = failed[0].failure
+    assert failure is not None
+    assert (failure.kind, list(failure.notes)) == (
+        "ValueError",
+        ["nines are bad luck", "in pass 'Main > RefuseNines', module 'm4'"],
+    )
+    assert failure.traceback.startswith("Traceback (most recent call last):")
+
+
+@pytest.mark.anyio
+async def test_times_are_within_each_other_and_work_is_within_the_time(anyio_backend: str) -> None:
+    record = (await recorded(20)).record()
+    places = {(run.module, run.steps): run for run in record.runs}
+    for run in record.runs:
+        assert record.origin <= run.start <= run.end
+        bounds = list(run.slices)
+        assert bounds == sorted(bounds)
+        assert len(bounds) % 2 == 0
+        assert run.busy <= run.end - run.start + 1e-6
+        above = places.get((run.module, run.steps[:-1]))
+        assert above is None or above.start <= run.start <= run.end <= above.end
+
+
+@pytest.mark.anyio
+async def test_functions_that_changed_are_recorded_with_the_task_that_did_the_work(anyio_backend: str) -> None:
+    bodies = (await recorded(1)).record().bodies
+    changed = [body for body in bodies if body.status is Status.CHANGED]
+    assert {body.function for body in changed} >= {"f1", "f2", "f3"}
+    assert all(body.worker >= 0 and body.start <= body.end for body in bodies)
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_pass_is_told_apart_from_a_failed_one(anyio_backend: str) -> None:
+    scope = anyio.CancelScope()
+
+    @apass.module_pass(opt_level=0)
+    async def Forever(mod: Any, ctx: apass.PassContext) -> Any:
+        scope.cancel()
+        await anyio.sleep_forever()
+
+    report = ReportInstrument()
+    async with apass.PassContext(instruments=[report]):
+        with scope:
+            await apass.Sequential([Forever])({"f": 1})
+    assert lines(report.record()) == ["(unnamed 1) sequential CANCELLED", "(unnamed 1) sequential/Forever CANCELLED"]
+    assert [run.failure for run in report.record().runs] == [None, None]
+
+
+@pytest.mark.anyio
+async def test_a_report_can_be_made_while_passes_run(anyio_backend: str) -> None:
+    report = ReportInstrument()
+    taken: list[PassRun] = []
+
+    @apass.module_pass(opt_level=0)
+    async def Look(mod: Any, ctx: apass.PassContext) -> Any:
+        taken.extend(report.record().runs)
+        return mod
+
+    async with apass.PassContext(instruments=[report]):
+        await apass.Sequential([Look])({"f": 1})
+    assert [(run.status, run.end >= run.start) for run in taken] == [(Status.UNFINISHED, True)] * 2
+
+
+@pytest.mark.anyio
+async def test_passes_in_a_thread_and_large_texts_are_recorded(anyio_backend: str) -> None:
+    long = "x" * LARGE
+    mod: dict[str, str] = {"f": long}
+
+    @apass.module_pass(opt_level=0)
+    def Add(mod: dict[str, str], ctx: apass.PassContext) -> dict[str, str]:
+        return {**mod, "g": long}
+
+    @apass.module_pass(opt_level=0)
+    async def Wait(mod: dict[str, str], ctx: apass.PassContext) -> dict[str, str]:
+        await anyio.lowlevel.checkpoint()
+        return mod
+
+    report = ReportInstrument()
+    context = apass.PassContext(instruments=[report])
+    async with context:
+        await apass.Sequential([Add, Wait, Add])(mod)
+    await anyio.to_thread.run_sync(lambda: apass.run(Nothing, {"f": 1}, context=context))
+    assert [run.status.name for run in report.record().runs] == [
+        "CHANGED",
+        "CHANGED",
+        "UNCHANGED",
+        "UNCHANGED",
+        "UNCHANGED",
+    ]
+    assert max(texts_of(report.render()), key=len) == f"f: {long}\ng: {long}"
+
+
+@pytest.mark.anyio
+async def test_what_is_beyond_the_limits_is_counted(anyio_backend: str) -> None:
+    report = await recorded(10, max_runs=20, max_bodies=5, max_remarks=7, max_bytes=50)
+    record = report.record()
+    assert (len(record.runs), len(record.bodies), len(record.remarks)) == (20, 5, 7)
+    assert set(record.left_out) == {"runs of passes", "work on functions", "remarks", "texts"}
+    assert all(count > 0 for count in record.left_out.values())
+    assert index_of(report.render())["leftOut"] == dict(record.left_out)
+
+
+def test_a_module_without_a_text_has_the_error_in_its_place() -> None:
+    report = ReportInstrument()
+    keep: apass.ModulePass[object] = apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Keep")
+    apass.run(keep, object(), context=apass.PassContext(instruments=[report]))
+    assert lines(report.record()) == ["(unnamed 1) Keep UNCHANGED"]
+    assert texts_of(report.render())[0].startswith("there is no text of this module: AdapterError: no IR adapter for")
+
+
+def test_the_same_instrument_twice_records_once() -> None:
+    report = ReportInstrument()
+    apass.run(Extend, {"f": 1}, context=apass.PassContext(instruments=[report, report]))
+    assert lines(report.record()) == ["(unnamed 1) Extend CHANGED"]
+
+
+def test_a_failure_outside_of_any_pass_is_recorded_once() -> None:
+    report = ReportInstrument()
+    report.fail("net", OSError("no such file"))
+    assert [(name, one.kind, one.message) for name, one in report.record().failures.items()] == [
+        ("net", "OSError", "no such file")
+    ]
+    assert index_of(report.render())["modules"] == ["net"]
+
+
+@pytest.mark.anyio
+async def test_memory_does_not_hold_on_to_modules(anyio_backend: str) -> None:
+    class Held(dict[str, int]):
+        """A dict that can be watched."""
+
+    import gc
+    import weakref
+
+    report = ReportInstrument()
+    mod = Held(f=8)
+    seen = weakref.ref(mod)
+    async with apass.PassContext(instruments=[report]):
+        await Halve(mod)
+    del mod
+    gc.collect()
+    assert seen() is None
+
+
+@pytest.mark.anyio
+async def test_it_is_written_whole(tmp_path: Path, anyio_backend: str) -> None:
+    report = await recorded(3)
+    await report.write(tmp_path / "new" / "report.html")
+    page = (tmp_path / "new" / "report.html").read_text()
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]
+    assert index_of(page)["modules"] == list(modules(3))

@@ -1,0 +1,86 @@
+"""`Repeat`, `If` and `Race`: how they are made, written and compared."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apass import PassDefinitionError, PassInfo
+from apass.combinators import If, Race, Repeat
+from tests.helpers.combinators import Module, setting
+
+
+def is_large(mod: Module) -> bool:
+    return len(mod) > 1
+
+
+WRONG: Any = 3
+SOME = [setting(1)]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Repeat[Module]([]), PassDefinitionError, "Repeat takes at least one pass"),
+        (lambda: Repeat[Module](WRONG), TypeError, "Repeat takes a list of passes, not 3"),
+        (
+            lambda: Repeat(SOME, times=0),
+            PassDefinitionError,
+            "times must be an int of at least 1, or None for until it settles; not 0",
+        ),
+        (
+            lambda: Repeat(SOME, times=True),
+            PassDefinitionError,
+            "times must be an int of at least 1, or None for until it settles; not True",
+        ),
+        (
+            lambda: If(WRONG, SOME),
+            PassDefinitionError,
+            "If takes first a predicate, a function of the module, not 3",
+        ),
+        (lambda: If(is_large, WRONG), TypeError, "If takes a list of passes, not 3"),
+        (lambda: If(is_large, SOME, WRONG), TypeError, "If(otherwise=...) takes a list of passes, not 3"),
+        (lambda: Race(SOME, WRONG), PassDefinitionError, "key must be a function of the module, or None; not 3"),
+        (
+            lambda: Race(SOME, name=""),
+            PassDefinitionError,
+            "the name of a pass must be a string that is not empty, not ''",
+        ),
+    ],
+)
+def test_what_cannot_be_made_is_refused(make: Callable[[], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_a_combinator_is_written_with_what_is_not_as_usual() -> None:
+    assert str(Repeat(SOME)) == "Repeat(Set)"
+    assert str(Repeat(SOME, 3, True, 2, "O3", ["Set"])) == (
+        "Repeat{times=3,strict=true,opt_level=2,name=O3,required=[Set]}(Set)"
+    )
+    assert str(If(is_large, SOME, [*SOME, *SOME])) == (
+        "If{predicate=tests.passes.test_combinators:is_large,otherwise=(Set,Set)}(Set)"
+    )
+    assert str(Race(SOME, is_large)) == "Race{key=tests.passes.test_combinators:is_large}(Set)"
+    with pytest.raises(TypeError, match=r"^<function .*<lambda> at .*> \(function\) cannot be written as text; "):
+        str(If(lambda mod: True, SOME))
+
+
+def test_combinators_are_equal_if_they_were_given_the_same() -> None:
+    assert Repeat(SOME, times=3) == Repeat(SOME, times=3, strict=False)
+    assert Repeat(SOME, times=3) != Repeat(SOME, times=4)
+    assert Repeat(SOME) != Repeat([*SOME, *SOME])
+    assert Repeat(SOME) != Race(SOME)
+    assert If(is_large, SOME) == If(is_large, SOME, [])
+    assert If(is_large, SOME) != If(is_large, SOME, SOME)
+    assert If(is_large, SOME) != If(len, SOME)
+    assert len({Repeat(SOME), Repeat(SOME), Race(SOME)}) == 2
+
+
+def test_a_combinator_says_what_it_is_made_of() -> None:
+    other = [setting(2)]
+    assert Repeat([*SOME, *other]).children() == (*SOME, *other)
+    assert If(is_large, SOME, other).children() == tuple(SOME)
+    assert If(is_large, SOME, other).otherwise == tuple(other)
+    assert Race([*SOME, *other], opt_level=2, required=["Set"]).info == PassInfo(2, "Race", ["Set"])

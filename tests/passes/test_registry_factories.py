@@ -1,0 +1,144 @@
+"""The registry: what is made of names and options, and what it is known by."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import apass
+from apass import (
+    Pass,
+    PassContext,
+    PassDefinitionError,
+    PassInfo,
+    Sequential,
+    get_pass,
+    register_pass,
+)
+from apass.combinators import Repeat
+from apass.passes.registry import make_pass
+from tests.helpers.registering import Double, Module, Shift, clean_registry, message_of
+
+__all__ = ["clean_registry"]
+
+
+def test_a_pass_by_its_own_name_is_that_pass() -> None:
+    register_pass(Double)
+    assert get_pass("Double") is Double
+
+
+def test_a_pass_by_another_name_is_another_object() -> None:
+    shift = Shift(1)
+    register_pass("Add", shift)
+    register_pass("Plus", shift)
+    add, plus = get_pass("Add"), get_pass("Plus")
+    assert (str(add), str(plus), str(shift)) == ("Add", "Plus", "Shift")
+    assert add == get_pass("Add")
+    assert add != plus
+    assert apass.run(add, {"f": 1}) == apass.run(plus, {"f": 1}) == {"f": 2}
+
+
+def test_passes_are_equal_by_name_options_and_passes() -> None:
+    register_pass("Shift", Shift)
+    assert get_pass("Shift", by=1) == get_pass("Shift", by=1)
+    assert get_pass("Shift", by=1) != get_pass("Shift", by=2)
+    assert get_pass("Repeat", passes=[Double], times=2) == Repeat([Double], times=2)
+    assert make_pass("Repeat", {"times": 2}, [Double]) != Repeat([Double], times=3)
+    assert hash(get_pass("Shift", by=1)) == hash(get_pass("Shift", by=1))
+
+
+def test_a_pass_made_of_passes_needs_some() -> None:
+    assert message_of(PassDefinitionError, lambda: get_pass("Repeat", times=2)) == (
+        "pass 'Repeat' is made of passes; write Repeat(...)"
+    )
+    assert str(get_pass("Sequential", opt_level=2)) == "Sequential{opt_level=2}"
+
+
+def test_options_as_usual_are_left_out_of_a_combinator() -> None:
+    assert get_pass("Sequential", passes=[Double], opt_level=0) == Sequential([Double])
+    assert get_pass("Repeat", passes=[Double], strict=False, times=None) == Repeat([Double])
+
+
+def test_a_pipeline_under_a_name_of_its_own_is_one_pass_without_children() -> None:
+    register_pass("Shift", Shift)
+
+    @register_pass
+    def Both(by: int = 1) -> Pass[Module]:
+        return Sequential([Double, Shift(by)])
+
+    both = get_pass("Both", by=3)
+    assert (str(both), list(both.children())) == ("Both{by=3}", [])
+    assert both == get_pass("Both", by=3)
+    assert apass.run(both, {"f": 1}) == {"f": 5}
+
+
+def test_a_pipeline_registered_as_an_object_stays_as_it_was() -> None:
+    both = Sequential([Double, Double], name="Both")
+    register_pass(both)
+    assert str(get_pass("Both")) == "Both"
+    assert str(both) == "Sequential{name=Both}(Double,Double)"
+    assert len(both.children()) == 2
+
+
+class Both(Pass[Module]):
+    """A combinator from outside, which does not say how it was made."""
+
+    info = PassInfo(0, "Both")
+
+    def children(self) -> Sequence[Pass[Module]]:
+        return (Double, Double)
+
+    def transform(self, mod: Module, ctx: PassContext) -> Module:
+        return mod
+
+
+def test_a_combinator_registered_as_an_object_stays_as_it_was() -> None:
+    both = Both()
+    register_pass(both)
+    assert (str(get_pass("Both")), list(get_pass("Both").children())) == ("Both", [])
+    assert (str(both), both.spec, both.children()) == ("Both(Double,Double)", None, (Double, Double))
+
+
+def test_a_factory_may_make_something_else_of_its_passes() -> None:
+    @register_pass
+    def Twice(passes: Sequence[Pass[Module]]) -> Pass[Module]:
+        return Sequential([*passes, *passes])
+
+    twice = get_pass("Twice", passes=[Double])
+    assert (str(twice), list(twice.children())) == ("Twice(Double)", [Double])
+    assert apass.run(twice, {"f": 1}) == {"f": 4}
+    assert get_pass("Twice", passes=[Double]) == twice
+
+
+@apass.module_pass(opt_level=0, name="Sized")
+class Sized:
+    """Says its size."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def transform_module(self, mod: Module, ctx: PassContext) -> Module:
+        """Say it."""
+        return {"size": self.size}
+
+
+def test_a_pass_is_known_by_what_its_factory_was_given_and_not_by_what_that_made_of_it() -> None:
+    make: Any = Sized
+
+    @register_pass("Sized")
+    def larger(size: int) -> Pass[Module]:
+        made: Pass[Module] = make(size + 1)
+        return made
+
+    assert str(get_pass("Sized", size=1)) == "Sized{size=1}"
+    assert apass.run(apass.parse_pipeline(str(get_pass("Sized", size=1))), {}) == {"size": 2}
+
+
+def test_a_pass_that_a_factory_hands_out_again_and_again_stays_as_it_was() -> None:
+    make: Any = Sized
+    shared: Pass[Module] = make(size=3)
+
+    @register_pass("Sized")
+    def always(size: int) -> Pass[Module]:
+        return shared
+
+    assert [str(get_pass("Sized", size=size)) for size in (1, 2)] == ["Sized{size=1}", "Sized{size=2}"]
+    assert str(shared) == "Sized{size=3}"

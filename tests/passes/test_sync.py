@@ -1,0 +1,65 @@
+"""`run`: passes from synchronous code."""
+
+import threading
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+from anyio.lowlevel import checkpoint
+
+import apass
+from apass import PassContext, PassContextError, module_pass
+from tests.helpers.recording import module_pass_of
+
+pytestmark = pytest.mark.anyio
+
+Module = dict[str, Any]
+
+
+@module_pass(opt_level=0)
+async def Double(mod: Module, ctx: PassContext) -> Module:
+    """Suspends, and fails for a negative `f`."""
+    await checkpoint()
+    if mod["f"] < 0:
+        raise KeyError(mod["f"])
+    return {"f": 2 * mod["f"]}
+
+
+@pytest.mark.parametrize("inside", ["loop", "worker thread", "another thread"])
+async def test_run_works_wherever_no_loop_runs_and_says_to_await_where_one_does(inside: str) -> None:
+    done: list[object] = []
+
+    def work() -> None:
+        try:
+            done.append(apass.run(Double, {"f": 1}))
+        except PassContextError as error:
+            done.append(str(error))
+
+    if inside == "loop":
+        work()
+    elif inside == "worker thread":
+        await anyio.to_thread.run_sync(work)
+    else:
+        thread = threading.Thread(target=work)
+        thread.start()
+        await anyio.to_thread.run_sync(thread.join)
+    says = "apass.run starts an event loop, and one is running here; write `await pass_(mod)` instead"
+    assert done == [says if inside == "loop" else {"f": 2}]
+
+
+@pytest.mark.parametrize("context", [None, PassContext(opt_level=3)])
+def test_run_runs_on_each_backend_under_a_context(anyio_backend: str, context: PassContext | None) -> None:
+    level = module_pass_of(lambda mod, ctx: {"f": ctx.opt_level}, opt_level=0, name="Level")
+    done = apass.run(level, {}, backend=anyio_backend, context=context)
+    assert done == {"f": 2 if context is None else 3}
+
+
+def test_run_raises_the_error_itself(anyio_backend: str) -> None:
+    with pytest.raises(KeyError, match="-1"):
+        apass.run(Double, {"f": -1}, backend=anyio_backend)
+
+
+def test_run_on_an_unknown_backend_says_which_are_known() -> None:
+    with pytest.raises(apass.MissingExtraError, match="no event loop 'curio' here; known are asyncio, trio"):
+        apass.run(Double, {"f": 1}, backend="curio")

@@ -1,0 +1,107 @@
+"""TVM's way to run programs."""
+
+from typing import cast
+
+import numpy as np
+import pytest
+
+from apass import relay
+from apass.relay.adt import Constructor
+from apass.relay.expr import Call, Expr, GlobalVar, RefCreate, Tuple
+from apass.relay.function import Function
+from apass.relay.interpreter.executor import create_executor
+from apass.relay.interpreter.values import ADTValue, RefValue
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.ndarray import NDArray
+from apass.relay.make import const, var
+from apass.relay.op.elementwise.arithmetic import add, multiply
+from apass.relay.parser import parse
+
+X, Y = var("x", shape=(2,)), var("y", shape=(2,))
+ONE_TWO = np.array([1, 2], "float32")
+
+
+def numbers(value: object) -> object:
+    assert isinstance(value, NDArray)
+    return value.numpy().tolist()
+
+
+def result(func: object, *args: object, **params: object) -> object:
+    assert callable(func)
+    return func(*args, **params)
+
+
+@pytest.mark.parametrize("kind", ["debug", "graph", "vm"])
+def test_a_function_is_something_to_call(kind: str) -> None:
+    func = create_executor(kind).evaluate(Function([X, Y], add(X, multiply(Y, Y))))
+    assert numbers(result(func, ONE_TWO, ONE_TWO)) == numbers(result(func, ONE_TWO, y=ONE_TWO)) == [2, 6]
+
+
+def test_without_an_expression_it_is_main_with_the_parameters_that_were_given() -> None:
+    mod = IRModule.from_expr(Function([X, Y], add(X, Y)))
+    assert numbers(result(create_executor(mod=mod).evaluate(), ONE_TWO, ONE_TWO)) == [2, 4]
+    with_params = create_executor("debug", mod, None, "llvm", {"y": ONE_TWO})
+    assert numbers(result(with_params.evaluate(), ONE_TWO)) == [2, 4]
+    assert len(mod["main"].params) == 2
+
+
+def test_an_expression_is_evaluated_at_once_among_the_functions_of_the_module() -> None:
+    twice = GlobalVar("twice")
+    mod = IRModule({twice: Function([X], add(X, X))})
+    executor = create_executor(mod=mod)
+    call: Expr = Call(twice, [X])
+    assert numbers(executor.evaluate(call, {X: ONE_TWO})) == [2, 4]
+    assert numbers(result(executor.evaluate(twice), ONE_TWO)) == [2, 4]
+
+
+def test_tuples_are_tuples_of_arrays() -> None:
+    made = create_executor().evaluate(Tuple([const(1), Tuple([const(2.5)])]))
+    one, (two,) = cast("tuple[object, tuple[object]]", made)
+    assert (numbers(one), numbers(two)) == (1, 2.5)
+
+
+def test_the_arrays_of_lists_and_cells_are_of_tvm_s_kind_too() -> None:
+    prelude = relay.Prelude()
+    _, cons, nil = prelude.mod.get_type("List")
+    assert isinstance(cons, Constructor)
+    assert isinstance(nil, Constructor)
+    cell = RefCreate(const(2.5))
+    made = create_executor(mod=prelude.mod).evaluate(Tuple([cons(const(1), nil()), cell]))
+    row, held = cast("tuple[ADTValue, RefValue]", made)
+    one, rest = row.fields
+    assert (numbers(one), numbers(held.value)) == (1, 2.5)
+    assert isinstance(rest, ADTValue)
+    assert rest.constructor is nil
+
+
+def test_a_cell_that_leads_back_to_itself_and_a_long_list_come_out() -> None:
+    mod = parse(
+        """#[version = "0.0.5"]
+        type Chain { End, Link(ref(Chain)), }
+        type Row { None, Next(int32, Row), }
+        def @ring() -> ref(Chain) {
+          let %cell = ref(End);
+          let %tied = ref_write(%cell, Link(%cell));
+          %cell
+        }
+        def @row(%n: int32, %rest: Row) -> Row {
+          if (equal(%n, 0)) { %rest } else { @row(subtract(%n, 1), Next(%n, %rest)) }
+        }
+        """
+    )
+    executor = create_executor(mod=mod)
+    ring = result(executor.evaluate(mod.get_global_var("ring")))
+    assert isinstance(ring, RefValue)
+    assert isinstance(ring.value, ADTValue)
+    assert ring.value.fields[0] is ring
+    none = ADTValue(mod.get_constructor("Row", "None"), ())
+    row = result(executor.evaluate(mod.get_global_var("row")), 5000, none)
+    assert isinstance(row, ADTValue)
+    assert numbers(row.fields[0]) == 1
+
+
+def test_what_is_wrong_is_told() -> None:
+    with pytest.raises(ValueError, match="there is no kind of executor 'debugg'; did you mean 'debug'"):
+        create_executor("debugg")
+    with pytest.raises(relay.EvaluationError, match="the function takes 1 arguments and was given none"):
+        result(create_executor().evaluate(Function([X], X)))

@@ -1,0 +1,225 @@
+"""Fingerprints: equal for equal contents, different for different ones, whatever the process, the depth, the cycles."""
+
+import copy
+import os
+import subprocess
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apass.util.fingerprint import fingerprint_value
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(SCALARS, inner, max_size=3)
+        | st.frozensets(SCALARS, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+class Color(Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+@dataclass
+class Point:
+    x: object
+    y: object = 0
+
+
+class Pair(NamedTuple):
+    x: object
+    y: object
+
+
+class Own:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked = 0
+
+    def __fingerprint__(self) -> str:
+        self.asked += 1
+        return self.text
+
+    def method(self) -> None: ...
+
+
+def typed(value: Any) -> object:
+    """Return `value` in a form that `==` tells apart wherever the types of its parts differ."""
+    match type(value).__name__:
+        case "dict":
+            return "dict", sorted((repr(typed(key)), repr(typed(inner))) for key, inner in value.items())
+        case "frozenset":
+            return "frozenset", sorted(repr(typed(inner)) for inner in value)
+        case "list" | "tuple" as kind:
+            return kind, [typed(inner) for inner in value]
+        case kind:
+            return kind, repr(value)
+
+
+@given(VALUES)
+def test_a_copy_has_the_same_fingerprint(value: object) -> None:
+    assert fingerprint_value(copy.deepcopy(value)) == fingerprint_value(value)
+
+
+@given(VALUES, VALUES)
+def test_fingerprints_are_equal_exactly_if_values_and_types_are(one: object, other: object) -> None:
+    assert (fingerprint_value(one) == fingerprint_value(other)) == (typed(one) == typed(other))
+
+
+DIFFERENT: list[Any] = [
+    *(1, 1.0, True, "1", b"1", 1j, None, "None", ..., -0.0, 0.0),
+    *([], (), {}, set[int](), frozenset[int](), [[]], [()], [[], []], [1, 2], [2, 1], (1, 2), [12]),
+    *(
+        {"a": 1},
+        {"a": 2},
+        {"a": 1, "b": 2},
+        OrderedDict(a=1),
+        {1: "a"},
+        {"1": "a"},
+        [("a", 1)],
+        {1, 2},
+        frozenset({1, 2}),
+    ),
+    *(Color.RED, Color.BLUE, Level.LOW, Point(1), Point(1, 2), Point([1]), Pair(1, 2)),
+    *(np.zeros(2), np.zeros(2, "f4"), np.zeros((2, 1)), np.ones(2), np.float64(0), np.int64(0)),
+    *(Own("a"), Own("b"), Own, Point, len, print, copy.copy, lambda: 1, lambda: 1, object(), object()),
+    *(["ab"], ["a", "b"], "a; b", ["a; int 1"], float("inf"), float("nan")),
+]
+
+
+def test_different_values_have_different_fingerprints() -> None:
+    prints = [fingerprint_value(value) for value in DIFFERENT]
+    assert {one: prints.count(one) for one in prints if prints.count(one) > 1} == {}
+    assert all(len(one) == 32 for one in prints)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: {"b": 1, "a": [2, {"x": {3, 1, 2}}]},
+        lambda: Point(Pair(Color.RED, b"x"), np.arange(6).reshape(2, 3)),
+        lambda: np.arange(6).reshape(2, 3)[:, ::2],
+        lambda: Own("a"),
+        lambda: Level.LOW,
+    ],
+)
+def test_equal_contents_made_anew_have_the_same_fingerprint(make: Any) -> None:
+    assert fingerprint_value(make()) == fingerprint_value(make())
+
+
+def test_the_order_of_a_mapping_does_not_matter() -> None:
+    assert fingerprint_value({"a": 1, "b": 2, 3: 4}) == fingerprint_value({3: 4, "b": 2, "a": 1})
+
+
+def test_two_objects_of_which_nothing_is_known_never_pass_for_the_same() -> None:
+    one, other = Own("same"), Own("same")
+    methods = [fingerprint_value(each.method) for each in (one, other)]
+    assert methods[0] != methods[1]
+
+
+def test_it_does_not_depend_on_the_process() -> None:
+    values = "[{'a', 'b'}, {'b': Color.RED, 'a': len}, Own]"
+    code = f"from tests.util.test_fingerprint import *; print(*map(fingerprint_value, {values}))"
+    root = Path(__file__).parent.parent.parent
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=root,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "01"
+    }
+    assert len(answers) == 1
+
+
+WRAPS: dict[str, Callable[[Any], Any]] = {
+    "list": lambda inner: [inner],
+    "dict": lambda inner: {"x": inner},
+    "dataclass": Point,
+    "frozenset": lambda inner: frozenset({inner}),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+def test_depth_is_no_limit(wrap: Any) -> None:
+    deep: list[Any] = [0, 0, 1]
+    for place, value in enumerate(deep):
+        for _ in range(20_000):
+            value = wrap(value)
+        deep[place] = value
+    prints = [fingerprint_value(value) for value in deep]
+    assert (prints[0] == prints[1], prints[0] == prints[2]) == (True, False)
+
+
+def test_cycles_are_no_limit() -> None:
+    def ring(length: int, inside: object) -> list[Any]:
+        first: list[Any] = [inside]
+        last = first
+        for _ in range(length - 1):
+            last = [inside, last]
+        first.append(last)
+        return first
+
+    prints = [fingerprint_value(ring(length, inside)) for length, inside in ((3, "a"), (3, "a"), (3, "b"), (4, "a"))]
+    assert (prints[0] == prints[1], len(set(prints))) == (True, 3)
+
+
+def test_a_part_that_stands_in_two_places_is_as_two_equal_parts() -> None:
+    shared = [1, 2]
+    assert fingerprint_value([shared, shared]) == fingerprint_value([[1, 2], [1, 2]])
+
+
+def test_a_part_that_is_shared_on_many_paths_is_looked_at_once() -> None:
+    leaf = Own("leaf")
+    value: Any = leaf
+    for _ in range(12):
+        value = (value, value)
+    fingerprint_value(value)
+    assert leaf.asked <= 2
+
+
+class Opaque:
+    """Goes by its identity."""
+
+
+class Slotted:
+    """Goes by its identity, and cannot be referred to weakly."""
+
+    __slots__ = ("value",)
+
+
+@pytest.mark.parametrize("kind", [Opaque, Slotted])
+def test_an_object_that_is_gone_never_lends_its_fingerprint_to_another(kind: type) -> None:
+    one = kind()
+    assert fingerprint_value([one]) == fingerprint_value([one])
+    assert len({fingerprint_value(kind()) for _ in range(3000)}) == 3000
+
+
+def test_the_identity_of_an_object_is_that_of_no_object_in_another_process() -> None:
+    script = "from apass.util.fingerprint import fingerprint_value as f\nclass O: pass\nprint(f(O()), f(O().__init__))"
+    run = [sys.executable, "-c", script]
+    first, second = (subprocess.check_output(run, text=True).split() for _ in range(2))
+    assert not {*first} & {*second}

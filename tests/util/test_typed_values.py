@@ -1,0 +1,219 @@
+"""Values of declared types: what `convert` makes of them, and what words mean."""
+
+import math
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, NewType, Protocol, TypeVar
+
+import pytest
+
+from apass.util.typed_values import Bare, convert, read, type_name
+from tests.helpers.typed_values import Box, Color, Level, Odd, Rights, Word, shape
+
+Kept = TypeVar("Kept")
+Bounded = TypeVar("Bounded", bound=int)
+Depth = NewType("Depth", int)
+
+
+class Sized(Protocol):
+    def size(self) -> int: ...
+
+
+# What convert makes of a value.
+
+CONVERTED: list[tuple[object, Any, object]] = [
+    (3, int, 3),
+    (3, float, 3.0),
+    (Level.HIGH, int, 2),
+    (Word.YES, str, "y"),
+    (Bare("3"), str, "3"),
+    (None, None, None),
+    (None, int | None, None),
+    (3, float | int, 3),
+    (3.0, int | float, 3.0),
+    (True, int | bool, True),
+    ("3", int | str, "3"),
+    ("a", Path, Path("a")),
+    ("a", PurePosixPath | None, PurePosixPath("a")),
+    (["a"], tuple[str, ...], ("a",)),
+    ([1, "a"], tuple[int, str], (1, "a")),
+    ((1, 2), list[float], [1.0, 2.0]),
+    ({1}, set[float], {1.0}),
+    ([1, 1], Set[int], frozenset({1})),
+    ({1}, Collection[int], [1]),
+    (("a",), Sequence[str], ["a"]),
+    (["a"], Iterable[str], ["a"]),
+    ([1, "a", None], list, [1, "a", None]),
+    ("red", Color, Color.RED),
+    ("red", str | Color, Color.RED),
+    ("RED", Color, Color.RED),
+    ("ALSO_RED", Color, Color.RED),
+    (0.5, Color, Color.GREEN),
+    (Color.RED, Color, Color.RED),
+    ("B", Odd, Odd["B"]),
+    (3, Rights, Rights.READ | Rights.WRITE),
+    ("a", Literal["a", 1], "a"),
+    ("RED", Literal[Color.RED], Color.RED),
+    (len, Callable[..., int], len),
+    (ValueError, type[Exception], ValueError),
+    (Box, type, Box),
+    ({"a": 1}, Mapping[str, int], {"a": 1}),
+    (3, Annotated[int, "a unit"], 3),
+    (3, Depth, 3),
+    (3, Bounded, 3),
+    ("anything", Kept, "anything"),
+    (3, "Unknown", 3),
+    (3, object, 3),
+    (3, Sized, 3),
+]
+
+
+@pytest.mark.parametrize(("value", "tp", "expected"), CONVERTED, ids=str)
+def test_convert_gives_a_value_of_the_type(value: object, tp: Any, expected: object) -> None:
+    assert shape(convert(value, tp)) == shape(expected)
+
+
+@pytest.mark.parametrize(("value", "tp", "expected"), CONVERTED, ids=str)
+def test_what_convert_gave_it_gives_again(value: object, tp: Any, expected: object) -> None:
+    assert shape(convert(convert(value, tp), tp)) == shape(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "tp", "message"),
+    [
+        (True, int, "wanted int, got True (bool)"),
+        (True, float, "wanted float, got True (bool)"),
+        (3.0, int, "wanted int, got 3.0 (float)"),
+        ("3", int | None, "wanted int | None, got '3' (str)"),
+        (10**400, float, f"wanted float, got {10**400} (int)"),
+        ("ab", list[str], "wanted list[str], got 'ab' (str)"),
+        ({"a"}, list[str], "wanted list[str], got {'a'} (set)"),
+        ([1, "a"], list[int], "wanted int, got 'a' (str)"),
+        ([1], tuple[int, str], "wanted tuple[int, str], got [1] (list)"),
+        (3, tuple[int, ...], "wanted tuple[int, ...], got 3 (int)"),
+        ("blue", Color, "wanted one of RED, GREEN, ALSO_RED, got 'blue'"),
+        (1, Literal["a", True], "wanted 'a' | True, got 1 (int)"),
+        (3, Callable[[int], bool] | None, "wanted callable | None, got 3 (int)"),
+        (int, type[Exception], "wanted type[Exception], got <class 'int'> (type)"),
+        (None, Annotated[int, "a unit"], "wanted int, got None (NoneType)"),
+        ("a", Depth, "wanted int, got 'a' (str)"),
+    ],
+    ids=str,
+)
+def test_convert_says_what_was_wanted_and_given(value: object, tp: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        convert(value, tp)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("tp", "name"),
+    [
+        (None, "None"),
+        (int | str | None, "int | str | None"),
+        (dict[str, list[Any]], "dict[str, list[any]]"),
+        (Callable, "callable"),
+        (Sequence[Depth], "Sequence[int]"),
+        (Color, "Color"),
+        ("Unknown", "any"),
+    ],
+    ids=str,
+)
+def test_a_type_has_a_name_in_messages(tp: Any, name: str) -> None:
+    assert type_name(tp) == name
+
+
+# What words mean.
+
+
+@pytest.mark.parametrize(
+    ("word", "tp", "expected"),
+    [
+        ("3", int, 3),
+        ("3", float, 3.0),
+        ("3", str, "3"),
+        ("3", Any, 3),
+        ("3", int | str, 3),
+        ("-1e-3", float, -0.001),
+        ("1_000", int, 1000),
+        ("inf", float, math.inf),
+        ("inf", str, "inf"),
+        ("None", str | None, None),
+        ("none", str, "none"),
+        ("True", bool | str, True),
+        ("yes", bool | str, "yes"),
+        ("1", Literal[1, "1"], 1),
+        ("1", Literal["1"], "1"),
+        ("RED", Literal[Color.RED], Color.RED),
+        ("inf", Odd, Odd["inf"]),
+        ("3", Odd, Odd["3"]),
+        ("red", str | Color, Color.RED),
+        ("0.5", Color, Color.GREEN),
+        ("red", Color | str, Color.RED),
+        ("blue", Color | str, "blue"),
+        ("2", Level, Level.HIGH),
+        ("a/b", Path, Path("a/b")),
+        ("3", Path | None, Path("3")),
+        ("json:dumps", str, "json:dumps"),
+        ("cuda:0", Callable[..., object] | str, "cuda:0"),
+        ("builtins:len", Callable[..., object] | str, len),
+        ("builtins:ValueError", type[Exception], ValueError),
+    ],
+    ids=str,
+)
+def test_a_word_means_what_its_letters_say_for_the_type(word: str, tp: Any, expected: object) -> None:
+    assert shape(read(Bare(word), tp)) == shape(expected)
+
+
+@pytest.mark.parametrize(
+    ("items", "tp", "expected"),
+    [
+        (["1", "2"], list[str] | None, ["1", "2"]),
+        (["1", "2"], Sequence[str], ["1", "2"]),
+        (["1", "2"], tuple[int, str], (1, "2")),
+        (["1", "2"], set[float] | int, {1.0, 2.0}),
+        (["1", "a"], Any, [1, "a"]),
+    ],
+    ids=str,
+)
+def test_the_words_of_a_list_are_read_as_the_type_of_its_items(items: list[str], tp: Any, expected: object) -> None:
+    assert shape(read([Bare(item) for item in items], tp)) == shape(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "tp", "message"),
+    [
+        (Bare("x"), int, "wanted int, got 'x' (str)"),
+        (Bare("3.5"), int | None, "wanted int | None, got 3.5 (float)"),
+        (Bare("x"), int | None, "wanted int | None, got 'x' (str)"),
+        (Bare("yes"), bool, "wanted bool, got 'yes' (str)"),
+        (Bare("blue"), Color, "wanted one of RED, GREEN, ALSO_RED, got 'blue'"),
+        ("3", int, "wanted int, got '3' (str)"),
+        ([Bare("1"), Bare("x")], list[int], "wanted int, got 'x' (str)"),
+        ([Bare("1")], int, "wanted int, got [1] (list)"),
+        (
+            Bare("json:nothing"),
+            Callable[..., object] | None,
+            (
+                "wanted something callable as 'package.module:name', got 'json:nothing' "
+                "(module 'json' has no attribute 'nothing')"
+            ),
+        ),
+        (Bare("json:__name__"), Callable[..., object], "wanted callable, got 'json' (str)"),
+    ],
+    ids=str,
+)
+def test_read_says_what_was_wanted_and_given(value: object, tp: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        read(value, tp)
+    assert str(caught.value) == message
+
+
+def test_a_text_is_no_module_to_be_imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where a callable or a text may stand, the text may be the name of any file in the current folder."""
+    (tmp_path / "notes_of_mine.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert read(Bare("notes_of_mine"), Callable[..., object] | str) == "notes_of_mine"
+    with pytest.raises(TypeError, match=r"wanted something callable as .*, got 'notes_of_mine'"):
+        read(Bare("notes_of_mine"), Callable[..., object])
