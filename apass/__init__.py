@@ -1,19 +1,26 @@
-"""apass: compiler passes that wait. TVM's pass infrastructure on structured concurrency, over any IR."""
+"""Async compiler passes: TVM's pass infrastructure on structured concurrency, over any IR."""
+
+from importlib import import_module
+from importlib.metadata import version
+from types import ModuleType
 
 from apass import instruments
 from apass.batch.journal import Journal
-from apass.batch.optimize import Outcome, optimize_all, optimize_stream
-from apass.combinators import If, Race, Repeat
-from apass.core.adapter import IRAdapter, adapter_for, register_adapter
+from apass.batch.optimize import optimize_all
+from apass.batch.stream import Outcome, OutcomeStream, optimize_stream
+from apass.concurrency.single_flight import SingleFlight
+from apass.core.adapter import FunctionKind, IRAdapter, adapter_for, register_adapter
 from apass.core.analysis import Analysis, analysis
-from apass.core.config import register_config_option
-from apass.core.context import PassContext
-from apass.core.diagnostics import Diagnostic, DiagnosticContext, DiagnosticLevel, Span
+from apass.core.analysis_manager import AnalysisManager
+from apass.core.config import Config, ConfigOption, provide_config_option, register_config_option
+from apass.core.context import PassContext, waiting_for
+from apass.core.diagnostic_context import DiagnosticContext
+from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
 from apass.core.info import PassInfo
 from apass.core.instrument import PassInstrument, pass_instrument
 from apass.core.position import Position
 from apass.core.remarks import Remark, RemarkKind
-from apass.core.run import Run, current_run
+from apass.core.run import Run, current_module_name, current_run
 from apass.debugging.bisect import Bisected, bisect
 from apass.debugging.reduce import Reduced, reduce
 from apass.debugging.replay import Replay, Verdict, replay
@@ -50,28 +57,37 @@ from apass.errors import (
     VerifyError,
     WorkerLostError,
 )
-from apass.instruments.reproducer.folder import Failure, Reproducer, read_reproducer
-from apass.passes.base import FunctionPass, ModulePass, Pass, PrimFuncPass
+from apass.instruments.reproducer.folder import ContextSettings, Failure, Reproducer, read_reproducer
+from apass.passes.base import ModulePass, Pass
+from apass.passes.conditional import If
 from apass.passes.decorators import function_pass, module_pass, prim_func_pass
+from apass.passes.function_pass import FunctionPass, PrimFuncPass
+from apass.passes.options import FunctionPassOptions, PassOptions
 from apass.passes.print_ir import PrintIR
-from apass.passes.registry import get_pass, list_passes, register_pass, unregister_pass
+from apass.passes.race import Race
+from apass.passes.registry import get_pass, list_passes, pass_options, provide_pass, register_pass, unregister_pass
+from apass.passes.repeat import Repeat
 from apass.passes.sequential import Sequential
 from apass.pipelines.parser import parse_pipeline
 from apass.pipelines.plan import Decision, PlannedPass, plan
 from apass.pipelines.resume import rest_of
 from apass.sync import run
-from apass.waits import waiting_for
+from apass.util.fingerprint import fingerprint_value
 
 __all__ = [
     "AdapterError",
     "Analysis",
     "AnalysisError",
+    "AnalysisManager",
     "ApassError",
     "BisectError",
     "Bisected",
     "BudgetExceededError",
     "CircuitOpenError",
+    "Config",
+    "ConfigOption",
     "ConfigTypeError",
+    "ContextSettings",
     "CyclicRequirementError",
     "Decision",
     "Diagnostic",
@@ -80,7 +96,9 @@ __all__ = [
     "DiagnosticLevel",
     "ExecutorError",
     "Failure",
+    "FunctionKind",
     "FunctionPass",
+    "FunctionPassOptions",
     "HelperError",
     "IRAdapter",
     "If",
@@ -90,6 +108,7 @@ __all__ = [
     "MissingExtraError",
     "ModulePass",
     "Outcome",
+    "OutcomeStream",
     "Pass",
     "PassCancelledError",
     "PassContext",
@@ -97,6 +116,7 @@ __all__ = [
     "PassDefinitionError",
     "PassInfo",
     "PassInstrument",
+    "PassOptions",
     "PassRegistrationError",
     "PassResultError",
     "PassTimeoutError",
@@ -119,6 +139,7 @@ __all__ = [
     "Run",
     "Sequential",
     "ServiceTimeoutError",
+    "SingleFlight",
     "Span",
     "UnknownConfigError",
     "UnknownPassError",
@@ -129,7 +150,9 @@ __all__ = [
     "adapter_for",
     "analysis",
     "bisect",
+    "current_module_name",
     "current_run",
+    "fingerprint_value",
     "function_pass",
     "get_pass",
     "instruments",
@@ -139,8 +162,11 @@ __all__ = [
     "optimize_stream",
     "parse_pipeline",
     "pass_instrument",
+    "pass_options",
     "plan",
     "prim_func_pass",
+    "provide_config_option",
+    "provide_pass",
     "read_reproducer",
     "reduce",
     "register_adapter",
@@ -152,3 +178,15 @@ __all__ = [
     "unregister_pass",
     "waiting_for",
 ]
+
+__version__: str
+"""The version of the installed package."""
+
+
+def __getattr__(name: str) -> ModuleType | str:
+    """Load what few programs need when it is first used: `apass.relay` imports numpy."""
+    if name == "relay":
+        return import_module("apass.relay")
+    if name == "__version__":
+        return version("apass")
+    raise AttributeError(f"module 'apass' has no attribute {name!r}")

@@ -1,6 +1,6 @@
-"""Every error and warning that apass itself raises, and the wording of suggestions.
+"""All errors and warnings that apass raises, and spelling suggestions.
 
-A pass's own exception is never wrapped in one of these: notes are added to it and it goes on.
+An exception raised by a pass is never wrapped in one of these. It propagates unchanged, with notes added.
 """
 
 import difflib
@@ -47,22 +47,27 @@ __all__ = [
 
 
 class ApassError(Exception):
-    """The base of every error that apass raises; catch it to catch them all."""
+    """Base class of all errors that apass raises."""
 
 
 class UnknownPassError(ApassError, LookupError):
-    """No pass is registered under the name; the message suggests the nearest one."""
+    """No pass is registered under the name; the message suggests the nearest one.
+
+    The nearest name is found by spelling, ignoring case.
+    """
 
 
 class PassRegistrationError(ApassError, ValueError):
-    """The name is already registered, or what was registered cannot be used as a pass."""
+    """The name is already registered, or the registered object cannot make a pass."""
 
 
 class PassDefinitionError(ApassError, TypeError, ValueError):
-    """A pass was declared in a way that cannot run: no `opt_level`, no `transform_module`, a bad option.
+    """A pass definition that cannot run.
+
+    Examples are a missing `opt_level`, a missing `transform_module`, and an invalid option.
 
     Attributes:
-        option: the name of the option that is bad, where whoever raises this sets it: a pipeline's text is shown there.
+        option: the name of the invalid option, or None. The pipeline parser puts its caret under this option.
 
     """
 
@@ -70,160 +75,189 @@ class PassDefinitionError(ApassError, TypeError, ValueError):
 
 
 class CyclicRequirementError(ApassError):
-    """The required passes of a pass lead back to it; the message spells the cycle."""
+    """A pass requires itself, directly or through others; the message shows the cycle."""
 
     @classmethod
     def at(cls, name: str, trail: Sequence[str]) -> Self:
-        """Return the error that `name` is required beneath itself; `trail` leads from the outermost pass down."""
+        """Return the error for a pass that requires itself.
+
+        Parameters:
+            name: the name of the pass.
+            trail: the names of the passes being resolved, outermost first.
+
+        """
         cycle = " > ".join((*trail[trail.index(name) :], name))
-        return cls(f"the required passes form a cycle: {cycle}; take one `required` out of it")
+        return cls(f"the required passes form a cycle: {cycle}; remove one `required` from it")
 
 
 class PassResultError(ApassError, TypeError):
-    """A pass returned no module, or a function pass no function."""
+    """The result of a pass is not a module, or that of a function body not a function."""
 
 
 class PassContextError(ApassError, RuntimeError):
-    """A `PassContext` was used out of order, outside its task, or with `with` in place of `async with`."""
+    """Incorrect use of a `PassContext` or of the event loop.
+
+    Examples: contexts left out of order or in another task, and `with` instead of `async with`.
+    """
 
 
 class PassCancelledError(ApassError, RuntimeError):
-    """A pass ended cancelled though nobody cancelled it: it awaited something that somebody else had cancelled."""
+    """A pass raised a cancellation that no enclosing scope requested.
+
+    The usual cause: the pass awaited a task or future that was cancelled elsewhere.
+    """
 
 
 class PassTimeoutError(ApassError, TimeoutError):
-    """A function body, or a hook that ran after a cancellation, took longer than it was given."""
+    """A function body, or a hook after a cancellation, exceeded its time limit."""
 
 
 class BudgetExceededError(ApassError, TimeoutError):
-    """The seconds that a `PassContext(deadline=...)` gave are used up, or one question's fair share of them is."""
+    """The deadline of a `PassContext`, or one request's share of it, has passed."""
 
 
 class ServiceTimeoutError(ApassError, TimeoutError):
-    """An external helper did not answer within the `timeout` of its policy."""
+    """An external helper did not respond within the `timeout` of its policy."""
 
 
 class CircuitOpenError(ApassError, ConnectionError):
-    """An external helper failed so often that it is not asked for a while."""
+    """An external helper failed repeatedly, and requests to it are suspended."""
 
 
 class HelperError(ApassError, RuntimeError):
-    """An external helper ended, failed, or answered what is no answer; the message says what it left."""
+    """An external helper exited, failed, or returned an invalid answer.
+
+    The message includes its output.
+    """
 
 
 class PipelineCycleError(ApassError, RuntimeError):
-    """A `Repeat` came back to a module it had already seen, or did not settle within its limit."""
+    """A `Repeat` produced an earlier module again, or exceeded its limit."""
 
 
 class PipelineSyntaxError(ApassError, ValueError):
-    """The text of a pipeline does not parse.
+    """The text of a pipeline cannot be parsed.
 
     Attributes:
-        text: the text as it was given.
-        position: the offset in `text`, counted from 0, of the first character that does not fit.
+        text: the whole text.
+        position: the offset in `text`, counted from 0, of the first invalid character.
 
     """
 
     def __init__(self, message: str, text: str, position: int) -> None:
-        """Show `message` above the line of `text` with a caret under `position`."""
+        """Format `message` above the line of `text`, with a caret under `position`."""
         self.text = text
         self.position = position
         start = text.rfind("\n", 0, position) + 1
         end = text.find("\n", position)
-        line, place = _window(text[start:] if end < 0 else text[start:end], position - start)
+        line, column = _window(text[start:] if end < 0 else text[start:end], position - start)
         self._message = message
-        super().__init__(f"{message} (at character {position})\n    {line}\n    {_blank(line[:place])}^")
+        super().__init__(f"{message} (at character {position})\n    {line}\n    {_blank(line[:column])}^")
 
     def __reduce__(self) -> tuple[type["PipelineSyntaxError"], tuple[str, str, int]]:
-        """Let the error travel between processes."""
+        """Support pickling; the default calls `__init__` with the formatted message."""
         return type(self), (self._message, self.text, self.position)
 
 
 class UnknownConfigError(ApassError, LookupError):
-    """The key of `PassContext(config=...)` was never registered; the message lists the candidates."""
+    """A key of `PassContext(config=...)` is not registered."""
 
 
 class ConfigTypeError(ApassError, TypeError):
-    """The value of a config option is not of the type that it was registered with."""
+    """The value of a config option does not have the registered type."""
 
 
 class ResumeError(ApassError, ValueError):
-    """A pipeline cannot be gone on with from the place that was given; the message says why."""
+    """A pipeline cannot be resumed at the requested position; the message says why."""
 
 
 class ReproducerError(ApassError, ValueError):
-    """A folder holds no reproducer, or one that cannot be replayed here; the message says what is missing."""
+    """A folder contains no reproducer, or one that cannot be replayed here.
+
+    The message says what is missing.
+    """
 
 
 class VerifyError(ApassError):
-    """A module breaks a rule of its IR."""
+    """A module violates a rule of its IR."""
 
 
 class DiagnosticError(ApassError):
-    """Diagnostics of level error were rendered; the message is their rendering."""
+    """Diagnostics of level error were rendered; the message is the rendered text."""
 
 
 class BisectError(ApassError, ValueError):
-    """There is nothing to search for, or no way to: the untouched module is bad, or the optimized one is good."""
+    """A bisection is impossible: the input is already bad, or the result is good."""
 
 
 class AnalysisError(ApassError, LookupError):
-    """An analysis cannot be asked so, asks its way back to itself, or its result is not there or cannot be kept."""
+    """An analysis was requested incorrectly, or its result is unavailable.
+
+    Examples: an option that cannot be hashed, an analysis that requires itself, a result that was not computed before
+    `got`, and a result that cannot be stored.
+    """
 
 
 class AdapterError(ApassError, TypeError):
-    """No adapter knows the module's type, or an adapter cannot do what was asked."""
+    """No adapter supports the module's type, or the adapter lacks an operation."""
 
 
 class ExecutorError(ApassError, RuntimeError):
-    """A pass, a module or a result cannot go to or come from another process, or this Python lacks an executor."""
+    """A pass, module or result cannot be transferred, or an executor is unavailable."""
 
 
 class WorkerLostError(ApassError, RuntimeError):
-    """A worker died at a piece of work, or took longer than its time, and so did the one that tried it once more."""
+    """Two workers in succession died, or exceeded their time limit, on the same task."""
 
 
 class RemoteError(ApassError, RuntimeError):
-    """What was raised elsewhere cannot be rebuilt here; the message has its type and its own message."""
+    """An error from another process that cannot be rebuilt in this one.
+
+    The message contains the type and the message of the original error.
+    """
 
 
 class MissingExtraError(ApassError, ImportError):
-    """An optional library is not installed; the message names the extra that brings it."""
+    """An optional library is not installed; the message names the extra to install."""
 
 
 class StoreError(ApassError, OSError):
-    """A store of results cannot be read or written."""
+    """A result store cannot be read or written."""
 
 
 class StoreWarning(UserWarning):
-    """A store of results was damaged, and is begun anew; or it cannot be used, and the work goes on without it."""
+    """A result store was damaged and recreated, or is unusable and ignored."""
 
 
 class JournalError(ApassError, RuntimeError):
-    """A journal is of another run, is none, is in use, or cannot be read or written; the message says what to do."""
+    """A journal cannot be used; the message says what to do.
+
+    It belongs to another run, is in use, is not a journal, or cannot be read or written.
+    """
 
 
 class JournalWarning(UserWarning):
-    """A part of a journal was damaged; what it was for is done again."""
+    """A part of a journal is damaged; the affected modules are computed again."""
 
 
 class UnmatchedPassNameWarning(UserWarning):
-    """A name in `disabled_pass` or `required_pass` matched no pass while the context was in use."""
+    """A name in `disabled_pass` or `required_pass` matched no pass in the context."""
 
 
 _LINE_LIMIT: Final = 160
-"""Characters shown of a line; of a longer one, those around the place."""
+"""Maximum number of characters shown of a line; a longer line is cut around the error."""
 
 
-def _window(line: str, place: int) -> tuple[str, int]:
-    """Return what is shown of a line, and where `place` is in it."""
-    low = max(0, min(place - _LINE_LIMIT // 2, len(line) - _LINE_LIMIT))
+def _window(line: str, column: int) -> tuple[str, int]:
+    """Return the part of a line to show, and the position of `column` in that part."""
+    low = max(0, min(column - _LINE_LIMIT // 2, len(line) - _LINE_LIMIT))
     head, tail = "..." * (low > 0), "..." * (low + _LINE_LIMIT < len(line))
-    return f"{head}{line[low : low + _LINE_LIMIT]}{tail}".rstrip("\r"), place - low + len(head)
+    return f"{head}{line[low : low + _LINE_LIMIT]}{tail}".rstrip("\r"), column - low + len(head)
 
 
 def _blank(text: str) -> str:
-    """Return blanks as wide as `text` is on a terminal; a tab stays one, wherever it ends there."""
+    """Return whitespace as wide as `text` on a terminal."""
+    # A tab stays a tab, because its width depends on the column.
     return "".join("\t" if char == "\t" else " " * _width(char) for char in text)
 
 
@@ -234,7 +268,7 @@ def _width(char: str) -> int:
 def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "") -> str:
     """Return `"; did you mean 'X'?"` for the candidate nearest to `name`.
 
-    Without a near one: `listing`, followed by all candidates in order, or nothing if either is empty.
+    If no candidate is similar, return `listing` followed by all candidates in order. If either is empty, return `""`.
 
     >>> did_you_mean("FoldConstnat", ["FoldConstant", "Inline"])
     "; did you mean 'FoldConstant'?"

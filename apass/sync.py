@@ -1,4 +1,4 @@
-"""`run`: one module from synchronous code."""
+"""`run`: run a pass from synchronous code."""
 
 import anyio
 
@@ -11,29 +11,29 @@ __all__ = ["run"]
 
 
 def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: PassContext | None = None) -> ModT:
-    """Run a pass from synchronous code, in an event loop of its own, and return the new module.
+    """Run a pass from synchronous code in a new event loop, and return the new module.
 
     Parameters:
         pass_: the pass.
         mod: the module.
         backend: `"asyncio"` or `"trio"`.
-        context: what it runs under; a default `PassContext` if left out.
+        context: the `PassContext` to run in; None is a default one.
 
     Raises:
-        TypeError: if `pass_` is no pass, or `context` no context.
-        PassContextError: inside a running event loop; write `await pass_(mod)` there.
-        MissingExtraError: if trio is asked for and not installed.
+        TypeError: if `pass_` is not a pass, or `context` is not a PassContext.
+        PassContextError: if an event loop is already running; use `await pass_(mod)` instead.
+        MissingExtraError: if `backend` is not installed.
 
     """
     if not isinstance(pass_, Pass):
         raise TypeError(
-            f"apass.run takes a pass, not {pass_!r}; make it one with module_pass, function_pass or Sequential"
+            f"apass.run takes a pass, not {pass_!r}; create one with module_pass, function_pass or Sequential"
         )
     if context is not None and not isinstance(context, PassContext):
         raise TypeError(f"context must be a PassContext, not {context!r}")
     if _in_event_loop():
         raise PassContextError(
-            "apass.run starts an event loop, and one is running here; write `await pass_(mod)` instead"
+            "apass.run starts an event loop, but one is already running; write `await pass_(mod)` instead"
         )
 
     async def main() -> ModT:
@@ -43,9 +43,9 @@ def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: Pass
             return await pass_(mod)
 
     if backend not in anyio.get_available_backends():
-        known = ", ".join(anyio.get_all_backends())
+        choices = ", ".join(anyio.get_all_backends())
         raise MissingExtraError(
-            f"no event loop {backend!r} here; known are {known}, and trio needs: pip install apass[trio]"
+            f"event loop {backend!r} is not available; choose one of {choices}; trio requires: pip install apass[trio]"
         )
     return anyio.run(main, backend=backend)
 

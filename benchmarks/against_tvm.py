@@ -1,4 +1,4 @@
-"""The same work on apache-tvm, for the benchmarks."""
+"""The benchmarked work in apache-tvm."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from tvm.script import relax as script_relax
 
 
 def sequential_in_tvm(size: int, instruments: int) -> Callable[[], Any]:
-    """Return a job: a Sequential of `size` module passes written in Python that do nothing."""
+    """Return a job that runs a Sequential of `size` no-op Python module passes."""
 
     @module_pass(opt_level=0)
     def Nothing(mod: Any, ctx: Any) -> Any:
@@ -28,18 +28,18 @@ def sequential_in_tvm(size: int, instruments: int) -> Callable[[], Any]:
         def run_after_pass(self, mod: Any, info: Any) -> None: ...
 
     mod = tvm.IRModule()
-    many = Sequential([Nothing] * size)
+    pipeline = Sequential([Nothing] * size)
     hooks = [ThreeHooks() for _ in range(instruments)]
 
     def job() -> Any:
         with PassContext(instruments=hooks):
-            return many(mod)
+            return pipeline(mod)
 
     return job
 
 
 def function_pass_in_tvm(size: int) -> Callable[[], Any]:
-    """Return a job: a relax FunctionPass that keeps each of `size` functions."""
+    """Return a job that runs a no-op relax FunctionPass on `size` functions."""
 
     @relax.transform.function_pass(opt_level=0)
     def Keep(func: Any, mod: Any, ctx: Any) -> Any:

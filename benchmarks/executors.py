@@ -1,8 +1,8 @@
-"""What executors cost, beside processes that do the same work without them.
+"""Cost of executors, compared with plain processes that do the same work.
 
     PYTHONPATH=. python benchmarks/executors.py [asyncio | trio]
 
-Workers are started, and have imported what they need, before anything is measured.
+Workers are started and have imported their modules before anything is measured.
 """
 
 import multiprocessing
@@ -25,7 +25,7 @@ Module = dict[str, Any]
 
 
 def burn(seconds: float) -> float:
-    """Hold a processor for so long of its own time."""
+    """Use `seconds` of processor time."""
     end = time.process_time() + seconds
     while time.process_time() < end:
         pass
@@ -34,33 +34,33 @@ def burn(seconds: float) -> float:
 
 @function_pass(opt_level=0)
 def Burn(func: float, mod: Module, ctx: PassContext) -> float:
-    """Burn 20 ms for each function."""
+    """Use the processor time that the function denotes."""
     return -burn(func)
 
 
 @function_pass(opt_level=0)
 def Negate(func: float, mod: Module, ctx: PassContext) -> float:
-    """Do next to nothing."""
+    """Return the negated function."""
     return -func
 
 
 def burn_all(times: list[float]) -> None:
-    for one in times:
-        burn(one)
+    for seconds in times:
+        burn(seconds)
 
 
 def forked(times: list[float]) -> None:
-    """Burn in as many forked processes as there are cores, half of the work each."""
+    """Do the work in one forked process per core, an equal share each."""
     context = multiprocessing.get_context("fork")
-    started = [context.Process(target=burn_all, args=(times[start::CORES],)) for start in range(CORES)]
-    for one in started:
-        one.start()
-    for one in started:
-        one.join()
+    processes = [context.Process(target=burn_all, args=(times[start::CORES],)) for start in range(CORES)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
 
 
 async def functions(executor: ProcessExecutor) -> None:
-    mod = {f"f{place}": 0.02 for place in range(64)}
+    mod = {f"f{index}": 0.02 for index in range(64)}
 
     async def ours() -> object:
         async with PassContext(executor=executor):
@@ -84,32 +84,32 @@ async def batches(executor: ProcessExecutor) -> None:
 
 
 async def responsiveness(executor: ProcessExecutor) -> None:
-    """Print the longest time between two beats of the loop while all cores are busy."""
-    gaps: list[float] = []
+    """Print the longest pause of the event loop while all cores are busy."""
+    pauses: list[float] = []
 
-    async def beat() -> None:
+    async def measure_pauses() -> None:
         while True:
             start = time.perf_counter()
             await anyio.sleep(0.001)
-            gaps.append(time.perf_counter() - start)
+            pauses.append(time.perf_counter() - start)
 
     async with anyio.create_task_group() as group, PassContext(executor=executor):
-        group.start_soon(beat)
-        await Burn({f"f{place}": 0.02 for place in range(64)})
+        group.start_soon(measure_pauses)
+        await Burn({f"f{index}": 0.02 for index in range(64)})
         group.cancel_scope.cancel()
-    longest = max(gaps)
+    longest = max(pauses)
     print(f"{'ok  ' if longest < 0.02 else 'OVER'} longest gap between two beats of the loop: {longest * 1000:.1f} ms")
 
 
 async def cluster() -> None:
-    """Print what one function costs on a Dask cluster, sent in batches."""
-    mod = {f"f{place}": 1.0 for place in range(2000)}
+    """Print the cost per function on a Dask cluster, with functions sent in batches."""
+    mod = {f"f{index}": 1.0 for index in range(2000)}
     async with DaskExecutor(workers=CORES) as executor, PassContext(executor=executor):
         await Negate(mod)
         start = time.perf_counter()
         await Negate(mod)
-        each = (time.perf_counter() - start) / len(mod)
-    print(f"{'ok  ' if each < 0.002 else 'OVER'} one of 2000 functions on a Dask cluster: {each * 1000:.2f} ms")
+        mean = (time.perf_counter() - start) / len(mod)
+    print(f"{'ok  ' if mean < 0.002 else 'OVER'} one of 2000 functions on a Dask cluster: {mean * 1000:.2f} ms")
 
 
 async def main() -> None:

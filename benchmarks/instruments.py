@@ -1,11 +1,10 @@
-"""What instruments cost: each alone and all together on the models that come with onnx, as a ratio to none.
+"""Cost of instruments on the models of onnx, as a ratio to a run without any.
 
     python benchmarks/instruments.py [--models N] [--rounds 5] [--backend asyncio]
 
-The models are the 149 in onnx's test data, ResNet-50 and DenseNet-121 among them, or so many of these evenly spread.
-All jobs run by turns, after a round that does not count. A row is the median of its rounds, in seconds of the
-processor; those of threads that write files are included. "us a pass" is what each run of a pass costs more than
-without.
+The models are the 149 in onnx's test data, ResNet-50 and DenseNet-121 among them, or N of these, evenly spread. All
+jobs run alternately, after a warm-up round. A row is the median of its rounds, in seconds of processor time, including
+that of threads that write files. "us a pass" is the additional time for each run of a pass.
 """
 
 import argparse
@@ -27,7 +26,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from rich.console import Console
 
 import apass
-import apass.instruments as known
+import apass.instruments
 from apass.adapters.onnx import load_model
 from apass.instruments.live_view import LiveViewInstrument
 from apass.instruments.otel import OpenTelemetryInstrument
@@ -36,50 +35,50 @@ from apass.instruments.progress import ProgressInstrument
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
 Make = Callable[[Path], object]
-"""Makes an instrument, which may write into a folder."""
+"""Returns an instrument, which may write into the folder."""
 
 
 def spans(_: Path) -> object:
-    """Spans, handed to an exporter in a thread."""
+    """Return an instrument whose spans are exported in a thread."""
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(InMemorySpanExporter()))
     return OpenTelemetryInstrument(provider.get_tracer("benchmark"), functions=True)
 
 
 def quiet() -> Console:
-    """A console that nobody reads."""
+    """Return a console that discards its output."""
     return Console(file=io.StringIO())
 
 
 MEASURING: Mapping[str, Make] = {
-    "PassTimingInstrument": lambda _: known.PassTimingInstrument(),
-    "FunctionTimingInstrument": lambda _: known.FunctionTimingInstrument(),
-    "StatisticsInstrument": lambda _: known.StatisticsInstrument(),
-    "RemarksInstrument": lambda _: known.RemarksInstrument(),
-    "TraceInstrument": lambda folder: known.TraceInstrument(folder / "trace.json"),
+    "PassTimingInstrument": lambda _: apass.instruments.PassTimingInstrument(),
+    "FunctionTimingInstrument": lambda _: apass.instruments.FunctionTimingInstrument(),
+    "StatisticsInstrument": lambda _: apass.instruments.StatisticsInstrument(),
+    "RemarksInstrument": lambda _: apass.instruments.RemarksInstrument(),
+    "TraceInstrument": lambda folder: apass.instruments.TraceInstrument(folder / "trace.json"),
     "OpenTelemetryInstrument": spans,
     "ProgressInstrument": lambda _: ProgressInstrument(console=quiet()),
     "LiveViewInstrument": lambda _: LiveViewInstrument(console=quiet()),
-    "LoggingInstrument": lambda _: known.LoggingInstrument(),
-    "ReproducerInstrument": lambda folder: known.ReproducerInstrument(folder / "reproducers"),
-    "BisectInstrument": lambda _: known.BisectInstrument(-1),
+    "LoggingInstrument": lambda _: apass.instruments.LoggingInstrument(),
+    "ReproducerInstrument": lambda folder: apass.instruments.ReproducerInstrument(folder / "reproducers"),
+    "BisectInstrument": lambda _: apass.instruments.BisectInstrument(-1),
 }
-"""What looks at passes, and not into modules."""
+"""Instruments that do not read modules."""
 
 LOOKING: Mapping[str, Make] = {
-    "PrintBeforeAll": lambda _: known.PrintBeforeAll(file=io.StringIO()),
-    "PrintAfterAll": lambda _: known.PrintAfterAll(file=io.StringIO()),
-    "PrintChanged": lambda _: known.PrintChanged(file=io.StringIO()),
-    "VerifyInstrument": lambda _: known.VerifyInstrument(),
-    "HonestChangeInstrument": lambda _: known.HonestChangeInstrument(),
-    "DumpTree": lambda folder: known.DumpTree(folder / "tree"),
-    "DumpIR": lambda folder: known.DumpIR(folder / "dump"),
-    "ReportInstrument": lambda _: known.ReportInstrument(),
+    "PrintBeforeAll": lambda _: apass.instruments.PrintBeforeAll(file=io.StringIO()),
+    "PrintAfterAll": lambda _: apass.instruments.PrintAfterAll(file=io.StringIO()),
+    "PrintChanged": lambda _: apass.instruments.PrintChanged(file=io.StringIO()),
+    "VerifyInstrument": lambda _: apass.instruments.VerifyInstrument(),
+    "HonestChangeInstrument": lambda _: apass.instruments.HonestChangeInstrument(),
+    "DumpTree": lambda folder: apass.instruments.DumpTree(folder / "tree"),
+    "DumpIR": lambda folder: apass.instruments.DumpIR(folder / "dump"),
+    "ReportInstrument": lambda _: apass.instruments.ReportInstrument(),
 }
-"""What prints, checks or writes modules."""
+"""Instruments that print, check or write modules."""
 
-TRACING: Mapping[str, Make] = {"PassMemoryInstrument": lambda _: known.PassMemoryInstrument()}
-"""What makes Python itself slower, and so all others that are in a row with it."""
+TRACING: Mapping[str, Make] = {"PassMemoryInstrument": lambda _: apass.instruments.PassMemoryInstrument()}
+"""Instruments that slow down Python, and so every other instrument in their row."""
 
 ROWS: Mapping[str, Iterable[Make]] = {
     "none": (),
@@ -97,37 +96,38 @@ class Count:
     runs = 0
 
     def run_before_pass(self, mod: object, info: apass.PassInfo) -> None:
-        """Count one."""
+        """Count a run."""
         self.runs += 1
 
 
 async def optimize(models: Mapping[str, ir.Model], instruments: Iterable[object]) -> None:
-    """Run the default pipeline on all models at once."""
+    """Run the default pipeline on all models concurrently."""
     async with apass.PassContext(opt_level=3, instruments=instruments):
         await apass.optimize_all(models, apass.parse_pipeline("onnx.Default"), errors="collect")
 
 
 async def measure(models: Mapping[str, ir.Model], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of each row, round by round."""
+    """Return the seconds of each row in each round."""
     times: dict[str, list[float]] = {name: [] for name in ROWS}
-    for number in range(rounds + 1):
+    for round_number in range(rounds + 1):
         for name, makes in ROWS.items():
             with tempfile.TemporaryDirectory() as folder:
                 instruments = [make(Path(folder)) for make in makes]
                 gc.collect()
                 start = process_time()
                 await optimize(models, instruments)
-                spent = process_time() - start
-            if number:
-                times[name].append(spent)
+                elapsed = process_time() - start
+            if round_number:
+                times[name].append(elapsed)
     return times
 
 
 def corpus(count: int | None) -> dict[str, ir.Model]:
-    """Return the models in onnx's test data, or so many of them, evenly spread."""
+    """Return the models in onnx's test data, or `count` evenly spread ones."""
     paths = sorted([*DATA.glob("*/*/model.onnx"), *(DATA / "light").glob("*.onnx")])
-    chosen = paths if count is None else [paths[place * len(paths) // count] for place in range(min(count, len(paths)))]
-    return {str(path.relative_to(DATA)): load_model(path) for path in chosen}
+    if count is not None:
+        paths = [paths[index * len(paths) // count] for index in range(min(count, len(paths)))]
+    return {str(path.relative_to(DATA)): load_model(path) for path in paths}
 
 
 async def main(count: int | None, rounds: int) -> None:
@@ -136,13 +136,13 @@ async def main(count: int | None, rounds: int) -> None:
     counter = Count()
     await optimize(models, [counter])
     times = await measure(models, rounds)
-    none = statistics.median(times["none"])
-    print(f"{len(models)} models, {counter.runs} runs of passes, {none * 1e3:.0f} ms without instruments\n")
+    baseline = statistics.median(times["none"])
+    print(f"{len(models)} models, {counter.runs} runs of passes, {baseline * 1e3:.0f} ms without instruments\n")
     print(f"| {'instrument':<34} | ratio to none | us a pass |")
     print(f"|{'-' * 36}|--------------:|----------:|")
     for name, spent in times.items():
         median = statistics.median(spent)
-        print(f"| {name:<34} | {median / none:13.2f} | {(median - none) / counter.runs * 1e6:9.1f} |")
+        print(f"| {name:<34} | {median / baseline:13.2f} | {(median - baseline) / counter.runs * 1e6:9.1f} |")
 
 
 if __name__ == "__main__":
@@ -150,8 +150,8 @@ if __name__ == "__main__":
     arguments.add_argument("--models", type=int)
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--backend", default="asyncio")
-    given = arguments.parse_args()
+    args = arguments.parse_args()
     logging.getLogger("apass").setLevel(logging.INFO)
     logging.getLogger("apass").addHandler(logging.StreamHandler(io.StringIO()))
     logging.getLogger("apass").propagate = False
-    anyio.run(main, given.models, given.rounds, backend=given.backend)
+    anyio.run(main, args.models, args.rounds, backend=args.backend)

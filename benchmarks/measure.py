@@ -1,4 +1,4 @@
-"""How the benchmarks measure: two jobs by turns in one process, the ratio of their medians, the collector at rest."""
+"""Comparison of two jobs: they run alternately, without garbage collection."""
 
 import gc
 import math
@@ -8,30 +8,33 @@ from dataclasses import dataclass
 from time import perf_counter
 
 SAMPLE = 0.005
-"""Seconds that a sample lasts at least: the collection before it leaves the processor's caches cold, for which the job
-itself is not to blame, and which would be most of what a job of some microseconds takes."""
+"""Minimum duration of a sample, in seconds.
+
+The collection before each sample leaves the caches of the processor cold. In a shorter sample, cold caches would be
+most of the measured time of a job that takes microseconds.
+"""
 
 Job = Callable[[], object] | Callable[[], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """What one comparison gave."""
+    """Result of a comparison."""
 
     name: str
-    """What was measured."""
+    """Name of the row."""
     ours: float
     """Median seconds of apass."""
     other: float
-    """Median seconds of the peer or floor."""
+    """Median seconds of the peer."""
     bound: float
-    """What the ratio should be at most."""
+    """Largest acceptable ratio."""
     peer: str
-    """What it was measured against."""
+    """Name of the peer."""
 
     @property
     def ratio(self) -> float:
-        """Ours over theirs."""
+        """Time of apass divided by that of the peer."""
         return self.ours / self.other
 
     def __str__(self) -> str:
@@ -41,7 +44,7 @@ class Ratio:
 
 
 async def seconds(job: Job, times: int = 1) -> float:
-    """Run a job so many times and return how long it took each time, on average."""
+    """Run a job `times` times and return the mean duration in seconds."""
     gc.collect()
     gc.disable()
     try:
@@ -55,20 +58,23 @@ async def seconds(job: Job, times: int = 1) -> float:
         gc.enable()
 
 
-async def enough(job: Job) -> int:
-    """Return how many times a job is to be run for one sample."""
+async def runs_per_sample(job: Job) -> int:
+    """Return the number of runs of a job in one sample."""
     await seconds(job)
     return math.ceil(SAMPLE / await seconds(job))
 
 
 async def compare(name: str, ours: Job, other: Job, bound: float, peer: str, rounds: int = 15) -> Ratio:
-    """Run both jobs by turns, after a round that does not count, and print and return the ratio of their medians."""
-    mine: list[float] = []
-    theirs: list[float] = []
-    our_times, their_times = await enough(ours), await enough(other)
+    """Run both jobs alternately, after a warm-up; print and return the ratio.
+
+    The ratio is that of the medians over `rounds`.
+    """
+    our_seconds: list[float] = []
+    other_seconds: list[float] = []
+    our_runs, other_runs = await runs_per_sample(ours), await runs_per_sample(other)
     for _ in range(rounds):
-        mine.append(await seconds(ours, our_times))
-        theirs.append(await seconds(other, their_times))
-    found = Ratio(name, statistics.median(mine), statistics.median(theirs), bound, peer)
-    print(found, flush=True)
-    return found
+        our_seconds.append(await seconds(ours, our_runs))
+        other_seconds.append(await seconds(other, other_runs))
+    result = Ratio(name, statistics.median(our_seconds), statistics.median(other_seconds), bound, peer)
+    print(result, flush=True)
+    return result

@@ -1,4 +1,7 @@
-"""What the kernels of nn cost beside the matrix product at their heart: `python benchmarks/relay_kernels.py`."""
+"""Cost of the `nn` kernels, compared with a matrix product of the same size.
+
+python benchmarks/relay_kernels.py
+"""
 
 import statistics
 from collections.abc import Callable
@@ -20,7 +23,7 @@ class Row:
     """A convolution to measure."""
 
     name: str
-    """Where such a one is found."""
+    """Network or layer that contains it."""
     data: tuple[int, int, int, int]
     """The shape of the images."""
     weight: tuple[int, int, int, int]
@@ -32,7 +35,7 @@ class Row:
     groups: int = 1
     """The number of groups."""
     layout: str = "NCHW"
-    """The layout of the images; the weight's is HWIO if the channels stand last."""
+    """The layout of the images; the weight's is HWIO if the channels are the last axis."""
 
 
 ROWS = (
@@ -49,7 +52,7 @@ ROWS = (
 
 
 def medians(*jobs: Callable[[], object]) -> list[float]:
-    """Return the median time of each job; they run by turns, after a round that does not count."""
+    """Return the median seconds of each job; jobs run alternately, after a warm-up."""
     times: list[list[float]] = [[] for _ in jobs]
     for _ in range(ROUNDS + 1):
         for job, spent in zip(jobs, times, strict=True):
@@ -67,11 +70,11 @@ def kernel(call: Call, *inputs: Array) -> Callable[[], object]:
 
 
 def measure(row: Row) -> None:
-    """Print what a convolution costs, and how much of the speed of a plain matrix product it reaches."""
+    """Print the time of a convolution, and its share of the speed of a matrix product."""
     data, weight = np.ones(row.data, "float32"), np.ones(row.weight, "float32")
     batch, _, height, width = row.data
-    filters, share, tall, wide = row.weight
-    last = row.layout == "NHWC"
+    filters, channels_per_group, kernel_height, kernel_width = row.weight
+    channels_last = row.layout == "NHWC"
     call = nn.conv2d(
         Var("data"),
         Var("weight"),
@@ -79,17 +82,17 @@ def measure(row: Row) -> None:
         padding=row.padding,
         groups=row.groups,
         data_layout=row.layout,
-        kernel_layout="HWIO" if last else "OIHW",
+        kernel_layout="HWIO" if channels_last else "OIHW",
     )
-    if last:
+    if channels_last:
         data, weight = np.ascontiguousarray(data.transpose(0, 2, 3, 1)), weight.transpose(2, 3, 1, 0)
-    out_height, out_width = ((side + 2 * row.padding - tall) // row.stride + 1 for side in (height, width))
-    reduced, places = share * tall * wide, batch * out_height * out_width
-    matrices = np.ones((filters, reduced), "float32"), np.ones((reduced, places), "float32")
-    ours, plain = medians(kernel(call, data, weight), partial(np.matmul, *matrices))
-    work = 2e-9 * filters * reduced * places
-    speeds = f"{work / ours:7.1f} GFLOP/s   matmul {work / plain:7.1f} GFLOP/s"
-    print(f"{row.name:<28} {ours * 1e3:8.2f} ms {speeds}   {plain / ours:5.2f}")
+    out_height, out_width = ((side + 2 * row.padding - kernel_height) // row.stride + 1 for side in (height, width))
+    reduced, positions = channels_per_group * kernel_height * kernel_width, batch * out_height * out_width
+    matrices = np.ones((filters, reduced), "float32"), np.ones((reduced, positions), "float32")
+    ours, matmul = medians(kernel(call, data, weight), partial(np.matmul, *matrices))
+    gigaflops = 2e-9 * filters * reduced * positions
+    speeds = f"{gigaflops / ours:7.1f} GFLOP/s   matmul {gigaflops / matmul:7.1f} GFLOP/s"
+    print(f"{row.name:<28} {ours * 1e3:8.2f} ms {speeds}   {matmul / ours:5.2f}")
 
 
 def main() -> None:

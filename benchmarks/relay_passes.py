@@ -1,7 +1,8 @@
-"""FoldConstant, EliminateCommonSubexpr and DeadCodeElimination on DenseNet-121, beside the nearest passes of onnx_ir.
+"""Three Relay passes on DenseNet-121, compared with similar passes of onnx_ir.
 
-Both are given the same network, with weights drawn at random, and run from synchronous code. onnx_ir works in place, so
-it is given a fresh copy each time, made outside of what is measured.
+The passes are FoldConstant, EliminateCommonSubexpr and DeadCodeElimination. Both libraries get the same network with
+random weights, and run from synchronous code. onnx_ir works in place, so it gets a new copy each time, made before the
+measurement.
 """
 
 import anyio
@@ -15,7 +16,7 @@ from apass.relay.type_inference.infer import infer_module
 from examples.relay_light_models import LIGHT, load_light_model
 
 BOUND = 1.0
-"""At most what the passes of onnx_ir take."""
+"""Largest acceptable ratio to the time of onnx_ir."""
 ROUNDS = 15
 
 
@@ -23,8 +24,8 @@ async def main() -> None:
     proto = load_light_model(LIGHT / "light_densenet121.onnx")
     mod = infer_module(from_onnx(proto, freeze_params=True)[0])
     pipeline = apass.parse_pipeline("FoldConstant,EliminateCommonSubexpr,DeadCodeElimination")
-    copies = iter([ir.from_proto(proto) for _ in range(ROUNDS + 2)])  # two jobs more tell how long one takes
-    theirs = ir.passes.Sequential(
+    copies = iter([ir.from_proto(proto) for _ in range(ROUNDS + 2)])  # two more runs determine the size of a sample
+    onnx_ir_pipeline = ir.passes.Sequential(
         common.LiftConstantsToInitializersPass(),
         common.CommonSubexpressionEliminationPass(),
         common.RemoveUnusedNodesPass(),
@@ -35,7 +36,7 @@ async def main() -> None:
             return await pipeline(mod)
 
     def other() -> object:
-        return theirs(next(copies))
+        return onnx_ir_pipeline(next(copies))
 
     await compare("constants, common subexpressions, dead code", ours, other, BOUND, "onnx_ir", rounds=ROUNDS)
 

@@ -1,9 +1,10 @@
-"""What printing and parsing cost: microseconds a node, for chains of calls, graphs and Let chains of growing size.
+"""Cost of printing and parsing Relay text, in microseconds per node.
 
     python benchmarks/relay_text.py [--largest 1000000]
 
-The time for a node must not grow with the size: each is compared with that of the smallest program of its kind. The
-last rows are whole models. The collector is at rest, as in the other benchmarks.
+The programs are chains of calls, graphs and Let chains of growing size. The time per node must not grow with the size:
+each is compared with that of the smallest program of its kind. The last rows are whole models. The garbage collector is
+disabled, as in the other benchmarks.
 """
 
 import argparse
@@ -23,11 +24,11 @@ R = TypeVar("R")
 
 SIZES = (10_000, 100_000, 1_000_000)
 GROWTH = 1.5
-"""How many times as long a node of a large program may take as one of a small one."""
+"""Largest acceptable ratio of the times per node in a large and in the smallest program."""
 
 
 def chain(size: int) -> relay.Expr:
-    """Return one call on top of the other."""
+    """Return a chain of nested calls."""
     x = relay.var("x", shape=(10,))
     expr: relay.Expr = x
     for _ in range(size):
@@ -36,7 +37,7 @@ def chain(size: int) -> relay.Expr:
 
 
 def diamonds(size: int) -> relay.Expr:
-    """Return calls that are used twice each, every third with attributes."""
+    """Return a graph that uses each value twice; every third call has attributes."""
     x = relay.var("x", shape=(1, 8, 8, 8))
     expr: relay.Expr = x
     for _ in range(size // 3):
@@ -56,29 +57,30 @@ def lets(size: int) -> relay.Expr:
 
 
 def measure(name: str, mod: relay.IRModule, bases: dict[str, float] | None = None) -> dict[str, float]:
-    """Print a module and parse it, and print and return how long each took for a node."""
+    """Print and parse a module; print and return the microseconds per node."""
     nodes = sum(1 for func in mod.functions.values() for _ in post_order(func))
-    took: dict[str, float] = {}
-    text = timed("print", lambda: astext(mod), nodes, took)
-    again = timed("parse", lambda: read_module(text), nodes, took)
+    costs: dict[str, float] = {}
+    text = timed("print", lambda: astext(mod), nodes, costs)
+    again = timed("parse", lambda: read_module(text), nodes, costs)
     assert structural_equal(again, mod)
-    for job, each in took.items():
-        base = (bases or took)[job]
-        mark = "ok  " if each <= base * GROWTH else "OVER"
+    for job, cost in costs.items():
+        base = (bases or costs)[job]
+        mark = "ok  " if cost <= base * GROWTH else "OVER"
         print(
-            f"{mark} {job} {name:<24} {nodes:>9} nodes {each:7.2f} us a node, {each / base:5.2f} of the smallest",
+            f"{mark} {job} {name:<24} {nodes:>9} nodes {cost:7.2f} us a node, {cost / base:5.2f} of the smallest",
             flush=True,
         )
-    return took
+    return costs
 
 
-def timed(job: str, run: Callable[[], R], nodes: int, took: dict[str, float]) -> R:
+def timed(job: str, run: Callable[[], R], nodes: int, costs: dict[str, float]) -> R:
+    """Run a job and store its microseconds per node under its name."""
     gc.collect()
     gc.disable()
     try:
         start = perf_counter()
         result = run()
-        took[job] = (perf_counter() - start) / nodes * 1e6
+        costs[job] = (perf_counter() - start) / nodes * 1e6
         return result
     finally:
         gc.enable()
@@ -88,12 +90,12 @@ def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--largest", type=int, default=SIZES[-1])
     largest = arguments.parse_args().largest
-    read_module('#[version = "0.0.5"]')  # the tables are made once
+    read_module('#[version = "0.0.5"]')  # builds the tables of the parser, once for the process
     for make in (chain, diamonds, lets):
         bases = None
-        for size in (one for one in SIZES if one <= largest):
-            found = measure(make.__name__, relay.IRModule.from_expr(make(size)), bases)
-            bases = bases or found
+        for size in (size for size in SIZES if size <= largest):
+            times = measure(make.__name__, relay.IRModule.from_expr(make(size)), bases)
+            bases = bases or times
     for model in (densenet, inception_v3):
         measure(model.__name__.rpartition(".")[2], model.get_workload()[0])
 

@@ -1,4 +1,4 @@
-"""What it costs to walk a Relay program: microseconds for each node of a chain of calls, at several lengths."""
+"""Cost of walking a Relay chain of calls, in microseconds per node."""
 
 import gc
 from collections.abc import Callable
@@ -13,32 +13,32 @@ OLD, NEW = GlobalVar("f"), GlobalVar("g")
 
 
 class Identity(ExprMutator):
-    """Changes nothing."""
+    """Mutator that changes nothing."""
 
 
 class IdentityByMethod(ExprMutator):
-    """Changes nothing, by a method of its own."""
+    """Mutator that changes nothing and overrides a method."""
 
     def visit_call(self, call: Call) -> Expr:
-        """Do as without it."""
+        """Call the inherited method."""
         return super().visit_call(call)
 
 
 class Rename(ExprMutator):
-    """Makes every call anew."""
+    """Mutator that rebuilds every call."""
 
     def visit_global_var(self, gvar: GlobalVar) -> Expr:
-        """Return another variable."""
+        """Return the new name of the old variable."""
         return NEW if gvar is OLD else gvar
 
 
 class Count(ExprVisitor):
-    """Counts calls."""
+    """Visitor that counts calls."""
 
     count = 0
 
     def visit_call(self, call: Call) -> None:
-        """Count it."""
+        """Count a call."""
         super().visit_call(call)
         self.count += 1
 
@@ -53,7 +53,7 @@ WALKS: dict[str, Callable[[Expr], object]] = {
 
 
 def chain(length: int) -> Expr:
-    """Return calls nested to a depth."""
+    """Return calls nested `length` deep."""
     expr: Expr = Var("x")
     for _ in range(length):
         expr = Call(OLD, (expr,))
@@ -61,17 +61,17 @@ def chain(length: int) -> Expr:
 
 
 def best(walk: Callable[[Expr], object], expr: Expr, times: int) -> float:
-    """Return the least seconds that a walk took."""
-    taken: list[float] = []
+    """Return the shortest time of a walk, in seconds."""
+    durations: list[float] = []
     for _ in range(times):
         start = perf_counter()
         walk(expr)
-        taken.append(perf_counter() - start)
-    return min(taken)
+        durations.append(perf_counter() - start)
+    return min(durations)
 
 
 def main() -> None:
-    """Print a line for each walk, a column for each length."""
+    """Print a line for each walk with a column for each length."""
     print(f"{'us a node':>22}", *(f"{length:>10,}" for length in LENGTHS))
     chains = {length: chain(length) for length in LENGTHS}
     gc.freeze()

@@ -1,8 +1,8 @@
-"""What a report costs: recording 2,000 modules of 20 passes, writing the page, and opening it in a browser.
+"""Cost of a report: recording 2,000 modules of 20 passes, writing and opening it.
 
     python benchmarks/report.py [--modules 2000] [--passes 20] [--functions 40] [--keep FILE.html]
 
-Needs `pip install apass[test]` and an installed chromium for the rows about the browser; without it they are left out.
+Needs `pip install apass[test]`. The rows about the browser also need an installed chromium, and are left out without.
 """
 
 import argparse
@@ -25,22 +25,22 @@ Module = dict[str, str]
 
 
 def pass_number(number: int) -> apass.Pass[Module]:
-    """Return a pass that rewrites one line in ten of each module; every third pass leaves modules alone."""
+    """Return a pass that rewrites a tenth of the functions; every third rewrites none."""
 
     async def work(mod: Module, ctx: apass.PassContext) -> Module:
         await checkpoint()
         if number % 3 == 2:
             return mod
         return {
-            name: text.replace("float32", f"float{number}") if at % 10 == number % 10 else text
-            for at, (name, text) in enumerate(mod.items())
+            name: text.replace("float32", f"float{number}") if index % 10 == number % 10 else text
+            for index, (name, text) in enumerate(mod.items())
         }
 
     return apass.module_pass(work, opt_level=0, name=f"Pass{number}")
 
 
 def modules(count: int, size: int) -> dict[str, Module]:
-    """Return modules of so many lines, no two alike."""
+    """Return `count` different modules of `size` functions."""
     return {
         f"group{n % 20}/net{n}.relay": {
             f"f{k}": f"%{k} = nn.conv2d(%{k - 1}, %w{(n * k) % 997}, channels={n}) /* ty=Tensor[({k}, {n}), float32] */"
@@ -51,18 +51,19 @@ def modules(count: int, size: int) -> dict[str, Module]:
 
 
 async def run(mods: dict[str, Module], pipeline: apass.Pass[Module], instruments: list[Any]) -> float:
-    began = perf_counter()
+    start = perf_counter()
     async with apass.PassContext(instruments=instruments):
         await apass.optimize_all(mods, pipeline, limit=64)
-    return perf_counter() - began
+    return perf_counter() - start
 
 
-def say(what: str, seconds: float, more: str = "") -> None:
-    print(f"{what:<46} {seconds:8.3f} s  {more}".rstrip(), flush=True)
+def report_row(name: str, seconds: float, detail: str = "") -> None:
+    """Print a row of the results."""
+    print(f"{name:<46} {seconds:8.3f} s  {detail}".rstrip(), flush=True)
 
 
-def timed(page: Page, what: str, script: str) -> None:
-    """Say how long it takes until the page has drawn what a script does."""
+def timed(page: Page, name: str, script: str) -> None:
+    """Print the time until the page has drawn the effect of a script."""
     wrapped = f"""async () => {{
         const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
         const began = performance.now();
@@ -70,7 +71,7 @@ def timed(page: Page, what: str, script: str) -> None:
         await frame();
         return performance.now() - began;
     }}"""
-    say(what, page.evaluate(wrapped) / 1000)
+    report_row(name, page.evaluate(wrapped) / 1000)
 
 
 def browse(path: Path, chromium: str) -> None:
@@ -79,11 +80,11 @@ def browse(path: Path, chromium: str) -> None:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        began = perf_counter()
+        start = perf_counter()
         page.goto(path.as_uri())
         page.wait_for_selector("#app[data-ready]")
         ready = int(page.get_attribute("#app", "data-ready") or 0)
-        say("the page is open and usable", perf_counter() - began, f"{ready} ms of it its own program")
+        report_row("the page is open and usable", perf_counter() - start, f"{ready} ms of it its own program")
         timed(page, "the next pass, with its diff", key.format("ArrowDown"))
         timed(page, "the next module", key.format("ArrowRight"))
         timed(
@@ -115,24 +116,24 @@ def main() -> None:
     parser.add_argument("--modules", type=int, default=2000)
     parser.add_argument("--passes", type=int, default=20)
     parser.add_argument("--functions", type=int, default=40)
-    parser.add_argument("--keep", type=Path, help="where to leave the page")
-    given = parser.parse_args()
-    mods = modules(given.modules, given.functions)
-    pipeline = apass.Sequential([pass_number(n) for n in range(given.passes)])
+    parser.add_argument("--keep", type=Path, help="file to write the page to")
+    args = parser.parse_args()
+    mods = modules(args.modules, args.functions)
+    pipeline = apass.Sequential([pass_number(n) for n in range(args.passes)])
     anyio.run(run, modules(50, 5), pipeline, [])
-    say("without a report", anyio.run(run, mods, pipeline, []))
+    report_row("without a report", anyio.run(run, mods, pipeline, []))
     tracemalloc.start()
     report = ReportInstrument("2,000 modules")
     anyio.run(run, mods, pipeline, [report])
-    held = tracemalloc.get_traced_memory()[0] / 2**20
+    megabytes = tracemalloc.get_traced_memory()[0] / 2**20
     tracemalloc.stop()
     report = ReportInstrument("benchmark")
-    say("with a report", anyio.run(run, mods, pipeline, [report]), f"it holds {held:.0f} MB")
-    began = perf_counter()
+    report_row("with a report", anyio.run(run, mods, pipeline, [report]), f"it holds {megabytes:.0f} MB")
+    start = perf_counter()
     page = report.render()
-    say("making the page", perf_counter() - began, f"{len(page) / 2**20:.1f} MB")
+    report_row("making the page", perf_counter() - start, f"{len(page) / 2**20:.1f} MB")
     with tempfile.TemporaryDirectory() as folder:
-        path = (given.keep or Path(folder) / "report.html").absolute()
+        path = (args.keep or Path(folder) / "report.html").absolute()
         path.write_text(page)
         chromium = shutil.which("chromium")
         if chromium is not None:

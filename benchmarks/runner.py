@@ -1,8 +1,9 @@
-"""What the runner costs: side by side with apache-tvm and with bare task groups, in one process.
+"""Cost of the runner, compared with apache-tvm and with bare task groups.
 
     python benchmarks/runner.py [--backend asyncio|trio] [--rounds 15]
 
-Needs `pip install apass[bench]` for the rows against apache-tvm; without it those rows are left out.
+All jobs run in one process. The rows that compare with apache-tvm need `pip install apass[bench]`, and are left out
+without.
 """
 
 import argparse
@@ -50,15 +51,18 @@ Code = tuple[str, ...]
 
 
 def without_nops(func: Code, mod: Any, ctx: Any) -> Code:
-    """What a small pass does: look at each instruction, and build the function anew."""
-    return tuple(one for one in func if one != "nop")
+    """Return the function without its nops; the work of a small pass."""
+    return tuple(instruction for instruction in func if instruction != "nop")
 
 
 DropNops = apass.function_pass(without_nops, opt_level=0)
 
 
 def add_one(func: int, mod: Any, ctx: Any) -> int:
-    """Less than any pass does: what is left is the cost of the runner itself."""
+    """Return the function plus 1.
+
+    The work is so small that the measured time is the cost of the runner.
+    """
     return func + 1
 
 
@@ -67,10 +71,10 @@ Increment = apass.function_pass(add_one, opt_level=0, name="Increment")
 
 @apass.pass_instrument
 class ThreeHooks:
-    """An instrument that does nothing, in three hooks."""
+    """Instrument with three hooks that do nothing."""
 
     def should_run(self, mod: Any, info: apass.PassInfo) -> bool:
-        """Let every pass run."""
+        """Return true for every pass."""
         return True
 
     def run_before_pass(self, mod: Any, info: apass.PassInfo) -> None:
@@ -80,7 +84,8 @@ class ThreeHooks:
         """Do nothing."""
 
 
-def say(holds: bool, text: str) -> None:
+def report(holds: bool, text: str) -> None:
+    """Print a result, marked OVER if its bound does not hold."""
     print("ok  " if holds else "OVER", text, flush=True)
 
 
@@ -89,18 +94,18 @@ def module_of(size: int) -> dict[str, int]:
 
 
 async def sequences(rounds: int) -> None:
-    """A Sequential of 1000 passes that do nothing, against the same in apache-tvm."""
+    """Compare a Sequential of 1000 no-op passes with the same in apache-tvm."""
     mod: dict[str, int] = {}
-    many = apass.Sequential([Nothing] * 1000)
+    pipeline = apass.Sequential([Nothing] * 1000)
     for instruments, bound in ((0, 0.5), (1, 0.6), (4, 0.5)):
         async with apass.PassContext(instruments=[ThreeHooks() for _ in range(instruments)]):
-            theirs = sequential_in_tvm(1000, instruments)
+            tvm_job = sequential_in_tvm(1000, instruments)
             name = f"1000 no-op module passes, {instruments} instruments of three hooks"
-            await compare(name, lambda: many(mod), theirs, bound, "apache-tvm", rounds)
+            await compare(name, lambda: pipeline(mod), tvm_job, bound, "apache-tvm", rounds)
 
 
 async def in_bare_group(size: int, body: Any, backend: str) -> None:
-    """A task for each body, in the task group that the event loop itself has."""
+    """Run a task for each body in a native task group of the event loop."""
     if backend == "asyncio":
         async with asyncio.TaskGroup() as group:
             for index in range(size):
@@ -132,7 +137,7 @@ suspend: Any = asyncio.sleep
 
 
 async def fan_outs(rounds: int, backend: str) -> None:
-    """Function passes, against a task for each function in a bare task group."""
+    """Compare function passes with a task for each function in a bare task group."""
     thousand, ten = module_of(1000), module_of(10)
     bare = "bare task group"
 
@@ -142,15 +147,15 @@ async def fan_outs(rounds: int, backend: str) -> None:
     never = "function pass that never suspends"
     await compare(f"{never}, 1000", lambda: Keep(thousand), group(1000, keep), 0.22, bare, rounds)
     if HAS_TVM:
-        theirs = function_pass_in_tvm(1000)
-        await compare(f"{never}, 1000", lambda: Keep(thousand), theirs, 1.0, "apache-tvm", rounds)
+        tvm_job = function_pass_in_tvm(1000)
+        await compare(f"{never}, 1000", lambda: Keep(thousand), tvm_job, 1.0, "apache-tvm", rounds)
     await compare(f"{never}, 10", lambda: Keep(ten), group(10, keep), 1.3, bare, rounds)
     name = "function pass that suspends once, 1000"
     await compare(name, lambda: SuspendOnce(thousand), group(1000, let_loop_run), 0.6, bare, rounds)
 
     for size in (5, 20):
         code = {f"f{index}": ("load", "add", "mul", "store", "nop") * (size // 5) for index in range(1000)}
-        job = lambda code=code: DropNops(code)  # noqa: E731  it stays with its code
+        job = lambda code=code: DropNops(code)  # noqa: E731  binds the code of this iteration
         name = f"plain function pass, {size} instructions, drops nops, 1000"
         await compare(name, job, loop(code, without_nops), 1.5, "a for-loop", rounds)
     name = "plain function pass that only adds 1, 1000"
@@ -158,19 +163,19 @@ async def fan_outs(rounds: int, backend: str) -> None:
 
 
 def loop(mod: dict[str, Any], body: Any) -> Any:
-    """Return a job: a for-loop over the functions that builds a new dict."""
+    """Return a job that runs the body on all functions in a for-loop."""
 
     def job() -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for name, func in mod.items():
-            made[name] = body(func, mod, None)
-        return made
+            result[name] = body(func, mod, None)
+        return result
 
     return job
 
 
 async def sleepers(rounds: int, backend: str) -> None:
-    """Bodies that wait, against the ideal and against the bare group."""
+    """Compare sleeping bodies with the ideal time and with a bare task group."""
     thousand = module_of(1000)
 
     async def ten_naps(index: int) -> None:
@@ -179,7 +184,7 @@ async def sleepers(rounds: int, backend: str) -> None:
 
     async with apass.PassContext(max_concurrency=99):
         name = "1000 functions sleeping 10 ms, limit 100"
-        found = await compare(
+        result = await compare(
             name,
             lambda: Sleep(thousand),
             lambda: in_bare_group(100, ten_naps, backend),
@@ -187,7 +192,7 @@ async def sleepers(rounds: int, backend: str) -> None:
             "100 bare tasks",
             rounds // 3,
         )
-    say(found.ours <= 0.115, f"that is {found.ours * 1e3:.1f} ms, of at most 115, where the ideal is 100")
+    report(result.ours <= 0.115, f"that is {result.ours * 1e3:.1f} ms, of at most 115, where the ideal is 100")
     modules = {str(index): module_of(100) for index in range(100)}
     async with apass.PassContext(max_concurrency=None):
         await compare(
@@ -214,7 +219,7 @@ async def sleepers(rounds: int, backend: str) -> None:
 
 
 async def memory() -> None:
-    """Bytes for each function not yet started, beyond its result."""
+    """Print the memory for each function that has not started, without its result."""
     size = 100_000
     mod = module_of(size)
     sizes: list[int] = []
@@ -230,12 +235,12 @@ async def memory() -> None:
     before = tracemalloc.get_traced_memory()[0]
     await Measure(mod)
     tracemalloc.stop()
-    each = (sizes[0] - before) / size
-    say(each <= 100, f"memory for each function not yet started: {each:.0f} bytes of at most 100")
+    mean = (sizes[0] - before) / size
+    report(mean <= 100, f"memory for each function not yet started: {mean:.0f} bytes of at most 100")
 
 
 async def longest_hold() -> None:
-    """The longest time that another task waits for the loop while 10,000 bodies of 50 us run."""
+    """Print the longest pause of the event loop while 10,000 bodies of 50 us run."""
 
     @apass.function_pass(opt_level=0)
     async def Spin(func: int, mod: Any, ctx: apass.PassContext) -> int:
@@ -244,22 +249,22 @@ async def longest_hold() -> None:
             pass
         return func
 
-    gaps: list[float] = []
+    pauses: list[float] = []
 
     async def heartbeat() -> None:
         last = perf_counter()
         while True:
             await checkpoint()
             now = perf_counter()
-            gaps.append(now - last)
+            pauses.append(now - last)
             last = now
 
     async with anyio.create_task_group() as group:
         group.start_soon(heartbeat)
         await Spin(module_of(10_000))
         group.cancel_scope.cancel()
-    held = max(gaps) * 1e3
-    say(held <= 10, f"longest hold of the loop: {held:.1f} ms of at most 10")
+    longest = max(pauses) * 1e3
+    report(longest <= 10, f"longest hold of the loop: {longest:.1f} ms of at most 10")
 
 
 async def main(rounds: int, backend: str) -> None:

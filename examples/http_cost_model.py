@@ -1,12 +1,11 @@
-"""Ask an HTTP cost model for each function which tile of its matrix product is the fastest.
+"""Ask an HTTP cost model for the fastest tile of each matrix product.
 
-    python examples/http_cost_model.py                             # a hundred functions
+    python examples/http_cost_model.py                             # 100 functions
     python examples/http_cost_model.py --functions 2000 --faults 0.2 --backend trio
 
-The cost model is a real server, in a thread of this process: it estimates how long a tiled product takes on a machine
-with a small cache. `--faults` is the part of its answers that are errors instead; they are asked again, and a function
-about which it still says nothing gets its tile by a rule of thumb. Exit status 1 if a tile is not the best one that is
-known.
+The cost model is an HTTP server in a thread of this process. It estimates the time of a tiled product on a machine with
+a small cache. `--faults` is the fraction of its answers that are errors. Failed requests are retried, and a function
+that gets no answer uses a default tile. The exit status is 1 if the tile of an answered function is not the best one.
 """
 
 import argparse
@@ -28,11 +27,11 @@ from apass.external import Backoff, Breaker, Policy
 from apass.external.http import HttpService
 
 TILES: Final = (8, 16, 32, 64, 128)
-"""The sizes to choose from."""
+"""Candidate tile sizes."""
 CACHE: Final = 64 * 1024
-"""Bytes that the machine can hold near its units."""
+"""Size of the cache of the machine, in bytes."""
 SIZES: Final = (17, 64, 96, 250, 384, 512, 1000, 1024)
-RULE_OF_THUMB: Final = 32
+DEFAULT_TILE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +45,19 @@ class Matmul:
 
 
 def estimate(m: int, n: int, k: int, tile: int) -> float:
-    """Return the microseconds that a product takes: its sums, and the bytes that must be fetched for each tile."""
+    """Return the estimated microseconds of a product.
+
+    The cost is that of the multiplications and of the bytes that each tile fetches.
+    """
     tiles = math.ceil(m / tile) * math.ceil(n / tile) * math.ceil(k / tile)
-    sums = tiles * tile**3
-    held = 3 * tile * tile * 4
-    fetched = tiles * held * (1 if held <= CACHE else 8)
-    return sums / 1e5 + fetched / 2e4
+    multiplications = tiles * tile**3
+    tile_bytes = 3 * tile * tile * 4
+    fetched_bytes = tiles * tile_bytes * (1 if tile_bytes <= CACHE else 8)
+    return multiplications / 1e5 + fetched_bytes / 2e4
 
 
 class CostModel(BaseHTTPRequestHandler):
-    """Answers `{"m", "n", "k", "tiles"}` with `{"microseconds": [...]}`, one number for each tile."""
+    """Handler that maps `{"m", "n", "k", "tiles"}` to `{"microseconds": [...]}`."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -65,30 +67,31 @@ class CostModel(BaseHTTPRequestHandler):
     lock = Lock()
 
     def do_POST(self) -> None:
-        """Answer one question."""
-        question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        """Answer one request."""
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with self.lock:
-            is_well = self.random.random() >= self.faults
-        tiles = question.pop("tiles")
-        body = json.dumps({"microseconds": [estimate(**question, tile=tile) for tile in tiles]}).encode()
-        self.send_response(200 if is_well else 503)
+            succeeds = self.random.random() >= self.faults
+        tiles = request.pop("tiles")
+        body = json.dumps({"microseconds": [estimate(**request, tile=tile) for tile in tiles]}).encode()
+        self.send_response(200 if succeeds else 503)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name is the base class's
-        """Say nothing."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the base class names it
+        """Suppress the log of requests."""
 
 
 class Server(ThreadingHTTPServer):
-    """A server to which all may come at once: by default the system resets connections when there are five in line."""
+    """A server for many simultaneous connections."""
 
+    # The default queue of 5 pending connections overflows, and the system then resets connections.
     request_queue_size = 128
 
 
 @contextmanager
 def cost_model(faults: float) -> Generator[str]:
-    """Serve a cost model on a port of its own, and give its address."""
+    """Serve a cost model on a free port, and yield its URL."""
     handler = type("Handler", (CostModel,), {"faults": faults, "random": Random(0)})
     with Server(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -101,22 +104,25 @@ def cost_model(faults: float) -> Generator[str]:
 
 
 def encode(func: Matmul) -> object:
-    """Return what the server is asked about a function."""
+    """Return the request about a function."""
     return {"m": func.m, "n": func.n, "k": func.k, "tiles": TILES}
 
 
 def decode(reply: Any) -> dict[int, float]:
-    """Return the microseconds by tile; an error if the reply does not say."""
+    """Return the microseconds for each tile.
+
+    An incomplete reply raises an error, which the service retries.
+    """
     return dict(zip(TILES, map(float, reply["microseconds"]), strict=True))
 
 
 def choose_tile(service: HttpService[Matmul, dict[int, float]]) -> apass.Pass[Any]:
-    """Return the pass that gives each function the tile that the service says is the fastest."""
+    """Return the pass that sets the tile of each function to the fastest one."""
 
-    def rule_of_thumb(func: Matmul, mod: object, ctx: apass.PassContext, error: Exception) -> Matmul:
-        return replace(func, tile=RULE_OF_THUMB)
+    def use_default_tile(func: Matmul, mod: object, ctx: apass.PassContext, error: Exception) -> Matmul:
+        return replace(func, tile=DEFAULT_TILE)
 
-    @apass.function_pass(opt_level=1, on_error=rule_of_thumb)
+    @apass.function_pass(opt_level=1, on_error=use_default_tile)
     async def ChooseTile(func: Matmul, mod: Mapping[str, Matmul], ctx: apass.PassContext) -> Matmul:
         cost = await service.ask(func)
         return replace(func, tile=min(TILES, key=cost.__getitem__))
@@ -125,13 +131,13 @@ def choose_tile(service: HttpService[Matmul, dict[int, float]]) -> apass.Pass[An
 
 
 def random_module(functions: int) -> dict[str, Matmul]:
-    """Return a module of so many functions."""
+    """Return a module of `functions` random matrix products."""
     random = Random(1)
     return {f"matmul{index}": Matmul(*random.choices(SIZES, k=3)) for index in range(functions)}
 
 
 async def optimize(mod: dict[str, Matmul], url: str) -> int:
-    """Choose the tiles, say what came of it, and return how many are not what they should be."""
+    """Choose the tiles, print a summary, and return the number of wrong tiles."""
     policy = Policy(
         timeout=60.0,
         attempts=4,
@@ -141,19 +147,19 @@ async def optimize(mod: dict[str, Matmul], url: str) -> int:
     )
     async with HttpService(url, policy, encode=encode, decode=decode) as service:
         async with apass.PassContext(deadline=300.0) as ctx:
-            made = await choose_tile(service)(mod)
+            result = await choose_tile(service)(mod)
         counts = service.counts
-    fallen_back = {one.function for one in ctx.diag_ctx.diagnostics}
-    wrong = [name for name, func in made.items() if name not in fallen_back and func.tile != best_tile(func)]
-    before, after = (sum(estimate(**asdict(func)) for func in one.values()) for one in (mod, made))
-    again = counts.attempts - counts.asked
-    print(f"{counts.asked} questions, {again} asked again, {len(fallen_back)} without an answer")
+    unanswered = {diagnostic.function for diagnostic in ctx.diag_ctx.diagnostics}
+    wrong = [name for name, func in result.items() if name not in unanswered and func.tile != best_tile(func)]
+    before, after = (sum(estimate(**asdict(func)) for func in module.values()) for module in (mod, result))
+    retries = counts.attempts - counts.asked
+    print(f"{counts.asked} requests, {retries} retried, {len(unanswered)} without an answer")
     print(f"{len(mod)} functions, {before / 1e6:.3g} s before, {after / 1e6:.3g} s after")
     return len(wrong)
 
 
 def best_tile(func: Matmul) -> int:
-    """Return the tile that the server should name."""
+    """Return the fastest tile by the estimate of the server."""
     return min(TILES, key=lambda tile: estimate(func.m, func.n, func.k, tile))
 
 
@@ -161,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the example; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--functions", type=positive, default=100)
-    parser.add_argument("--faults", type=part, default=0.0, help="the part of the answers that are errors")
+    parser.add_argument("--faults", type=fraction, default=0.0, help="fraction of the answers that are errors")
     parser.add_argument("--backend", choices=("asyncio", "trio"), default="asyncio")
     options = parser.parse_args(arguments)
     with cost_model(options.faults) as url:
@@ -169,14 +175,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def positive(text: str) -> int:
-    """Return the number that an option gives; ValueError, which argparse reports, if there is nothing to do then."""
+    """Return the int that `text` denotes.
+
+    Raises:
+        ValueError: if it is less than 1; argparse reports it.
+    """
     if int(text) < 1:
         raise ValueError(text)
     return int(text)
 
 
-def part(text: str) -> float:
-    """Return the part of a whole that an option gives; ValueError if it is none."""
+def fraction(text: str) -> float:
+    """Return the fraction that `text` denotes.
+
+    Raises:
+        ValueError: if it is not between 0 and 1; argparse reports it.
+    """
     if not 0 <= float(text) <= 1:
         raise ValueError(text)
     return float(text)

@@ -1,13 +1,13 @@
-"""Choose between ways to compute a model by running them: a pass that measures its candidates and keeps the fastest.
+"""Choose the fastest of several equivalent forms of a model by running them.
 
     pip install apass[onnx,runtime]
-    python examples/measure_candidates.py                      # a dozen models
+    python examples/measure_candidates.py                      # 12 models
     python examples/measure_candidates.py --models 40 --backend trio
 
-Each model is a product of three matrices. `(A B) C` and `A (B C)` are equal but for rounding, and which is faster
-depends on their shapes. onnxruntime runs both in a worker process, one model at a time, so that measurements do not
-disturb each other and a crash harms nobody. A candidate that computes something else is refused, however fast. Exit
-status 1 if one that needs a tenth of the multiplications was not chosen.
+Each model is a product of three matrices. `(A B) C` and `A (B C)` are equal except for rounding, and which one is
+faster depends on their shapes. onnxruntime runs both in a worker process, one model at a time, so that measurements do
+not disturb each other and a crash does not end the program. A candidate with different outputs is rejected even if it
+is fast. The exit status is 1 if a candidate with a tenth of the multiplications was not chosen.
 """
 
 import argparse
@@ -29,65 +29,67 @@ from apass.adapters.onnx.outputs import random_inputs
 from apass.executors import ProcessExecutor
 
 Candidate = Callable[[ir.Model], ir.Model]
-"""Gives another way to compute a model; the same object if there is none."""
+"""Returns another form of a model, or the same object if there is none."""
 
 ROUNDS: Final = 7
-WORTH: Final = 0.8
-"""A candidate must need at most this part of the time; less would be noise."""
+MAX_RATIO: Final = 0.8
+"""A candidate is chosen if it takes at most this fraction of the time; a smaller gain may be noise."""
 SIZES: Final = (1, 4, 64, 256, 512)
 
 
 def measure(models: Sequence[bytes]) -> list[tuple[float, float]]:
-    """Run models on the same random inputs, in turns; for a worker process, the only one that loads onnxruntime.
+    """Run models alternately on the same random inputs.
 
-    For each, return the shortest time in seconds, and the distance of its outputs from the first model's.
+    Returns:
+        For each model, the shortest time in seconds, and the distance of its outputs from those of the first model.
     """
+    # Imported here because only the worker process needs onnxruntime.
     runtime: Any = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
-    sessions = [runtime.InferenceSession(one, options, providers=["CPUExecutionProvider"]) for one in models]
+    sessions = [runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"]) for model in models]
     inputs = random_inputs(models[0])
-    outputs = [one.run(None, inputs) for one in sessions]
+    outputs = [session.run(None, inputs) for session in sessions]
     best = [float("inf")] * len(models)
     for _ in range(ROUNDS):
-        for place, session in enumerate(sessions):
+        for index, session in enumerate(sessions):
             start = perf_counter()
             session.run(None, inputs)
-            best[place] = min(best[place], perf_counter() - start)
-    return [(seconds, distance(outputs[0], one)) for seconds, one in zip(best, outputs, strict=True)]
+            best[index] = min(best[index], perf_counter() - start)
+    return [(seconds, distance(outputs[0], result)) for seconds, result in zip(best, outputs, strict=True)]
 
 
-def distance(right: Sequence[Any], outputs: Sequence[Any]) -> float:
-    """Return how far outputs are from the right ones, relative to their size; infinite if shapes differ."""
-    if [one.shape for one in right] != [one.shape for one in outputs]:
+def distance(expected: Sequence[Any], outputs: Sequence[Any]) -> float:
+    """Return the largest relative difference of outputs, infinite if shapes differ."""
+    if [array.shape for array in expected] != [array.shape for array in outputs]:
         return float("inf")
-    pairs = zip(right, outputs, strict=True)
+    pairs = zip(expected, outputs, strict=True)
     return max(float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-30)) for a, b in pairs)
 
 
 def choose_fastest(*candidates: Candidate, timeout: float = 300.0) -> apass.Pass[ir.Model]:
-    """Return the pass that gives each model the fastest form: its own, or that of a candidate that is equal."""
+    """Return the pass that replaces a model by its fastest equal candidate, if any."""
     one_at_a_time, worker = anyio.CapacityLimiter(1), ProcessExecutor(workers=1)
 
     @apass.module_pass(opt_level=2)
     async def ChooseFastest(mod: ir.Model, ctx: apass.PassContext) -> ir.Model:
-        forms = [mod, *(made for candidate in candidates if (made := candidate(mod)) is not mod)]
+        forms = [mod, *(form for candidate in candidates if (form := candidate(mod)) is not mod)]
         if len(forms) == 1:
             return mod
         models = [ADAPTER.dumps(form) for form in forms]
         async with one_at_a_time:
             with anyio.fail_after(timeout):
-                # Over its time, the worker is killed.
-                found = await worker.call(measure, models)
-        equal = [place for place, (_, error) in enumerate(found) if error < 1e-4]
-        place = min(equal, key=lambda at: found[at][0])
-        gain = found[place][0] / found[0][0]
-        if gain > WORTH:
-            refused = len(found) - len(equal)
-            ctx.remark(apass.Remark.missed("Kept", f"no candidate is faster; {refused} compute something else"))
+                # On a timeout, the worker is killed.
+                measurements = await worker.call(measure, models)
+        equal = [index for index, (_, error) in enumerate(measurements) if error < 1e-4]
+        fastest = min(equal, key=lambda index: measurements[index][0])
+        ratio = measurements[fastest][0] / measurements[0][0]
+        if ratio > MAX_RATIO:
+            rejected = len(measurements) - len(equal)
+            ctx.remark(apass.Remark.missed("Kept", f"no candidate is faster; {rejected} with different outputs"))
             return mod
-        ctx.remark(apass.Remark.passed("Chosen", f"candidate {place} takes {gain:.0%} of the time", gain=gain))
-        return forms[place]
+        ctx.remark(apass.Remark.passed("Chosen", f"candidate {fastest} takes {ratio:.0%} of the time", ratio=ratio))
+        return forms[fastest]
 
     return ChooseFastest
 
@@ -124,27 +126,27 @@ def chain(shape: Shape) -> ir.Model:
 
 
 def multiplications(shape: Shape) -> tuple[int, int]:
-    """Return how many `(A B) C` takes, and how many `A (B C)`."""
+    """Return the numbers of multiplications of `(A B) C` and of `A (B C)`."""
     m, k, n, p = shape
     return m * k * n + m * n * p, k * n * p + m * k * p
 
 
 def random_shapes(count: int) -> list[Shape]:
-    """Return so many shapes, some with much to gain."""
+    """Return `count` random shapes; for some, the order matters much."""
     random = Random(1)
     return [cast("Shape", tuple(random.choices(SIZES, k=4))) for _ in range(count)]
 
 
 async def optimize(shapes: Sequence[Shape]) -> int:
-    """Measure, print a line for each model, and return how many should have been changed and were not."""
+    """Print a line for each model; return how many large gains were missed."""
     models = [chain(shape) for shape in shapes]
     missed = 0
     async with apass.optimize_stream(models, choose_fastest(reassociate)) as outcomes:
         async for outcome in outcomes:
-            place = int(outcome.name)
-            shape = shapes[place]
+            index = int(outcome.name)
+            shape = shapes[index]
             left, right = multiplications(shape)
-            is_changed = outcome.unwrap() is not models[place]
+            is_changed = outcome.unwrap() is not models[index]
             missed += not is_changed and left > 1e7 and left > 10 * right
             print(f"{shape!s:22} {left:>12,} or {right:>12,} multiplications: {'A (B C)' if is_changed else '(A B) C'}")
     print(f"{len(shapes)} models, {missed} missed")
@@ -161,7 +163,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def positive(text: str) -> int:
-    """Return the number that an option gives; ValueError, which argparse reports, if there is nothing to do then."""
+    """Return the int that `text` denotes.
+
+    Raises:
+        ValueError: if it is less than 1; argparse reports it.
+    """
     if int(text) < 1:
         raise ValueError(text)
     return int(text)

@@ -1,14 +1,14 @@
-"""Optimize models that arrive on a queue, as a service does: results go out as they are finished, and nothing piles up.
+"""Optimize models that arrive on a queue, with back-pressure, as a service does.
 
-    python examples/queue_of_models.py                          # thirty models from three clients
+    python examples/queue_of_models.py                          # 30 models from three clients
     python examples/queue_of_models.py --models 100 --limit 8 --backend trio
     python examples/queue_of_models.py --journal queue.journal  # kill it, and start it again
 
-Clients send networks of several kinds to an anyio memory object stream; `optimize_stream` takes one only when fewer
-than `--limit` are inside. When clients are faster than the passes, their `send` waits: that is the back-pressure.
-Each client gets its results as they are done, not in the order of sending. With a journal, models that were finished
-before a crash are answered at once when their clients send them again. Exit status 1 if a model failed or too many
-were inside.
+Clients send networks of several kinds to an anyio memory object stream. `optimize_stream` takes one only while fewer
+than `--limit` are in progress. If clients are faster than the passes, their `send` waits: that is the back-pressure.
+Each client gets its results as they finish, not in the order of sending. With a journal, models that finished before a
+crash are answered at once when their clients send them again. The exit status is 1 if a model failed, or if more than
+`--limit` were in progress.
 """
 
 import argparse
@@ -34,53 +34,53 @@ NETWORKS: Final = {"mlp": mlp, "lenet": lenet, "dqn": dqn, "mobilenet": mobilene
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """A model on its way."""
+    """A model to optimize."""
 
     name: str
-    """What its client calls it."""
+    """Name given by the client."""
     module: IRModule
     """The network."""
     answers: MemoryObjectSendStream[str]
-    """Where the answer goes."""
+    """Stream for the answer."""
 
 
 @dataclass(slots=True)
 class Service:
-    """Optimizes what comes, and counts."""
+    """Optimizes requests and counts them."""
 
     requests: MemoryObjectReceiveStream[Request]
     """The queue."""
-    inside: dict[int, Request] = field(default_factory=dict[int, Request])
-    """What was taken from the queue and not answered, by the number under which it came."""
+    pending: dict[int, Request] = field(default_factory=dict[int, Request])
+    """Requests taken from the queue and not yet answered, by their number."""
     taken: int = 0
-    """How many models have come."""
-    most: int = 0
-    """The most that were inside at once."""
+    """Number of requests taken."""
+    max_pending: int = 0
+    """Largest number of pending requests."""
     failed: int = 0
-    """How many could not be optimized."""
+    """Number of models that could not be optimized."""
 
     async def arrivals(self) -> AsyncIterator[IRModule]:
-        """Give models as `optimize_stream` asks for them."""
+        """Yield models as `optimize_stream` takes them."""
         async for request in self.requests:
-            self.inside[self.taken] = request
+            self.pending[self.taken] = request
             self.taken += 1
-            self.most = max(self.most, len(self.inside))
+            self.max_pending = max(self.max_pending, len(self.pending))
             yield request.module
 
     async def serve(self, limit: int, journal: str | None, *, task_status: TaskStatus[None]) -> None:
-        """Answer until all clients have gone."""
+        """Answer requests until all clients have closed the queue."""
         pipeline = apass.parse_pipeline("relay.Default")
         stream = apass.optimize_stream(self.arrivals(), pipeline, limit=limit, journal=journal)
         async with self.requests, apass.PassContext(opt_level=3), stream as outcomes:
             task_status.started()
             async for outcome in outcomes:
-                request = self.inside.pop(int(outcome.name))
+                request = self.pending.pop(int(outcome.name))
                 self.failed += outcome.error is not None
                 await request.answers.send(f"{request.name}: {describe(request, outcome)}")
 
 
 async def client(name: str, count: int, queue: MemoryObjectSendStream[Request]) -> None:
-    """Send so many models, and print each answer as it comes."""
+    """Send `count` models, and print each answer as it arrives."""
     random = Random(name)
     answer, answers = anyio.create_memory_object_stream[str](count)
     async with answer, answers, anyio.create_task_group() as group:
@@ -88,12 +88,12 @@ async def client(name: str, count: int, queue: MemoryObjectSendStream[Request]) 
         async with queue:
             for number in range(count):
                 network, batch = random.choice(list(NETWORKS)), random.randint(1, 100)
-                # Waits here while the service has enough to do.
+                # Waits while the service is at its limit.
                 await queue.send(Request(f"{network} {number}", make_model(network, batch), answer))
 
 
 async def print_answers(name: str, count: int, answers: MemoryObjectReceiveStream[str]) -> None:
-    """Print so many answers."""
+    """Print `count` answers."""
     for _ in range(count):
         print(f"{name} gets {await answers.receive()}")
 
@@ -105,10 +105,10 @@ def make_model(network: str, batch: int) -> IRModule:
 
 
 def describe(request: Request, outcome: apass.Outcome[IRModule]) -> str:
-    """Return what became of a model, in a few words."""
+    """Return a short description of an outcome."""
     if outcome.module is None:
         return f"failed: {outcome.error}"
-    before, after = (sum(isinstance(one, Call) for one in walk(mod)) for mod in (request.module, outcome.module))
+    before, after = (sum(isinstance(node, Call) for node in walk(mod)) for mod in (request.module, outcome.module))
     return f"{before} calls before, {after} after" + (", from the journal" if outcome.resumed else "")
 
 
@@ -122,21 +122,21 @@ async def work(models: int, limit: int, journal: str | None) -> int:
     queue, requests = anyio.create_memory_object_stream[Request](0)
     service = Service(requests)
     async with anyio.create_task_group() as group, queue:
-        # A journal that cannot be used ends it before anybody asks.
+        # An unusable journal raises here, before any client sends a request.
         await group.start(service.serve, limit, journal)
-        for place, name in enumerate(CLIENTS):
-            share = len(range(place, models, len(CLIENTS)))
+        for index, name in enumerate(CLIENTS):
+            share = len(range(index, models, len(CLIENTS)))
             group.start_soon(client, name, share, queue.clone())
-    print(f"{service.taken} models, at most {service.most} inside at once, {service.failed} failed")
-    return 1 if service.failed or service.most > limit else 0
+    print(f"{service.taken} models, at most {service.max_pending} in progress at once, {service.failed} failed")
+    return 1 if service.failed or service.max_pending > limit else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the example; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=positive, default=30)
-    parser.add_argument("--limit", type=positive, default=4, help="models inside at once")
-    parser.add_argument("--journal", help="a file that keeps what is finished")
+    parser.add_argument("--limit", type=positive, default=4, help="models in progress at once")
+    parser.add_argument("--journal", help="file that stores finished models")
     parser.add_argument("--backend", choices=("asyncio", "trio"), default="asyncio")
     options = parser.parse_args(arguments)
     status = 1
@@ -148,7 +148,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def positive(text: str) -> int:
-    """Return the number that an option gives; ValueError, which argparse reports, if there is nothing to do then."""
+    """Return the int that `text` denotes.
+
+    Raises:
+        ValueError: if it is less than 1; argparse reports it.
+    """
     if int(text) < 1:
         raise ValueError(text)
     return int(text)

@@ -1,10 +1,11 @@
-"""Import the nine big networks of the onnx package into Relay, optimize all in one event loop, and compare the numbers.
+"""Import the big ONNX test networks into Relay, optimize them, compare outputs.
 
     python examples/relay_light_models.py              # squeezenet and shufflenet
     python examples/relay_light_models.py --full       # all nine, ResNet-50 and VGG-19 among them: some minutes
 
-The networks come without weights, so these are drawn at random, as are the inputs. Each is evaluated twice: before, by
-ONNX's own reference evaluator, and after, by Relay's. Exit status 1 if any differs by more than a float tolerance.
+The networks come without weights, so these are drawn at random, as are the inputs. All are optimized in one event loop.
+Each is evaluated twice: before, by ONNX's reference evaluator, and after, by Relay's interpreter. The exit status is 1
+if any outputs differ by more than a float tolerance.
 """
 
 import argparse
@@ -35,18 +36,21 @@ from apass.relay.ir.post_order import post_order
 from apass.relay.type_inference.infer import infer_module
 
 LIGHT: Final = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-"""Where the networks are."""
+"""Folder of the networks."""
 NEWER: Final = 15
-"""The version of ONNX's operators that the reference evaluator gets right."""
+"""Version of ONNX operators that the reference evaluator implements correctly."""
 Floats: TypeAlias = npt.NDArray[np.float32]
 QUICK: Final = ("light_squeezenet", "light_shufflenet")
-"""Those that take seconds."""
+"""Networks that take seconds."""
 PROCESSES: Final = ProcessExecutor()
-"""Where the reference evaluator works."""
+"""Processes of the reference evaluator."""
 
 
 class LRN(OpRun):
-    """Local response normalization by the definition; the reference evaluator takes the batch for the channels."""
+    """Local response normalization by its definition.
+
+    The reference evaluator uses the batch axis for the channels.
+    """
 
     op_domain = ""
 
@@ -60,20 +64,20 @@ class LRN(OpRun):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of one network."""
+    """Comparison of one network."""
 
     name: str
-    """Which."""
+    """Name of the network."""
     before: int
-    """How many calls it makes as it was imported."""
+    """Number of calls as imported."""
     after: int
-    """How many calls it makes optimized."""
-    found: str
-    """How its outputs differ from the reference; nothing if they do not."""
+    """Number of calls after optimization."""
+    difference: str
+    """How the outputs differ from the reference; empty if they do not."""
 
 
 def load_light_model(path: Path) -> onnx.ModelProto:
-    """Return a network with weights drawn at random, the same ones every time, in the places of its constant ones."""
+    """Return a network with reproducible random weights for its constant ones."""
     model = onnx.ModelProto.FromString(path.read_bytes())
     graph = model.graph
     shapes = {tensor.name: to_array(tensor) for tensor in graph.initializer}
@@ -82,84 +86,85 @@ def load_light_model(path: Path) -> onnx.ModelProto:
         from_array(_draw([int(size) for size in shapes[node.input[0]]], seed), node.output[0])
         for seed, node in enumerate(node for node in graph.node if node.output[0] in drawn)
     ]
-    kept = [node for node in graph.node if node.output[0] not in drawn]
-    used = {name for node in kept for name in node.input}
+    other_nodes = [node for node in graph.node if node.output[0] not in drawn]
+    used = {name for node in other_nodes for name in node.input}
     initializers = [tensor for tensor in graph.initializer if tensor.name in used]
-    inputs = [one for one in graph.input if one.name in used and one.name not in shapes]
+    inputs = [value for value in graph.input if value.name in used and value.name not in shapes]
     del graph.node[:], graph.initializer[:], graph.input[:]
-    graph.node.extend(kept)
+    graph.node.extend(other_nodes)
     graph.input.extend(inputs)
     graph.initializer.extend([*initializers, *weights])
-    model.ir_version = 8  # since 4, an initializer need not be an input as well
+    model.ir_version = 8  # from version 4 on, an initializer need not be an input
     last = graph.node[-1]
     if last.op_type == "Softmax":
-        # Probabilities are often all but 0 and 1; what they are made of tells more.
+        # Probabilities are often close to 0 or 1; the logits show smaller differences.
         graph.output.append(onnx.ValueInfoProto(name=last.input[0]))
     return model
 
 
 def _draw(shape: Sequence[int], seed: int) -> Floats:
     rng = np.random.default_rng(seed)
-    # Of this spread, activations neither vanish nor explode; vectors are scales and variances, and so positive.
+    # With this spread, activations neither vanish nor explode. Vectors are scales and variances, which are positive.
     spread = float(np.sqrt(6 / np.prod(shape[1:])))
     low, high = (-spread, spread) if len(shape) > 1 else (0.5, 1.5)
     return rng.uniform(low, high, shape).astype(np.float32)
 
 
 def draw_inputs(model: onnx.ModelProto) -> dict[str, Any]:
-    """Return a value for each input of a network, the same ones every time."""
+    """Return reproducible random values for the inputs of a network."""
     rng = np.random.default_rng(0)
     return {
-        one.name: rng.standard_normal([dim.dim_value for dim in one.type.tensor_type.shape.dim]).astype(np.float32)
-        for one in model.graph.input
+        value.name: rng.standard_normal([dim.dim_value for dim in value.type.tensor_type.shape.dim]).astype(np.float32)
+        for value in model.graph.input
     }
 
 
 def reference_outputs(path: str) -> list[Any]:
-    """Return what ONNX's own evaluator makes of a network; this runs in a process of its own.
+    """Return the outputs of ONNX's reference evaluator; called in a worker process.
 
-    The networks are of version 9, whose BatchNormalization and Softmax that evaluator gets wrong: the one trains, the
-    other goes over the last axis alone. So it is given the network in a newer version, and an LRN that is right.
+    The networks use operator version 9, which the evaluator computes incorrectly: BatchNormalization trains, and
+    Softmax normalizes the last axis only. So the network is converted to a newer version, and `LRN` is replaced.
     """
     model = load_light_model(Path(path))
     evaluator: Any = ReferenceEvaluator(convert_version(model, NEWER), new_ops=[LRN])
     return list(evaluator.run(None, draw_inputs(model)))
 
 
-async def judge(path: Path, before: IRModule, after: IRModule) -> Verdict:
-    """Evaluate a network before and after, and say how the two differ."""
+async def compare(path: Path, before: IRModule, after: IRModule) -> Verdict:
+    """Evaluate a network before and after, and return the difference."""
     expected = await PROCESSES.call(reference_outputs, str(path))
     arguments = list(draw_inputs(load_light_model(path)).values())
-    got = await anyio.to_thread.run_sync(lambda: evaluate(after, *arguments))
-    wanted = expected[0] if len(expected) == 1 else tuple(expected)
-    return Verdict(path.stem, calls(before), calls(after), difference(wanted, got))
+    actual = await anyio.to_thread.run_sync(lambda: evaluate(after, *arguments))
+    expected_outputs = expected[0] if len(expected) == 1 else tuple(expected)
+    return Verdict(path.stem, calls(before), calls(after), difference(expected_outputs, actual))
 
 
 def calls(mod: IRModule) -> int:
-    """Return how many calls a module makes."""
+    """Return the number of calls in a module."""
     return sum(isinstance(node, Call) for func in mod.functions.values() for node in post_order(func))
 
 
 def imported(paths: Sequence[Path]) -> dict[Path, IRModule]:
-    """Return the networks as Relay, their weights as constants."""
+    """Return the networks as Relay modules with constant weights."""
     return {path: infer_module(from_onnx(load_light_model(path), freeze_params=True)[0]) for path in paths}
 
 
 async def check(paths: Sequence[Path]) -> list[Verdict]:
-    """Optimize the networks, all at once, and judge each; a network at a time, for the weights take much memory."""
+    """Optimize the networks concurrently, and compare each with its reference."""
     modules = imported(paths)
     async with apass.PassContext(opt_level=3):
         optimized: Mapping[Path, IRModule] = await apass.optimize_all(modules, apass.parse_pipeline("relay.Default"))
     verdicts: list[Verdict] = []
+    # One network at a time: the weights take hundreds of megabytes.
     for path, before in modules.items():
-        verdicts.append(await judge(path, before, optimized[path]))
+        verdicts.append(await compare(path, before, optimized[path]))
         print(line(verdicts[-1]), flush=True)
     return verdicts
 
 
 def line(verdict: Verdict) -> str:
     """Return a verdict as a line of the report."""
-    outcome = verdict.found or "same outputs"
+    outcome = verdict.difference or "same outputs"
     return f"{verdict.name:<24} {verdict.before:>5} calls, {verdict.after:>5} after   {outcome}"
 
 
@@ -172,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     paths = sorted(LIGHT.glob("*.onnx"))
     chosen = paths if options.full else [path for path in paths if path.stem in QUICK]
     verdicts = anyio.run(check, chosen, backend=options.backend)
-    changed = [verdict.name for verdict in verdicts if verdict.found]
+    changed = [verdict.name for verdict in verdicts if verdict.difference]
     print(f"{len(verdicts)} networks, {len(verdicts) - len(changed)} with the same outputs, {len(changed)} changed")
     return 1 if changed else 0
 

@@ -1,11 +1,11 @@
-"""Rewrites that are made only where a solver has proved them, in worker processes.
+"""Rewrites that are made only if a solver proves them, in worker processes.
 
     python examples/z3_rewrites.py [asyncio | trio]
 
-A function is an expression over signed 8-bit integers, as text; `//` and `%` are those of C. The pass knows rewrites
-that hold often and not always: a division by a power of two is a shift, but not of negative numbers. It asks z3 whether
-what it would write has the same value for every input. That burns a processor and may take for ever, so the bodies go
-to processes: the event loop stays free, and a worker that takes longer than two minutes is ended.
+A function is an expression over signed 8-bit integers, as text; `//` and `%` are those of C. The pass has rewrites that
+often hold, but not always: a division by a power of two is a shift, but not for negative numbers. It asks z3 whether
+the new expression has the same value for every input. A proof uses a whole core and may run forever, so the bodies run
+in processes: the event loop stays free, and a worker that takes longer than two minutes is killed.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import apass
 from apass.executors import ProcessExecutor
 
 z3: Final[Any] = import_module("z3")
-"""The solver, which has no types."""
+"""The solver; the package has no type annotations."""
 BITS: Final = 8
 
 Module = dict[str, str]
@@ -29,7 +29,7 @@ Module = dict[str, str]
 _OPERATORS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
     ast.Add: lambda a, b: a + b,
     ast.BitAnd: lambda a, b: a & b,
-    ast.FloorDiv: lambda a, b: a / b,  # of bit vectors: the signed division, towards zero
+    ast.FloorDiv: lambda a, b: a / b,  # for bit vectors: signed division, towards zero
     ast.LShift: lambda a, b: a << b,
     ast.Mod: z3.SRem,
     ast.Mult: lambda a, b: a * b,
@@ -39,7 +39,7 @@ _OPERATORS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
 
 
 def is_valid(before: ast.expr, after: ast.expr) -> bool:
-    """Tell whether two expressions have the same value for all values of their variables."""
+    """Return whether two expressions are equal for all values of their variables."""
     solver = z3.Solver()
     solver.add(_term(before) != _term(after))
     return bool(solver.check() == z3.unsat)
@@ -58,7 +58,10 @@ def _term(node: ast.expr) -> Any:
 
 
 def candidates(node: ast.expr) -> Iterator[ast.expr]:
-    """Go over what an expression might be rewritten to, the cheapest first; whether it may is for z3 to say."""
+    """Iterate over possible rewrites of an expression, the cheapest first.
+
+    They are not proved yet.
+    """
     match node:
         case ast.BinOp(left=left, op=ast.FloorDiv(), right=ast.Constant(value=int(by))):
             yield ast.BinOp(left, ast.RShift(), ast.Constant(by.bit_length() - 1))
@@ -75,7 +78,7 @@ def candidates(node: ast.expr) -> Iterator[ast.expr]:
 
 @apass.function_pass(opt_level=2, executor=ProcessExecutor(timeout=120))
 def RewriteProved(func: str, mod: Module, ctx: apass.PassContext) -> str:
-    """Rewrite a function as the first of the candidates that is proved to compute the same."""
+    """Rewrite a function to the first candidate that is proved equal."""
     node = ast.parse(func, mode="eval").body
     for candidate in candidates(node):
         if is_valid(node, candidate):
@@ -93,29 +96,29 @@ MODULE: Final[Module] = {
     "times_nine": "x * 9",
     "factor": "x * y + x",
     "no_factor": "x * y + z",
-    "left_alone": "x - y",
+    "no_rewrite": "x - y",
 }
 
 
 async def main() -> None:
-    """Rewrite `MODULE`, and show what became of it and how long the event loop was ever held."""
-    gaps: list[float] = []
+    """Rewrite `MODULE`; print the result and the longest pause of the event loop."""
+    pauses: list[float] = []
 
-    async def beat() -> None:
+    async def measure_pauses() -> None:
         while True:
             start = time.perf_counter()
             await anyio.sleep(0.001)
-            gaps.append(time.perf_counter() - start)
+            pauses.append(time.perf_counter() - start)
 
     result: Module = {}
     async with anyio.create_task_group() as group:
-        group.start_soon(beat)
+        group.start_soon(measure_pauses)
         result.update(await RewriteProved(MODULE))
         group.cancel_scope.cancel()
     for name, before in MODULE.items():
-        after = result[name] if result[name] != before else "(as it was)"
+        after = result[name] if result[name] != before else "(unchanged)"
         print(f"{name:15} {before:15} -> {after}")
-    print(f"longest time between two beats of the loop: {1000 * max(gaps):.0f} ms")
+    print(f"longest pause of the event loop: {1000 * max(pauses):.0f} ms")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The adapter for the simplest IR: a plain `dict` of functions by name, whatever the functions are."""
+"""The adapter for the simplest IR: a `dict` of functions by name."""
 
 import copy
 import json
@@ -14,7 +14,7 @@ from apass.util.fingerprint import fingerprint_value
 __all__ = ["ADAPTER", "DictAdapter"]
 
 Module = dict[str, Any]
-"""Functions by name; a function is any object but None."""
+"""Functions by name. A function is any object except None."""
 
 _MARKS: Final = ("SkipOptimization", "attrs", "kind")
 
@@ -22,24 +22,26 @@ _MARKS: Final = ("SkipOptimization", "attrs", "kind")
 class DictAdapter:
     """An IRAdapter for `dict[str, F]` and its subclasses.
 
-    A function carries `SkipOptimization` (and `kind`, `"function"` or `"prim_func"`) as an attribute, in a mapping
-    `attrs`, or, if it is itself a mapping, under that key. Functions must not be changed in place by a pass.
+    A function may have the marks `SkipOptimization` and `kind` (`"function"` or `"prim_func"`). They are attributes of
+    the function, entries of its mapping `attrs`, or entries of the function if it is a mapping. A pass must not modify
+    functions in place.
     """
 
     thread_safe: bool = True
-    """The adapter touches nothing but the module it is given."""
+    """True: the methods access only their arguments."""
     suffix: str = ".json"
-    """The ending of a file that has what `dumps` returns: JSON."""
+    """The suffix of a file with the bytes that `dumps` returns."""
 
     def functions(self, mod: Module) -> Iterable[tuple[str, Any]]:
-        """Go over the items of the dict."""
+        """Iterate over the items of the dict."""
         return mod.items()
 
     def select(self, mod: Module, kind: FunctionKind) -> tuple[list[str], list[Any]]:
-        """Do as `select_functions`; in one glance where no function is of a type that could carry a mark."""
+        """Return names and functions of a kind that are not skipped."""
+        # Most modules have functions of one type that cannot have marks, so check types instead of functions.
         if not any(map(_can_be_marked, set(map(type, mod.values())))):
             return (list(mod), list(mod.values())) if kind == "function" else ([], [])
-        chosen = [(n, f) for n, f in mod.items() if self.kind(f) == kind and not self.skips(f)]
+        chosen = [(name, func) for name, func in mod.items() if self.kind(func) == kind and not self.skips(func)]
         return [name for name, _ in chosen], [func for _, func in chosen]
 
     def get(self, mod: Module, name: str) -> Any:
@@ -47,17 +49,18 @@ class DictAdapter:
         return mod[name]
 
     def kind(self, func: Any) -> FunctionKind:
-        """Return `"prim_func"` if the function says so, else `"function"`."""
+        """Return the mark `kind` of the function, by default `"function"`."""
         return "prim_func" if _mark(func, "kind") == "prim_func" else "function"
 
     def replace(self, mod: Module, updates: Mapping[str, Any]) -> Module:
-        """Return a copy of the dict, of its own class, with `updates` in their places."""
-        made = dict(mod) if type(mod) is dict else copy.copy(mod)
-        made.update(updates)
-        return made
+        """Return a copy of the dict, of the same class and order, with `updates`."""
+        # `copy` keeps the class and the state of a subclass, such as the factory of a defaultdict.
+        result = dict(mod) if type(mod) is dict else copy.copy(mod)
+        result.update(updates)
+        return result
 
     def skips(self, func: Any) -> bool:
-        """Tell whether the function's `SkipOptimization` is true."""
+        """Return whether the mark `SkipOptimization` of the function is true."""
         return bool(_mark(func, "SkipOptimization"))
 
     def fingerprint(self, x: Any) -> str:
@@ -65,21 +68,27 @@ class DictAdapter:
         return fingerprint_value(x)
 
     def exact_fingerprint(self, x: object) -> str:
-        """Return a fingerprint that goes by the order of a module's functions too."""
+        """Return a fingerprint that also depends on the order of a module's functions."""
         return fingerprint_value((x, list(cast("dict[str, object]", x)) if isinstance(x, dict) else None))
 
     def equal(self, a: Any, b: Any) -> bool:
-        """Compare by fingerprint, so arrays and objects that cannot be compared do no harm."""
+        """Return whether the fingerprints are equal."""
+        # `==` on functions is not reliable: for NumPy arrays it returns an array, for most objects it is identity.
         return a is b or fingerprint_value(a) == fingerprint_value(b)
 
     def to_text(self, x: Any) -> str:
-        """Return a line or more for each function: its name and its value as Python shows it."""
+        """Return the name and the `pformat` text of each function."""
         if not isinstance(x, dict):
             return _show(x)
         return "\n".join(f"{name}: {_show(func)}" for name, func in cast("Module", x).items())
 
     def verify(self, mod: Module) -> None:
-        """Check that names are strings and no function is None; VerifyError if not."""
+        """Check that names are strings and no function is None.
+
+        Raises:
+            VerifyError: if a name or a function is invalid.
+
+        """
         for name, func in mod.items():
             if not isinstance(name, str):
                 raise VerifyError(f"a function of a dict module is named {name!r}; names must be strings")
@@ -87,15 +96,22 @@ class DictAdapter:
                 raise VerifyError(f"function {name!r} of a dict module is None")
 
     def dumps(self, mod: Module) -> bytes:
-        """Return the module as JSON; AdapterError if its functions are not made of JSON's types."""
+        """Return the module as JSON.
+
+        Raises:
+            AdapterError: if the functions contain types that JSON cannot represent.
+
+        """
         try:
             data = json.dumps(mod)
         except (TypeError, ValueError) as error:
-            raise AdapterError(
-                f"this dict module cannot be written as JSON ({error}); register an adapter for it"
-            ) from error
+            message = f"this dict module cannot be written as JSON ({error}); register an adapter for it"
+            raise AdapterError(message) from error
+        # JSON changes some values silently: tuples become lists, and keys become strings.
         if fingerprint_value(json.loads(data)) != fingerprint_value(dict(mod)):
-            raise AdapterError("this dict module would not come back from JSON as it is; register an adapter for it")
+            raise AdapterError(
+                "this dict module changes when it is written to and read from JSON; register an adapter for it"
+            )
         return data.encode()
 
     def loads(self, data: bytes) -> Module:
@@ -103,11 +119,14 @@ class DictAdapter:
         return cast("Module", json.loads(data))
 
     def shrinkings(self, mod: Module) -> Iterator[Shrinking[Module]]:
-        """Go over what can be left out: functions, then entries of the mappings and lists that they are made of."""
+        """Iterate over the parts that can be removed.
+
+        These are functions, and then entries of the mappings and lists in the functions.
+        """
         names = list(mod)
-        yield Shrinking("functions", len(names), lambda gone: _without(mod, [(names[number],) for number in gone]))
+        yield Shrinking("functions", len(names), lambda removed: _without(mod, [(names[index],) for index in removed]))
         paths = list(_paths(mod, ()))
-        yield Shrinking("entries", len(paths), lambda gone: _without(mod, [paths[number] for number in gone]))
+        yield Shrinking("entries", len(paths), lambda removed: _without(mod, [paths[index] for index in removed]))
 
     def isolate(self, mod: Module, names: Iterable[str]) -> Module:
         """Return a dict with deep copies of the named functions."""
@@ -123,41 +142,42 @@ def _can_be_marked(kind: type[Any]) -> bool:
     return has_dict or issubclass(kind, Mapping) or any(hasattr(kind, name) for name in _MARKS)
 
 
-def _paths(holder: object, above: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Go over the ways to all entries within the functions of a module; outer ones first."""
-    for key, value in _entries(holder):
-        if above:
-            yield (*above, key)
-        yield from _paths(value, (*above, key))
+def _paths(container: object, parent: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Iterate over the paths of entries in the functions of a module, in pre-order."""
+    for key, value in _entries(container):
+        if parent:
+            yield (*parent, key)
+        yield from _paths(value, (*parent, key))
 
 
-def _entries(holder: object) -> list[tuple[Any, Any]]:
-    known = cast("Any", holder)
-    if isinstance(holder, dict):
-        return list(known.items())
-    return [(place, known[place]) for place in range(len(known))] if isinstance(holder, list) else []
+def _entries(container: object) -> list[tuple[Any, Any]]:
+    items = cast("Any", container)
+    if isinstance(container, dict):
+        return list(items.items())
+    return [(index, items[index]) for index in range(len(items))] if isinstance(container, list) else []
 
 
-def _without(holder: Any, gone: Iterable[tuple[Any, ...]]) -> Any:
-    """Return a mapping or a list without the entries that those ways lead to."""
-    here: dict[Any, list[tuple[Any, ...]]] = {}
-    for key, *deeper in gone:
-        here.setdefault(key, []).append(tuple(deeper))
-    kept = [
-        (key, _without(value, here[key]) if key in here else value)
-        for key, value in _entries(holder)
-        if () not in here.get(key, [])
+def _without(container: Any, paths: Iterable[tuple[Any, ...]]) -> Any:
+    """Return a mapping or a list without the entries at `paths`."""
+    by_key: dict[Any, list[tuple[Any, ...]]] = {}
+    for key, *rest in paths:
+        by_key.setdefault(key, []).append(tuple(rest))
+    # An empty rest of a path removes the entry itself.
+    entries = [
+        (key, _without(value, by_key[key]) if key in by_key else value)
+        for key, value in _entries(container)
+        if () not in by_key.get(key, [])
     ]
-    return dict(kept) if isinstance(holder, dict) else [value for _, value in kept]
+    return dict(entries) if isinstance(container, dict) else [value for _, value in entries]
 
 
 def _mark(func: object, name: str) -> object:
-    own = _as_mapping(func)
-    attrs = _as_mapping(getattr(func, "attrs", None) if own is None else own.get("attrs"))
-    for holder in (own, attrs):
-        if holder is not None and name in holder:
-            return holder[name]
-    return getattr(func, name, None) if own is None else None
+    entries = _as_mapping(func)
+    attrs = _as_mapping(getattr(func, "attrs", None) if entries is None else entries.get("attrs"))
+    for marks in (entries, attrs):
+        if marks is not None and name in marks:
+            return marks[name]
+    return getattr(func, name, None) if entries is None else None
 
 
 def _as_mapping(value: object) -> Mapping[str, object] | None:
@@ -169,4 +189,4 @@ def _show(func: object) -> str:
 
 
 ADAPTER: Final = DictAdapter()
-"""The adapter; it has no state."""
+"""The shared adapter; it has no state."""

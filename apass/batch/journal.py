@@ -1,4 +1,4 @@
-"""`Journal`: what is finished of a run over many modules, kept in a file, so that the next run goes on from there."""
+"""`Journal`: a file with the finished results of a batch, used to resume it."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from anyio import CancelScope
 
-from apass.batch.journal_file import Entry, JournalFile
-from apass.core.adapter import IRAdapter, ModT, adapter_by_name, adapter_for, aside, type_name
+from apass.batch.journal_file import JournalFile, JournalRecord
+from apass.core.adapter import IRAdapter, ModT, adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
 from apass.core.context import PassContext
 from apass.errors import JournalError
 from apass.passes.base import Pass
@@ -21,22 +21,24 @@ from apass.util.fingerprint import fingerprint_value
 __all__ = ["Journal", "JournalChoice", "OpenJournal", "check_journal", "describe_run", "finish"]
 
 _RUN: Final = "run"
-"""The field of the first record's head, which says what run the journal is of."""
-_DO: Final = "give that run's pipeline and options again, give another journal, or delete this one to begin anew"
+"""The field in the head of the first record that describes the run."""
+_REMEDY: Final = "use the pipeline and options of that run, use another journal, or delete this one to start over"
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """Where a run keeps what is finished; given to `optimize_all` or `optimize_stream`, in place of the bare path.
+    """A journal for `optimize_all` or `optimize_stream`; a plain path works as well.
 
-    What is finished outlives the process, however it ends. One process at a time uses a journal.
+    Stored results survive any end of the process. Only one process at a time can use a journal.
     """
 
     path: Path | str
-    """The file; it is made if it is not there."""
+    """The file; it is created if missing."""
     fsync: bool = field(default=False, kw_only=True)
-    """Whether each result is on the disk before it is given out, and so outlives a power failure as well; without it,
-    the last seconds before one may be done again."""
+    """Whether each result is flushed to disk before its outcome is returned, so that it survives a power failure.
+
+    Without it, the results of the last seconds before a power failure may be lost.
+    """
 
 
 JournalChoice = Journal | Path | str | None
@@ -44,7 +46,12 @@ JournalChoice = Journal | Path | str | None
 
 
 def check_journal(choice: JournalChoice) -> Journal | None:
-    """Return the journal that is meant; TypeError if it is none."""
+    """Return the chosen journal, or None.
+
+    Raises:
+        TypeError: if `choice` is neither a journal nor a path.
+
+    """
     if choice is None or isinstance(choice, Journal):
         return choice
     if isinstance(choice, str | Path):
@@ -53,21 +60,27 @@ def check_journal(choice: JournalChoice) -> Journal | None:
 
 
 def describe_run(passes: Mapping[str, Pass[Any]], ctx: PassContext, **more: object) -> dict[str, Any]:
-    """Return what results depend on beside the modules: pipelines, options of the context, and `more`; all of it JSON.
+    """Return everything except the modules that results depend on, as JSON values.
+
+    Parameters:
+        passes: the pipelines by name.
+        ctx: the context of the run.
+        **more: further values.
 
     Raises:
-        JournalError: if a pipeline has no text to know it by.
+        JournalError: if a pipeline cannot be written as text.
 
     """
     try:
         texts = {name: str(pass_) for name, pass_ in passes.items()}
     except TypeError as error:
-        raise JournalError(f"a journal knows a pipeline by its text, and this one has none: {error}") from error
-    every = [one for pass_ in passes.values() for one in _walk(pass_)]
+        message = f"a journal identifies a pipeline by its text, but this one cannot be written as text: {error}"
+        raise JournalError(message) from error
+    all_passes = [inner for pass_ in passes.values() for inner in _walk(pass_)]
     return {
         "version of apass": own_version(),
         "pipeline": texts if len(texts) != 1 else next(iter(texts.values())),
-        "versions of passes": {one.info.name: one.version for one in every if one.version != "1"},
+        "versions of passes": {pass_.info.name: pass_.version for pass_ in all_passes if pass_.version != "1"},
         "opt_level": ctx.opt_level,
         "disabled passes": sorted(ctx.disabled_pass),
         "required passes": sorted(ctx.required_pass),
@@ -77,107 +90,117 @@ def describe_run(passes: Mapping[str, Pass[Any]], ctx: PassContext, **more: obje
 
 
 class OpenJournal:
-    """A journal in use by one run; safe for many threads at once.
+    """A journal in use by one run; thread-safe.
 
     Parameters:
-        journal: which.
-        run: what `describe_run` says of the run.
+        journal: the journal to open.
+        run: the result of `describe_run`.
 
     Raises:
-        JournalError: if it is the journal of another run, or the file cannot be used.
+        JournalError: if the journal belongs to another run, or the file cannot be used.
 
     """
 
     def __init__(self, journal: Journal, run: Mapping[str, Any]) -> None:
-        self._entries: dict[str, Entry] = {}
+        self._records: dict[str, JournalRecord] = {}
         self._file = JournalFile(Path(journal.path), fsync=journal.fsync)
         try:
-            self._go_over(json.loads(json.dumps(run)))
+            # The stored description went through JSON, which turns tuples into lists.
+            self._load(json.loads(json.dumps(run)))
         except BaseException:
             self._file.close()
             raise
 
     def __len__(self) -> int:
-        """Return how many results there are."""
-        return len(self._entries)
+        """Return the number of results."""
+        return len(self._records)
 
     def find(self, key: str) -> tuple[Mapping[str, Any], bytes] | None:
-        """Return head and data of what was added under `key` last, None if there is nothing whole."""
-        entry = self._entries.get(key)
-        data = None if entry is None else self._file.read(entry)
-        return None if entry is None or data is None else (entry.head, data)
+        """Return the head and the data of the latest result of `key`, or None."""
+        record = self._records.get(key)
+        data = None if record is None else self._file.read(record)
+        return None if record is None or data is None else (record.head, data)
 
     def add(self, key: str, head: Mapping[str, Any], data: bytes = b"") -> None:
-        """Keep `data`, described by `head`, under `key`; JournalError if it cannot be written."""
-        self._entries[key] = self._file.append({"key": key, **head}, data)
+        """Store a result under `key`.
+
+        Raises:
+            JournalError: if it cannot be written.
+
+        """
+        self._records[key] = self._file.append({"key": key, **head}, data)
 
     def close(self) -> None:
-        """Close the file, and let others open it."""
+        """Close the file, so that other processes can open it."""
         self._file.close()
 
-    def _go_over(self, run: dict[str, Any]) -> None:
-        known: Mapping[str, Any] | None = None
-        for entry in self._file:
-            if known is None:
-                known = entry.head.get(_RUN, {})
+    def _load(self, run: dict[str, Any]) -> None:
+        stored: Mapping[str, Any] | None = None
+        for record in self._file:
+            if stored is None:
+                stored = record.head.get(_RUN, {})
             else:
-                self._entries[entry.head["key"]] = entry
-        if known is None:
+                self._records[record.head["key"]] = record
+        if stored is None:
             self._file.append({_RUN: run})
-        elif known != run:
-            raise JournalError(f"the journal {str(self._file.path)!r} is of another run: {_difference(known, run)}")
+        elif stored != run:
+            path = str(self._file.path)
+            raise JournalError(f"the journal {path!r} belongs to another run: {_difference(stored, run)}")
 
 
 async def finish(
     journal: OpenJournal, name: str, mod: ModT, run: Callable[[ModT], Awaitable[ModT]]
 ) -> tuple[ModT, bool]:
-    """Return what `run` makes of a module, and whether that was found in the journal; what was not is kept there.
+    """Return the result of a module from the journal, or run the passes and store it.
+
+    The second item is whether the result comes from the journal.
 
     Raises:
-        JournalError: if the result cannot be written there.
-        AdapterError: if the adapter of its IR cannot make bytes of it.
-        Exception: what `run` raised, of which nothing is kept.
+        JournalError: if the result cannot be written to the journal.
+        AdapterError: if the adapter cannot serialize the result.
+        Exception: any error that `run` raised; errors are not stored.
 
     """
     adapter = adapter_for(mod)
-    key, found = await aside(adapter, partial(_find, journal, adapter, name, mod))
-    if found is not None:
-        return found, True
-    made = await run(mod)
+    key, stored = await run_in_thread_if_safe(adapter, partial(_find, journal, adapter, name, mod))
+    if stored is not None:
+        return stored, True
+    result = await run(mod)
     try:
-        # What is done is kept, even where nobody waits for it any more.
+        # A finished result is stored even if the caller is cancelled meanwhile.
         with CancelScope(shield=True):
-            await aside(adapter, partial(_keep, journal, key, name, mod, made))
+            await run_in_thread_if_safe(adapter, partial(_store, journal, key, name, mod, result))
     except Exception as error:
-        error.add_note("the passes are through, but the result cannot be kept in the journal")
+        error.add_note("the passes have finished, but the result cannot be written to the journal")
         raise
-    return made, False
+    return result, False
 
 
 def _find(journal: OpenJournal, adapter: IRAdapter[Any, Any], name: str, mod: Any) -> tuple[str, Any]:
-    """Return a module's key, and its result, None if that is not there."""
+    """Return the key of a module, and its stored result or None."""
     key = sha256(f"{adapter.fingerprint(mod)} {name}".encode()).hexdigest()
-    found = journal.find(key)
-    if found is None:
+    entry = journal.find(key)
+    if entry is None:
         return key, None
-    kind, data = found[0]["type"], found[1]
+    kind, data = entry[0]["type"], entry[1]
+    # No type: the passes returned the module unchanged.
     if kind is None:
         return key, mod
-    made_by: Any = adapter if kind == type_name(mod) else adapter_by_name(kind)
-    if made_by is None:
+    result_adapter: Any = adapter if kind == type_name(mod) else adapter_by_name(kind)
+    if result_adapter is None:
         return key, None
-    made, facts = made_by.loads(data), found[0].get("facts")
-    return key, made if facts is None else made_by.restore(made, facts)
+    result, facts = result_adapter.loads(data), entry[0].get("facts")
+    return key, result if facts is None else result_adapter.restore(result, facts)
 
 
-def _keep(journal: OpenJournal, key: str, name: str, mod: Any, made: Any) -> None:
-    if made is mod:
+def _store(journal: OpenJournal, key: str, name: str, mod: Any, result: Any) -> None:
+    if result is mod:
         journal.add(key, {"name": name, "type": None})
         return
-    adapter: Any = adapter_for(made)
-    # What the bytes leave out, such as types.
-    facts = {"facts": adapter.facts(made)} if hasattr(adapter, "facts") else {}
-    journal.add(key, {"name": name, "type": type_name(made), **facts}, adapter.dumps(made))
+    adapter: Any = adapter_for(result)
+    # Information that the serialized form lacks, such as types.
+    facts = {"facts": adapter.facts(result)} if hasattr(adapter, "facts") else {}
+    journal.add(key, {"name": name, "type": type_name(result), **facts}, adapter.dumps(result))
 
 
 def _walk(pass_: Pass[Any]) -> Iterator[Pass[Any]]:
@@ -186,15 +209,16 @@ def _walk(pass_: Pass[Any]) -> Iterator[Pass[Any]]:
         yield from _walk(child)
 
 
-def _difference(known: Mapping[str, Any], run: Mapping[str, Any]) -> str:
-    """Return a text that says in what two runs differ, and what to do."""
-    differ = [name for name in {**known, **run} if known.get(name) != run.get(name)]
-    parts = [f"{name} {_shown(known, name)}, not {_shown(run, name)}" for name in differ if name != "config"]
+def _difference(stored: Mapping[str, Any], run: Mapping[str, Any]) -> str:
+    """Return a text that lists the differences of two runs and the remedy."""
+    differ = [name for name in {**stored, **run} if stored.get(name) != run.get(name)]
+    parts = [f"{name} {_shown(stored, name)}, not {_shown(run, name)}" for name in differ if name != "config"]
+    # Config values are stored as fingerprints, so only the keys can be shown.
     if "config" in differ:
-        old, new = known.get("config", {}), run.get("config", {})
+        old, new = stored.get("config", {}), run.get("config", {})
         keys = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
         parts.append(f"other values of config {', '.join(keys)}")
-    return f"{'; '.join(parts)}; {_DO}"
+    return f"{'; '.join(parts)}; {_REMEDY}"
 
 
 def _shown(run: Mapping[str, Any], name: str) -> str:

@@ -1,4 +1,4 @@
-"""`JournalFile`: records added to one file, each whole or not at all; what journals are made of."""
+"""`JournalFile`: an append-only file of records that survives crashes."""
 
 import errno
 import json
@@ -22,43 +22,43 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-__all__ = ["Entry", "JournalFile"]
+__all__ = ["JournalFile", "JournalRecord"]
 
 _MAGIC: Final = b"apass journal 1\n"
 _FRAME: Final = Struct(">4sIQII")
-"""Before each record: a mark, the bytes of its head, those of its data, and the checksums of both."""
+"""The frame before each record: a mark, the sizes of head and data, and the checksums of head and data."""
 _SUM: Final = Struct(">I")
-"""After the frame, its own checksum."""
+"""The checksum of the frame, which follows it."""
 _MARK: Final = b"\nrec"
 _BEFORE: Final = _FRAME.size + _SUM.size
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One record, its data still in the file."""
+class JournalRecord:
+    """A record, whose data remain in the file."""
 
     head: Mapping[str, Any]
-    """What it says of itself: a JSON object."""
+    """The description of the record, a JSON object."""
     start: int
-    """Where its data begin."""
+    """The offset of the data in the file."""
     size: int
-    """How many bytes they are."""
+    """The size of the data in bytes."""
     checksum: int
-    """Their checksum."""
+    """The checksum of the data."""
 
 
 class JournalFile:
-    """Records in a file that only grows. One process at a time has it open; what it added outlives it, however it dies.
+    """An append-only file of records, open in at most one process at a time.
 
-    An end that is damaged, as when the process was killed within a write, is cut off with a JournalWarning. Safe for
-    many threads at once.
+    Appended records survive any end of the process. If the end of the file is damaged, for example because the process
+    was killed during a write, it is truncated with a JournalWarning. The methods are thread-safe.
 
     Parameters:
-        path: the file; it is made, and folders that are missing, too.
-        fsync: whether a record is on the disk when `append` returns, and so outlives a power failure as well.
+        path: the file; it is created together with missing folders.
+        fsync: whether `append` flushes each record to disk, so that it survives a power failure.
 
     Raises:
-        JournalError: if the file is no journal, cannot be used, or another process has it open.
+        JournalError: if the file is not a journal, cannot be used, or is open in another process.
 
     """
 
@@ -75,53 +75,63 @@ class JournalFile:
             self._file.close()
             raise
 
-    def __iter__(self) -> Iterator[Entry]:
-        """Go over the records that were there when it was opened, cutting off a damaged end; to be done to the end."""
-        size = self._size()
-        at = len(_MAGIC)
-        while at < size:
-            found = self._entry(at, size)
-            if found is None:
-                self._cut(at, size)
-                break
-            at = found.start + found.size
-            yield found
-        self._end = at
+    def __iter__(self) -> Iterator[JournalRecord]:
+        """Iterate over the records that existed when the file was opened.
 
-    def read(self, entry: Entry) -> bytes | None:
-        """Return the data of a record; None, with a JournalWarning, if they are damaged."""
+        A damaged end is truncated. The iteration must be completed before the first `append`.
+        """
+        size = self._size()
+        position = len(_MAGIC)
+        while position < size:
+            record = self._record(position, size)
+            if record is None:
+                self._truncate(position, size)
+                break
+            position = record.start + record.size
+            yield record
+        self._end = position
+
+    def read(self, record: JournalRecord) -> bytes | None:
+        """Return the data of a record; if they are damaged, warn and return None."""
         with self._lock:
-            data = self._read(entry.start, entry.size)
-        if len(data) == entry.size and crc32(data) == entry.checksum:
+            data = self._read(record.start, record.size)
+        if len(data) == record.size and crc32(data) == record.checksum:
             return data
-        message = f"a record in the journal {str(self.path)!r} is damaged; what it was for is done again"
+        message = f"a record in the journal {str(self.path)!r} is damaged; its module is computed again"
         warnings.warn(message, JournalWarning, stacklevel=2)
         return None
 
-    def append(self, head: Mapping[str, Any], data: bytes = b"") -> Entry:
-        """Add a record; when this returns, it is there. JournalError if it cannot be written; nothing is added then."""
-        top = json.dumps(head).encode()
-        frame = _FRAME.pack(_MARK, len(top), len(data), crc32(top), crc32(data))
+    def append(self, head: Mapping[str, Any], data: bytes = b"") -> JournalRecord:
+        """Append a record.
+
+        Raises:
+            JournalError: if it cannot be written; the file is then unchanged.
+
+        """
+        head_bytes = json.dumps(head).encode()
+        frame = _FRAME.pack(_MARK, len(head_bytes), len(data), crc32(head_bytes), crc32(data))
         with self._lock:
             start = self._end
             try:
-                self._write(b"".join((frame, _SUM.pack(crc32(frame)), top, data)))
+                self._write(b"".join((frame, _SUM.pack(crc32(frame)), head_bytes, data)))
             except OSError as error:
+                # Remove a partial record, for example after the disk became full.
                 with suppress(OSError):
                     self._file.truncate(start)
                 raise JournalError(f"cannot write to the journal {str(self.path)!r}: {error.strerror}") from error
-            return Entry(head, start + _BEFORE + len(top), len(data), crc32(data))
+            return JournalRecord(head, start + _BEFORE + len(head_bytes), len(data), crc32(data))
 
     def close(self) -> None:
-        """Close the file, and let others open it."""
+        """Close the file, so that other processes can open it."""
         with self._lock:
             self._file.close()
 
     def _write(self, data: bytes) -> None:
         self._file.seek(self._end)
-        left = memoryview(data)
-        while left:
-            left = left[self._file.write(left) :]
+        # An unbuffered file may write only a part of the data.
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[self._file.write(remaining) :]
         if self._fsync:
             os.fsync(self._file.fileno())
         self._end += len(data)
@@ -141,34 +151,35 @@ class JournalFile:
         return os.fstat(self._file.fileno()).st_size
 
     def _begin(self) -> int:
-        """Check how the file begins; one in which nothing could be finished yet is begun anew."""
+        """Check the start of the file, or write it if the file is empty or incomplete."""
         start = self._read(0, len(_MAGIC))
         if start != _MAGIC and not _MAGIC.startswith(start):
-            raise JournalError(f"{str(self.path)!r} is no journal, and is left as it is; give the path of another file")
+            raise JournalError(f"{str(self.path)!r} is not a journal and was not changed; use another path")
         self._end = 0
+        # A process may have been killed while it wrote the first bytes.
         if start != _MAGIC:
             self._write(_MAGIC)
         return len(_MAGIC)
 
-    def _entry(self, at: int, size: int) -> Entry | None:
-        """Return the record at a place, None if it is not whole."""
-        before = self._read(at, _BEFORE)
+    def _record(self, position: int, size: int) -> JournalRecord | None:
+        """Return the record at an offset, or None if it is incomplete or damaged."""
+        before = self._read(position, _BEFORE)
         frame, checksum = before[: _FRAME.size], before[_FRAME.size :]
         if len(before) < _BEFORE or _SUM.unpack(checksum)[0] != crc32(frame):
             return None
         _, head_size, data_size, head_sum, data_sum = _FRAME.unpack(frame)
-        start = at + _BEFORE + head_size
+        start = position + _BEFORE + head_size
         if start + data_size > size:
             return None
-        head = self._read(at + _BEFORE, head_size)
-        return Entry(json.loads(head), start, data_size, data_sum) if crc32(head) == head_sum else None
+        head = self._read(position + _BEFORE, head_size)
+        return JournalRecord(json.loads(head), start, data_size, data_sum) if crc32(head) == head_sum else None
 
-    def _cut(self, at: int, size: int) -> None:
+    def _truncate(self, position: int, size: int) -> None:
         message = (
-            f"the journal {str(self.path)!r} is damaged from byte {at} on, as after a kill or a power failure; "
-            f"{size - at} bytes are dropped, and what they were for is done again"
+            f"the journal {str(self.path)!r} is damaged from byte {position} on, as after a kill or a power failure; "
+            f"{size - position} bytes are dropped, and their modules are computed again"
         )
-        self._file.truncate(at)
+        self._file.truncate(position)
         warnings.warn(message, JournalWarning, stacklevel=3)
 
 
@@ -181,24 +192,24 @@ def _open(path: Path) -> FileIO:
 
 
 def _lock(file: FileIO, path: Path) -> None:
-    """Have the file for this process alone, for as long as it is open."""
+    """Lock the file exclusively until it is closed."""
     try:
         _lock_now(file)
     except OSError as error:
         if error.errno not in _TAKEN:
             raise JournalError(f"the journal {str(path)!r} cannot be locked: {error.strerror}") from error
         raise JournalError(
-            f"the journal {str(path)!r} is in use by another run; let that one end, or give each run its own"
+            f"the journal {str(path)!r} is in use by another run; wait for that run, or use another journal"
         ) from None
 
 
 _TAKEN: Final = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-"""What systems say of a lock that somebody else has."""
+"""Error codes of the platforms for a file that is locked by another process."""
 
 
 def _lock_now(file: FileIO) -> None:
     if sys.platform == "win32":
-        # A byte that is locked there cannot be read by others, so it is one beyond what most journals have.
+        # On Windows other processes cannot read a locked byte, so lock one beyond the size of most journals.
         file.seek(2**31 - 2)
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:

@@ -1,4 +1,4 @@
-"""`ModuleSource`: modules with their keys or places, from a mapping, an iterable or an async iterable."""
+"""`ModuleSource`: an iterator over the modules of a batch and their keys."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -9,10 +9,12 @@ __all__ = ["ModuleSource"]
 
 
 class ModuleSource:
-    """Gives modules with their keys, or with their places; those of an async iterable in their own time.
+    """Iterates over a mapping, an iterable or an async iterable of modules.
+
+    Each module comes with its key, or with its index if there are no keys.
 
     Raises:
-        TypeError: if `modules` are none that one could go over.
+        TypeError: if `modules` cannot be iterated over.
 
     """
 
@@ -20,26 +22,32 @@ class ModuleSource:
         self._async = aiter(modules) if hasattr(modules, "__aiter__") else None
         self._items: Any = iter(()) if self._async else _items(modules)
         self._keyed = hasattr(modules, "items") and self._async is None
-        self._place = -1
+        self._index = -1
 
     async def next(self) -> tuple[Any, Any]:
-        """Return the next key and module; StopAsyncIteration after the last."""
+        """Return the next key and module.
+
+        Raises:
+            StopAsyncIteration: after the last module.
+
+        """
         if self._async is not None:
             item: Any = await anext(self._async)
         else:
             item = next(self._items, _END)
         if item is _END:
             raise StopAsyncIteration
-        self._place += 1
-        key, mod = item if self._keyed else (self._place, item)
+        self._index += 1
+        key, mod = item if self._keyed else (self._index, item)
         return key, mod
 
     def lasting_name(self, name: Any) -> str:
-        """Return the name as a journal knows it: a place says nothing in another run, where the order may differ."""
+        """Return the name of a module for a journal: its key, or "" if there are no keys."""
+        # An index does not identify a module in another run, because the order may differ.
         return str(name) if self._keyed else ""
 
     async def close(self, grace: float) -> None:
-        """End an async generator that has more to give: nobody else will ask it."""
+        """Close an async generator that is not exhausted, within `grace` seconds."""
         close: Any = getattr(self._async, "aclose", None)
         if close is not None:
             with anyio.move_on_after(grace, shield=True):
@@ -53,8 +61,8 @@ def _items(modules: Any) -> Iterator[Any]:
     except TypeError:
         pass
     raise TypeError(
-        "modules must be a mapping of them by key, an iterable or an async iterable of them, not "
-        f"{modules!r}; for one module, await pass_(mod)"
+        f"modules must be a mapping, an iterable or an async iterable, not {modules!r}; "
+        "for a single module, use `await pass_(mod)`"
     )
 
 

@@ -1,4 +1,4 @@
-"""The command line: `apass opt` optimizes models, `apass passes` lists what there is to run."""
+"""The command line: `apass opt` optimizes models, `apass passes` lists the passes."""
 
 from apass.cli.app import main
 

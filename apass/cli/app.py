@@ -1,13 +1,12 @@
-"""The command line: its commands and what is said of it as a whole."""
+"""The Typer application: its commands and its global options."""
 
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from apass.cli.alone import command_with
 from apass.cli.commands.bisect import bisect
 from apass.cli.commands.cache import cache
 from apass.cli.commands.opt import opt
@@ -15,13 +14,14 @@ from apass.cli.commands.passes import passes
 from apass.cli.commands.plan import plan
 from apass.cli.commands.reduce import reduce
 from apass.cli.commands.replay import replay
-from apass.cli.instruments import WATCHES
+from apass.cli.instruments import OBSERVER_OPTIONS
+from apass.cli.options import command_with
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
+app: Final = typer.Typer(
     name="apass",
-    help="Compiler passes that wait: optimize many models concurrently in one event loop.",
+    help="Async compiler passes: optimize many models concurrently in one event loop.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -29,21 +29,21 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"apass {version('apass')}")
         raise typer.Exit
 
 
 @app.callback()
 def _root(
-    _version_asked: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None: ...
 
 
-app.command("opt", cls=command_with(*WATCHES))(opt)
+app.command("opt", cls=command_with(*OBSERVER_OPTIONS))(opt)
 app.command("passes")(passes)
 app.add_typer(cache, name="cache")
 app.command("bisect")(bisect)
@@ -53,7 +53,8 @@ app.command("reduce")(reduce)
 
 
 def main() -> None:
-    """Run the command line; the entry point `apass`, and `python -m apass`."""
-    # For `package.module:name` in a pipeline; last, so that a file there takes no other module's place.
+    """Run the command line; the entry point of `apass` and of `python -m apass`."""
+    # Pipelines may name `package.module:name` in the current directory. Appended, so that a file there (`json.py`)
+    # does not shadow a module of the standard library or of an installed package.
     sys.path.append(str(Path.cwd()))
     app(prog_name="apass")

@@ -1,4 +1,4 @@
-"""Where the command line keeps results: the place that `--cache` and `apass cache` name."""
+"""Result stores of the command line: from the value of `--cache` to a store."""
 
 import os
 from contextlib import AbstractAsyncContextManager
@@ -10,55 +10,65 @@ from apass.cli.inputs import InputError
 from apass.core.store import Store
 from apass.stores import SqliteStore
 
-__all__ = ["DEFAULT", "CacheStore", "RedisLike", "default_place", "store_at"]
+__all__ = ["DEFAULT", "CacheStore", "RedisLike", "default_path", "store_at"]
 
 DEFAULT: Final = "default"
-"""Stands for the user's own file."""
+"""The value of `--cache` that selects the file `default_path()`."""
 
 
 class RedisLike(Store, AbstractAsyncContextManager[Any], Protocol):
-    """A store that must be entered."""
+    """A store that must be entered.
+
+    A Protocol, because the Redis client is an optional dependency.
+    """
 
 
 CacheStore = SqliteStore | RedisLike
-"""What a place of the command line may be; it must be entered to be used."""
+"""The stores of the command line. Each must be entered before use."""
 
 _MAGIC: Final = b"SQLite format 3\0"
 _REDIS: Final = ("redis://", "rediss://")
 
 
-def default_place() -> Path:
-    """Return the user's own file: `$APASS_CACHE`, else `apass/results.db` where the system keeps caches."""
-    given = os.environ.get("APASS_CACHE")
-    if given:
-        return Path(given)
+def default_path() -> Path:
+    """Return the path of the user's cache file.
+
+    It is `$APASS_CACHE`, or `apass/results.db` in the system's cache directory.
+    """
+    path = os.environ.get("APASS_CACHE")
+    if path:
+        return Path(path)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "apass" / "results.db"
 
 
-def store_at(place: str) -> CacheStore:
-    """Return the store at a place: a file, `default`, or a Redis server's URL. It must be entered to be used.
+def store_at(location: str) -> CacheStore:
+    """Return the store at a location: a file, `default`, or the URL of a Redis server.
 
     Raises:
-        MissingExtraError: if it is a Redis server, and its client is not installed.
-        InputError: if the place is a folder, or a file of another kind.
+        MissingExtraError: if the location is a Redis server and the Redis client is not installed.
+        InputError: if the location is a folder, or a file that is not a cache.
 
     """
-    if place.startswith(_REDIS):
-        return cast("RedisLike", import_module("apass.stores.redis").RedisStore(place))
-    path = default_place() if place == DEFAULT else Path(place)
+    if location.startswith(_REDIS):
+        return cast("RedisLike", import_module("apass.stores.redis").RedisStore(location))
+    path = default_path() if location == DEFAULT else Path(location)
     if path.is_dir():
-        raise InputError(f"the cache {str(path)!r} is a folder; name a file, as {str(path / 'results.db')!r}")
-    if place != DEFAULT and _is_of_another_kind(path):
-        raise InputError(f"{place!r} is no cache, and is left as it is; name another file, or delete this one")
+        raise InputError(f"the cache {str(path)!r} is a folder; name a file, such as {str(path / 'results.db')!r}")
+    if location != DEFAULT and _is_other_file(path):
+        raise InputError(
+            f"{location!r} is not a cache file and was left unchanged; name another file, or delete this one"
+        )
     return SqliteStore(path)
 
 
-def _is_of_another_kind(path: Path) -> bool:
-    """Tell whether there is a file that does not begin as a cache does: a store would set it aside as damaged."""
+def _is_other_file(path: Path) -> bool:
+    """Return whether `path` is a file that is not an SQLite database."""
+    # Without this check, SqliteStore would treat the user's file as a damaged cache and move it aside.
     try:
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
     except OSError:
         return False
+    # An empty or truncated database is still a cache: compare only the bytes that were read.
     return start != _MAGIC[: len(start)]

@@ -1,4 +1,4 @@
-"""Asking a command of the user whether a model in a file is good."""
+"""The command of `--check`, which decides whether the model in a file is good."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -16,26 +16,34 @@ from apass.errors import BisectError
 
 __all__ = ["Checker", "read_command"]
 
-PLACE: Final = "{}"
-"""Where in a command the path of the model goes."""
+PLACEHOLDER: Final = "{}"
+"""Replaced by the path of the model in a command."""
 
 _CANNOT_RUN: Final = {126, 127}
-"""The exit statuses by which a shell says that there is no such command, or none that may be run."""
+"""Exit statuses of a POSIX shell: the command is not executable (126), or was not found (127)."""
 
 
 def read_command(text: str) -> Sequence[str]:
-    """Return the words of a command; InputError if there are none, or a quote is not closed."""
+    """Return the words of a command, with a placeholder for the path of the model.
+
+    Raises:
+        InputError: if `text` is empty, or a quote is not closed.
+
+    """
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise InputError(f"--check {text!r} is no command: {error}") from None
+        raise InputError(f"cannot parse --check {text!r}: {error}; quote it as for a shell") from None
     if not words:
-        raise InputError("--check needs a command, such as 'python check.py {}'")
-    return words if any(PLACE in word for word in words) else [*words, PLACE]
+        raise InputError("--check is empty; expected a command, such as 'python check.py {}'")
+    return words if any(PLACEHOLDER in word for word in words) else [*words, PLACEHOLDER]
 
 
 class Checker:
-    """Runs the command on models; a model is good if it ends with status 0, and within `timeout` seconds."""
+    """Runs the command on models.
+
+    A model is good if the command exits with status 0 within `timeout` seconds.
+    """
 
     def __init__(
         self,
@@ -53,43 +61,45 @@ class Checker:
         self._report = report
 
     async def is_good(self, mod: Any) -> bool:
-        """Write a model to the file, and ask.
+        """Write the model to the file, and return whether the command accepts it.
 
         Raises:
             BisectError: if the command cannot be run.
 
         """
         await anyio.to_thread.run_sync(self._format.save, mod, self._path)
-        command = [word.replace(PLACE, str(self._path)) for word in self._command]
+        command = [word.replace(PLACEHOLDER, str(self._path)) for word in self._command]
         try:
             process = await start_group(command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
         except OSError as error:
-            raise BisectError(f"the check cannot be run: {error}") from error
-        said = bytearray()
+            raise BisectError(f"cannot run the check: {error}") from error
+        stderr = bytearray()
         try:
             with anyio.move_on_after(self._timeout) as scope:
-                await _ended(process, said)
+                await _wait(process, stderr)
         finally:
             await end_group(process)
         if scope.cancelled_caught:
-            self._report(f"the check was ended after {self._timeout:g} s, which counts as bad")
+            self._report(f"the check was killed after {self._timeout:g} s; the model counts as bad")
             return False
         if process.returncode in _CANNOT_RUN:
-            why = said.decode(errors="replace").strip()
-            raise BisectError(f"the check cannot be run: {shlex.join(command)} ended with {process.returncode}: {why}")
+            message = stderr.decode(errors="replace").strip()
+            raise BisectError(
+                f"cannot run the check: {shlex.join(command)} exited with status {process.returncode}: {message}"
+            )
         return process.returncode == 0
 
 
-async def _ended(process: Process, said: bytearray) -> None:
-    """Wait for the end of a process, and take what it writes to standard error until then."""
+async def _wait(process: Process, stderr: bytearray) -> None:
+    """Wait for the end of a process; add its standard error to `stderr` until then."""
 
     async def collect() -> None:
         assert process.stderr is not None
         async for chunk in process.stderr:
-            said.extend(chunk)
+            stderr.extend(chunk)
 
     async with anyio.create_task_group() as readers:
         readers.start_soon(collect)
         await process.wait()
-        # What it left behind may hold the pipe open for ever.
+        # A child that the process left behind may hold the pipe open, so that `collect` would never end.
         kill_group(process)

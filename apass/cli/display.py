@@ -1,7 +1,9 @@
-"""What a user sees of a run: a progress bar while it lasts, a table of what came of it, and each failure in full."""
+"""The display of a run: a progress bar, a table of results, and the failures."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -14,41 +16,42 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from apass.cli.inputs import Job
+from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
-from apass.core.diagnostics import DiagnosticContext
+from apass.core.diagnostic_context import DiagnosticContext
 
-__all__ = ["Reporter"]
+__all__ = ["Reporter", "RunDisplay"]
 
-_MOST_ROWS: Final = 40
-"""A longer table shows failures and what changed most, on a terminal."""
+_MAX_ROWS: Final = 40
+"""Rows of the table on a terminal. A longer table shows the failures and the largest changes."""
 
-_NO_WIDTH: Final = 10_000
-"""Wide enough for any row."""
+_UNLIMITED_WIDTH: Final = 10_000
+"""Columns of the table in a pipe or a file; wide enough for any row."""
 
 
 class Reporter:
-    """Shows a run on the terminal: the bar on standard error, the table on standard output."""
+    """Progress bar on standard error, table of results on standard output."""
 
     def __init__(self, total: int, *, bar: bool = True) -> None:
         self.results: list[JobResult] = []
-        """What came of each file, in the order of finishing."""
+        """The result of each file, in the order of completion."""
         self._out = Console(highlight=False)
         self._is_narrow = self._out.is_terminal or "COLUMNS" in os.environ
         if not self._is_narrow:
-            # In a pipe or a file a row is a line, however long.
-            self._out = Console(highlight=False, width=_NO_WIDTH)
+            # In a pipe or a file, each row is one line, so that `grep` and `cut` work. Rich would wrap at 80 columns.
+            self._out = Console(highlight=False, width=_UNLIMITED_WIDTH)
         terminal = Console(stderr=True)
         self._progress = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[at_work]}"),
+            TextColumn("{task.fields[phases]}"),
             console=terminal,
             transient=True,
             disable=not (bar and terminal.is_terminal),
         )
-        self._bar = self._progress.add_task("optimizing", total=total, at_work="")
+        self._bar = self._progress.add_task("optimizing", total=total, phases="")
         self._phases: dict[str, str] = {}
         self._total = total
 
@@ -72,13 +75,12 @@ class Reporter:
         self._progress.stop()
 
     def phase(self, job: Job, phase: str) -> None:
-        """Show what is being done to a file."""
+        """Show the current phase of a file."""
         self._phases.pop(job.name, None)
         if phase != "done":
             self._phases[job.name] = phase
-        counts = {one: list(self._phases.values()).count(one) for one in dict.fromkeys(self._phases.values())}
-        at_work = ", ".join(f"{count} {one}" for one, count in counts.items())
-        self._progress.update(self._bar, at_work=at_work)
+        counts = Counter(self._phases.values())
+        self._progress.update(self._bar, phases=", ".join(f"{count} {name}" for name, count in counts.items()))
 
     def result(self, result: JobResult) -> None:
         """Count a file as done."""
@@ -90,13 +92,13 @@ class Reporter:
         self._out.print(escape(text), soft_wrap=True)
 
     def summarize(self, diagnostics: DiagnosticContext) -> None:
-        """Print the table, what passes had to say, each failure with its notes, and the totals."""
+        """Print the table, the diagnostics, each failure with its notes, and the totals."""
         if self.results:
             rows = sorted(self.results, key=lambda result: result.job.name)
-            shown = _most_telling(rows) if self._is_narrow else rows
+            shown = _most_relevant(rows) if self._is_narrow else rows
             self._out.print(_table(shown))
             if len(shown) < len(rows):
-                self._out.print(f"[dim]and {len(rows) - len(shown)} more; a pipe or a file gets them all[/]")
+                self._out.print(f"[dim]and {len(rows) - len(shown)} more; redirect the output to a file to get all[/]")
         if diagnostics.diagnostics:
             self.show(diagnostics.rendered())
         for failed in self.failures:
@@ -106,29 +108,35 @@ class Reporter:
 
 def _table(results: Sequence[JobResult]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    ending = _common_ending([one.job.name for one in results])
+    ending = _common_ending([result.job.name for result in results])
     table.add_column(f"model ({escape(ending)})" if ending else "model", overflow="fold")
     for column in ("before", "after", "seconds"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("result", overflow="ellipsis", no_wrap=True)
-    for one in results:
-        outcome = f"[red]{type(one.error).__name__}[/]" if one.error else f"[green]ok[/] {escape(one.remark)}".rstrip()
-        name = escape(one.job.name.removesuffix(ending))
-        table.add_row(name, _number(one.before), _number(one.after), f"{one.seconds:.3f}", outcome)
+    for result in results:
+        if result.error is not None:
+            outcome = f"[red]{type(result.error).__name__}[/]"
+        else:
+            outcome = f"[green]ok[/] {escape(result.remark)}".rstrip()
+        name = escape(result.job.name.removesuffix(ending))
+        table.add_row(name, _number(result.before), _number(result.after), f"{result.seconds:.3f}", outcome)
     return table
 
 
 def _common_ending(names: Sequence[str]) -> str:
-    """Return the file's name with the slash before it, if all have the same in folders of their own; else nothing."""
+    """Return `/NAME` if the models have the same file name in different folders.
+
+    Otherwise return an empty string.
+    """
     endings = {os.sep + Path(name).name if os.sep in name else "" for name in names}
     return endings.pop() if len(names) > 1 and len(endings) == 1 else ""
 
 
-def _most_telling(results: list[JobResult]) -> list[JobResult]:
-    """Return failures first, then the files that lost most nodes, in the order of names."""
-    ranked = sorted(results, key=lambda one: (one.error is None, (one.after or 0) - (one.before or 0)))
-    chosen = {id(one) for one in ranked[:_MOST_ROWS]}
-    return [one for one in results if id(one) in chosen]
+def _most_relevant(results: list[JobResult]) -> list[JobResult]:
+    """Return the failures and the largest changes, in the order of `results`."""
+    ranked = sorted(results, key=lambda result: (result.error is None, (result.after or 0) - (result.before or 0)))
+    chosen = {id(result) for result in ranked[:_MAX_ROWS]}
+    return [result for result in results if id(result) in chosen]
 
 
 def _failure(result: JobResult) -> str:
@@ -138,7 +146,10 @@ def _failure(result: JobResult) -> str:
 
 
 def _lines(error: BaseException) -> Iterator[str]:
-    """Give an error, its notes, and what it is made of if it is a group, each level further in."""
+    """Iterate over the lines of an error, its notes and the errors of a group.
+
+    Each level of nesting is indented.
+    """
     yield f"{type(error).__name__}: {error}"
     notes: list[str] = getattr(error, "__notes__", [])
     inner = cast("BaseExceptionGroup[BaseException]", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
@@ -147,9 +158,9 @@ def _lines(error: BaseException) -> Iterator[str]:
 
 
 def _totals(results: list[JobResult], total: int) -> str:
-    done = [one for one in results if one.error is None]
-    before = sum(one.before or 0 for one in done)
-    after = sum(one.after or 0 for one in done)
+    done = [result for result in results if result.error is None]
+    before = sum(result.before or 0 for result in done)
+    after = sum(result.after or 0 for result in done)
     text = f"{len(done)} of {total} models written, {before} nodes before, {after} after"
     failed = len(results) - len(done)
     missing = total - len(results)
@@ -158,3 +169,44 @@ def _totals(results: list[JobResult], total: int) -> str:
 
 def _number(value: int | None) -> str:
     return "" if value is None else str(value)
+
+
+class RunDisplay:
+    """The reporter and the observers of a run."""
+
+    def __init__(self, reporter: Reporter, observers: Sequence[RunObserver]) -> None:
+        self._reporter = reporter
+        self._observers = observers
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every file has a result."""
+        return self._reporter.is_complete
+
+    def phase(self, job: Job, phase: str) -> None:
+        """Report the current phase of a file."""
+        self._reporter.phase(job, phase)
+        for observer in self._observers:
+            observer.phase(job, phase)
+
+    def result(self, result: JobResult) -> None:
+        """Report the result of a file."""
+        self._reporter.result(result)
+        for observer in self._observers:
+            observer.result(result)
+
+    @contextmanager
+    def closing(self, diagnostics: DiagnosticContext) -> Generator[None]:
+        """Display the run in the block.
+
+        At its end, also after an error, print the table and the output of the observers.
+        """
+        with ExitStack() as closing:
+            # Callbacks run in reverse order of registration: the table first, then the observers from first to last.
+            for observer in reversed(self._observers):
+                closing.callback(observer.finish, self._reporter.show)
+            closing.callback(self._reporter.summarize, diagnostics)
+            for observer in self._observers:
+                observer.begin()
+            with self._reporter:
+                yield

@@ -1,4 +1,4 @@
-"""What goes wrong as a line on standard error and an exit status, without a traceback."""
+"""Errors of a command as one line on standard error and an exit status."""
 
 import errno
 import os
@@ -14,45 +14,46 @@ from rich.markup import escape
 
 from apass.errors import ApassError, JournalWarning, StoreWarning, UnmatchedPassNameWarning
 
-__all__ = ["FAILED", "INTERRUPTED", "MISUSED", "complaints", "warnings_as_lines"]
+__all__ = ["FAILED", "INTERRUPTED", "MISUSED", "errors_as_lines", "warnings_as_lines"]
 
 FAILED: Final = 1
-"""Exit status when a model failed; the others were written."""
+"""Exit status if a model failed; the other models were written."""
 MISUSED: Final = 2
-"""Exit status when nothing was begun: an option, a file or a pass that is not there."""
+"""Exit status if nothing was started, because an option, a file or a pass is wrong."""
 INTERRUPTED: Final = 130
-"""Exit status after Ctrl-C."""
+"""Exit status after Ctrl-C: 128 + SIGINT, as in a shell."""
 
-_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""What a stream says whose file or device takes no more."""
+_OUTPUT_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""Errors of a stream whose file or device cannot take more data."""
 
 
 @contextmanager
-def complaints() -> Generator[None]:
-    """Turn an error of apass, an interrupt, and output that cannot be written, into a line and an exit status."""
+def errors_as_lines() -> Generator[None]:
+    """Turn errors of apass, Ctrl-C and a full output into a line and a status."""
     try:
         yield
     except ApassError as error:
-        _say("bold red", str(error))
+        _print_line("bold red", str(error))
         raise typer.Exit(MISUSED) from None
     except KeyboardInterrupt:
-        _say("bold red", "interrupted; every file that was written is whole")
+        _print_line("bold red", "interrupted; all files written so far are complete")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        # Nobody reads the output any more.
-        _leave_output()
+        # The reader of the pipe has exited (`apass passes | head`), so there is nowhere to print a message.
+        _discard_output()
         raise typer.Exit(FAILED) from None
     except OSError as error:
-        if error.errno not in _FULL or error.filename is not None:
+        # With a file name, the error is about a file of the run; without one, about the output stream.
+        if error.errno not in _OUTPUT_FULL or error.filename is not None:
             raise
-        _say("bold red", f"cannot write the output: {error.strerror}")
-        _leave_output()
+        _print_line("bold red", f"cannot write the output: {error.strerror}")
+        _discard_output()
         raise typer.Exit(FAILED) from None
 
 
 @contextmanager
 def warnings_as_lines() -> Generator[None]:
-    """Show each warning as one line, without the place in the source that Python adds."""
+    """Show each warning as one line, without the source location that Python adds."""
 
     def show(
         message: Warning | str,
@@ -62,20 +63,21 @@ def warnings_as_lines() -> Generator[None]:
         file: TextIO | None = None,
         line: str | None = None,
     ) -> None:
-        _say("bold yellow", f"warning: {message}")
+        _print_line("bold yellow", f"warning: {message}")
 
     with warnings.catch_warnings():
         for kind in (UnmatchedPassNameWarning, JournalWarning, StoreWarning):
             warnings.simplefilter("always", kind)
-        # Assigned, not passed: Python has no other place for it. `catch_warnings` puts the old one back.
+        # Assigning is Python's only hook for this. `catch_warnings` restores the previous function.
         warnings.showwarning = show
         yield
 
 
-def _leave_output() -> None:
-    """Let what is still to be written go nowhere: Python would complain when it flushes it at the end."""
+def _discard_output() -> None:
+    """Redirect standard output to the null device."""
+    # Otherwise Python would flush the remaining output at exit, fail again and print a traceback.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say(style: str, text: str) -> None:
+def _print_line(style: str, text: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"[{style}]apass:[/] {escape(text)}")

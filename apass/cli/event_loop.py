@@ -1,4 +1,4 @@
-"""Running the event loop of a command so that Ctrl-C cancels what is at work, the same way on every loop."""
+"""The event loop of a command; Ctrl-C cancels the work in the same way on each."""
 
 import signal
 from collections.abc import Awaitable, Callable
@@ -14,16 +14,17 @@ __all__ = ["check_backend", "run_until_interrupted"]
 
 
 def check_backend(backend: str) -> None:
-    """Return if there is such an event loop.
+    """Raise if the event loop `backend` is unknown or not installed.
 
     Raises:
-        InputError: if there is none of that name.
+        InputError: if there is no event loop of that name.
         MissingExtraError: if its library is not installed.
 
     """
-    known = anyio.get_all_backends()
-    if backend not in known:
-        raise InputError(f"no event loop {backend!r}{did_you_mean(backend, known, listing='known are ')}")
+    backends = anyio.get_all_backends()
+    if backend not in backends:
+        hint = did_you_mean(backend, backends, listing="expected one of ")
+        raise InputError(f"unknown event loop {backend!r}{hint}")
     try:
         import_module(backend)
     except ImportError as error:
@@ -32,19 +33,19 @@ def check_backend(backend: str) -> None:
 
 
 def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> None:
-    """Run `work` in a new event loop of `backend`; at Ctrl-C cancel it, wait for it to end, raise KeyboardInterrupt.
+    """Run `work` in a new event loop of `backend`, and raise its errors unchanged.
 
-    A second Ctrl-C does not wait. What `work` raises is raised as it is.
+    Ctrl-C cancels `work`, waits for its end, and then raises KeyboardInterrupt. A second Ctrl-C does not wait.
     """
     try:
-        anyio.run(_watched, work, backend=backend)
+        anyio.run(_run_cancellable, work, backend=backend)
     except BaseExceptionGroup as group:
         if group.subgroup(KeyboardInterrupt) is None:
             raise
         raise KeyboardInterrupt from None
 
 
-async def _watched(work: Callable[[], Awaitable[None]]) -> None:
+async def _run_cancellable(work: Callable[[], Awaitable[None]]) -> None:
     failure: Exception | None = None
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
@@ -52,7 +53,7 @@ async def _watched(work: Callable[[], Awaitable[None]]) -> None:
             try:
                 await work()
             except Exception as error:
-                # Kept, so that the group does not wrap it.
+                # Raised below, outside the task group, which would wrap it in an exception group.
                 failure = error
             group.cancel_scope.cancel()
     if scope.cancelled_caught:
@@ -64,7 +65,8 @@ async def _watched(work: Callable[[], Awaitable[None]]) -> None:
 async def _cancel_at_interrupt(
     scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
-    # Where a loop cannot watch for signals, Python's own KeyboardInterrupt ends the run.
+    # A loop that cannot receive signals (on Windows) raises NotImplementedError. Python's KeyboardInterrupt then ends
+    # the run.
     with suppress(NotImplementedError), anyio.open_signal_receiver(signal.SIGINT) as signals:
         task_status.started()
         async for _ in signals:

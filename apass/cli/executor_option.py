@@ -1,4 +1,4 @@
-"""`--executor`: where the command line sends models to be optimized."""
+"""`--executor`: the executor that runs the passes of a command."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -12,33 +12,37 @@ from apass.errors import did_you_mean
 __all__ = ["ExecutorScope", "executor_scope"]
 
 ExecutorScope = AbstractAsyncContextManager[Executor | None]
-"""Has the executor ready within `async with`; None to stay in the event loop."""
+"""Yields the executor within `async with`, or None for the event loop."""
 
 _NAMES: Final = ("process", "thread", "interpreter", "dask")
 DASK: Final = "dask://"
-"""Begins the address of a cluster's scheduler."""
+"""Prefix of the address of a Dask scheduler."""
 
 
-def executor_scope(text: str | None, blind: Sequence[str]) -> ExecutorScope:
-    """Return the executor that `--executor` asks for.
+def executor_scope(text: str | None, unsupported: Sequence[str]) -> ExecutorScope:
+    """Return the executor that `--executor` names.
+
+    Parameters:
+        text: the value of the option; None for the event loop.
+        unsupported: options in use whose instruments cannot observe passes in an executor.
 
     Raises:
-        InputError: if there is none of that name, or options, `blind`, ask for what would see nothing of what it does.
-        ExecutorError: if this Python cannot run it.
+        InputError: if there is no such executor, or `unsupported` is not empty.
+        ExecutorError: if this version of Python cannot run it.
         MissingExtraError: if its library is not installed.
 
     """
     if text is None:
         return nullcontext(None)
-    if blind:
-        raise InputError(f"--executor sends models elsewhere, where {', '.join(blind)} would see nothing; leave it out")
+    if unsupported:
+        raise InputError(f"--executor cannot be used with {', '.join(unsupported)}, which cannot observe its passes")
     if text == "dask" or text.startswith(DASK):
         address = text.removeprefix(DASK) if text.startswith(DASK) else None
         if address == "":
-            raise InputError(f"--executor {text} lacks the address of a scheduler: {DASK}HOST:PORT, or dask alone")
+            raise InputError(f"--executor {text} has no scheduler address; write {DASK}HOST:PORT, or dask")
         dask: Any = import_module("apass.executors.dask")
         return cast("ExecutorScope", dask.DaskExecutor(address and f"tcp://{address}"))
     if text not in _NAMES:
-        near = did_you_mean(text, _NAMES) or f"; known are {', '.join(_NAMES)} and {DASK}HOST:PORT"
-        raise InputError(f"no executor {text!r}{near}")
+        hint = did_you_mean(text, _NAMES) or f"; expected {', '.join(_NAMES)} or {DASK}HOST:PORT"
+        raise InputError(f"unknown executor {text!r}{hint}")
     return nullcontext(executor_in_force(cast("Any", text)))

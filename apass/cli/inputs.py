@@ -1,4 +1,4 @@
-"""Which models a command line means, and where each result goes."""
+"""The models that a command line names, and the paths of their results."""
 
 import os
 import stat
@@ -10,13 +10,13 @@ from pathlib import Path
 
 from apass.errors import ApassError, did_you_mean
 
-__all__ = ["InputError", "Job", "check_places", "find_models", "plan_jobs"]
+__all__ = ["InputError", "Job", "check_writable", "find_models", "plan_jobs"]
 
 _RESULT_MARK = ".opt"
 
 
 class InputError(ApassError, OSError):
-    """A model that was named is not there, is not a model, or its result has no place to go."""
+    """A wrong argument, such as a missing model or an unwritable path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,58 +24,62 @@ class Job:
     """One model to optimize."""
 
     name: str
-    """What the model is called in tables and messages: its path, as short as it can be told apart."""
+    """The name of the model in tables and messages: the shortest path that is unique among the models."""
     source: Path
-    """Where it is read from."""
+    """The file that is read."""
     target: Path
-    """Where the result is written to."""
+    """The file that the result is written to."""
 
 
 def find_models(arguments: Iterable[str], suffixes: Iterable[str], output: Path | None = None) -> list[Path]:
-    """Return the models that files, directories (searched to the bottom) and globs name, each once, in that order.
+    """Return the models that files, directories and globs name.
 
-    Results of earlier runs are left out unless they are named themselves: `*.opt.onnx`, and what a directory has below
-    `output`.
+    Each model is returned once, in the order of the arguments. Directories are searched recursively.
+
+    Results of earlier runs are skipped unless they are named themselves. These are `*.opt.onnx`, and in a directory all
+    files below `output`.
 
     Raises:
-        InputError: for a path that is not there, or a directory or glob without a model in it.
+        InputError: if a path does not exist, or a directory or glob contains no model.
 
     """
     known = tuple(suffixes)
-    found: dict[Path, Path] = {}
+    by_location: dict[Path, Path] = {}
     for argument in arguments:
         models = list(_models_of(argument, known, output))
         if not models:
-            raise InputError(f"no model ({', '.join(known)}) in {argument!r}")
+            raise InputError(f"no model ({', '.join(known)}) found in {argument!r}")
         for model in models:
-            found.setdefault(_place(model), model)
-    return list(found.values())
+            by_location.setdefault(_location(model), model)
+    return list(by_location.values())
 
 
 def plan_jobs(models: Iterable[Path], output: Path | None, *, in_place: bool, suffix: str | None = None) -> list[Job]:
-    """Say where the result of each model goes: over it, below `output`, or beside it as `NAME.opt.onnx`.
+    """Return a job for each model, with the path of its result.
 
-    Below `output` results keep the folders that tell their models apart. They get the ending `suffix`, if it is given.
+    The result replaces the model (`in_place`), or is written below `output`, or beside the model as `NAME.opt.onnx`.
+    Below `output`, results keep the folders that make their paths unique. If `suffix` is set, it becomes the suffix of
+    the result.
 
     Raises:
-        InputError: if a result would overwrite a model and `in_place` does not say that it may, or another result.
+        InputError: if a result would overwrite another result, or a model without `in_place`.
 
     """
-    places = {_place(model): model for model in models}
-    root = Path(commonpath([place.parent for place in places]))
+    by_location = {_location(model): model for model in models}
+    root = Path(commonpath([location.parent for location in by_location]))
     jobs = [
-        _job(model, place.relative_to(root), output, in_place=in_place, suffix=suffix or model.suffix)
-        for place, model in places.items()
+        _job(model, location.relative_to(root), output, in_place=in_place, suffix=suffix or model.suffix)
+        for location, model in by_location.items()
     ]
     _check_targets(jobs, in_place=in_place)
     return jobs
 
 
-def check_places(jobs: Iterable[Job], output: Path | None) -> None:
-    """Make the directory `output`, if there is one, and look whether all the places of results can be written to.
+def check_writable(jobs: Iterable[Job], output: Path | None) -> None:
+    """Create the directory `output`, and check that all results can be written.
 
     Raises:
-        InputError: if one cannot.
+        InputError: if a directory cannot be created or written.
 
     """
     if output is not None:
@@ -88,58 +92,62 @@ def check_places(jobs: Iterable[Job], output: Path | None) -> None:
             raise InputError(f"cannot write to {folder}: permission denied")
 
 
-def _place(path: Path) -> Path:
-    """Return where a file is; a link is a place of its own, whatever it leads to."""
+def _location(path: Path) -> Path:
+    """Return the absolute path of a file; a link itself is not followed."""
     return path.parent.resolve() / path.name
 
 
 def _check_targets(jobs: Iterable[Job], *, in_place: bool) -> None:
     sources = {} if in_place else {job.source.resolve(): job for job in jobs}
-    taken: dict[Path, Job] = {}
+    job_of_target: dict[Path, Job] = {}
     for job in jobs:
         target = job.target.resolve()
         if target in sources:
-            raise InputError(f"the result of {job.source} would overwrite {job.target}; give another -o, or --in-place")
-        other = taken.setdefault(target, job)
+            raise InputError(f"the result of {job.source} would overwrite {job.target}; use another -o, or --in-place")
+        other = job_of_target.setdefault(target, job)
         if other is not job:
-            raise InputError(f"the results of {other.source} and {job.source} would both be written to {target}")
+            raise InputError(
+                f"the results of {other.source} and {job.source} would both be written to {target}; "
+                f"name only one of them"
+            )
 
 
 def _models_of(argument: str, suffixes: tuple[str, ...], output: Path | None) -> Iterator[Path]:
     path = Path(argument)
     if not argument:
-        raise InputError("a model was named by an empty text")
+        raise InputError("the path of a model is empty; name a file, a directory or a glob")
     try:
-        kind = path.stat().st_mode
+        mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        kind = 0
+        mode = 0
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    if stat.S_ISDIR(kind):
-        results = None if output is None or _is_around(output, path) else output.resolve()
-        models = (one for one in _files_below(path) if _is_model(one, suffixes))
-        yield from (one for one in models if results is None or results not in one.resolve().parents)
-    elif kind:
+    if stat.S_ISDIR(mode):
+        # If `output` is the directory itself or contains it, every model is below `output`.
+        results = None if output is None or _contains(output, path) else output.resolve()
+        models = (file for file in _files_below(path) if _is_model(file, suffixes))
+        yield from (model for model in models if results is None or results not in model.resolve().parents)
+    elif mode:
         yield path
     elif has_magic(argument):
-        paths = (Path(one) for one in sorted(glob(argument, recursive=True)))  # noqa: PTH207  it takes absolute patterns
-        yield from (one for one in paths if _is_model(one, suffixes))
+        paths = map(Path, sorted(glob(argument, recursive=True)))  # noqa: PTH207  Path.glob rejects absolute patterns
+        yield from (match for match in paths if _is_model(match, suffixes))
     else:
-        raise InputError(f"no such file or directory: {argument!r}{_near_file(path)}")
+        raise InputError(f"no such file or directory: {argument!r}{_suggestion(path)}")
 
 
 def _files_below(folder: Path) -> list[Path]:
-    """Return the files in a folder and in those below it, sorted; folders below that cannot be read are left out."""
+    """Return the files below a folder, sorted. Unreadable subfolders are skipped."""
 
-    def stop_at_first(error: OSError) -> None:
+    def on_error(error: OSError) -> None:
         if Path(error.filename) == folder:
             raise InputError(f"cannot read {folder}: {error.strerror}") from None
 
-    return sorted(Path(at, name) for at, _, names in os.walk(folder, onerror=stop_at_first) for name in names)
+    return sorted(Path(parent, name) for parent, _, names in os.walk(folder, onerror=on_error) for name in names)
 
 
-def _is_around(output: Path, folder: Path) -> bool:
-    """Tell whether results would go to `folder` itself or above it, so that being below them says nothing."""
+def _contains(output: Path, folder: Path) -> bool:
+    """Return whether `output` is `folder` or one of its parents."""
     return output.resolve() in (folder.resolve(), *folder.resolve().parents)
 
 
@@ -149,17 +157,18 @@ def _is_model(path: Path, suffixes: tuple[str, ...]) -> bool:
     try:
         return path.is_file()
     except PermissionError:
-        return True  # reading it will say so
+        # Keep the model, so that loading it fails with an error that names it.
+        return True
 
 
-def _near_file(path: Path) -> str:
-    siblings = [one.name for one in path.parent.iterdir() if one != path] if path.parent.is_dir() else []
+def _suggestion(path: Path) -> str:
+    siblings = [sibling.name for sibling in path.parent.iterdir() if sibling != path] if path.parent.is_dir() else []
     return did_you_mean(path.name, siblings)
 
 
 def _job(model: Path, name: Path, output: Path | None, *, in_place: bool, suffix: str) -> Job:
     if in_place:
-        # What a link leads to is the model; a new file in the place of the link would leave that as it was.
+        # Write to the file that a link points to. Writing to the link would replace it and leave the file unchanged.
         return Job(str(name), model, model.resolve())
     if output is not None:
         return Job(str(name), model, output / name.with_suffix(suffix))

@@ -1,4 +1,4 @@
-"""`apass opt --journal`: which results are written, so that the same command goes on after it was cut off."""
+"""`apass opt --journal`: records finished models for the next run."""
 
 import json
 from collections.abc import Generator, Iterable, Mapping
@@ -23,66 +23,71 @@ States = Mapping[str, list[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What there is to say of a file that is finished."""
+    """The table row of a finished model."""
 
     before: int | None
     """Nodes of the model as it was read."""
     after: int | None
     """Nodes of the result."""
     remark: str
-    """What else there was to say."""
+    """The remark of the row, such as `unchanged`."""
 
 
 class FileJournal:
-    """Which results are written, and what they were made of; safe for many threads at once."""
+    """Results that are written, and the files that they were made from. Thread-safe."""
 
     def __init__(self, journal: OpenJournal) -> None:
         self._journal = journal
 
     def look_up(self, job: Job) -> Finished | None:
-        """Return what is known of a job that is finished: whose result is there, and whose model is as it was."""
-        found = self._journal.find(_key(job))
-        if found is None:
+        """Return the entry of a finished job.
+
+        Return None if there is no entry, or the model or its result changed since then.
+        """
+        entry = self._journal.find(_key(job))
+        if entry is None:
             return None
-        head = found[0]
+        head = entry[0]
+        # In place, the result has replaced the source.
         is_in_place = job.source.resolve() == job.target.resolve()
-        is_same = _are_there(head["targets"]) and (is_in_place or _are_there(head["sources"]))
-        return Finished(**head["finished"]) if is_same else None
+        is_current = _are_unchanged(head["targets"]) and (is_in_place or _are_unchanged(head["sources"]))
+        return Finished(**head["finished"]) if is_current else None
 
     def states(self, job: Job, model_format: ModelFormat) -> States:
-        """Return the files that a job reads, as they are now."""
+        """Return the current states of the files that a job reads."""
         return _states([job.source, *model_format.companions(job.source)])
 
     def prepared(self, job: Job, sources: States, finished: Finished) -> Prepared:
-        """Return what keeps a job as finished, once told of the files that are about to become its result.
+        """Return a callback that records a job as finished, for `ModelFormat.save`.
 
-        A run that is killed before they are renamed leaves an entry for a result that is not there, which says nothing.
+        It is called before the files of the result are renamed to their targets. If the run is killed in between, the
+        entry does not match the files, and `look_up` ignores it.
         """
 
-        def keep(files: Mapping[Path, Path]) -> None:
+        def record(files: Mapping[Path, Path]) -> None:
             targets = {str(target.resolve()): _state(part) for target, part in files.items()}
             head = {"targets": targets, "sources": sources, "finished": asdict(finished)}
             self._journal.add(_key(job), head)
 
-        return keep
+        return record
 
 
 @contextmanager
 def file_journal(
     path: Path | None, passes: Mapping[str, Pass[Any]], context: PassContext, *, verify: bool
 ) -> Generator[FileJournal | None]:
-    """Have the journal at `path` open within; None where there is no path.
+    """Open the journal at `path`; yield None if there is no path.
 
     Raises:
-        JournalError: if it is the journal of another command, or cannot be used.
+        JournalError: if the journal belongs to another command, or cannot be used.
 
     """
     if path is None:
         yield None
         return
-    described = describe_run(passes, context, **{"--verify-outputs": verify})
-    with closing(OpenJournal(Journal(path), described)) as opened:
-        yield FileJournal(opened)
+    description = describe_run(passes, context, **{"--verify-outputs": verify})
+    with closing(OpenJournal(Journal(path), description)) as journal:
+        yield FileJournal(journal)
 
 
 def _key(job: Job) -> str:
@@ -98,10 +103,10 @@ def _state(path: Path) -> list[Any]:
         return [path.stat().st_size, file_digest(file, "sha256").hexdigest()]
 
 
-def _are_there(states: States) -> bool:
-    """Tell whether every file is as it was."""
-    return all(_is_there(Path(path), state) for path, state in states.items())
+def _are_unchanged(states: States) -> bool:
+    return all(_is_unchanged(Path(path), state) for path, state in states.items())
 
 
-def _is_there(path: Path, state: list[Any]) -> bool:
+def _is_unchanged(path: Path, state: list[Any]) -> bool:
+    # The size is compared first, because the digest reads the whole file.
     return path.is_file() and path.stat().st_size == state[0] and _state(path) == state

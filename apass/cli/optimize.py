@@ -1,4 +1,4 @@
-"""Optimizing files: all of them concurrently in one event loop, each loaded, run through the pipeline and written."""
+"""The concurrent optimization of model files: load, run passes, verify, write."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from apass.batch.optimize import runner
+from apass.batch.stream import runner
 from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
@@ -21,37 +21,36 @@ from apass.passes.base import Pass
 __all__ = ["JobResult", "NotComparedError", "OutputsChangedError", "Phase", "Treatment", "optimize_files"]
 
 Phase = Callable[[Job, str], None]
-"""Told what is done to a model: `"looking up"`, `"loading"`, `"optimizing"`, `"verifying"`, `"writing"` or `"done"`."""
-
+"""Called at each phase: `"looking up"`, `"loading"`, `"optimizing"`, `"verifying"`, `"writing"`, `"done"`."""
 
 Treatment = tuple[ModelFormat, Pass[Any]]
-"""How a file is read and written, and what is done to what is in it."""
+"""How a file is read and written, and the pipeline that runs on its model."""
 
 
 class NotComparedError(ApassError):
-    """The outputs before and after could not be compared, because the run was interrupted."""
+    """The run was interrupted before the outputs were compared."""
 
 
 class OutputsChangedError(ApassError):
-    """The optimized model computes something else than the model it was made from."""
+    """The optimized model computes different outputs than the original model."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What became of one file."""
+    """The result of one file, or its error."""
 
     job: Job
-    """Which."""
+    """The file."""
     before: int | None
     """Nodes of the model as it was read; None if it could not be read."""
     after: int | None
-    """Nodes of the result; None if there is none."""
+    """Nodes of the result; None if the model failed."""
     seconds: float
     """Wall time from the start of loading to the end of writing."""
     remark: str
-    """What else there is to say of a success, such as outputs that could not be compared."""
+    """A note on a success, such as outputs that could not be compared."""
     error: Exception | None
-    """Why there is no result; None if there is one."""
+    """The reason of a failure; None for a success."""
 
 
 async def optimize_files(
@@ -65,24 +64,26 @@ async def optimize_files(
     on_phase: Phase,
     on_result: Callable[[JobResult], None],
 ) -> None:
-    """Optimize each of `jobs` as `treatment_of` says, at most `limit` at once, telling `on_result` as each is done.
+    """Optimize each of `jobs` as `treatment_of` describes, at most `limit` at a time.
 
-    With an `executor`, passes run there, and files are read and written here. What a `journal` has as finished is not
-    done again; what is finished is kept there.
+    - With an `executor`, the passes run in it. Files are read and written in this process.
+    - Jobs that the `journal` records as finished are skipped, and each finished job is added to it.
+    - A failed file does not affect the other files.
+    - A result is written to a temporary file and renamed, so an interrupted run leaves only complete files.
 
-    One file's failure harms no other. A result is written beside its place and renamed, so a run that is cut off leaves
-    whole files only.
+    `on_result` is called at the end of each file.
     """
     slots = anyio.CapacityLimiter(limit)
     workers = anyio.CapacityLimiter(os.cpu_count() or 1) if verify else None
     async with anyio.create_task_group() as group:
         for job in jobs:
+            # Acquired before the task is started, so that waiting jobs do not need a task each.
             await slots.acquire_on_behalf_of(job)
-            work = _Work(job, *treatment_of(job), executor, journal, workers, on_phase)
+            work = _FileRun(job, *treatment_of(job), executor, journal, workers, on_phase)
             group.start_soon(_finish, work, slots, on_result)
 
 
-async def _finish(work: "_Work", slots: anyio.CapacityLimiter, on_result: Callable[[JobResult], None]) -> None:
+async def _finish(work: "_FileRun", slots: anyio.CapacityLimiter, on_result: Callable[[JobResult], None]) -> None:
     job = work.job
     start = perf_counter()
     error: Exception | None = None
@@ -90,19 +91,21 @@ async def _finish(work: "_Work", slots: anyio.CapacityLimiter, on_result: Callab
         await work.run()
     except Exception as failure:
         error = failure
-    except anyio.get_cancelled_exc_class() as stray:
+    except anyio.get_cancelled_exc_class() as cancellation:
+        # A deadline of -inf means that this task itself is cancelled. Otherwise the pass awaited something, such as a
+        # future of asyncio, that was cancelled elsewhere: an error of this file only.
         if anyio.current_effective_deadline() == float("-inf"):
             raise
-        error = PassCancelledError("the pass awaited something that somebody else had cancelled")
-        error.__cause__ = stray
+        error = PassCancelledError("the pass awaited something that was cancelled outside the run")
+        error.__cause__ = cancellation
     finally:
         slots.release_on_behalf_of(job)
     work.on_phase(job, "done")
     on_result(JobResult(job, work.before, None if error else work.after, perf_counter() - start, work.remark, error))
 
 
-class _Work:
-    """What is done to one file, in one task."""
+class _FileRun:
+    """The work on one file, done in one task."""
 
     def __init__(
         self,
@@ -147,22 +150,27 @@ class _Work:
         try:
             comparison = await self.format.compare_outputs(mod, result, workers)
         except KeyboardInterrupt:
-            # Ctrl-C reaches the worker processes too, and what one raises comes back; the loop has its own signal.
+            # Ctrl-C also reaches the worker processes, and a worker's KeyboardInterrupt is raised here. The signal
+            # receiver of the event loop cancels this task: the checkpoint lets it.
             await anyio.lowlevel.checkpoint()
-            raise NotComparedError("interrupted before its outputs were compared; nothing was written") from None
+            raise NotComparedError("interrupted before the outputs were compared; no result was written") from None
         if comparison.changed:
-            raise OutputsChangedError(f"it would compute something else: {comparison.text}; nothing was written")
+            raise OutputsChangedError(f"the result computes something else: {comparison.text}; no result was written")
         self.remark = comparison.text
 
     async def _is_finished(self, journal: FileJournal) -> bool:
-        """Tell whether an earlier run wrote the result; if not, note what it is going to be made of."""
+        """Return whether an earlier run wrote the result.
+
+        If not, record the states of the sources.
+        """
         self.on_phase(self.job, "looking up")
-        found = await anyio.to_thread.run_sync(journal.look_up, self.job)
-        if found is None:
+        finished = await anyio.to_thread.run_sync(journal.look_up, self.job)
+        if finished is None:
+            # Before loading: a file that changes later does not match its entry, and is optimized again next time.
             self.sources = await anyio.to_thread.run_sync(journal.states, self.job, self.format)
             return False
-        self.before, self.after = found.before, found.after
-        self.remark = f"by an earlier run, {found.remark}" if found.remark else "by an earlier run"
+        self.before, self.after = finished.before, finished.after
+        self.remark = f"by an earlier run, {finished.remark}" if finished.remark else "by an earlier run"
         return True
 
     def _write(self, result: Any) -> None:

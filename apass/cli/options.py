@@ -1,53 +1,98 @@
-"""Options of a command that come from dataclasses: each field is one; so a feature brings its own."""
+"""Options of a command that are declared by dataclasses: each field is one option."""
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
-__all__ = ["given_options", "with_options"]
+from typer.core import TyperCommand
+
+__all__ = ["FlagValue", "command_with", "options_in_use", "with_options"]
 
 R = TypeVar("R")
 
 
 def with_options(*kinds: type[Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Give a command the fields of each dataclass as options; it gets the instances as its argument `options`, a tuple.
+    """Give a command the fields of each dataclass as options.
+
+    The command receives the instances as a tuple in its argument `options`.
 
     Raises:
-        TypeError: if two of them, or one and the command itself, have a parameter of the same name.
+        TypeError: if two dataclasses, or one and the command itself, have a parameter of the same name.
 
     """
 
     def decorate(command: Callable[..., R]) -> Callable[..., R]:
-        own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "options"]
-        added = [one for kind in kinds for one in _parameters(kind)]
-        names = [one.name for one in [*own, *added]]
+        signature = inspect.signature(command, eval_str=True)
+        parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "options"]
+        parameters += [parameter for kind in kinds for parameter in _parameters(kind)]
+        names = [parameter.name for parameter in parameters]
         if len(set(names)) < len(names):
-            raise TypeError(f"options named twice: {sorted({name for name in names if names.count(name) > 1})}")
+            raise TypeError(f"duplicate options: {sorted({name for name in names if names.count(name) > 1})}")
 
         @wraps(command)
-        def run(**given: Any) -> R:
-            options = tuple(kind(**{one.name: given.pop(one.name) for one in fields(kind)}) for kind in kinds)
-            return command(**given, options=options)
+        def run(**values: Any) -> R:
+            options = tuple(kind(**{field.name: values.pop(field.name) for field in fields(kind)}) for kind in kinds)
+            return command(**values, options=options)
 
-        run.__dict__["__signature__"] = inspect.Signature([*own, *added])
-        run.__annotations__ = {one.name: one.annotation for one in [*own, *added]}
+        # Typer reads the signature and the annotations of the function that it registers.
+        run.__dict__["__signature__"] = inspect.Signature(parameters)
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
 
     return decorate
 
 
-def given_options(options: Any) -> list[str]:
-    """Return the names of the options that are not as usual, of an instance that `with_options` made."""
-    given = [one.name for one in fields(options) if getattr(options, one.name) != one.default]
-    return [f"--{name.replace('_', '-')}" for name in given]
+def options_in_use(options: Any) -> list[str]:
+    """Return the names of the options that differ from their defaults, as `--name`."""
+    names = [field.name for field in fields(options) if getattr(options, field.name) != field.default]
+    return [f"--{name.replace('_', '-')}" for name in names]
 
 
 def _parameters(kind: type[Any]) -> Sequence[inspect.Parameter]:
-    """Return the fields of a dataclass as parameters by keyword."""
+    """Return the fields of a dataclass as keyword-only parameters."""
     hints = get_type_hints(kind, include_extras=True)
     return [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
-        for one in fields(kind)
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in fields(kind)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class FlagValue:
+    """The value of an option written alone: `--timing` means `--timing=tree`.
+
+    It is added to the `Annotated` of the option's field, beside `typer.Option`. Any other value of the option needs a
+    "=": in `--timing list`, `list` is the next argument.
+    """
+
+    flag: str
+    """The option as written on the command line."""
+    value: str
+    """The value that it implies."""
+
+
+def command_with(*kinds: type[Any]) -> type[TyperCommand]:
+    """Return a class of commands that supports `FlagValue`.
+
+    It is the argument `cls` of `app.command`. Each of `kinds` is a dataclass whose fields are options.
+    """
+    expansions = {mark.flag: f"{mark.flag}={mark.value}" for kind in kinds for mark in _flag_values(kind)}
+
+    class Command(TyperCommand):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            # Typer has no counterpart of click's `flag_value` for options with an optional value. Arguments after
+            # `--` are not options.
+            end = args.index("--") if "--" in args else len(args)
+            return super().parse_args(ctx, [expansions.get(arg, arg) for arg in args[:end]] + args[end:])
+
+    return Command
+
+
+def _flag_values(kind: type[Any]) -> Iterator[FlagValue]:
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        yield from (mark for mark in get_args(hints[field.name]) if isinstance(mark, FlagValue))

@@ -1,4 +1,4 @@
-"""Files that a way to watch a run writes at its end: looked at before the run, so that a wrong place costs no run."""
+"""Output files of observers; their paths are checked before the run."""
 
 import os
 from pathlib import Path
@@ -10,14 +10,14 @@ __all__ = ["check_file", "write_file"]
 
 
 def check_file(option: str, path: Path) -> None:
-    """Make the folder of a file, and look whether the file can be written there.
+    """Create the folder of an output file, and check that the file can be written.
 
     Raises:
-        InputError: if it cannot, naming the option.
+        InputError: if the file cannot be written; the message names `option`.
 
     """
     if path.is_dir():
-        raise InputError(f"{option} writes a file, and {path} is a folder")
+        raise InputError(f"{option} must name a file, but {path} is a folder")
     if is_device(path):
         return
     try:
@@ -29,10 +29,10 @@ def check_file(option: str, path: Path) -> None:
 
 
 def write_file(option: str, path: Path, text: str) -> None:
-    """Write a file, whole.
+    """Write a file atomically.
 
     Raises:
-        InputError: if it cannot be written, naming the option.
+        InputError: if the file cannot be written; the message names `option`.
 
     """
     try:

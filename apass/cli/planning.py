@@ -1,11 +1,11 @@
-"""What a command line asks for, worked out before anything is read: which models, how each is treated, and where to."""
+"""The plan of a run: the models, their pipelines and the paths of the results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from apass.cli.formats import SUFFIXES, ModelFormat, format_of
+from apass.cli.formats import ModelFormat, format_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, plan_jobs
 from apass.cli.optimize import Treatment
 from apass.passes.base import Pass
@@ -16,37 +16,42 @@ __all__ = ["Plan", "make_plan"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done."""
+    """The models of a run, and how each is processed."""
 
     jobs: Sequence[Job]
-    """The models, and where the results go."""
+    """The models and the paths of their results."""
     formats: Mapping[str, ModelFormat]
-    """How models are read and written, by the endings of their files."""
+    """How models are read and written, by file suffix."""
     passes: Mapping[str, Pass[Any]]
-    """What is done to them, by the same."""
+    """The pipelines, by file suffix."""
 
     def treatment_of(self, job: Job) -> Treatment:
-        """Return what happens to one model."""
+        """Return the format and the pipeline of one model."""
         return self.formats[job.source.suffix], self.passes[job.source.suffix]
 
 
 def make_plan(
     models: Sequence[str], output: Path | None, pipeline: str | None, *, in_place: bool, to: str | None
 ) -> Plan:
-    """Return what the arguments ask for; without a pipeline, each kind of model gets its own.
+    """Return the plan of a run. No model is read.
+
+    If `pipeline` is None, each model format uses its default pipeline.
 
     Raises:
-        InputError: if models are not there, results have no place to go, or options exclude each other.
+        InputError: if models are missing, results cannot be written, or options exclude each other.
         PipelineSyntaxError: if the text of the pipeline does not parse.
-        UnknownPassError: if it names a pass that is not there.
-        MissingExtraError: if the library for a kind of model is not installed.
+        UnknownPassError: if the pipeline names an unknown pass.
+        MissingExtraError: if the library for a model format is not installed.
 
     """
-    for option, given in (("-o", output), ("--to", to)):
-        if in_place and given is not None:
-            raise InputError(f"--in-place and {option} exclude each other")
+    for option, value in (("-o", output), ("--to", to)):
+        if in_place and value is not None:
+            raise InputError(f"--in-place and {option} cannot be used together")
     suffix = None if to is None else f".{to}"
-    jobs = plan_jobs(find_models(models, SUFFIXES, output), output, in_place=in_place, suffix=suffix)
+    jobs = plan_jobs(find_models(models, suffixes(), output), output, in_place=in_place, suffix=suffix)
     formats = {job.source.suffix: format_of(job.source, suffix) for job in jobs}
-    texts = {kind: one.DEFAULT_PIPELINE if pipeline is None else pipeline for kind, one in formats.items()}
-    return Plan(jobs, formats, {kind: parse_pipeline(text) for kind, text in texts.items()})
+    texts = {
+        source: model_format.DEFAULT_PIPELINE if pipeline is None else pipeline
+        for source, model_format in formats.items()
+    }
+    return Plan(jobs, formats, {source: parse_pipeline(text) for source, text in texts.items()})

@@ -1,4 +1,4 @@
-"""`apass opt --resume-from`: going on after a pass whose result was dumped, instead of from the model."""
+"""`apass opt --resume-from`: continues a pipeline after a dumped pass."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +14,15 @@ __all__ = ["resume_plan"]
 
 
 def resume_plan(plan: Plan, path: Path, context: PassContext) -> Plan:
-    """Return what is left of `plan`, for one model, after the pass whose dumped text file is `path`.
+    """Return the rest of `plan` after the pass whose dumped text file is `path`.
 
     Raises:
-        ResumeError: if the file is none, or the pipeline has no such pass.
+        ResumeError: if the file is not a dump, or the pipeline has no such pass.
         InputError: if the plan has several models.
 
     """
     if len(plan.jobs) != 1:
-        raise InputError(f"--resume-from goes on with one model, not {len(plan.jobs)}; name the one that was dumped")
+        raise InputError(f"--resume-from takes one model, got {len(plan.jobs)}; name the model that was dumped")
     dumped = read_dumped(path)
     job, suffix = plan.jobs[0], dumped.data.suffix
     rest = rest_of(plan.passes[job.source.suffix], dumped.position, context)

@@ -1,6 +1,6 @@
-"""From options of the command line to a pipeline and the context that it runs under."""
+"""The options of a context, and the context that they describe."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -26,27 +26,27 @@ __all__ = [
 ]
 
 LevelOption = Annotated[int, typer.Option("--opt-level", "-O", help="Run the passes of this level and below.")]
-DisableOption = Annotated[list[str] | None, typer.Option("--disable", metavar="NAME", help="Leave this pass out.")]
+DisableOption = Annotated[list[str] | None, typer.Option("--disable", metavar="NAME", help="Skip this pass.")]
 RequireOption = Annotated[
-    list[str] | None, typer.Option("--require", metavar="NAME", help="Run this pass whatever its level.")
+    list[str] | None, typer.Option("--require", metavar="NAME", help="Run this pass regardless of its level.")
 ]
 ConfigOption = Annotated[
-    list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="Set an option for passes.")
+    list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="Set a config option of the passes.")
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextOptions:
-    """What the command line says of the context; options of a command, for `with_options`."""
+    """The options of the context; a dataclass for `with_options`."""
 
     opt_level: LevelOption = 2
     """The level of the context."""
     disable: DisableOption = None
-    """The names of passes that are left out."""
+    """Names of passes that are skipped."""
     require: RequireOption = None
-    """The names of passes that run whatever their level."""
+    """Names of passes that run regardless of their level."""
     config: ConfigOption = None
-    """The options for passes, each as KEY=VALUE."""
+    """Config options of the passes, each as KEY=VALUE."""
 
 
 def make_context(
@@ -58,60 +58,58 @@ def make_context(
     """Return the context that the options describe, for running `pipelines`.
 
     Raises:
-        UnknownPassError: if `--disable` or `--require` name no pass of the pipelines and none that is registered.
-        UnknownConfigError, ConfigTypeError: if a `--config` is unknown, or not of its type.
+        UnknownPassError: if `--disable` or `--require` name a pass that is neither in the pipelines nor registered.
+        UnknownConfigError, ConfigTypeError: if a `--config` is unknown, or its value has the wrong type.
         InputError: if a `--config` is not KEY=VALUE.
 
     """
-    present, disabled, required = list(pipelines), options.disable or [], options.require or []
-    check_pass_names("--disable", disabled, present)
-    check_pass_names("--require", required, present)
+    passes, disabled, required = list(pipelines), options.disable or [], options.require or []
+    check_pass_names("--disable", disabled, passes)
+    check_pass_names("--require", required, passes)
     return PassContext(
         opt_level=options.opt_level,
         disabled_pass=disabled,
         required_pass=required,
         instruments=instruments,
-        config=dict(_option(text) for text in options.config or []),
+        config=dict(_config_item(text) for text in options.config or []),
         store=store,
     )
 
 
 def check_pass_names(option: str, names: Iterable[str], pipelines: Iterable[Pass[Any]]) -> None:
-    """Return if each name is that of a pass in the pipelines, or of one that is registered.
+    """Check that each name is that of a pipeline's pass or a registered pass.
 
     Raises:
-        UnknownPassError: if one is not; it suggests the nearest.
+        UnknownPassError: if a name is unknown; the message suggests the nearest name.
 
     """
-    present = {name for pipeline in pipelines for name in _names(pipeline)}
+    names_in_pipelines = {name for pipeline in pipelines for name in _names(pipeline)}
     for name in names:
-        _check_name(option, name, present)
+        candidates = {*names_in_pipelines, *known_names()}
+        if name not in candidates:
+            # Importing the providers is slow, so it is done only for a name that is not registered yet.
+            load_providers()
+            candidates |= {*known_names()}
+        if name not in candidates:
+            hint = did_you_mean(name, candidates, listing="expected one of ")
+            raise UnknownPassError(f"{option}: no pass is named {name!r}{hint}")
 
 
-def _names(pass_: Pass[Any]) -> Iterable[str]:
+def _names(pass_: Pass[Any]) -> Iterator[str]:
     yield pass_.info.name
     for child in pass_.children():
         yield from _names(child)
 
 
-def _check_name(option: str, name: str, present: set[str]) -> None:
-    known = {*present, *known_names()}
-    if name not in known:
-        load_providers()
-        known |= {*known_names()}
-    if name not in known:
-        near = did_you_mean(name, known, listing="known are ")
-        raise UnknownPassError(f"{option} names {name!r}, which is no pass{near}")
-
-
-def _option(text: str) -> tuple[str, object]:
+def _config_item(text: str) -> tuple[str, object]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise InputError(f"--config takes KEY=VALUE, not {text!r}")
+        raise InputError(f"--config must be KEY=VALUE, got {text!r}")
     option = find_option(key)
     try:
         return key, read(Bare(value), option.type)
     except TypeError as error:
-        wanted = f"wanted {type_name(option.type)}"
-        told = str(error) if str(error).startswith(f"{wanted},") else f"{wanted} ({error})"
-        raise ConfigTypeError(f"--config {key}: {told}") from None
+        # An error in a part of the value (an element of a list) does not name the type of the option itself.
+        expected = f"wanted {type_name(option.type)}"
+        message = str(error) if str(error).startswith(f"{expected},") else f"{expected} ({error})"
+        raise ConfigTypeError(f"--config {key}: {message}") from None

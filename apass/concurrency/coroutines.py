@@ -1,4 +1,7 @@
-"""Driving a coroutine step by step: in a contextvars context of its own, or under a clock; for the runner."""
+"""Coroutines driven step by step, in a separate context or with timing.
+
+A step is what runs between two suspensions. The runner uses this module.
+"""
 
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar
@@ -24,19 +27,19 @@ __all__ = [
 R = TypeVar("R")
 
 StepReport = Callable[[float, float], object]
-"""Takes the `perf_counter` times between which a coroutine held the loop."""
+"""Receives the `perf_counter` times at the start and the end of one step of a coroutine."""
 
 METER: ContextVar[tuple[tuple[int, StepReport], ...]] = ContextVar("apass_meter", default=())
-"""Who wants to know of steps: for each enclosing pass that is timed, the task whose steps it gets already, and how."""
+"""The report of each enclosing timed pass, with the id of the task whose steps it already receives."""
 
 
 def is_awaitable(value: object) -> bool:
-    """Tell whether `value` must be awaited; cheaper than `inspect.isawaitable`."""
+    """Return whether `value` must be awaited; cheaper than `inspect.isawaitable`."""
     return hasattr(type(value), "__await__")
 
 
 def is_async(function: Callable[..., object]) -> bool:
-    """Tell whether calling `function` gives something to await, as far as that can be seen without calling it."""
+    """Return whether `function` is known to return an awaitable, without calling it."""
     while isinstance(function, partial):
         function = function.func
     return iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
@@ -44,10 +47,16 @@ def is_async(function: Callable[..., object]) -> bool:
 
 @coroutine
 def finish_in(context: Context, body: Coroutine[Any, Any, R], trap: Any) -> Generator[Any, Any, R]:
-    """Run `body` on to its end, each step inside `context`, and return what it returns; await this.
+    """Run the remaining steps of `body` inside `context`, and return its result.
 
-    `trap` is what the first step, already made, gave to the event loop. Whatever the loop sends or throws goes to the
-    body, so cancellation and timeouts work as if the body were awaited directly.
+    Await this. Values and exceptions from the event loop are passed to the body, so cancellation and timeouts work as
+    if the body were awaited directly.
+
+    Parameters:
+        context: the context that every step runs in.
+        body: a coroutine whose first step has been made.
+        trap: the value that the first step yielded to the event loop.
+
     """
     run = context.run
     while True:
@@ -69,7 +78,7 @@ def finish_in(context: Context, body: Coroutine[Any, Any, R], trap: Any) -> Gene
 
 @coroutine
 def metered(body: Coroutine[Any, Any, R], report: StepReport) -> Generator[Any, Any, R]:
-    """Run `body` to its end and return what it returns, reporting each step that it held the loop for; await this."""
+    """Run `body`, report the times of each step, and return its result; await this."""
     step: Callable[[Any], Any] = body.send
     argument: Any = None
     while True:
@@ -92,41 +101,43 @@ def metered(body: Coroutine[Any, Any, R], report: StepReport) -> Generator[Any, 
 
 
 async def metered_task(body: Coroutine[Any, Any, R]) -> R:
-    """Run `body` as the whole of a new task, so that its steps count for every timed pass that it works for."""
+    """Run `body` in a new task, and report its steps to all enclosing passes."""
     if not METER.get():
         return await body
     task = get_current_task().id
-    report = _report_elsewhere(task)
-    METER.set(tuple((task, one) for _, one in METER.get()))
+    report = _report_to_other_tasks(task)
+    METER.set(tuple((task, outer) for _, outer in METER.get()))
     return await metered(body, report)
 
 
 async def metered_pass(body: Coroutine[Any, Any, R], report: StepReport) -> R:
-    """Run `body`, the work of a pass, reporting its steps, and those of tasks that it starts, to `report`.
+    """Run the body of a pass, and report its steps to `report`.
 
-    Where the pass runs in a task that a pass around it has started, its steps count for that one too.
+    The steps of tasks that the body starts are reported too. If the pass runs in a task that an enclosing pass started,
+    the steps are also reported to that pass.
     """
     task = get_current_task().id
-    elsewhere = _report_elsewhere(task)
+    # Enclosing passes in this task need no report: this coroutine's steps are part of theirs.
+    report_to_others = _report_to_other_tasks(task)
 
     def report_all(start: float, end: float) -> None:
         report(start, end)
-        elsewhere(start, end)
+        report_to_others(start, end)
 
     before = METER.get()
-    METER.set((*((task, one) for _, one in before), (task, report)))
+    METER.set((*((task, outer) for _, outer in before), (task, report)))
     try:
         return await metered(body, report_all)
     finally:
         METER.set(before)
 
 
-def _report_elsewhere(task: int) -> StepReport:
-    """Return a report to those in the meter who do not get the steps of `task` already."""
-    reports = [one for at, one in METER.get() if at != task]
+def _report_to_other_tasks(task: int) -> StepReport:
+    """Return a report to the passes that do not receive the steps of `task` yet."""
+    reports = [report for receiving_task, report in METER.get() if receiving_task != task]
 
-    def report(start: float, end: float) -> None:
-        for one in reports:
-            one(start, end)
+    def report_step(start: float, end: float) -> None:
+        for report in reports:
+            report(start, end)
 
-    return report
+    return report_step

@@ -1,4 +1,4 @@
-"""What the runs in one context share of the event loop: slots for bodies, and turns of a few milliseconds."""
+"""`LoopScheduler`: slots for function bodies, and time slices that keep the event loop responsive."""
 
 from collections import deque
 from threading import local
@@ -7,126 +7,126 @@ from time import perf_counter
 import anyio
 from anyio.lowlevel import checkpoint
 
-__all__ = ["Gate"]
+__all__ = ["LoopScheduler"]
 
-TURN_SECONDS = 0.004
-"""How long work that never suspends may hold the loop before it lets others in; trio may give it two in a row."""
+SLICE_SECONDS = 0.004
+"""How long work that never suspends may hold the loop before it yields; on trio two slices may follow each other."""
 
 PAUSE_SECONDS = 0.005
-"""After so long without a pass at work in the context, the loop is taken to have had its turn."""
+"""If no pass has run in this context for this many seconds, assume that the event loop has run."""
 
 BATCH = 32
-"""So many of those in line are woken at a time, as a round of the loop costs as much as several short bodies."""
+"""How many waiters are woken at a time: one iteration of the loop costs as much as several short bodies."""
 
 
-class Gate:
-    """The slots and the present turn of a context.
+class LoopScheduler:
+    """The slots and the current time slice that the runs in one context share.
 
-    A meter for the loop, not state of any one run: between runs it stands as it began.
+    Between runs it is as it was at first; it is no state of any one run.
     """
 
-    __slots__ = ("at_work", "free", "last_work", "line", "turn", "turn_ends")
+    __slots__ = ("free", "last_end", "running", "slice", "slice_ends", "waiters")
 
     def __init__(self, slots: int | None) -> None:
         self.free: float = float("inf") if slots is None else slots
         """How many more bodies may be in flight beside the callers themselves."""
-        self.at_work = 0
-        """How many outermost passes have begun and not ended."""
-        self.turn = 0
-        """Counts the turns; whoever starts one counts it."""
-        self.turn_ends = 0.0
-        """The `perf_counter` time at which the present turn is over."""
-        self.last_work = 0.0
-        """The `perf_counter` time at which an outermost pass ended last."""
-        self.line = _Line()
-        """Who waits for a turn, in the order in which they came."""
+        self.running: int = 0
+        """How many outermost passes have started and not ended."""
+        self.slice: int = 0
+        """The number of the current time slice."""
+        self.slice_ends: float = 0.0
+        """The `perf_counter` time at which the current slice expires."""
+        self.last_end: float = 0.0
+        """The `perf_counter` time at which an outermost pass last ended."""
+        self.waiters: _WaitQueue = _WaitQueue()
+        """The tasks that wait for a new slice, first in, first out."""
 
     async def enter(self) -> None:
-        """Begin an outermost pass: in a new turn after a pause, else in what is left of the present one."""
+        """Start an outermost pass: in a new slice after a pause, else in the rest of the current one."""
         now = perf_counter()
-        paused = self.at_work == 0 and now - self.last_work > PAUSE_SECONDS
-        self.at_work += 1
-        if now <= self.turn_ends:
+        paused = self.running == 0 and now - self.last_end > PAUSE_SECONDS
+        self.running += 1
+        if now <= self.slice_ends:
             return
         if paused:
-            self._start_turn(now)
+            self._start_slice(now)
         else:
-            await self.next_turn()
+            await self.yield_to_loop()
 
     def leave(self) -> None:
-        """End an outermost pass."""
-        self.at_work -= 1
-        self.last_work = perf_counter()
+        """End an outermost pass; call it after `enter`, even if `enter` raised."""
+        self.running -= 1
+        self.last_end = perf_counter()
 
-    async def next_turn(self) -> None:
-        """Let the loop run, and return once a turn has time left, first come, first served.
+    async def yield_to_loop(self) -> None:
+        """Let the event loop run, and return in a slice that has time left; first come, first served.
 
-        Who comes sleeps until its batch is called. Of a called batch, only the first to come back in a round of the
-        loop starts a new turn, and the others share it. So however many modules never suspend, timers and sockets are
-        looked after once a turn, and few are woken in vain.
+        A task whose slice has expired joins a FIFO queue and sleeps until its batch is woken. The first task of the
+        batch to resume starts a new slice, and the others share it. So timers and sockets are served once a slice,
+        however many modules never suspend, and few tasks are woken before there is time for them.
         """
-        seen = self.turn
-        batch = self.line.join()
+        seen = self.slice
+        batch = self.waiters.enqueue()
         try:
-            if batch.called.is_set():
+            if batch.woken.is_set():
                 await checkpoint()
             else:
-                await batch.called.wait()
-                seen = batch.seen
-            while self.turn != seen:
-                if perf_counter() < self.turn_ends:
+                await batch.woken.wait()
+                seen = batch.slice
+            while self.slice != seen:
+                if perf_counter() < self.slice_ends:
                     return
-                seen = self.turn
+                seen = self.slice
                 await checkpoint()
-            self._start_turn(perf_counter())
+            self._start_slice(perf_counter())
         finally:
-            # A cancelled waiter goes this way too.
-            self.line.leave(batch, self.turn)
+            # A cancelled waiter leaves the queue too; the batches behind it must not wait for it.
+            self.waiters.leave(batch, self.slice)
 
-    def _start_turn(self, now: float) -> None:
-        self.turn += 1
-        self.turn_ends = now + TURN_SECONDS
+    def _start_slice(self, now: float) -> None:
+        self.slice += 1
+        self.slice_ends = now + SLICE_SECONDS
 
 
 class _Batch:
-    """Some who wait for a turn and are woken together."""
+    """Tasks that wait for a slice and are woken together."""
 
-    __slots__ = ("called", "seen", "waiting")
+    __slots__ = ("slice", "waiting", "woken")
 
     def __init__(self) -> None:
-        self.called = anyio.Event()
-        """Set when all those before have had their turns."""
-        self.seen = 0
-        """The turn in which that was."""
-        self.waiting = 0
-        """How many wait."""
+        self.woken: anyio.Event = anyio.Event()
+        """Set when all tasks queued before have had their slices."""
+        self.slice: int = 0
+        """The slice in which the batch was woken."""
+        self.waiting: int = 0
+        """How many tasks wait."""
 
-    def call(self, turn: int) -> None:
-        """Wake all who wait."""
-        self.seen = turn
-        self.called.set()
+    def wake(self, slice_: int) -> None:
+        """Wake all tasks of the batch."""
+        self.slice = slice_
+        self.woken.set()
 
 
-class _Line(local):
-    """Batches, of which the first has been called; one line for each thread, as each has its own event loop."""
+class _WaitQueue(local):
+    """Batches of tasks, of which the first is awake; one queue for each thread, as each has its own event loop."""
 
     def __init__(self) -> None:
         self.batches: deque[_Batch] = deque()
 
-    def join(self) -> _Batch:
-        """Stand at the end, and return the batch that one belongs to."""
+    def enqueue(self) -> _Batch:
+        """Add a task at the end of the queue, and return its batch."""
         if not self.batches:
             self.batches.append(_Batch())
-            self.batches[0].called.set()
+            self.batches[0].woken.set()
         elif self.batches[-1].waiting >= BATCH:
             self.batches.append(_Batch())
         self.batches[-1].waiting += 1
         return self.batches[-1]
 
-    def leave(self, batch: _Batch, turn: int) -> None:
-        """Go, with a turn or without; after the last of the batch, call the next one."""
+    def leave(self, batch: _Batch, slice_: int) -> None:
+        """Remove a task, with or without a slice; after the last one of the first batch, wake the next batch."""
         batch.waiting -= 1
         while self.batches and not self.batches[0].waiting:
             self.batches.popleft()
             if self.batches:
-                self.batches[0].call(turn)
+                self.batches[0].wake(slice_)

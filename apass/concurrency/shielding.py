@@ -1,4 +1,4 @@
-"""Calling what must be called to the end: exit hooks and failure hooks, under cancellation too; for the runner."""
+"""Calls that must complete despite a cancellation: exit hooks and failure hooks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
@@ -9,57 +9,63 @@ import anyio
 from apass.concurrency.coroutines import is_awaitable
 from apass.errors import PassTimeoutError
 
-__all__ = ["call_to_the_end", "combine"]
-
+__all__ = ["flatten_errors", "run_shielded"]
 
 Call = tuple[str, Callable[[], Any]]
-"""What is called, in words for a message, and the call."""
+"""A description of a call, for messages, and the call."""
 
 
-async def call_to_the_end(
+async def run_shielded(
     calls: Sequence[Call], *, grace: float, cancelled: bool, stop_at_error: bool = False
 ) -> list[BaseException]:
-    """Make each of `calls` in order and return what they raised; a cancellation from outside interrupts none.
+    """Make the calls in order, shielded from cancellation, and return their errors.
 
-    A cancellation that comes meanwhile goes on at the caller's next wait.
+    A cancellation that arrives during the calls is raised at the caller's next checkpoint. Plain calls have no
+    overhead: the shield starts with the first call that returns an awaitable.
 
-    Calls that return nothing to await cost no more than a call. From the first one that does, the rest runs shielded.
-    Once a cancellation has come (`cancelled` says that it has already) the rest has `grace` seconds; running over
-    them ends the calls and gives a PassTimeoutError. With `stop_at_error`, the calls after a failed one are not made.
+    Parameters:
+        calls: the calls to make.
+        grace: seconds that the calls have after a cancellation. If they exceed it, the remaining calls are skipped,
+            and a PassTimeoutError is among the errors.
+        cancelled: whether the caller has already been cancelled.
+        stop_at_error: whether to skip the calls after one that failed.
+
     """
     errors: list[BaseException] = []
     pending = iter(calls)
-    for what, call in pending:
+    for description, call in pending:
         outcome = _attempt(call, errors)
         if is_awaitable(outcome):
-            await _finish_shielded(_Rest(what, outcome, pending, errors, stop_at_error), grace, cancelled)
+            remaining = _RemainingCalls(description, outcome, pending, errors, stop_at_error)
+            await _finish_shielded(remaining, grace, cancelled)
             break
         if errors and stop_at_error:
             break
     return errors
 
 
-def combine(message: str, errors: Sequence[BaseException]) -> BaseException:
-    """Return the one error itself, or one flat group of several: the leaves of groups, each once, never nested.
+def flatten_errors(message: str, errors: Sequence[BaseException]) -> BaseException:
+    """Return a single error unchanged, or one flat group of the leaves of several.
 
-    Copies of an error, as several have who waited for the same, are one.
+    Each leaf occurs once. Copies of an error, which `SingleFlight` makes for concurrent callers, count as one leaf.
     """
     if len(errors) == 1:
         return errors[0]
     leaves: dict[int, BaseException] = {}
     for error in errors:
         for leaf in _leaves(error):
-            leaves.setdefault(id(_place_of_raising(leaf) or leaf), leaf)
-    found = list(leaves.values())
-    return found[0] if len(found) == 1 else BaseExceptionGroup(message, found)
+            # Copies are different objects, but share the traceback entry at which the original was raised.
+            leaves.setdefault(id(_innermost_traceback(leaf) or leaf), leaf)
+    unique = list(leaves.values())
+    return unique[0] if len(unique) == 1 else BaseExceptionGroup(message, unique)
 
 
-def _place_of_raising(error: BaseException) -> TracebackType | None:
-    """Return the innermost entry of the traceback, which an error shares with its copies and with nothing else."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    return place
+def _innermost_traceback(error: BaseException) -> TracebackType | None:
+    """Return the traceback entry at which the error was raised, or None."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    return entry
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -82,13 +88,14 @@ def _attempt(call: Callable[[], Any], errors: list[BaseException]) -> Any:
         return None
 
 
-class _Rest:
-    """The calls from the first one that must be awaited."""
+class _RemainingCalls:
+    """The calls from the first one that returned an awaitable."""
 
     def __init__(
-        self, what: str, first: Any, pending: Iterator[Call], errors: list[BaseException], stop_at_error: bool
+        self, description: str, first: Any, pending: Iterator[Call], errors: list[BaseException], stop_at_error: bool
     ) -> None:
-        self.what = what
+        self.description = description
+        """The description of the current call."""
         self.first = first
         self.pending = pending
         self.errors = errors
@@ -96,10 +103,10 @@ class _Rest:
 
     async def run(self) -> None:
         await self._wait_for(self.first)
-        for what, call in self.pending:
+        for description, call in self.pending:
             if self.errors and self.stop_at_error:
                 return
-            self.what = what
+            self.description = description
             outcome = _attempt(call, self.errors)
             if is_awaitable(outcome):
                 await self._wait_for(outcome)
@@ -113,20 +120,24 @@ class _Rest:
             self.errors.append(error)
 
 
-async def _finish_shielded(rest: _Rest, grace: float, cancelled: bool) -> None:
+async def _finish_shielded(remaining: _RemainingCalls, grace: float, cancelled: bool) -> None:
     scope = anyio.CancelScope(shield=True)
     async with anyio.create_task_group() as watchers:
         with scope:
             if cancelled:
                 scope.deadline = anyio.current_time() + grace
             else:
+                # The watcher is outside the shield: an outer cancellation reaches it and starts the grace period.
                 watchers.start_soon(_limit_when_cancelled, scope, grace)
-            await rest.run()
-        # The cancellation that ended the watcher goes on at the next wait outside, after what is being raised.
+            await remaining.run()
+        # Shield the exit of the group: a pending cancellation is then raised at the caller's next checkpoint, and
+        # does not replace the errors collected here.
         watchers.cancel_scope.shield = True
         watchers.cancel_scope.cancel()
+    # A call may hide that it was cancelled, so the scope is asked, not the call.
     if scope.cancel_called:
-        rest.errors.append(PassTimeoutError(f"{rest.what} did not end within {grace:g} s of a cancellation"))
+        message = f"{remaining.description} did not end within {grace:g} s of a cancellation"
+        remaining.errors.append(PassTimeoutError(message))
 
 
 async def _limit_when_cancelled(scope: anyio.CancelScope, grace: float) -> None:

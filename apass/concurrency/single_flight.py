@@ -1,4 +1,4 @@
-"""`SingleFlight`: many who ask the same thing at once share one computation."""
+"""`SingleFlight`: concurrent requests with the same key share one computation."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Generic, TypeVar
@@ -14,12 +14,13 @@ ValueT = TypeVar("ValueT")
 
 
 class SingleFlight(Generic[KeyT, ValueT]):
-    """Computations at work, by key: who asks for one that is at work waits for it and gets the same result.
+    """The running computations, by key.
 
-    The first asker computes, in its own task. An error goes to all who wait, to each as a copy of its own that others'
-    notes and tracebacks do not reach, and is not kept: who asks afterwards begins anew. What ends the first asker alone
-    does not fail the others: if it is cancelled, or out of its budget, the next one begins the computation again.
-    Results are not kept either.
+    The first caller with a key computes, in its own task. Callers that use the same key meanwhile wait and get the same
+    result. Results and errors are not cached: the next caller after the end computes again.
+
+    If the computation raises an error, every caller gets a copy of it, with its own notes and traceback. If the
+    computing caller is cancelled or exceeds its deadline, the others are not affected: the next one computes.
 
     One object serves one event loop at a time.
 
@@ -27,15 +28,15 @@ class SingleFlight(Generic[KeyT, ValueT]):
     ...     calls.append("slow")
     ...     await anyio.sleep(0.01)
     ...     return 42
-    >>> async def ask():
-    ...     answers.append(await flights.get("question", slow))
+    >>> async def request():
+    ...     results.append(await flights.get("key", slow))
     >>> async def main():
     ...     async with anyio.create_task_group() as group:
     ...         for _ in range(3):
-    ...             group.start_soon(ask)
-    >>> calls, answers, flights = [], [], SingleFlight()
+    ...             group.start_soon(request)
+    >>> calls, results, flights = [], [], SingleFlight()
     >>> anyio.run(main)
-    >>> calls, answers
+    >>> calls, results
     (['slow'], [42, 42, 42])
 
     """
@@ -46,16 +47,17 @@ class SingleFlight(Generic[KeyT, ValueT]):
         self._flights: dict[KeyT, _Flight[ValueT]] = {}
 
     def __len__(self) -> int:
-        """Return how many computations are at work."""
+        """Return the number of running computations."""
         return len(self._flights)
 
     async def get(self, key: KeyT, compute: Callable[[], Awaitable[ValueT]]) -> ValueT:
-        """Return what `compute()` gives, or what it gives another asker who was at it already.
+        """Return the result of `compute()` or of a running computation with this key.
 
         Raises:
-            Exception: what the computation raised.
+            Exception: any error that the computation raised.
 
         """
+        # If the computing caller gave up, there is neither a result nor an error: look again, or compute.
         while (flight := self._flights.get(key)) is not None:
             await flight.landed.wait()
             if flight.error is not None:
@@ -71,8 +73,9 @@ class SingleFlight(Generic[KeyT, ValueT]):
             flight.results = (result,)
             return result
         except BudgetExceededError:
-            raise
+            raise  # the deadline is this caller's own, so the error does not concern the others
         except Exception as error:
+            # Copied here as well: the original gets further notes as it propagates.
             flight.error = _copied(error)
             raise
         finally:
@@ -81,52 +84,54 @@ class SingleFlight(Generic[KeyT, ValueT]):
 
 
 def _copied(error: Exception) -> Exception:
-    """Return an error that is like this one, as it is now; itself if it cannot be copied."""
-    made = _made_again(error)
-    if made is None:
+    """Return a copy of the error with its notes and traceback, or the error itself."""
+    copy = _new_copy(error)
+    if copy is None:
         return error
     if hasattr(error, "__notes__"):
-        made.__notes__ = [*error.__notes__]
-    made.__cause__, made.__context__ = error.__cause__, error.__context__
-    made.__suppress_context__ = error.__suppress_context__
-    return made.with_traceback(error.__traceback__)
+        copy.__notes__ = [*error.__notes__]
+    copy.__cause__, copy.__context__ = error.__cause__, error.__context__
+    copy.__suppress_context__ = error.__suppress_context__
+    return copy.with_traceback(error.__traceback__)
 
 
-def _made_again(error: Exception) -> Exception | None:
-    """Return another error of the same type, arguments and attributes; None if there is no way to it."""
-    for way in (_reduced, _without_init):
+def _new_copy(error: Exception) -> Exception | None:
+    """Return an error of the same type, arguments and attributes, or None."""
+    for method in (_copy_by_reduce, _copy_without_init):
         try:
-            made = way(error)
-        except Exception:  # whatever the class does with what it is given
+            copy = method(error)
+        except Exception:  # user-defined classes may raise any error here
             continue
-        if type(made) is type(error) and made.args == error.args and str(made) == str(error):
-            return made
+        if type(copy) is type(error) and copy.args == error.args and str(copy) == str(error):
+            return copy
     return None
 
 
-def _reduced(error: Exception) -> Any:
-    """Make it as `pickle` would; not by `copy`, for which a library may have registered something else."""
+def _copy_by_reduce(error: Exception) -> Any:
+    """Copy an error as `pickle` does."""
+    # Not `copy.copy`: a library may have registered another function for it.
     reduced: Any = error.__reduce__()
     make, arguments, *state = reduced
-    made = make(*arguments)
-    made.__dict__.update(state[0] if state else {})
-    return made
+    copy = make(*arguments)
+    copy.__dict__.update(state[0] if state else {})
+    return copy
 
 
-def _without_init(error: Exception) -> Any:
-    """Make it without its `__init__`, which may want something else than `args`."""
+def _copy_without_init(error: Exception) -> Any:
+    """Copy an error whose `__init__` takes other arguments than `args`."""
     kind: Any = type(error)
-    made = kind.__new__(kind, *error.args)
-    made.__dict__.update(error.__dict__)
-    return made
+    copy = kind.__new__(kind, *error.args)
+    copy.__dict__.update(error.__dict__)
+    return copy
 
 
 class _Flight(Generic[ValueT]):
-    """One computation; with neither result nor error once it has landed, it was given up."""
+    """One computation; abandoned if it has landed with neither result nor error."""
 
     __slots__ = ("error", "landed", "results")
 
     def __init__(self) -> None:
         self.landed = anyio.Event()
         self.results: tuple[ValueT, ...] = ()
+        """The result, in a tuple because it may be None."""
         self.error: Exception | None = None

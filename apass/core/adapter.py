@@ -1,14 +1,12 @@
 """`IRAdapter`: what the runner must know of an IR, looked up by a module's type; for authors of adapters."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pkgutil import resolve_name
 from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
 from anyio.to_thread import run_sync
 
+from apass.core.plugins import plugins
 from apass.errors import AdapterError
 
 __all__ = [
@@ -18,10 +16,10 @@ __all__ = [
     "ModT",
     "adapter_by_name",
     "adapter_for",
-    "aside",
     "exact_fingerprint",
     "extract_into",
     "register_adapter",
+    "run_in_thread_if_safe",
     "select_functions",
     "type_name",
 ]
@@ -101,12 +99,7 @@ class IRAdapter(Protocol[ModT, FuncT]):
         ...
 
 
-_OWN: Final[Mapping[str, str]] = {
-    "builtins.dict": "apass.adapters.mapping:ADAPTER",
-    "apass.relay.ir.module.IRModule": "apass.relay.integration.adapter:ADAPTER",
-    "onnx_ir": "apass.adapters.onnx:ADAPTER",
-}
-"""Where apass's adapters are, by a class's full name or its top-level package."""
+_ADAPTERS: Final = "apass.adapters"
 
 _REGISTERED: Final[dict[type, IRAdapter[Any, Any]]] = {}
 _FOUND: Final[dict[type, IRAdapter[Any, Any] | None]] = {}
@@ -140,9 +133,8 @@ def adapter_for(mod: ModT) -> IRAdapter[ModT, Any]:
     if adapter is None:
         kind = f"{type(mod).__module__}.{type(mod).__qualname__}"
         raise AdapterError(
-            f"no IR adapter for modules of type {kind}; pass a dict of functions, an apass.relay.IRModule or an "
-            f"onnx_ir.Model, or provide one with apass.register_adapter({type(mod).__qualname__}, ...) or the entry "
-            "point group 'apass.adapters'"
+            f"no IR adapter for modules of type {kind}; known are {', '.join(sorted(plugins(_ADAPTERS)))}; provide one "
+            f"with apass.register_adapter({type(mod).__qualname__}, ...) or the entry point group 'apass.adapters'"
         )
     return adapter
 
@@ -160,7 +152,15 @@ def type_name(mod: object) -> str:
 
 
 def adapter_by_name(name: str) -> IRAdapter[Any, Any] | None:
-    """Return the adapter for modules of a type, None if there is none, or no such type any more."""
+    """Return the adapter for modules of a type, by the name that `type_name` gave it; None if no adapter is known.
+
+    Entry points are looked up by the name itself. So a package that moves a class keeps its old name readable by one
+    more entry point, and files written before can still be read.
+    """
+    module, _, qualname = name.partition(":")
+    adapter = _offered(f"{module}.{qualname}")
+    if adapter is not None:
+        return adapter
     try:
         return adapter_of_type(resolve_name(name))
     except (ImportError, AttributeError, ValueError):
@@ -171,12 +171,17 @@ def _look_up(module_type: type) -> IRAdapter[Any, Any] | None:
     for base in module_type.__mro__:
         if base in _REGISTERED:
             return _REGISTERED[base]
-        full = f"{base.__module__}.{base.__qualname__}"
-        for name in (full, full.partition(".")[0]):
-            if name in _entry_points():
-                return cast("IRAdapter[Any, Any]", _entry_points()[name].load())
-            if name in _OWN:
-                return _load(_OWN[name])
+        adapter = _offered(f"{base.__module__}.{base.__qualname__}")
+        if adapter is not None:
+            return adapter
+    return None
+
+
+def _offered(full_name: str) -> IRAdapter[Any, Any] | None:
+    """Return the adapter that an entry point offers for a class, or for its top-level package."""
+    for name in (full_name, full_name.partition(".")[0]):
+        if name in plugins(_ADAPTERS):
+            return cast("IRAdapter[Any, Any]", plugins(_ADAPTERS)[name].load())
     return None
 
 
@@ -211,16 +216,6 @@ def extract_into(adapter: IRAdapter[ModT, FuncT], sub: ModT, names: Iterable[str
     return adapter.extract(sub if adopt is None else cast("ModT", adopt(sub, mod)), names)
 
 
-async def aside(adapter: IRAdapter[Any, Any], work: Callable[[], R]) -> R:
+async def run_in_thread_if_safe(adapter: IRAdapter[Any, Any], work: Callable[[], R]) -> R:
     """Return what `work` gives: in a worker thread, unless modules of this IR may not be worked on there."""
     return await run_sync(work) if adapter.thread_safe else work()
-
-
-def _load(place: str) -> IRAdapter[Any, Any]:
-    import_module(place.partition(":")[0])
-    return cast("IRAdapter[Any, Any]", resolve_name(place))
-
-
-@cache
-def _entry_points() -> Mapping[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group="apass.adapters")}

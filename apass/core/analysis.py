@@ -1,4 +1,7 @@
-"""Analyses: what passes ask about a function or a module, computed once for equal contents and kept; see `analysis`."""
+"""Analyses of functions and modules; results are cached by contents.
+
+See `analysis`.
+"""
 
 import inspect
 import json
@@ -16,39 +19,42 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 Options = tuple[tuple[str, Hashable, type], ...]
-"""The options that an analysis is asked with, by name in order; with their types, as 1 equals 1.0 and True."""
+"""The name, value and type of each option of a request, sorted by name.
+
+The types are part of it because 1 equals 1.0 and True.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis(Generic[R_co]):
-    """An analysis: its function, and what its results are known by. Made by `analysis`."""
+    """An analysis, created by `analysis`: a function and the identity of its results."""
 
     function: Callable[..., R_co | Awaitable[R_co]]
     """`(x)` or `(x, ctx)`, with options by keyword; plain or async."""
     name: str
-    """What messages call it."""
+    """The name for messages."""
     version: str
-    """Results of another version are not taken for its own."""
+    """The version of the function; stored results of other versions are ignored."""
     persistent: bool
-    """Whether results go to the context's store."""
+    """Whether results are written to the context's store."""
     dumps: Callable[[Any], bytes]
-    """Gives the bytes of a result, for a store."""
+    """Serializes a result for a store."""
     loads: Callable[[bytes], R_co]
-    """Gives the result back."""
+    """Deserializes a result."""
     takes_context: bool
-    """Whether the function takes the context, to ask other analyses."""
+    """Whether the function takes the context, through which it requests other analyses."""
 
     @property
     def key(self) -> str:
-        """What it is known by in a store: where it is defined, its name, and its version."""
-        place = getattr(self.function, "__qualname__", type(self.function).__qualname__)
-        return f"{self.function.__module__}.{place} {self.name}@{self.version}"
+        """The identity in a store: the function's module and name, the name, the version."""
+        qualname = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return f"{self.function.__module__}.{qualname} {self.name}@{self.version}"
 
     async def compute(self, x: object, ctx: object, options: Mapping[str, Hashable]) -> R_co:
-        """Return the result, computed anew."""
-        result: Any = self.function(x, ctx, **options) if self.takes_context else self.function(x, **options)
-        made: R_co = await result if is_awaitable(result) else result
-        return made
+        """Return the result of a new computation."""
+        outcome: Any = self.function(x, ctx, **options) if self.takes_context else self.function(x, **options)
+        result: R_co = await outcome if is_awaitable(outcome) else outcome
+        return result
 
     def __repr__(self) -> str:
         return f"<analysis {self.name}>"
@@ -79,25 +85,31 @@ def analysis(
     dumps: Callable[[Any], bytes] | None = None,
     loads: Callable[[bytes], Any] | None = None,
 ) -> Any:
-    """Make an analysis of a function `(x)` or `(x, ctx)`, plain or async, with options by keyword.
+    """Create an analysis from a function `(x)` or `(x, ctx)`, plain or async.
 
-    `x` is a function or a module. A pass asks `await ctx.get(TheAnalysis, func, option=value)`.
+    `x` is a function or a module. Options are passed by keyword. A pass requests a result with
+    `await ctx.get(TheAnalysis, func, option=value)`.
 
-    A result is kept for as long as there is room and taken for all contents of the same fingerprint (see `IRAdapter`),
-    so it may depend on nothing else: not on names that a fingerprint leaves out, not on which object it is, nor on what
-    a service says today. It must not be changed by those who get it.
+    A result is cached and reused for all contents with the same fingerprint (see `IRAdapter`). It must depend on
+    nothing else:
+
+    - not on names that the fingerprint leaves out;
+    - not on the identity of the object;
+    - not on the current state of a service.
+
+    Callers must not modify a result.
 
     Parameters:
-        function: the function; left out in a decorator with arguments.
-        name: what messages call it; the function's name by default.
-        version: to be raised when the function changes what it returns, for results in a store.
-        persistent: whether results go to the context's `store`.
-        dumps: gives the bytes of a result for a store; JSON by default, for results made of JSON's types.
-        loads: gives the result back.
+        function: the function; omitted in a decorator with arguments.
+        name: the name for messages; the function's name by default.
+        version: change it when the function returns different results, so that stored results are not reused.
+        persistent: whether results are written to the context's `store`.
+        dumps: serializes a result for a store; by default JSON, for results made of JSON's types.
+        loads: deserializes a result.
 
     Raises:
-        PassDefinitionError: if `function` cannot be called so, if one of `dumps` and `loads` is missing, or if it is
-            persistent and without a name that its results in a store could be known by.
+        PassDefinitionError: if `function` does not have the required signature, if only one of `dumps` and `loads` is
+            given, or if a persistent analysis has no name that can identify its stored results.
 
     >>> @analysis
     ... def Length(func):
@@ -107,16 +119,17 @@ def analysis(
 
     """
     if (dumps is None) != (loads is None):
-        raise PassDefinitionError("analysis takes both dumps and loads, or neither for JSON")
+        raise PassDefinitionError("analysis needs both dumps and loads, or neither to use JSON")
 
     def make(target: Any) -> Analysis[Any]:
         if not callable(target) or inspect.isclass(target):
             raise PassDefinitionError(f"analysis takes a function, not {target!r}")
-        own = str(getattr(target, "__name__", type(target).__name__))
-        if persistent and name is None and (own == "<lambda>" or not hasattr(target, "__name__")):
-            raise PassDefinitionError(f"a persistent analysis needs a name: give {target!r} one by name=...")
+        default_name = str(getattr(target, "__name__", type(target).__name__))
+        if persistent and name is None and (default_name == "<lambda>" or not hasattr(target, "__name__")):
+            raise PassDefinitionError(f"a persistent analysis needs a name; pass name=... for {target!r}")
         write, read = (dumps, loads) if dumps and loads else (_dumps, json.loads)
-        return Analysis(target, name or own, version, persistent, write, read, _takes_context(name or own, target))
+        own_name = name or default_name
+        return Analysis(target, own_name, version, persistent, write, read, _takes_context(own_name, target))
 
     return make if function is None else make(function)
 
@@ -126,14 +139,17 @@ _POSITIONAL: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSIT
 
 def _takes_context(name: str, function: Callable[..., Any]) -> bool:
     parameters = inspect.signature(function).parameters.values()
-    count = sum(one.kind in _POSITIONAL and one.default is inspect.Parameter.empty for one in parameters)
+    count = sum(
+        parameter.kind in _POSITIONAL and parameter.default is inspect.Parameter.empty for parameter in parameters
+    )
     if count not in (1, 2):
-        raise PassDefinitionError(f"the analysis {name} must take (x) or (x, ctx), and options by keyword")
+        raise PassDefinitionError(f"the analysis {name} must take (x) or (x, ctx), with options by keyword")
     return count == 2
 
 
 def _dumps(result: Any) -> bytes:
     data = json.dumps(result).encode()
+    # JSON changes some values silently: a tuple becomes a list, an int key a string.
     if fingerprint_value(json.loads(data)) != fingerprint_value(result):
-        raise TypeError(f"{result!r} would not come back from JSON as it is; give the analysis dumps and loads")
+        raise TypeError(f"JSON does not preserve {result!r}; give the analysis dumps and loads")
     return data

@@ -1,4 +1,4 @@
-"""`Analyses`: the results of analyses in one context, each computed once for equal contents however many ask."""
+"""`AnalysisManager`: the cached analysis results of one context."""
 
 import json
 from collections import Counter, OrderedDict, defaultdict
@@ -14,114 +14,126 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.single_flight import SingleFlight
 from apass.core.adapter import IRAdapter, adapter_of_type
 from apass.core.analysis import Analysis, Options
-from apass.core.run import module_at_work
-from apass.core.store import ForgivingStore
+from apass.core.run import current_module
+from apass.core.store import FaultTolerantStore
 from apass.errors import AnalysisError, VerifyError
 from apass.util.fingerprint import Fingerprints, fingerprint_value
 
-__all__ = ["Analyses", "Preserves", "give", "with_analyses"]
+__all__ = ["AnalysisManager", "Preserves", "give", "with_analyses"]
 
 R = TypeVar("R")
 
 Preserves = frozenset[Analysis[Any]] | Literal["all"]
-"""The analyses whose results still hold for what a pass made of a function or module."""
+"""The analyses whose results for the input of a pass also hold for its output."""
 
 _Adapter = IRAdapter[Any, Any]
 _Key = tuple[str, Analysis[Any], Options]
-"""A fingerprint, what was asked about it, and with which options."""
+"""The fingerprint of the contents, the analysis, and the options."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """One result."""
+class _CachedResult:
+    """A result and the analyses that it depends on."""
 
     value: Any
-    """What the analysis returned."""
+    """The value that the analysis returned."""
     needs: frozenset[Analysis[Any] | str]
-    """The analyses that it was made from, and those that they were made from; by their keys if read from a store."""
+    """The analyses that the result depends on, including indirect ones; by key if read from a store."""
 
 
 @dataclass(slots=True)
-class _Asking:
-    """A computation at work, as what it asks sees it."""
+class _Computation:
+    """A running computation, as seen by the analyses that it requests."""
 
     key: _Key
-    """What is computed."""
+    """The requested result."""
     needs: set[Analysis[Any] | str]
-    """What it has asked so far."""
+    """The analyses requested so far, and their dependencies."""
 
 
-_ASKING: ContextVar[_Asking | None] = ContextVar("apass_asking", default=None)
+_COMPUTATION: ContextVar[_Computation | None] = ContextVar("apass_computation", default=None)
+"""The computation that this task works for, or None."""
+
+_READY: ContextVar[tuple[object, Mapping[Analysis[Any], Any]]] = ContextVar("apass_ready", default=(None, {}))
+"""An object and its results, set by `give`."""
 
 
-_GIVEN: ContextVar[tuple[object, Mapping[Analysis[Any], Any]]] = ContextVar("apass_given", default=(None, {}))
-
-
-class _Work(local):
-    """Computations at work, for each thread its own, as each has its own event loop."""
+class _Running(local):
+    """The running computations; one instance per thread, as each has its own loop."""
 
     def __init__(self) -> None:
-        self.flights: SingleFlight[_Key, _Entry] = SingleFlight()
+        self.flights: SingleFlight[_Key, _CachedResult] = SingleFlight()
         self.waits: defaultdict[_Key, Counter[_Key]] = defaultdict(Counter)
+        """For each computation, how many of its tasks wait for each other computation."""
 
 
-class Analyses:
-    """The results of one context. Passes ask by `ctx.get`.
+class AnalysisManager:
+    """The analysis results of one context. Passes request them with `ctx.get`.
 
     Parameters:
-        limit: how many results are kept; those not asked for longest go first.
-        store: where persistent analyses keep theirs beyond the context.
-        strict: whether what passes claim to preserve is computed anew, and compared.
+        limit: the maximum number of results in memory; the least recently used are removed first.
+        store: where persistent analyses keep results beyond the context.
+        strict: whether to recompute the results that passes claim to preserve, and to compare them.
 
     """
 
-    def __init__(self, *, limit: int = 10_000, store: ForgivingStore | None = None, strict: bool = False) -> None:
+    def __init__(self, *, limit: int = 10_000, store: FaultTolerantStore | None = None, strict: bool = False) -> None:
         self.counts: Final[Counter[str]] = Counter()
-        """How many results were `"computed"`, a `"hit"` in memory, `"stored"` and read back, or `"preserved"`."""
+        """The number of results by origin.
+
+        The keys are `"computed"`, `"hit"` (in memory), `"stored"` (read from the store) and `"preserved"`.
+        """
         self._limit = limit
         self._store = store
         self._strict = strict
-        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
-        # In the order in which they became known, so that the same claim is found out first each time.
-        self._about: defaultdict[str, dict[_Key, None]] = defaultdict(dict)
-        self._prints = Fingerprints()
+        self._entries: OrderedDict[_Key, _CachedResult] = OrderedDict()
+        # A dict rather than a set keeps the order of insertion: with several false claims, `strict` always reports the
+        # same one first.
+        self._keys_of: defaultdict[str, dict[_Key, None]] = defaultdict(dict)
+        self._fingerprints = Fingerprints()
         self._lock = RLock()
-        self._work = _Work()
+        self._running = _Running()
 
     def __len__(self) -> int:
-        """Return how many results are kept."""
+        """Return the number of results in memory."""
         return len(self._entries)
 
-    async def get(self, asked: Analysis[R], x: object, ctx: object, options: Mapping[str, Hashable]) -> R:
-        """Return what the analysis says about `x`: kept, from the store, or computed.
+    async def get(self, analysis: Analysis[R], x: object, ctx: object, options: Mapping[str, Hashable]) -> R:
+        """Return the result of the analysis for `x`: cached, stored, or computed.
 
         Raises:
-            AnalysisError: if an option cannot be hashed, or the analysis asks its way back to itself.
-            Exception: what the analysis raised; it is not kept.
+            AnalysisError: if an option cannot be hashed, or the analysis requires itself.
+            Exception: any error that the analysis raised; it is not cached.
 
         """
-        key = self._key(asked, x, options)
-        asking = _ASKING.get()
+        key = self._key(analysis, x, options)
+        computation = _COMPUTATION.get()
         entry = self._entries.get(key)
         if entry is not None:
-            with suppress(KeyError):  # another thread may have needed the room
+            with suppress(KeyError):  # another thread may have removed it to make room
                 self._entries.move_to_end(key)
             self.counts["hit"] += 1
         else:
-            entry = await self._wait_for(key, asking, partial(self._find, key, x, ctx))
-        if asking is not None:
-            asking.needs |= {asked, *entry.needs}
+            entry = await self._wait_for(key, computation, partial(self._find, key, x, ctx))
+        if computation is not None:
+            computation.needs |= {analysis, *entry.needs}
         return cast("R", entry.value)
 
-    def got(self, asked: Analysis[R], x: object, options: Mapping[str, Hashable]) -> R:
-        """Return what is known; AnalysisError if it is not: it was not asked for, or there was no more room."""
-        about, results = _GIVEN.get()
-        if about is x and asked in results and not options:
-            return cast("R", results[asked])
-        entry = self._entries.get(self._key(asked, x, options))
+    def got(self, analysis: Analysis[R], x: object, options: Mapping[str, Hashable]) -> R:
+        """Return a result that is already in memory.
+
+        Raises:
+            AnalysisError: if the result was not requested before, or was removed to make room.
+
+        """
+        ready_for, results = _READY.get()
+        if ready_for is x and analysis in results and not options:
+            return cast("R", results[analysis])
+        entry = self._entries.get(self._key(analysis, x, options))
         if entry is None:
             raise AnalysisError(
-                f"the result of {asked.name} is not there: name it in the pass's `required`, or `await ctx.get(...)`"
+                f"the result of {analysis.name} is not available; "
+                "add the analysis to the pass's `required`, or use `await ctx.get(...)`"
             )
         return cast("R", entry.value)
 
@@ -133,187 +145,208 @@ class Analyses:
         ctx: object,
         adapters: tuple[_Adapter, _Adapter],
     ) -> None:
-        """Take over the results about each old object that hold for its new one, as `preserves` says.
+        """Copy the results of each old object that the pass preserves to its new object.
 
-        The objects are modules and functions of the `adapters`. A result that was made from another is taken over only
-        if that one is preserved too.
+        A result that depends on other analyses is copied only if these are preserved too.
+
+        Parameters:
+            pass_name: the name of the pass, for messages.
+            preserves: the analyses that the pass preserves.
+            pairs: the old and the new object of each module or function.
+            ctx: the context of the pass.
+            adapters: the adapter of the old objects, and that of the new ones.
 
         Raises:
-            VerifyError: with `strict`, if the new object has another result.
+            VerifyError: with `strict`, if the result for the new object differs.
 
         """
-        chosen = None if preserves == "all" else {one for known in preserves for one in (known, known.key)}
+        # Dependencies of results from a store are known by their keys only.
+        preserved = None if preserves == "all" else {name for item in preserves for name in (item, item.key)}
         for old, new in pairs:
-            before, after = self._print(old, adapters[0]), self._print(new, adapters[1])
+            before, after = self._fingerprint(old, adapters[0]), self._fingerprint(new, adapters[1])
             if before == after:
                 continue
-            for kept, options, entry in self._preserved(before, chosen):
+            for analysis, options, entry in self._preserved(before, preserved):
                 if self._strict:
-                    await self._check(pass_name, kept, entry, new, ctx, options)
-                self._keep((after, kept, options), entry)
+                    await self._check(pass_name, analysis, entry, new, ctx, options)
+                self._keep((after, analysis, options), entry)
                 self.counts["preserved"] += 1
 
-    def _preserved(self, about: str, chosen: Set[Any] | None) -> Iterator[tuple[Analysis[Any], Options, _Entry]]:
-        """Go over the results about what has that fingerprint, as far as all that went into them is `chosen`."""
-        for key in list(self._about.get(about, ())):
-            entry = self._entries.get(key)  # the others may have needed the room
-            _, kept, options = key
-            if entry is not None and (chosen is None or chosen >= {kept, *entry.needs}):
-                yield kept, options, entry
+    def _preserved(
+        self, fingerprint: str, preserved: Set[Any] | None
+    ) -> Iterator[tuple[Analysis[Any], Options, _CachedResult]]:
+        """Iterate over the results that are preserved together with their dependencies."""
+        for key in list(self._keys_of.get(fingerprint, ())):
+            entry = self._entries.get(key)  # None if another task removed it to make room
+            _, analysis, options = key
+            if entry is not None and (preserved is None or preserved >= {analysis, *entry.needs}):
+                yield analysis, options, entry
 
     async def _check(
-        self, pass_name: str, kept: Analysis[Any], entry: _Entry, new: Any, ctx: object, options: Options
+        self, pass_name: str, analysis: Analysis[Any], entry: _CachedResult, new: Any, ctx: object, options: Options
     ) -> None:
-        value = await kept.compute(new, ctx, {name: value for name, value, _ in options})
-        if not _is_alike(value, entry.value):
+        value = await analysis.compute(new, ctx, {name: value for name, value, _ in options})
+        if not _is_equal(value, entry.value):
             raise VerifyError(
-                f"pass {pass_name!r} claims to preserve {kept.name}, but that was {entry.value!r} and is {value!r}"
+                f"pass {pass_name!r} claims to preserve {analysis.name}, but that was {entry.value!r} and is {value!r}"
             )
 
-    async def _wait_for(self, key: _Key, asking: _Asking | None, find: Callable[[], Awaitable[_Entry]]) -> _Entry:
-        """Wait for a computation, our own or one that somebody else is at."""
-        if asking is None:
-            return await self._work.flights.get(key, find)
-        if self._reaches(key, asking.key):
-            raise AnalysisError(f"the analysis {asking.key[1].name} asks its way back to itself, through {key[1].name}")
-        waits = self._work.waits[asking.key]
+    async def _wait_for(
+        self, key: _Key, computation: _Computation | None, find: Callable[[], Awaitable[_CachedResult]]
+    ) -> _CachedResult:
+        """Wait for the computation of `key`, in this task or in another."""
+        if computation is None:
+            return await self._running.flights.get(key, find)
+        # Without this check, a cycle would wait for itself forever.
+        if self._waits_for(key, computation.key):
+            raise AnalysisError(f"the analysis {computation.key[1].name} requires itself, through {key[1].name}")
+        waits = self._running.waits[computation.key]
         waits[key] += 1
         try:
-            return await self._work.flights.get(key, find)
+            return await self._running.flights.get(key, find)
         finally:
             waits[key] -= 1
             if not +waits:
-                self._work.waits.pop(asking.key, None)
+                self._running.waits.pop(computation.key, None)
 
-    def _reaches(self, start: _Key, goal: _Key) -> bool:
-        """Tell whether the computation `start` waits, by way of others, for `goal`."""
-        seen, left = set[_Key](), [start]
-        while left:
-            key = left.pop()
+    def _waits_for(self, start: _Key, goal: _Key) -> bool:
+        """Return whether computation `start` waits for `goal`, directly or indirectly."""
+        seen, pending = set[_Key](), [start]
+        while pending:
+            key = pending.pop()
             if key == goal:
                 return True
             if key not in seen:
                 seen.add(key)
-                left += [one for one, count in self._work.waits.get(key, Counter[_Key]()).items() if count]
+                pending += [other for other, count in self._running.waits.get(key, Counter[_Key]()).items() if count]
         return False
 
-    async def _find(self, key: _Key, x: object, ctx: object) -> _Entry:
-        known = self._entries.get(key)  # somebody may have been faster
-        if known is not None:
-            return known
-        _, asked, options = key
-        kept = self._store if asked.persistent else None
-        entry = None if kept is None else await self._stored(kept, key)
+    async def _find(self, key: _Key, x: object, ctx: object) -> _CachedResult:
+        cached = self._entries.get(key)  # another thread may have computed it meanwhile
+        if cached is not None:
+            return cached
+        _, analysis, options = key
+        store = self._store if analysis.persistent else None
+        entry = None if store is None else await self._read(store, key)
         if entry is None:
-            entry = await self._computed(key, x, ctx, options)
-            if kept is not None:
-                await kept.put(_store_key(key), _write(asked, entry))
+            entry = await self._compute(key, x, ctx, options)
+            if store is not None:
+                await store.put(_store_key(key), _dump(analysis, entry))
         self._keep(key, entry)
         return entry
 
-    async def _computed(self, key: _Key, x: object, ctx: object, options: Options) -> _Entry:
-        asking = _Asking(key, set())
-        token = _ASKING.set(asking)
+    async def _compute(self, key: _Key, x: object, ctx: object, options: Options) -> _CachedResult:
+        computation = _Computation(key, set())
+        token = _COMPUTATION.set(computation)
         try:
             value = await key[1].compute(x, ctx, {name: value for name, value, _ in options})
         finally:
-            _ASKING.reset(token)
+            _COMPUTATION.reset(token)
         self.counts["computed"] += 1
-        return _Entry(value, frozenset(asking.needs))
+        return _CachedResult(value, frozenset(computation.needs))
 
-    async def _stored(self, store: ForgivingStore, key: _Key) -> _Entry | None:
+    async def _read(self, store: FaultTolerantStore, key: _Key) -> _CachedResult | None:
         data = await store.get(_store_key(key))
         if data is None:
             return None
         self.counts["stored"] += 1
         needs, _, body = data.partition(b"\n")
-        return _Entry(key[1].loads(body), frozenset(json.loads(needs)))
+        return _CachedResult(key[1].loads(body), frozenset(json.loads(needs)))
 
-    def _keep(self, key: _Key, entry: _Entry) -> None:
+    def _keep(self, key: _Key, entry: _CachedResult) -> None:
         with self._lock:
             self._entries[key] = entry
             self._entries.move_to_end(key)
-            self._about[key[0]][key] = None
+            self._keys_of[key[0]][key] = None
             while len(self._entries) > self._limit:
-                gone, _ = self._entries.popitem(last=False)
-                self._about[gone[0]].pop(gone, None)
-                if not self._about[gone[0]]:
-                    del self._about[gone[0]]
+                removed, _ = self._entries.popitem(last=False)
+                self._keys_of[removed[0]].pop(removed, None)
+                if not self._keys_of[removed[0]]:
+                    del self._keys_of[removed[0]]
 
-    def _key(self, asked: Analysis[Any], x: object, options: Mapping[str, Hashable]) -> _Key:
-        if not isinstance(asked, Analysis):
-            raise AnalysisError(f"{asked!r} is no analysis; make it one with @apass.analysis")
+    def _key(self, analysis: Analysis[Any], x: object, options: Mapping[str, Hashable]) -> _Key:
+        if not isinstance(analysis, Analysis):
+            raise AnalysisError(f"{analysis!r} is not an analysis; create one with @apass.analysis")
         typed = tuple((name, options[name], type(options[name])) for name in sorted(options)) if options else ()
-        key = (self._print(x), asked, typed)
+        key = (self._fingerprint(x), analysis, typed)
         if options:
-            _check_hashable(asked, options)
+            _check_hashable(analysis, options)
         return key
 
-    def _print(self, x: object, adapter: _Adapter | None = None) -> str:
-        """Return the fingerprint of a module or a function; what is held is never changed, so it is taken once."""
-        known = self._prints.get(x)
-        if known is not None:
-            return known
+    def _fingerprint(self, x: object, adapter: _Adapter | None = None) -> str:
+        """Return the fingerprint of a module or a function, computed once for each object."""
+        # Modules and functions are immutable, so the fingerprint of an object stays valid.
+        cached = self._fingerprints.get(x)
+        if cached is not None:
+            return cached
         adapter = adapter or _adapter_of(x)
-        made = fingerprint_value(x) if adapter is None else adapter.fingerprint(x)
-        self._prints.keep(x, made)
-        return made
+        fingerprint = fingerprint_value(x) if adapter is None else adapter.fingerprint(x)
+        self._fingerprints.keep(x, fingerprint)
+        return fingerprint
 
 
 def with_analyses(body: Callable[..., Any], required: Sequence[Analysis[Any]]) -> Callable[..., Any]:
-    """Return `body`, which takes a function or module first and the context last, run once they are known about it."""
+    """Return a wrapper of `body` that first computes the required analyses.
 
-    async def run(x: Any, *given: Any) -> Any:
-        for one in required:
-            await given[-1].get(one, x)
-        result = body(x, *given)
+    The first argument of `body` is a function or module, the last is the context.
+    """
+
+    async def run(x: Any, *args: Any) -> Any:
+        for analysis in required:
+            await args[-1].get(analysis, x)
+        result = body(x, *args)
         return await result if is_awaitable(result) else result
 
     return run
 
 
 def give(x: object, results: Mapping[Analysis[Any], Any]) -> None:
-    """Have results about `x` ready for `got` in the present contextvars, as in a body that works in another thread."""
-    _GIVEN.set((x, results))
+    """Make results for `x` available to `got` in the current contextvars.
+
+    Executors call this before a body that runs in another thread or process.
+    """
+    _READY.set((x, results))
 
 
 def _adapter_of(x: object) -> IRAdapter[Any, Any] | None:
-    """Return the adapter of a module, or of the module at work, whose function `x` may be."""
+    """Return the adapter of a module, or that of the current module for its functions."""
     adapter = adapter_of_type(type(x))
     if adapter is not None:
         return adapter
-    mod = module_at_work()
+    mod = current_module()
     return None if mod is None else adapter_of_type(type(mod))
 
 
-def _is_alike(one: Any, other: Any) -> bool:
-    """Tell whether two results are the same, by their contents or as their type compares them."""
-    if fingerprint_value(one) == fingerprint_value(other):
+def _is_equal(new: Any, old: Any) -> bool:
+    """Return whether two results have equal fingerprints or compare equal."""
+    if fingerprint_value(new) == fingerprint_value(old):
         return True
     try:
-        return bool(one == other)
-    except (TypeError, ValueError):  # as arrays of several values do
+        return bool(new == old)
+    except (TypeError, ValueError):  # an array of several values has no truth value
         return False
 
 
-def _check_hashable(asked: Analysis[Any], options: Mapping[str, Hashable]) -> None:
+def _check_hashable(analysis: Analysis[Any], options: Mapping[str, Hashable]) -> None:
     for name, value in options.items():
         try:
             hash(value)
         except TypeError:
             raise AnalysisError(
-                f"the option {name}={value!r} of {asked.name} cannot be hashed; give a tuple, a frozenset, a name"
+                f"the option {name}={value!r} of {analysis.name} cannot be hashed; use a tuple, a frozenset or a string"
             ) from None
 
 
 def _store_key(key: _Key) -> str:
-    print_, asked, options = key
-    return f"analysis/2/{asked.key}/{fingerprint_value(options)}/{print_}"
+    fingerprint, analysis, options = key
+    # 2 is the version of the format; see `_dump`.
+    return f"analysis/2/{analysis.key}/{fingerprint_value(options)}/{fingerprint}"
 
 
-def _write(asked: Analysis[Any], entry: _Entry) -> bytes:
+def _dump(analysis: Analysis[Any], entry: _CachedResult) -> bytes:
+    """Return the bytes for a store: one line with the dependencies, then the result."""
     try:
-        needs = sorted(one if isinstance(one, str) else one.key for one in entry.needs)
-        return json.dumps(needs).encode() + b"\n" + asked.dumps(entry.value)
+        needs = sorted(need if isinstance(need, str) else need.key for need in entry.needs)
+        return json.dumps(needs).encode() + b"\n" + analysis.dumps(entry.value)
     except (TypeError, ValueError) as error:
-        raise AnalysisError(f"the result of {asked.name} cannot be kept in a store: {error}") from error
+        raise AnalysisError(f"the result of {analysis.name} cannot be written to a store: {error}") from error

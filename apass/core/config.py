@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
 
+from apass.core.plugins import import_all, matching_modules
 from apass.errors import ConfigTypeError, PassRegistrationError, UnknownConfigError, did_you_mean
 from apass.util.typed_values import convert, type_name
 
@@ -35,10 +35,9 @@ _NO_TYPES: Final = (str, bytes, int, float, list, tuple, dict, set)
 _MUTABLE: Final = (list, dict, set)
 
 _PROVIDED: Final[set[str]] = set()
-"""Keys of options that are apass's own, and whose default a user may replace."""
+"""Keys of options that plug-ins provide, and whose default a user may replace."""
 
-_PROVIDERS: Final[Mapping[str, str]] = {"relay.": "apass.relay.transform"}
-"""Modules of apass that register options when they are imported, by the prefix of those options' keys."""
+_MODULES: Final = "apass.config_modules"
 
 
 def register_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
@@ -58,7 +57,7 @@ def register_config_option(key: str, type: Any, default: Any = None, doc: str = 
 
 
 def provide_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
-    """Do as `register_config_option` for an option that comes with apass: a user's default wins, given before or after.
+    """Register the option of a plug-in: a user's default overrides it, regardless of import order.
 
     Raises:
         PassRegistrationError: if the key is registered with another type.
@@ -180,10 +179,11 @@ def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> C
 
 
 def _load_providers(key: str) -> None:
-    """Have apass's own options registered, all of them or those among which `key` would be."""
-    for prefix, module in _PROVIDERS.items():
-        if key not in _OPTIONS and (not key or key.startswith(prefix)):
-            import_module(module)
+    """Register the options of plug-ins: all of them, or only those whose pattern matches `key`."""
+    if not key:
+        import_all(_MODULES)
+    elif key not in _OPTIONS:
+        any(key in _OPTIONS for _ in matching_modules(_MODULES, key))
 
 
 def _converted(key: str, value: object, tp: Any) -> Any:

@@ -1,62 +1,65 @@
 """`PassContext`: the configuration that passes run under, current in a task and in the tasks started from it."""
 
-import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Generator, Hashable, Iterable, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self, TypeVar, final
+from typing import Any, Final, NoReturn, Self, TypeAlias, TypeVar, final
 
 import anyio
 from anyio.lowlevel import RunVar
 
 from apass.concurrency.coroutines import is_awaitable
-from apass.concurrency.scheduler import Gate
-from apass.concurrency.shielding import Call, call_to_the_end, combine
+from apass.concurrency.shielding import Call, flatten_errors, run_shielded
 from apass.core.analysis import Analysis
-from apass.core.analysis_manager import Analyses
+from apass.core.analysis_manager import AnalysisManager
 from apass.core.config import Config, list_configs, make_config
-from apass.core.deadline import Budget, tighter
-from apass.core.diagnostics import DiagnosticContext
+from apass.core.deadline import Deadline, earlier
+from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.executor import ExecutorChoice, check_executor
-from apass.core.instrument import Hooks, find_hook, instrument_name
-from apass.core.pass_factories import known_names, load_providers
+from apass.core.instrument import NO_HOOKS, Hooks, find_hook, instrument_name
 from apass.core.remarks import Remark
-from apass.core.run import current_run
-from apass.core.store import ForgivingStore, Store
-from apass.errors import PassContextError, UnmatchedPassNameWarning, did_you_mean
+from apass.core.run import Run, current_run
+from apass.core.scope import ContextState, Scope
+from apass.core.store import FaultTolerantStore, Store
+from apass.errors import PassContextError
 from apass.util.checks import is_count, is_seconds
 
-__all__ = ["PassContext", "Scope", "current_scope"]
-
+__all__ = ["PassContext", "PassScope", "current_scope", "waiting_for"]
 
 R = TypeVar("R")
 
+_set_field: Final = object.__setattr__
+"""How `__init__` fills the fields of a frozen context."""
 
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 @final
 class PassContext:
-    """What passes run under: optimization level, enabled and disabled passes, instruments, options, limits.
+    """What passes run under: level, enabled and disabled passes, instruments, options, limits.
 
-    Use it with `async with`; within, `PassContext.current()` returns it, in this task and in the tasks started from it.
-    One object may be entered by many tasks at once, nested and again. Source: TVM's `PassContext`.
+    Use it with `async with`. Inside, `PassContext.current()` returns it, in this task and in the tasks started from it.
+    One object may be entered by many tasks at once, nested, and repeatedly. It holds what the user sets and cannot be
+    changed; only `override_instruments` replaces the instruments in force. Source: TVM's `PassContext`.
 
     Parameters and their defaults:
         opt_level: a Sequential runs the passes of this level and below (2).
-        required_pass: names that a Sequential runs whatever their level, and that `should_run` is not asked about.
-        disabled_pass: names that a Sequential does not run; this one wins over `required_pass`.
+        required_pass: names that a Sequential runs whatever their level; `should_run` is not called for them.
+        disabled_pass: names that a Sequential does not run; takes precedence over `required_pass`.
         instruments: objects with hooks, called in this order (see `PassInstrument`).
         config: options by key, each registered with `register_config_option`.
-        diag_ctx: where passes leave diagnostics (a new `DiagnosticContext`).
+        diag_ctx: where passes emit diagnostics (a new `DiagnosticContext`).
         max_concurrency: bodies of function passes in flight in this context beside the callers themselves (256); None
             is no limit.
-        exit_grace: seconds that exit and failure hooks have once a cancellation has come (10).
-        deadline: seconds that everything beneath has from when the context is entered; of nested contexts the earlier
-            end counts. What is over fails with BudgetExceededError (None, no limit).
+        exit_grace: seconds that exit and failure hooks have after a cancellation (10).
+        deadline: time limit in seconds for all work in this context, counted from entry (None, no limit). With nested
+            contexts the earliest deadline wins. Work that exceeds it fails with BudgetExceededError.
         executor: where plain bodies of function passes run: `"inline"`, `"thread"`, `"process"`, `"interpreter"` or an
             `Executor` (None, in the thread of the event loop).
-        store: where persistent analyses, and passes that are `cacheable`, keep results beyond the context (None).
-            One that fails costs a StoreWarning, and what it would have kept is worked out.
-        strict: whether what passes claim to preserve of analyses is computed anew and compared (False).
+        store: where persistent analyses, and passes that are `cacheable`, keep results beyond the context (None). If it
+            fails, the context emits a StoreWarning and computes the result.
+        strict: whether to recompute the analyses that passes claim to preserve, and to compare them (False).
 
     Raises:
         TypeError: if a value is of the wrong type, or an instrument has a misspelt hook.
@@ -70,23 +73,27 @@ class PassContext:
 
     """
 
-    __slots__ = (
-        "analyses",
-        "config",
-        "deadline",
-        "diag_ctx",
-        "disabled_pass",
-        "executor",
-        "exit_grace",
-        "gate",
-        "hooks",
-        "max_concurrency",
-        "may_be_limited",
-        "opt_level",
-        "required_pass",
-        "results",
-        "store",
-    )
+    opt_level: int
+    """A Sequential runs the passes of this level and below."""
+    required_pass: frozenset[str]
+    """Names of passes that a Sequential runs whatever their level."""
+    disabled_pass: frozenset[str]
+    """Names of passes that a Sequential leaves out."""
+    config: Config
+    """The options: `ctx.config[key]` is the value set for `key`, else its registered default."""
+    diag_ctx: DiagnosticContext
+    """Where passes emit errors, warnings and notes."""
+    max_concurrency: int | None
+    """Bodies in flight beside the callers themselves; None is no limit."""
+    exit_grace: float
+    """Seconds that exit and failure hooks have after a cancellation."""
+    executor: ExecutorChoice
+    """Where plain bodies run if their pass does not choose; None is the thread of the event loop."""
+    deadline: float | None
+    """Time limit in seconds for all work in the context, counted from entry; None is no limit."""
+    store: Store | None
+    """Where results are kept beyond the context; None is nowhere."""
+    _state: ContextState = field(repr=False)
 
     def __init__(
         self,
@@ -118,52 +125,50 @@ class PassContext:
             raise TypeError(f"diag_ctx must be a DiagnosticContext, not {diag_ctx!r}")
         if not isinstance(strict, bool):
             raise TypeError(f"strict must be True or False, not {strict!r}")
-        self.opt_level: Final = opt_level
-        """A Sequential runs the passes of this level and below."""
-        self.required_pass: Final = _names("required_pass", required_pass)
-        """Names of passes that a Sequential runs whatever their level."""
-        self.disabled_pass: Final = _names("disabled_pass", disabled_pass)
-        """Names of passes that a Sequential leaves out."""
-        self.config: Final[Config] = make_config(config)
-        """The options: `ctx.config[key]` is what was given for `key`, else its registered default."""
-        self.diag_ctx: Final = DiagnosticContext() if diag_ctx is None else diag_ctx
-        """Where passes leave errors, warnings and notes."""
-        self.max_concurrency: Final = max_concurrency
-        """Bodies in flight beside the callers themselves; None is no limit."""
-        self.exit_grace: Final = exit_grace
-        """Seconds that exit and failure hooks have once a cancellation has come."""
-        self.executor: Final = check_executor("PassContext", executor)
-        """Where the plain bodies of function passes run that do not say themselves; None is in the loop's thread."""
-        self.deadline: Final = deadline
-        """Seconds that everything beneath has from when the context is entered; None is no limit."""
-        self.may_be_limited = deadline is not None
-        """Whether a budget may be in force beneath it, its own or one around it; for the runner, who then looks."""
+        _set_field(self, "opt_level", opt_level)
+        _set_field(self, "required_pass", _names("required_pass", required_pass))
+        _set_field(self, "disabled_pass", _names("disabled_pass", disabled_pass))
+        _set_field(self, "config", make_config(config))
+        _set_field(self, "diag_ctx", DiagnosticContext() if diag_ctx is None else diag_ctx)
+        _set_field(self, "max_concurrency", max_concurrency)
+        _set_field(self, "exit_grace", exit_grace)
+        _set_field(self, "executor", check_executor("PassContext", executor))
+        _set_field(self, "deadline", deadline)
         if store is not None and not isinstance(store, Store):
             raise TypeError(f"store must be a Store, such as apass.stores.SqliteStore(path), not {store!r}")
-        self.store: Final = store
-        """Where results are kept beyond the context; None is nowhere."""
-        self.results: Final = None if store is None else ForgivingStore(store)
-        """The store, which may fail without the work failing; for the runner."""
-        self.analyses: Final = Analyses(store=self.results, strict=strict)
-        """The results of analyses that passes asked for."""
-        self.hooks = Hooks.of(_instruments(instruments))
-        """The hooks of the instruments in force; for the runner."""
-        self.gate: Final = Gate(max_concurrency)
-        """The slots that the context's function bodies share; for the runner."""
+        _set_field(self, "store", store)
+        hooks = Hooks.of(_instruments(instruments))
+        tolerant = None if store is None else FaultTolerantStore(store)
+        _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, strict))
 
     @property
     def instruments(self) -> tuple[object, ...]:
-        """The instruments in force: those given, or set by `override_instruments`; none after one has failed."""
-        return self.hooks.instruments
+        """The instruments in force, as given or set by `override_instruments`; none after one has failed."""
+        return self._state.hooks.instruments
+
+    @property
+    def analyses(self) -> AnalysisManager:
+        """The results of analyses in this context, and how many were computed, found or preserved."""
+        return self._state.analyses
+
+    @property
+    def wants_remarks(self) -> bool:
+        """Whether an instrument listens for remarks; ask before computing what only a remark needs."""
+        return bool(self._state.hooks.remarks)
+
+    @property
+    def wants_statistics(self) -> bool:
+        """Whether an instrument counts statistics; ask before computing what only a statistic needs."""
+        return bool(self._state.hooks.statistics)
 
     @staticmethod
     def current() -> "PassContext":
-        """Return the context that is current in this task; where none was entered, a default one of the task tree."""
+        """Return the current context of this task, or a default one of the task tree if none was entered."""
         return current_scope().ctx
 
     @staticmethod
     def time_left() -> float:
-        """Return the seconds left of the deadlines that this task works under; infinite where there is none.
+        """Return the seconds until the earliest deadline of this task; infinite if there is none.
 
         >>> async def main():
         ...     async with PassContext(deadline=5), PassContext(deadline=60):
@@ -171,76 +176,103 @@ class PassContext:
         >>> anyio.run(main), PassContext.time_left()
         (True, inf)
         """
-        budget = current_scope().budget
-        return float("inf") if budget is None else budget.left()
+        deadline = current_scope().deadline
+        return float("inf") if deadline is None else deadline.left()
 
     @staticmethod
     def list_configs() -> Mapping[str, Mapping[str, Any]]:
-        """Return every registered config option: its key to its `type`, `default` and `doc`."""
+        """Return the registered config options by key, each with its `type`, `default` and `doc`."""
         return list_configs()
 
     async def get(self, analysis: Analysis[R], x: object, /, **options: Hashable) -> R:
-        """Return what an analysis says about a function or a module, computed if it is not known for equal contents.
+        """Return the result of an analysis of a function or a module, computed once for equal contents.
 
-        Who asks the same at once shares one computation: one asker's cancellation does not fail the others, and an
-        error, which all get, is not kept.
+        Concurrent requests for the same analysis share one computation. Cancelling one caller does not cancel the
+        others. Errors reach every caller and are not cached.
 
         Raises:
-            AnalysisError: if an option cannot be hashed, or the analysis asks its way back to itself.
-            Exception: what the analysis raised.
+            AnalysisError: if an option cannot be hashed, or the analysis requires itself.
+            Exception: any error that the analysis raised.
 
         """
-        if not self.hooks.waits:
-            return await self.analyses.get(analysis, x, self, options)
-        with self.hooks.waiting(current_run(), f"the analysis {analysis.name}"):
-            return await self.analyses.get(analysis, x, self, options)
+        state = self._state
+        if not state.hooks.waits:
+            return await state.analyses.get(analysis, x, self, options)
+        with state.hooks.waiting(current_run(), f"the analysis {analysis.name}"):
+            return await state.analyses.get(analysis, x, self, options)
 
     def got(self, analysis: Analysis[R], x: object, /, **options: Hashable) -> R:
-        """Return, without waiting, what a pass's `required` names or was asked before; AnalysisError if it was not."""
-        return self.analyses.got(analysis, x, options)
+        """Return a result that is already known, without waiting.
+
+        Results are known of the analyses in a pass's `required`, and of those that `get` computed before.
+
+        Raises:
+            AnalysisError: if the result is not known.
+
+        """
+        return self._state.analyses.got(analysis, x, options)
 
     def statistic(self, name: str, amount: float = 1) -> None:
-        """Count `amount` more of what `name` says, for the pass at work; nothing where no instrument counts.
+        """Add `amount` to the statistic `name` of the current pass; no effect if no instrument counts.
 
         >>> PassContext().statistic("folded", 3)
         """
-        if self.hooks.statistics:
+        hooks = self._state.hooks.statistics
+        if hooks:
             run = current_run()
-            for hook in self.hooks.statistics:
+            for hook in hooks:
                 hook(run, name, amount)
 
     def remark(self, remark: Remark) -> None:
-        """Say something about what the pass at work did, did not do or found out; nothing where no instrument listens.
+        """Report what the current pass did, missed or found; no effect if no instrument listens.
 
         >>> PassContext().remark(Remark.passed("Folded", "folded 3 calls", count=3))
         """
-        if self.hooks.remarks:
-            made = remark.made_by(current_run())
-            for hook in self.hooks.remarks:
-                hook(made)
+        hooks = self._state.hooks.remarks
+        if hooks:
+            remark = remark.made_by(current_run())
+            for hook in hooks:
+                hook(remark)
+
+    def report_work(self, worker: str, start: float, end: float, run: Run | None = None) -> None:
+        """Report that a thread or process worked for a pass; for passes and executors that start their own.
+
+        Parameters:
+            worker: a name for the thread or process.
+            start: when the work started, as of `time.perf_counter`.
+            end: when it ended.
+            run: what it worked for; None is the current run.
+
+        """
+        run = run or current_run()
+        if run is not None:
+            for hook in self._state.hooks.work:
+                hook(run, worker, start, end)
 
     async def override_instruments(self, instruments: Iterable[object] | None) -> None:
-        """Leave the instruments in force (in order), put `instruments` in their place and enter those.
+        """Exit the instruments in force, in order, replace them by `instruments`, and enter these.
 
-        Passes already running use the new ones for their later hooks. Errors are those of entering and of leaving.
+        Passes that are running call the new instruments for their later hooks. Errors are handled as for entering and
+        leaving a context.
         """
         new = Hooks.of(_instruments(instruments))
         await self._exit_instruments(cancelled=False)
-        self.hooks = new
+        self._state.hooks = new
         try:
             await self._enter_instruments()
         except BaseException:
-            # The context stays current, and leaving it must not leave what was not entered.
-            self.hooks = _NO_HOOKS
+            # The context stays current; leaving it must not exit instruments that were not entered.
+            self._state.hooks = NO_HOOKS
             raise
 
     async def __aenter__(self) -> Self:
         await self._enter_instruments()
         parent = _SCOPE.get()
-        own = None if self.deadline is None else Budget.from_now(self.deadline)
-        budget = own if parent is None else tighter(own, parent.budget)
-        self.may_be_limited = self.may_be_limited or budget is not None
-        _SCOPE.set(Scope(self, parent, anyio.get_current_task().id, budget))
+        deadline = None if self.deadline is None else Deadline.from_now(self.deadline)
+        if parent is not None:
+            deadline = earlier(deadline, parent.deadline)
+        is_plain = self._state.store is None and deadline is None
+        _SCOPE.set(Scope(self, self._state, parent, anyio.get_current_task().id, deadline, is_plain))
         return self
 
     async def __aexit__(
@@ -254,8 +286,12 @@ class PassContext:
         if exc is None:
             scope.warn_unmatched()
 
+    def default_scope(self) -> "PassScope":
+        """Return the scope of a context that no task enters; for the runner."""
+        return Scope(self, self._state, None)
+
     def __enter__(self) -> NoReturn:
-        raise PassContextError("a PassContext may wait for its instruments: write `async with PassContext(...)`")
+        raise PassContextError("a PassContext awaits the hooks of its instruments: write `async with PassContext(...)`")
 
     def __exit__(self, *exc_info: object) -> None:
         """Never reached: `__enter__` raises. Python looks it up before it calls `__enter__`."""
@@ -287,77 +323,48 @@ class PassContext:
     async def _undo_entering(self, entered: list[object], error: BaseException) -> None:
         cancelled = isinstance(error, anyio.get_cancelled_exc_class())
         if not cancelled:
-            # A cancelled task says nothing against the instruments; the context can be entered again.
-            self.hooks = _NO_HOOKS
-        errors = await call_to_the_end(_exits(reversed(entered)), grace=self.exit_grace, cancelled=cancelled)
+            # A cancellation is no failure of the instruments: they stay, and the context can be entered again.
+            self._state.hooks = NO_HOOKS
+        errors = await run_shielded(_exits(reversed(entered)), grace=self.exit_grace, cancelled=cancelled)
         if errors:
             every = errors if cancelled else [error, *errors]
             message = "entering a PassContext failed, and so did leaving the instruments already entered"
-            raise combine(message, every) from (error if cancelled else None)
+            raise flatten_errors(message, every) from (error if cancelled else None)
 
     async def _exit_instruments(self, *, cancelled: bool) -> None:
         exits = _exits(self.instruments)
-        errors = await call_to_the_end(exits, grace=self.exit_grace, cancelled=cancelled, stop_at_error=True)
+        errors = await run_shielded(exits, grace=self.exit_grace, cancelled=cancelled, stop_at_error=True)
         if errors:
-            self.hooks = _NO_HOOKS
+            self._state.hooks = NO_HOOKS
             raise errors[0]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scope:
-    """One entry of a context: a link of the chain that the ContextVar holds, so that a task's entries stay its own."""
+PassScope: TypeAlias = Scope[PassContext]
+"""One entry of a `PassContext`."""
 
-    ctx: PassContext
-    """The context that is current."""
-    parent: "Scope | None"
-    """What becomes current again when this one is left."""
-    task: int | None = None
-    """The id of the task that entered it; None for a default context, which nobody enters."""
-    budget: Budget | None = None
-    """The seconds that everything in it has: what is left of the context's own deadline, or of one around it."""
-    met: set[str] = field(default_factory=set[str])
-    """Names of the passes met in it; written only where the context names passes to require or disable."""
-
-    def meet(self, name: str) -> None:
-        """Note that a pass of that name was met, for `warn_unmatched`."""
-        if self.ctx.disabled_pass or self.ctx.required_pass:
-            self.met.add(name)
-
-    def warn_unmatched(self) -> None:
-        """Warn of every name in `disabled_pass` and `required_pass` that matched nothing and is not registered."""
-        named = {"disabled_pass": self.ctx.disabled_pass, "required_pass": self.ctx.required_pass}
-        if not frozenset().union(*named.values()) <= {*self.met, *known_names()}:
-            load_providers()  # a pass of apass is registered, imported or not
-        for parameter, names in named.items():
-            for name in sorted(names - self.met - set(known_names())):
-                near = did_you_mean(name, {*known_names(), *self.met})
-                message = f"{parameter} names {name!r}, but no pass of that name ran or is registered{near}"
-                warnings.warn(message, UnmatchedPassNameWarning, stacklevel=3)
+_SCOPE: ContextVar[PassScope | None] = ContextVar("apass_scope", default=None)
+_DEFAULT_SCOPE: RunVar[PassScope] = RunVar("apass_default_scope")
 
 
-_NO_HOOKS: Final = Hooks.of(())
-_SCOPE: ContextVar[Scope | None] = ContextVar("apass_scope", default=None)
-_DEFAULT_SCOPE: RunVar[Scope] = RunVar("apass_default_scope")
-
-
-def current_scope() -> Scope:
-    """Return the scope of this task; where no context was entered, the default one of the event loop's task tree."""
+def current_scope() -> PassScope:
+    """Return the scope of this task, or the default scope of the event loop if no context was entered."""
     scope = _SCOPE.get()
     if scope is None:
         scope = _default_scope()
-        # For worker threads that this task starts: they inherit contextvars, and have no event loop to ask.
+        # Worker threads that this task starts inherit contextvars, and cannot read a RunVar of the event loop.
         _SCOPE.set(scope)
     return scope
 
 
-def _default_scope() -> Scope:
+def _default_scope() -> PassScope:
     try:
         return _DEFAULT_SCOPE.get()
     except LookupError:
-        _DEFAULT_SCOPE.set(Scope(PassContext(), None))
-        return _DEFAULT_SCOPE.get()
+        scope = PassContext().default_scope()
+        _DEFAULT_SCOPE.set(scope)
+        return scope
     except RuntimeError:  # outside of any event loop
-        return Scope(PassContext(), None)
+        return PassContext().default_scope()
 
 
 def _names(parameter: str, names: Iterable[str] | None) -> frozenset[str]:
@@ -382,10 +389,25 @@ def _exits(instruments: Iterable[object]) -> list[Call]:
     return [(f"exit_pass_ctx of instrument {instrument_name(one)!r}", hook) for one, hook in found if hook is not None]
 
 
-def _out_of_order(ctx: PassContext, scope: Scope | None) -> str:
+def _out_of_order(ctx: PassContext, scope: PassScope | None) -> str:
     above = None if scope is None else scope.parent
     while above is not None and above.ctx is not ctx:
         above = above.parent
     if scope is None or scope.ctx is ctx or above is None:
         return f"{ctx!r} was left in a task that had not entered it; leave a context in the task that entered it"
     return f"{ctx!r} was left while {scope.ctx!r} is current; leave contexts in the reverse of the order of entering"
+
+
+@contextmanager
+def waiting_for(what: str) -> Generator[None]:
+    """Name what the current pass waits for within the block; no effect if no instrument listens.
+
+    >>> with waiting_for("the cost model"):
+    ...     pass
+    """
+    hooks = current_scope().state.hooks
+    if not hooks.waits:
+        yield
+        return
+    with hooks.waiting(current_run(), what):
+        yield

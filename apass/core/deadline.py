@@ -1,47 +1,50 @@
-"""`Budget`: the seconds that a `PassContext(deadline=...)` gives to everything beneath it."""
+"""`Deadline`: when the time that `PassContext(deadline=...)` grants is over."""
 
 from dataclasses import dataclass
 from time import monotonic
 
 from apass.errors import BudgetExceededError
 
-__all__ = ["Budget", "tighter"]
+__all__ = ["Deadline", "earlier"]
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """So many seconds from when a context was entered. Its clock is `time.monotonic`, which threads share."""
+class Deadline:
+    """A point in time, some seconds after a context was entered.
+
+    The clock is `time.monotonic`, which all threads share.
+    """
 
     seconds: float
-    """What was given."""
+    """The seconds that the context granted."""
     ends: float
-    """The `time.monotonic` time at which nothing is left."""
+    """The `time.monotonic` time at which none are left."""
 
     @classmethod
-    def from_now(cls, seconds: float) -> "Budget":
-        """Return a budget that begins now."""
+    def from_now(cls, seconds: float) -> "Deadline":
+        """Return the deadline that is `seconds` from now."""
         return cls(seconds, monotonic() + seconds)
 
     def left(self) -> float:
-        """Return the seconds that are left, 0 once they are used up."""
+        """Return the seconds that are left, 0 after the deadline."""
         return max(0.0, self.ends - monotonic())
 
     def exceeded(self, what: str) -> BudgetExceededError:
-        """Return the error that `what`, a noun phrase, was cut off, or not begun.
+        """Return the error for work that was cut off or not started; `what` is a noun phrase.
 
-        >>> str(Budget.from_now(2.5).exceeded("pass 'Tune'"))
+        >>> str(Deadline.from_now(2.5).exceeded("pass 'Tune'"))
         "pass 'Tune' ran out of the budget of 2.5 s; give PassContext a longer deadline, or do less"
         """
         advice = "give PassContext a longer deadline, or do less"
         return BudgetExceededError(f"{what} ran out of the budget of {self.seconds:g} s; {advice}")
 
 
-def tighter(one: Budget | None, other: Budget | None) -> Budget | None:
-    """Return the budget that ends first; None, no limit, if both are.
+def earlier(a: Deadline | None, b: Deadline | None) -> Deadline | None:
+    """Return the deadline that ends first; None, no limit, if both are None.
 
-    >>> tighter(Budget(9, ends=9), Budget(5, ends=5)), tighter(None, None)
-    (Budget(seconds=5, ends=5), None)
+    >>> earlier(Deadline(9, ends=9), Deadline(5, ends=5)), earlier(None, None)
+    (Deadline(seconds=5, ends=5), None)
     """
-    if one is None or other is None:
-        return one or other
-    return one if one.ends <= other.ends else other
+    if a is None or b is None:
+        return a or b
+    return a if a.ends <= b.ends else b

@@ -1,4 +1,4 @@
-"""`Executor`: what runs plain function bodies, functions and whole passes elsewhere than in the event loop's thread."""
+"""`Executor`: runs bodies, functions and passes outside the event loop's thread."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -18,76 +18,97 @@ Args = TypeVarTuple("Args")
 
 @runtime_checkable
 class Executor(Protocol):
-    """What runs work elsewhere. A Protocol, because passes name one, and executors know of passes.
+    """Runs work in threads, in processes or on a cluster.
 
     Executors are values: one object may serve many runs, modules and event loops at once.
     """
 
+    # It is a Protocol to avoid an import cycle: passes refer to executors, and executors import passes.
+
     def bodies(self, pass_: Any, mod: Any, ctx: Any) -> AbstractAsyncContextManager[Callable[..., Awaitable[Any]]]:
-        """Make ready for the bodies of a function pass on `mod`; gives an async `(func, mod, ctx) -> func`.
+        """Prepare to run the bodies of a function pass on `mod`.
+
+        The context manager returns an async function `(func, mod, ctx) -> func`.
 
         Raises:
-            ExecutorError: if the pass or the module cannot go where the executor works.
+            ExecutorError: if the pass or the module cannot be transferred to the workers.
 
         """
         ...
 
     async def optimize(self, pass_: Any, mod: Any, ctx: Any) -> Any:
-        """Run a whole pass on `mod`, in a context with the options of `ctx`, and return the new module."""
+        """Run a pass on `mod` with the options of `ctx`, and return the new module."""
         ...
 
     async def call(self, function: Callable[[*Args], R], *args: *Args) -> R:
-        """Return `function(*args)`, a plain function."""
+        """Return `function(*args)` for a plain function."""
         ...
 
     async def map(self, function: Callable[[ItemT], R], items: Iterable[ItemT]) -> list[R]:
-        """Return `function(item)` for each of `items`, in order; the first failure ends the others."""
+        """Return `function(item)` for each item, in order.
+
+        The first failure cancels the rest.
+        """
         ...
 
 
 ExecutorChoice = Executor | Literal["inline", "thread", "process", "interpreter"] | None
-"""Where plain bodies run: an executor, the name of one, in the loop's thread (`"inline"`), or as the context says."""
+"""Where plain bodies run.
 
-_OWN: Final[Mapping[str, str]] = {
+It is an executor, the name of one, `"inline"` for the event loop's thread, or None for the choice of the context.
+"""
+
+_MODULES: Final[Mapping[str, str]] = {
     "thread": "apass.executors.threads",
     "process": "apass.executors.processes",
     "interpreter": "apass.executors.interpreters",
 }
-"""The modules that have executors which go by a name, each made by `default()`."""
+"""The modules of the executors that can be chosen by name; each has a function `default()`."""
 
 STOPPED: ContextVar[Callable[[], bool] | None] = ContextVar("apass_stopped", default=None)
-"""Within an executor: tells whether the run that the work is for was cancelled; for executors."""
+"""Within an executor: returns whether the run was cancelled. Executors set it."""
 
 
-def check_executor(owner: str, given: object) -> ExecutorChoice:
-    """Return `given` if it can be an executor; TypeError or ValueError, saying what `owner` was given, if not."""
-    if isinstance(given, str):
-        names = ("inline", *_OWN)
-        if given not in names:
-            near = did_you_mean(given, names, listing="known are ")
-            raise ValueError(f"{owner} names the executor {given!r}{near}")
-    elif given is not None and (isinstance(given, type) or not isinstance(given, Executor)):
-        raise TypeError(f"{owner} takes an executor or the name of one, not {given!r}")
-    return cast("ExecutorChoice", given)
+def check_executor(owner: str, choice: object) -> ExecutorChoice:
+    """Return `choice` if it is a valid executor choice.
+
+    Parameters:
+        owner: the pass or context that the choice is for, for messages.
+        choice: the value to check.
+
+    Raises:
+        TypeError: if it is neither an executor nor a string.
+        ValueError: if it is an unknown name.
+
+    """
+    if isinstance(choice, str):
+        names = ("inline", *_MODULES)
+        if choice not in names:
+            near = did_you_mean(choice, names, listing="known are ")
+            raise ValueError(f"{owner} names the executor {choice!r}{near}")
+    elif choice is not None and (isinstance(choice, type) or not isinstance(choice, Executor)):
+        raise TypeError(f"{owner} takes an executor or the name of one, not {choice!r}")
+    return cast("ExecutorChoice", choice)
 
 
 def executor_in_force(choice: ExecutorChoice) -> Executor | None:
-    """Return the executor that is chosen; None for none, and within an executor: what runs elsewhere stays there.
+    """Return the chosen executor, or None to run in the current thread.
 
     Raises:
-        ExecutorError: if this Python cannot run it.
+        ExecutorError: if this Python does not support the executor.
 
     """
+    # Work that already runs in an executor stays there: executors do not nest.
     if choice is None or choice == "inline" or STOPPED.get() is not None:
         return None
-    return _own(choice) if isinstance(choice, str) else choice
+    return _default_executor(choice) if isinstance(choice, str) else choice
 
 
 def check_cancelled() -> None:
-    """Return if the run that the caller works for goes on; for long bodies, which an executor cannot interrupt.
+    """Raise an error if the run that the caller works for was cancelled.
 
-    A cancelled run waits for its threads, and a cluster's workers are only told: a body that asks every now and then
-    ends early. Elsewhere it costs next to nothing.
+    Call it periodically in long bodies, because an executor cannot interrupt a thread. A cancelled run waits for its
+    threads to end, and the workers of a cluster are only notified. Outside an executor the call is very cheap.
 
     Raises:
         PassCancelledError: if the run was cancelled.
@@ -99,6 +120,6 @@ def check_cancelled() -> None:
 
 
 @cache
-def _own(name: str) -> Executor:
+def _default_executor(name: str) -> Executor:
     check_executor("a pass", name)
-    return cast("Executor", import_module(_OWN[name]).default())
+    return cast("Executor", import_module(_MODULES[name]).default())

@@ -1,4 +1,4 @@
-"""`PassInfo`: the metadata of a pass, which hooks and pipelines go by."""
+"""`PassInfo`: the metadata of a pass, used by hooks and pipelines."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["PassInfo"]
 
 @dataclass(frozen=True, slots=True)
 class PassInfo:
-    """What is known of a pass without running it; TVM's `transform::PassInfo`.
+    """The metadata of a pass. Source: TVM's `transform::PassInfo`.
 
     >>> PassInfo(opt_level=2, name="FoldConstant", required=["InferType"])
     PassInfo(opt_level=2, name='FoldConstant', required=('InferType',))
@@ -20,16 +20,16 @@ class PassInfo:
     """The lowest `PassContext.opt_level` at which a Sequential runs the pass."""
 
     name: str
-    """The name that instruments, pipelines and `disabled_pass` go by; CamelCase by custom."""
+    """The name that instruments, pipelines and `disabled_pass` use; CamelCase by convention."""
 
     required: tuple[str, ...] = ()
     """Names of registered passes that a Sequential runs before this one, in order."""
 
     def __init__(self, opt_level: int, name: str, required: Iterable[str] | None = ()) -> None:
-        """Check the fields.
+        """Check and set the fields.
 
         Raises:
-            PassDefinitionError: if a field is of the wrong type.
+            PassDefinitionError: if a field has the wrong type.
 
         """
         if isinstance(required, str):
@@ -38,12 +38,13 @@ class PassInfo:
         names = tuple(required or ())
         _check(isinstance(opt_level, int), f"opt_level of pass {name!r}", opt_level, "an int")
         _check(isinstance(name, str) and bool(name), "the name of a pass", name, "a string that is not empty")
-        _check(all(isinstance(one, str) for one in names), f"required of pass {name!r}", names, "a list of names")
+        _check(all(isinstance(item, str) for item in names), f"required of pass {name!r}", names, "a list of names")
+        # The dataclass is frozen, so `__init__` cannot assign. `int` turns True into 1.
         object.__setattr__(self, "opt_level", int(opt_level))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "required", names)
 
 
-def _check(holds: bool, what: str, given: object, wanted: str) -> None:
-    if not holds:
-        raise PassDefinitionError(f"{what} must be {wanted}, not {given!r}")
+def _check(condition: bool, subject: str, value: object, expected: str) -> None:
+    if not condition:
+        raise PassDefinitionError(f"{subject} must be {expected}, not {value!r}")

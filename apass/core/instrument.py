@@ -1,4 +1,4 @@
-"""The hook protocol of instruments, and how hooks are found; for the runner and for authors of instruments."""
+"""The hook protocol of instruments, and the lookup of hooks."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
@@ -12,14 +12,23 @@ from apass.core.info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import Run
 
-__all__ = ["HOOKS", "FunctionHooks", "Hooks", "PassInstrument", "find_hook", "instrument_name", "pass_instrument"]
+__all__ = [
+    "HOOKS",
+    "NO_HOOKS",
+    "FunctionHooks",
+    "Hooks",
+    "PassInstrument",
+    "find_hook",
+    "instrument_name",
+    "pass_instrument",
+]
 
 InstrumentT = TypeVar("InstrumentT")
 
 HookResult = Awaitable[None] | None
-"""What a hook gives back: nothing, or something to await."""
+"""The result of a hook: None or an awaitable."""
 
-HOOKS: Final = {
+HOOKS: Final[dict[str, tuple[str, ...]]] = {
     "enter_pass_ctx": (),
     "exit_pass_ctx": (),
     "should_run": ("mod", "info"),
@@ -36,77 +45,108 @@ HOOKS: Final = {
     "on_wait": ("run", "what", "is_over"),
     "on_work": ("run", "worker", "start", "end"),
 }
-"""The hooks that an instrument may define, each with the arguments that it is called with."""
+"""The hooks that an instrument may define, each with the names of its arguments."""
 
 _PLAIN: Final = tuple(HOOKS)[tuple(HOOKS).index("run_after_step") :]
-"""The hooks that must be a plain `def`: they are called between two steps of a pass, or by it."""
+"""The hooks that must be a plain `def`, because they are called where the runner cannot await."""
 
 _BASES: Final = (__name__, "tvm.ir.instrument")
 """Modules with a base class `PassInstrument` whose hooks do nothing."""
 
-_NEAR_A_HOOK: Final = 0.8
-"""How alike (difflib's ratio) a public method's name must be to a hook's to be taken for a misspelling of it."""
+_SIMILARITY: Final = 0.8
+"""The similarity to the name of a hook (difflib's ratio) at which a method is reported as misspelt."""
 
 
 class PassInstrument:
-    """A base for instruments, for those who like one; `pass_instrument` on any class does as well.
+    """An optional base class of instruments.
 
-    Every method is a hook and may be `def` or `async def`. Override those you need: a hook that is left as it stands
-    here is never called and costs nothing. Source: TVM's `PassInstrument`; `run_after_pass_failed` and what follows it
-    are apass's own.
+    Alternatively, use `pass_instrument` on any class.
+
+    Every method is a hook. It may be `def` or `async def` unless it is documented as a plain `def`. Override only the
+    hooks that you need: the others are never called and cost nothing. Source: TVM's `PassInstrument`;
+    `run_after_pass_failed` and the hooks after it are additions of apass.
     """
 
     def enter_pass_ctx(self) -> HookResult:
-        """Called when the `PassContext` is entered, before it is current."""
+        """Handle the entry to the `PassContext`, before it becomes current."""
 
     def exit_pass_ctx(self) -> HookResult:
-        """Called when the `PassContext` has been left, also after errors and cancellation."""
+        """Handle the exit from the `PassContext`, also after errors and cancellation."""
 
     def should_run(self, mod: Any, info: PassInfo) -> bool | Awaitable[bool]:
-        """Say whether the pass may run on `mod`; one False is enough, yet every instrument is asked."""
+        """Return whether the pass may run on `mod`.
+
+        If any instrument returns False, the pass is skipped. All instruments are called nevertheless.
+        """
         return True
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> HookResult:
-        """Called just before the pass gets `mod`."""
+        """Handle the start of a pass on `mod`."""
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> HookResult:
-        """Called with the module that the pass returned."""
+        """Handle the module that the pass returned."""
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> HookResult:
-        """Called with the pass's input when a pass that `run_before_pass` announced failed or was cancelled."""
+        """Handle the failure or cancellation of a pass; `mod` is its input.
+
+        It is called only after `run_before_pass` was called for this run.
+        """
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
-        """Called each time a run of a pass gives the loop back; `start` and `end` as of `time.perf_counter`.
+        """Handle one step of a pass; must be a plain `def`.
 
-        A step counts for the pass at work and for each pass that called it. Only `def`: it is called between steps.
+        A step is the time between two suspensions, in `time.perf_counter` seconds. It is reported for the current pass
+        and for each pass that called it.
         """
 
     def run_before_function(self, func: Any, run: Run) -> None:
-        """Called just before a function pass works on `func`; `run.function` is its name. Only `def`, as all below."""
+        """Handle the start of the body of a function pass; must be a plain `def`.
+
+        `run.function` is the name of the function.
+        """
 
     def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """Called with what a function pass made of `func`; `result is func` where it left it as it was."""
+        """Handle the result of the body of a function pass; must be a plain `def`.
+
+        If the function is unchanged, `result is func`.
+        """
 
     def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """Called when the work on a function that `run_before_function` announced failed or was cancelled."""
+        """Handle the failure or cancellation of a body; must be a plain `def`.
+
+        It is called only after `run_before_function` was called for this body.
+        """
 
     def run_after_function_step(self, run: Run, start: float, end: float) -> None:
-        """Called each time the work on a function gives the loop back; times as of `time.perf_counter`."""
+        """Handle one step of the body of a function pass; must be a plain `def`.
+
+        Times are in `time.perf_counter` seconds.
+        """
 
     def on_statistic(self, run: Run | None, name: str, amount: float) -> None:
-        """Called when a pass counts something by `ctx.statistic(name, amount)`; perhaps in another thread."""
+        """Handle a `ctx.statistic(name, amount)`; must be a plain `def`.
+
+        The call may come from another thread.
+        """
 
     def on_remark(self, remark: Remark) -> None:
-        """Called when a pass says something by `ctx.remark(remark)`; perhaps in another thread."""
+        """Handle a `ctx.remark(remark)`; must be a plain `def`.
+
+        The call may come from another thread.
+        """
 
     def on_wait(self, run: Run | None, what: str, is_over: bool) -> None:
-        """Called when a pass begins to wait for what it named by `apass.waiting_for(what)`, and when that is over."""
+        """Handle the start or the end of an `apass.waiting_for(what)`.
+
+        It must be a plain `def`.
+        """
 
     def on_work(self, run: Run, worker: str, start: float, end: float) -> None:
-        """Called when a worker thread or process has worked for a pass or a body; perhaps in that thread.
+        """Handle the work of a thread or process for a pass or a body.
 
-        Times are as of `time.perf_counter` here; a process does not tell when it began, so they are those of the answer
-        less the seconds that it took.
+        It must be a plain `def`. The call may come from the worker thread. Times are `time.perf_counter` seconds of
+        this process. For a worker process, `end` is the time at which its response arrived, and `start` is `end` minus
+        the seconds that it worked.
         """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -122,17 +162,19 @@ def pass_instrument(pi_cls: None = None) -> Callable[[type[InstrumentT]], type[I
 def pass_instrument(
     pi_cls: type[InstrumentT] | None = None,
 ) -> type[InstrumentT] | Callable[[type[InstrumentT]], type[InstrumentT]]:
-    """Declare a class to be an instrument: its hooks are checked and it gets a `name`. TVM's decorator.
+    """Declare a class as an instrument: check its hooks and set its `name`.
+
+    Source: TVM's decorator of this name.
 
     Raises:
-        TypeError: if `pi_cls` is no class, a method is a misspelt hook, or a hook takes the wrong arguments.
+        TypeError: if `pi_cls` is not a class, a method is a misspelt hook, or a hook takes the wrong arguments.
 
     >>> @pass_instrument
     ... class Counter:
     ...     def run_befor_pass(self, mod, info): ...
     Traceback (most recent call last):
         ...
-    TypeError: Counter.run_befor_pass is no hook; did you mean 'run_before_pass'? (start its name with _ if it is none)
+    TypeError: Counter.run_befor_pass is not a hook; did you mean 'run_before_pass'? (prefix other methods with _)
 
     """
     if pi_cls is None:
@@ -146,14 +188,14 @@ def pass_instrument(
 
 
 def instrument_name(instrument: object) -> str:
-    """Return what messages call an instrument: its `name` where it has one, else the name of its class."""
+    """Return the name of an instrument for messages: its `name` or its class name."""
     name = getattr(instrument, "name", None)
     return name if isinstance(name, str) else type(instrument).__name__
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionHooks:
-    """The hooks around the bodies of function passes, of all instruments that define some."""
+    """The hooks around the bodies of function passes."""
 
     before: tuple[Callable[[Any, Run], object], ...]
     """Each `run_before_function`."""
@@ -167,18 +209,21 @@ class FunctionHooks:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """The hooks that a row of instruments defines, looked up once; each with its instrument's place in the row."""
+    """The hooks of a sequence of instruments, looked up once.
+
+    Hooks of passes are stored with the index of their instrument in the sequence.
+    """
 
     instruments: tuple[object, ...]
     """The instruments, in the order in which their hooks are called."""
     should_run: tuple[tuple[int, Callable[..., Any]], ...]
-    """`(place, hook)` of each instrument that has a say in whether a pass runs."""
+    """`(index, hook)` of each `should_run`."""
     before: tuple[tuple[int, Callable[..., Any]], ...]
-    """`(place, hook)` of each `run_before_pass`."""
+    """`(index, hook)` of each `run_before_pass`."""
     after: tuple[tuple[int, Callable[..., Any]], ...]
-    """`(place, hook)` of each `run_after_pass`."""
+    """`(index, hook)` of each `run_after_pass`."""
     failed: tuple[tuple[int, Callable[..., Any]], ...]
-    """`(place, hook)` of each `run_after_pass_failed`."""
+    """`(index, hook)` of each `run_after_pass_failed`."""
     steps: tuple[Callable[[Run, float, float], object], ...]
     """Each `run_after_step`."""
     functions: FunctionHooks | None
@@ -194,7 +239,7 @@ class Hooks:
 
     @contextmanager
     def waiting(self, run: Run | None, what: str) -> Generator[None]:
-        """Tell each `on_wait` that a run waits for something within the block."""
+        """Call each `on_wait` at the start and at the end of the block."""
         for hook in self.waits:
             hook(run, what, False)
         try:
@@ -208,77 +253,84 @@ class Hooks:
         """Find the hooks that `instruments` define.
 
         Raises:
-            TypeError: if one of them is a class, defines no hook at all, or defines a misspelt one.
+            TypeError: if an instrument is a class, defines no hook, or defines a misspelt one.
 
         """
-        row = tuple(instruments)
-        for instrument in row:
+        sequence = tuple(instruments)
+        if not sequence:
+            return NO_HOOKS
+        for instrument in sequence:
             _check_instrument(instrument)
         return cls(
-            instruments=row,
-            should_run=_places(row, "should_run"),
-            before=_places(row, "run_before_pass"),
-            after=_places(row, "run_after_pass"),
-            failed=_places(row, "run_after_pass_failed"),
-            steps=_hooks(row, "run_after_step"),
-            functions=_function_hooks(row),
-            statistics=_hooks(row, "on_statistic"),
-            remarks=_hooks(row, "on_remark"),
-            waits=_hooks(row, "on_wait"),
-            work=_hooks(row, "on_work"),
+            instruments=sequence,
+            should_run=_indexed_hooks(sequence, "should_run"),
+            before=_indexed_hooks(sequence, "run_before_pass"),
+            after=_indexed_hooks(sequence, "run_after_pass"),
+            failed=_indexed_hooks(sequence, "run_after_pass_failed"),
+            steps=_hooks(sequence, "run_after_step"),
+            functions=_function_hooks(sequence),
+            statistics=_hooks(sequence, "on_statistic"),
+            remarks=_hooks(sequence, "on_remark"),
+            waits=_hooks(sequence, "on_wait"),
+            work=_hooks(sequence, "on_work"),
         )
 
 
+NO_HOOKS: Final = Hooks((), (), (), (), (), (), None, (), (), (), ())
+"""The hooks of no instruments. It is a single object, so that the runner can test for it by identity."""
+
+
 def find_hook(instrument: object, name: str) -> Callable[..., Any] | None:
-    """Return the bound hook `name` of an instrument, or None where it defines none of its own."""
+    """Return the bound hook `name` of an instrument, or None if it is not defined."""
     hook = getattr(instrument, name, None)
-    if hook is None or _is_of_base(hook, name):
+    if hook is None or _is_inherited(hook, name):
         return None
     if not callable(hook):
-        raise TypeError(f"the hook {name} of instrument {instrument_name(instrument)!r} is {hook!r}: a hook is called")
+        raise TypeError(f"the hook {name} of instrument {instrument_name(instrument)!r} must be callable, not {hook!r}")
     return cast("Callable[..., Any]", hook)
 
 
-def _is_of_base(hook: object, name: str) -> bool:
-    """Tell the do-nothing hooks of the base classes, ours and TVM's, which stand for "not defined"."""
-    own = getattr(hook, "__qualname__", "") == f"PassInstrument.{name}"
-    return own and getattr(hook, "__module__", "") in _BASES
+def _is_inherited(hook: object, name: str) -> bool:
+    """Return whether a hook is the empty one of a base class, apass's or TVM's."""
+    # By name rather than by identity, because TVM must not be imported for this.
+    is_base_method = getattr(hook, "__qualname__", "") == f"PassInstrument.{name}"
+    return is_base_method and getattr(hook, "__module__", "") in _BASES
 
 
-def _places(row: tuple[object, ...], name: str) -> tuple[tuple[int, Callable[..., Any]], ...]:
-    found = ((place, find_hook(instrument, name)) for place, instrument in enumerate(row))
-    return tuple((place, hook) for place, hook in found if hook is not None)
+def _indexed_hooks(instruments: tuple[object, ...], name: str) -> tuple[tuple[int, Callable[..., Any]], ...]:
+    hooks = ((index, find_hook(instrument, name)) for index, instrument in enumerate(instruments))
+    return tuple((index, hook) for index, hook in hooks if hook is not None)
 
 
-def _hooks(row: tuple[object, ...], name: str) -> tuple[Callable[..., Any], ...]:
-    return tuple(hook for _, hook in _places(row, name))
+def _hooks(instruments: tuple[object, ...], name: str) -> tuple[Callable[..., Any], ...]:
+    return tuple(hook for _, hook in _indexed_hooks(instruments, name))
 
 
-def _function_hooks(row: tuple[object, ...]) -> FunctionHooks | None:
-    found = FunctionHooks(
-        before=_hooks(row, "run_before_function"),
-        after=_hooks(row, "run_after_function"),
-        failed=_hooks(row, "run_after_function_failed"),
-        steps=_hooks(row, "run_after_function_step"),
+def _function_hooks(instruments: tuple[object, ...]) -> FunctionHooks | None:
+    hooks = FunctionHooks(
+        before=_hooks(instruments, "run_before_function"),
+        after=_hooks(instruments, "run_after_function"),
+        failed=_hooks(instruments, "run_after_function_failed"),
+        steps=_hooks(instruments, "run_after_function_step"),
     )
-    return found if found.before or found.after or found.failed or found.steps else None
+    return hooks if hooks.before or hooks.after or hooks.failed or hooks.steps else None
 
 
 def _check_instrument(instrument: object) -> None:
     if inspect.isclass(instrument):
-        raise TypeError(f"{instrument.__name__} is a class; an instrument is an instance: {instrument.__name__}(...)")
+        raise TypeError(f"{instrument.__name__} is a class; pass an instance: {instrument.__name__}(...)")
     _check_hooks(type(instrument))
     if not hasattr(instrument, "name") and not any(hasattr(instrument, name) for name in HOOKS):
-        raise TypeError(f"{instrument!r} is no instrument: it has none of the hooks {', '.join(HOOKS)}")
+        raise TypeError(f"{instrument!r} is not an instrument; it has none of the hooks {', '.join(HOOKS)}")
 
 
 def _check_hooks(cls: type) -> None:
     for name, member in _public_functions(cls):
         if name in HOOKS:
             _check_arguments(cls, name, member)
-        elif near := get_close_matches(name.casefold(), HOOKS, n=1, cutoff=_NEAR_A_HOOK):
+        elif near := get_close_matches(name.casefold(), HOOKS, n=1, cutoff=_SIMILARITY):
             raise TypeError(
-                f"{cls.__name__}.{name} is no hook; did you mean {near[0]!r}? (start its name with _ if it is none)"
+                f"{cls.__name__}.{name} is not a hook; did you mean {near[0]!r}? (prefix other methods with _)"
             )
 
 
@@ -294,13 +346,16 @@ def _public_functions(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
 def _check_arguments(cls: type, name: str, member: object) -> None:
     if not inspect.isfunction(member):
         return
-    given = HOOKS[name]
+    arguments = ("self", *HOOKS[name])
     try:
-        inspect.signature(member).bind("self", *given)
+        inspect.signature(member).bind(*arguments)
     except TypeError as error:
-        wanted = ", ".join(("self", *given))
-        raise TypeError(f"the hook {cls.__name__}.{name} is called as {name}({wanted}), but: {error}") from None
+        call = f"{name}({', '.join(arguments)})"
+        raise TypeError(f"the hook {cls.__name__}.{name} is called as {call}, but: {error}") from None
     if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):
-        raise TypeError(f"the hook {cls.__name__}.{name} yields: nobody goes on with it; write two hooks")
+        raise TypeError(
+            f"the hook {cls.__name__}.{name} is a generator, but hooks cannot yield; "
+            "split it into a before hook and an after hook"
+        )
     if name in _PLAIN and inspect.iscoroutinefunction(member):
-        raise TypeError(f"the hook {cls.__name__}.{name} must be a plain def: nothing waits for it")
+        raise TypeError(f"the hook {cls.__name__}.{name} must be a plain def, because it is not awaited")

@@ -1,45 +1,43 @@
-"""The table of registered pass factories by name; read by `PassContext` for suggestions, written through `registry`."""
+"""The factories of registered passes, by name; `apass.passes.registry` adds types and checks."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from functools import cache
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from importlib.metadata import EntryPoint
 from typing import Any, Final, cast
 
+from apass.core.plugins import import_all, matching_modules, plugins
 from apass.errors import ApassError, MissingExtraError, PassRegistrationError, UnknownPassError, did_you_mean
 
 __all__ = ["Factory", "add_factory", "find_factory", "known_names", "load_providers", "remove_factory"]
 
 Factory = Callable[..., Any]
-"""Makes a pass from its options."""
+"""Creates a pass from its options."""
 
 _FACTORIES: Final[dict[str, Factory]] = {}
 
-_OWN: Final[dict[str, Factory]] = {}
-"""Factories of apass's own, which give way to a user's."""
+_PROVIDED: Final[dict[str, Factory]] = {}
+"""Factories of plug-ins, which a user's pass of the same name overrides."""
 
-PROVIDERS: Final[Mapping[str, str]] = {"onnx.": "apass.adapters.onnx.passes", "": "apass.relay.transform"}
-"""Modules of apass that register passes when they are imported, by the prefix of those passes' names."""
+_PASSES: Final = "apass.passes"
+_MODULES: Final = "apass.pass_modules"
 
 
 def add_factory(name: str, factory: Factory, module: str | None = None, *, provided: bool = False) -> None:
     """Register `factory`, which `module` defines, under `name`.
 
-    One that a module of `PROVIDERS` provides gives way to any other of its name, whichever comes first: what a user
-    may register does not depend on what happens to be imported. A module may register what its distribution offers
-    under that name as an entry point, too.
+    A pass provided by a plug-in is overridden by a user's pass of the same name, regardless of import order. A module
+    may also register the pass that its package offers under that name as an entry point.
 
     Raises:
         PassRegistrationError: if the name is taken, or one of the two is unusable.
 
     """
     if not isinstance(name, str) or not name:
-        raise PassRegistrationError(f"a pass is registered under a name, not {name!r}")
+        raise PassRegistrationError(f"the name of a pass must be a non-empty str, got {name!r}")
     if not callable(factory):
         raise PassRegistrationError(f"the factory of pass {name!r} must be callable, not {factory!r}")
     if provided:
-        _OWN[name] = factory
+        _PROVIDED[name] = factory
         return
     if name in _FACTORIES or _is_offered_elsewhere(name, module):
         raise PassRegistrationError(
@@ -49,59 +47,59 @@ def add_factory(name: str, factory: Factory, module: str | None = None, *, provi
 
 
 def remove_factory(name: str) -> None:
-    """Undo `add_factory`; one of apass's own that had given way is there again.
+    """Undo `add_factory`; a pass of a plug-in that was overridden is available again.
 
     Raises:
-        UnknownPassError: if nothing is registered under `name`, or it is apass's own.
+        UnknownPassError: if no pass is registered under `name`, or a plug-in provides it.
 
     """
     if name not in _FACTORIES:
-        raise UnknownPassError(f"the pass {name!r} is apass's own, and stays") if name in _OWN else _unknown(name)
+        if name in _PROVIDED:
+            raise UnknownPassError(f"the pass {name!r} is provided by a plug-in and cannot be unregistered")
+        raise _unknown(name)
     del _FACTORIES[name]
 
 
 def find_factory(name: str) -> Factory:
-    """Return the factory registered under `name`, loading the entry point or the module that provides it.
+    """Return the factory registered under `name`; import the plug-in that provides it.
 
     Raises:
-        UnknownPassError: with a suggestion, if there is none.
+        UnknownPassError: with a suggestion, if the name is unknown.
         MissingExtraError: if the module that provides it needs a library that is not installed.
-        PassRegistrationError: if it is an entry point that cannot be loaded.
+        PassRegistrationError: if its entry point cannot be loaded.
 
     """
     if not isinstance(name, str):
-        raise UnknownPassError(f"a pass is registered under a name, and {name!r} is none")
+        raise UnknownPassError(f"the name of a pass must be a str, got {name!r}")
     if name in _FACTORIES:
         return _FACTORIES[name]
-    if name in _entry_points():
-        return _load(_entry_points()[name])
-    for module in (module for prefix, module in PROVIDERS.items() if name.startswith(prefix)):
-        if name not in _OWN:
-            import_module(module)
-    if name not in _OWN:
+    if name in plugins(_PASSES):
+        return _load(plugins(_PASSES)[name])
+    if name not in _PROVIDED:
+        try:
+            any(name in _PROVIDED for _ in matching_modules(_MODULES, name))
+        except MissingExtraError as error:
+            if any(fnmatchcase(name, pattern) for pattern in plugins(_MODULES) if pattern != "*"):
+                raise
+            # A plug-in that may provide any name need not provide this one.
+            raise UnknownPassError(f"{_unknown(name)}; some plug-ins are not installed: {error}") from error
+    if name not in _PROVIDED:
         raise _unknown(name)
-    return _OWN[name]
+    return _PROVIDED[name]
 
 
 def load_providers() -> None:
-    """Register the passes of every module of apass whose library is installed."""
-    for module in PROVIDERS.values():
-        with suppress(MissingExtraError):
-            import_module(module)
+    """Register the passes of every plug-in whose libraries are installed."""
+    import_all(_MODULES)
 
 
 def known_names() -> Iterator[str]:
-    """Go over the names registered so far, sorted, and those of entry points, which need not be loaded for it."""
-    yield from sorted({*_FACTORIES, *_OWN, *_entry_points()})
-
-
-@cache
-def _entry_points() -> Mapping[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group="apass.passes.base")}
+    """Iterate over the registered names and those of entry points, sorted; no entry point is loaded."""
+    yield from sorted({*_FACTORIES, *_PROVIDED, *plugins(_PASSES)})
 
 
 def _is_offered_elsewhere(name: str, module: str | None) -> bool:
-    point = _entry_points().get(name)
+    point = plugins(_PASSES).get(name)
     return point is not None and point.module != module
 
 
@@ -110,14 +108,14 @@ def _load(point: EntryPoint) -> Factory:
         return cast("Factory", point.load())
     except ApassError:
         raise
-    except Exception as error:  # it imports a module of somebody else
+    except Exception as error:  # the module of a third party raised it
         raise PassRegistrationError(
             f"pass {point.name!r} cannot be loaded from the entry point {point.value!r}: "
-            f"{type(error).__name__}: {error}; mend or uninstall the distribution that declares it"
+            f"{type(error).__name__}: {error}; fix or uninstall the package that declares it"
         ) from error
 
 
 def _unknown(name: str) -> UnknownPassError:
-    load_providers()  # what is suggested must not depend on what happens to be imported
+    load_providers()  # suggestions must not depend on which modules are imported
     near = did_you_mean(name, known_names(), listing="registered are: ")
     return UnknownPassError(f"no pass is registered under the name {name!r}{near}")

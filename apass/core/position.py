@@ -1,4 +1,4 @@
-"""`Numbering`: where each run of a pass stands in its pipeline, the same at every run of it; for instruments."""
+"""`PositionTracker`: reproducible positions of pass runs, for instruments."""
 
 import re
 from collections import Counter
@@ -12,18 +12,18 @@ from weakref import WeakKeyDictionary
 
 from apass.core.run import Run, current_run
 
-__all__ = ["Numbering", "Position", "in_branch"]
+__all__ = ["Position", "PositionTracker", "in_branch"]
 
 _BRANCH: ContextVar[tuple[Run | None, str] | None] = ContextVar("apass_branch", default=None)
-"""The run of a pass that has branches, and which of them this task is in."""
+"""The run of a pass with branches, and the branch that this task executes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where one run of a pass stands: the module, and the way down to it from the outermost pass.
+    """The position of a run: the module, and the path from the outermost pass.
 
-    Positions say the same about a run however many modules are at work and whichever finishes first, because every
-    number counts only what the same caller began before.
+    A position does not depend on scheduling or on other modules: each number counts only the runs that the same caller
+    started before.
 
     >>> print(Position("net", ((0, "sequential", None), (2, "Tune", "main"), (0, "Inner", None))))
     net: 0:sequential/2:Tune@main/0:Inner
@@ -32,16 +32,20 @@ class Position:
     module: str | None
     """The name of the module; None if it has none."""
     steps: tuple[tuple[int, str, str | None], ...]
-    """`(number, pass, part)` from the outermost run down: the number, from 0, of the pass among those that the one
-    above began in the same part; its name; and the part of it that begins the next: the function whose body does, the
-    `otherwise` of an If, or the number, from 1, of the alternative of a Race; None where all are in one part."""
+    """`(number, pass, part)` for each run from the outermost down.
+
+    - number: the index of the run, from 0, among those that its caller started in the same part;
+    - pass: the name of the pass;
+    - part: the part of the pass that started the next run, or None if it has only one. A part is a function whose body
+      runs, the `otherwise` of an If, or the number, from 1, of an alternative of a Race.
+    """
 
     @classmethod
     def parse(cls, text: str, module: str | None = None) -> Self:
-        """Return the position that `text` was written for.
+        """Return the position whose `text` is given.
 
         Raises:
-            ValueError: if it is no such text.
+            ValueError: if `text` is not a valid position.
 
         >>> Position.parse("0:sequential/2:Tune@main/0:Inner").steps
         ((0, 'sequential', None), (2, 'Tune', 'main'), (0, 'Inner', None))
@@ -49,30 +53,30 @@ class Position:
         steps: list[tuple[int, str, str | None]] = []
         for part in re.split(r"/(?=\d+:)", text):
             number, colon, name = part.partition(":")
-            name, at, function = name.partition("@")
+            name, separator, function = name.partition("@")
             if not (colon and name and number.isdecimal()):
-                raise ValueError(f"{text!r} is no position; one is written as 0:sequential/2:Tune@main/0:Inner")
-            steps.append((int(number), name, function if at else None))
+                raise ValueError(f"invalid position {text!r}; expected a form like 0:sequential/2:Tune@main/0:Inner")
+            steps.append((int(number), name, function if separator else None))
         return cls(module, tuple(steps))
 
     @property
     def text(self) -> str:
-        """The way alone, such as `0:sequential/2:Tune@main/0:Inner`."""
+        """The path without the module, such as `0:sequential/2:Tune@main/0:Inner`."""
         return "/".join(f"{number}:{name}" + (f"@{func}" if func else "") for number, name, func in self.steps)
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The numbers alone: positions of one module sort by it in the order of a pipeline that runs in order."""
+        """The numbers of the path; a sort key that gives the order of a sequential run."""
         return tuple(number for number, _, _ in self.steps)
 
     def __str__(self) -> str:
         return self.text if self.module is None else f"{self.module}: {self.text}"
 
 
-class Numbering:
-    """Numbers runs of passes as they begin; one for each instrument that needs positions.
+class PositionTracker:
+    """Assigns positions to runs as they start; one tracker for each instrument.
 
-    Memory grows with the names of modules, not with runs. Any thread may ask.
+    Memory grows with the number of module names, not of runs. The methods are thread-safe.
     """
 
     def __init__(self) -> None:
@@ -82,11 +86,11 @@ class Numbering:
         self._lock = Lock()
 
     def begin(self, run: Run) -> Position:
-        """Give a run that begins its position; call it once for each run, in `run_before_pass`."""
+        """Assign a position to a new run; call it once a run, in `run_before_pass`."""
         with self._lock:
             parent = run.parent
             counts = self._outermost if parent is None else self._below.setdefault(parent, Counter())
-            # What is outermost is counted by module, what runs below one parent by the branch that it is in.
+            # Outermost runs are counted by module, inner runs by parent and branch.
             key = run.module if parent is None else _branch_of(parent)
             step = (counts[key], run.info.name, None)
             counts[key] += 1
@@ -95,23 +99,26 @@ class Numbering:
             return position
 
     def position(self, run: Run) -> Position | None:
-        """Return the position of a run, or of the pass whose function body it is; None if nobody began it."""
+        """Return the position of a run, or of the pass whose body it is, or None."""
         with self._lock:
             return self._positions.get(run.body_of or run)
 
     def _steps(self, run: Run) -> tuple[tuple[int, str, str | None], ...]:
-        """Return the steps down to a run, with the function whose body it is."""
-        known = self._positions.get(run.body_of or run)
-        if known is not None:
-            *above, (number, name, _) = known.steps
-        else:  # it was at work before the instrument came into force
-            above, number, name = [] if run.parent is None else [*self._steps(run.parent)], 0, run.info.name
-        return (*above, (number, name, run.function or _branch_of(run)))
+        """Return the path to a run, including the function whose body it is."""
+        position = self._positions.get(run.body_of or run)
+        if position is not None:
+            *outer, (number, name, _) = position.steps
+        else:  # the run started before the instrument was installed
+            outer, number, name = [] if run.parent is None else [*self._steps(run.parent)], 0, run.info.name
+        return (*outer, (number, name, run.function or _branch_of(run)))
 
 
 @contextmanager
 def in_branch(name: str) -> Generator[None]:
-    """Within it, what this task begins is numbered as a part of the pass at work that has positions of its own."""
+    """Count the runs that this task starts in the block separately, as a branch.
+
+    The branch is a part of the current pass; see `Position.steps`.
+    """
     before = _BRANCH.get()
     _BRANCH.set((current_run(), name))
     try:
@@ -121,6 +128,6 @@ def in_branch(name: str) -> Generator[None]:
 
 
 def _branch_of(run: Run) -> str | None:
-    """Return the branch of a run that this task is in; None if it is in none, or in that of another run."""
-    found = _BRANCH.get()
-    return found[1] if found is not None and found[0] is run else None
+    """Return the branch of `run` that this task executes, or None."""
+    branch = _BRANCH.get()
+    return branch[1] if branch is not None and branch[0] is run else None

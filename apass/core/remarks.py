@@ -1,4 +1,4 @@
-"""`Remark`: what a pass has to say of one place in a module: done, left undone and why, or found out."""
+"""`Remark`: a report of a pass about one location in a module."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,58 +13,58 @@ __all__ = ["Remark", "RemarkKind"]
 
 
 class RemarkKind(Enum):
-    """What a remark is about, in LLVM's words."""
+    """The kind of a remark, with LLVM's names."""
 
     PASSED = "passed"
-    """The pass did it."""
+    """The pass applied an optimization."""
     MISSED = "missed"
-    """The pass would have done it, but something stood in the way."""
+    """The pass could not apply an optimization."""
     ANALYSIS = "analysis"
-    """What the pass found out."""
+    """The pass reports a fact about the module."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One remark. Source: LLVM's optimization remarks.
+    """A remark of a pass. Source: LLVM's optimization remarks.
 
     >>> Remark.missed("TooBig", "not inlined: 120 nodes, at most 100", size=120).kind
     <RemarkKind.MISSED: 'missed'>
     """
 
     kind: RemarkKind
-    """Whether something was done, was not, or was found out."""
+    """Passed, missed or analysis."""
     name: str
-    """What kind of thing, in CamelCase, the same each time: "Inlined", "TooBig"."""
+    """A constant identifier in CamelCase, such as "Inlined" or "TooBig"."""
     message: str
-    """What there is to say, in a line."""
+    """The text, in one line."""
     span: Span | None = None
-    """The place in the source that it is about, if there is one."""
+    """The location in the source, if known."""
     args: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    """The values in it, for those who count: strings, numbers, booleans."""
+    """The values in the message, for programs: strings, numbers, booleans."""
     pass_name: str | None = None
     """The name of the pass; `ctx.remark` fills it in."""
     function: str | None = None
-    """The name of the function at work; `ctx.remark` fills it in."""
+    """The name of the current function; `ctx.remark` fills it in."""
     module: str | None = None
-    """The name of the module at work; `ctx.remark` fills it in."""
+    """The name of the current module; `ctx.remark` fills it in."""
 
     @classmethod
     def passed(cls, name: str, message: str, span: Span | None = None, **args: object) -> Self:
-        """Return a remark on what the pass did."""
+        """Return a remark about an optimization that was applied."""
         return cls(RemarkKind.PASSED, name, message, span, MappingProxyType(args))
 
     @classmethod
     def missed(cls, name: str, message: str, span: Span | None = None, **args: object) -> Self:
-        """Return a remark on what the pass would have done."""
+        """Return a remark about an optimization that was not possible."""
         return cls(RemarkKind.MISSED, name, message, span, MappingProxyType(args))
 
     @classmethod
     def analysis(cls, name: str, message: str, span: Span | None = None, **args: object) -> Self:
-        """Return a remark on what the pass found out."""
+        """Return a remark about a fact."""
         return cls(RemarkKind.ANALYSIS, name, message, span, MappingProxyType(args))
 
     def made_by(self, run: Run | None) -> "Remark":
-        """Return the remark with the origin that it does not name filled in from `run`."""
+        """Return the remark with its missing names of pass, function and module."""
         if run is None:
             return self
         return replace(

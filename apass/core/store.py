@@ -1,4 +1,4 @@
-"""`Store`: where results are kept beyond a run, as bytes by key; the protocol that caches speak to."""
+"""`Store`: the protocol of persistent result caches, which hold bytes by key."""
 
 import warnings
 from dataclasses import dataclass
@@ -7,62 +7,62 @@ from typing import Final, Protocol, runtime_checkable
 
 from apass.errors import StoreError, StoreWarning
 
-__all__ = ["ForgivingStore", "Store", "StoreInfo"]
+__all__ = ["FaultTolerantStore", "Store", "StoreInfo"]
 
 PAUSE_SECONDS: Final = 30.0
-"""For so long a store that failed is left alone."""
+"""Seconds to wait before retrying a store that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreInfo:
-    """What a store holds."""
+    """The location and size of a store."""
 
     place: str
-    """Where it is, for people."""
+    """A human-readable location."""
     entries: int
-    """How many results."""
+    """The number of results."""
     size: int
-    """How many bytes they have."""
+    """The total size of the results in bytes."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """What keeps bytes by key. A Protocol, because a store is its library's business; see `apass.stores`.
+    """Holds bytes by key; see `apass.stores` for implementations.
 
-    A store may lose what it was given, never change it. One object may serve many tasks at once. One that cannot be
-    used at the moment raises StoreError.
+    A store may lose entries, but must not change them. One object may serve many tasks at once. If the store is
+    unavailable, its methods raise StoreError. It is a Protocol, so that a store needs no base class of apass.
     """
 
     async def get(self, key: str) -> bytes | None:
-        """Return what was put under `key` last, None if there is nothing."""
+        """Return the latest value put under `key`, or None."""
         ...
 
     async def put(self, key: str, value: bytes) -> None:
-        """Keep `value` under `key`."""
+        """Store `value` under `key`."""
         ...
 
     async def info(self) -> StoreInfo:
-        """Say what there is."""
+        """Return the location and size of the store."""
         ...
 
     async def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         ...
 
 
-class ForgivingStore:
-    """A store as a context uses it: what it cannot keep is worked out again, and no work is lost for its sake.
+class FaultTolerantStore:
+    """A wrapper that treats a failing store as an empty one.
 
-    When it fails, a StoreWarning says so, and it is left alone for half a minute before it is tried again.
+    If the store fails, a StoreWarning is emitted, and the store is not used for the next 30 seconds.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._tried_again_at = 0.0
+        self._retry_at = 0.0
 
     async def get(self, key: str) -> bytes | None:
-        """Return what was put under `key` last, None if there is nothing, or nobody can tell."""
-        if monotonic() < self._tried_again_at:
+        """Return the latest value put under `key`, or None, also if the store fails."""
+        if monotonic() < self._retry_at:
             return None
         try:
             return await self._store.get(key)
@@ -71,8 +71,8 @@ class ForgivingStore:
             return None
 
     async def put(self, key: str, value: bytes) -> None:
-        """Keep `value` under `key` if that can be done."""
-        if monotonic() < self._tried_again_at:
+        """Store `value` under `key`, unless the store fails."""
+        if monotonic() < self._retry_at:
             return
         try:
             await self._store.put(key, value)
@@ -81,7 +81,7 @@ class ForgivingStore:
 
     def _give_up(self, error: StoreError) -> None:
         now = monotonic()
-        if now < self._tried_again_at:
-            return  # many ask at once, and one of them has said it
-        self._tried_again_at = now + PAUSE_SECONDS
-        warnings.warn(f"{error}; the work goes on without it", StoreWarning, stacklevel=2)
+        if now < self._retry_at:
+            return  # a concurrent call has failed too, and has emitted the warning
+        self._retry_at = now + PAUSE_SECONDS
+        warnings.warn(f"{error}; continuing without the store", StoreWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""`bisect`: the first pass, and the function, whose effect makes a check fail; for finding what is to blame."""
+"""`bisect`: finds the first pass, and the function, whose change fails a check."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -10,44 +10,54 @@ from apass.core.context import PassContext, current_scope
 from apass.core.position import Position
 from apass.errors import BisectError
 from apass.instruments.opt_bisect import BisectInstrument, BisectStep
-from apass.passes.base import FunctionPass, Pass
+from apass.passes.base import Pass
+from apass.passes.function_pass import FunctionPass
 from apass.util.text_diff import diff_texts
 
 __all__ = ["Bisected", "Check", "bisect"]
 
 Check = Callable[[ModT], bool | Awaitable[bool]]
-"""Says whether a module is good."""
+"""Returns whether a module is good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisected(Generic[ModT]):
-    """What is to blame."""
+    """The first bad pass, and the function that it broke."""
 
     number: int
-    """The number of the first pass that makes the module bad, as `BisectInstrument` counts."""
+    """Number of the first pass that makes the module bad, as in `BisectInstrument`."""
     total: int
-    """How many passes there are."""
+    """Number of passes."""
     position: Position
-    """Where it stands."""
+    """Position of the bad pass in the pipeline."""
     function: str | None
     """For a function pass, the first function whose change makes the module bad."""
     alone: bool
-    """Whether the change of that function is enough; if not, those of functions before it are needed as well."""
+    """Whether the change of that function alone makes the module bad.
+
+    If not, the changes of earlier functions are required too.
+    """
     before: ModT
-    """The module before the pass, which is good."""
+    """The module before the bad pass, which is good."""
     after: ModT
-    """The module after the pass; where a function is known, with its change alone, or with those up to it."""
+    """The module after the bad pass.
+
+    If `function` is set, it contains the change of that function alone, or the changes up to it.
+    """
     checks: int
-    """How many modules were checked."""
+    """Number of modules that were checked."""
 
     @property
     def diff(self) -> str:
-        """What the pass changed, as a unified diff of the module's text; "" where the text does not show it."""
+        """Unified diff of the module's text before and after the pass.
+
+        It is empty if the text does not show the change.
+        """
         adapter = adapter_for(self.before)
         return diff_texts(adapter.to_text(self.before), adapter_for(self.after).to_text(self.after))
 
     def __str__(self) -> str:
-        """Return a line."""
+        """Return a one-line summary."""
         name = self.position.steps[-1][1]
         where = "" if self.function is None else f" in function {self.function}"
         more = "" if self.function is None or self.alone else ", together with functions before it"
@@ -57,21 +67,24 @@ class Bisected(Generic[ModT]):
 async def bisect(
     mod: ModT, pass_: Pass[ModT], check: Check[ModT], *, report: Callable[[str], object] | None = None
 ) -> Bisected[ModT]:
-    """Find the first pass after which `check` says that the module is bad, and for a function pass the function.
+    """Find the first pass whose change makes `check` fail.
 
-    The passes run anew for each try, up to a limit (see `BisectInstrument`), in a context with the level, the names and
-    the options of the current one. It takes about as many tries as the number of passes has binary digits. A module
-    like one that has been checked is not checked again. Passes in the context's `required_pass` cannot be left out.
+    For a function pass, find the function too.
+
+    The passes run again for each attempt, up to a limit (see `BisectInstrument`). They run in a context with the
+    level, names and options of the current one. The number of attempts is about the binary logarithm of the number of
+    passes. A module that equals a checked one is not checked again. Passes in `required_pass` of the context always
+    run.
 
     Parameters:
         mod: the module, which must be good.
-        pass_: what makes it bad.
+        pass_: the pass that makes it bad.
         check: returns whether a module is good; `def` or `async def`.
-        report: is called with a line about each try.
+        report: called with a line about each attempt.
 
     Raises:
-        BisectError: if the untouched module is bad, the optimized one is good, or a pass fails.
-        Exception: what `check` raises.
+        BisectError: if the input module is bad, the optimized one is good, or a pass fails.
+        Exception: any exception of `check`.
 
     >>> import anyio
     >>> from apass import Sequential, module_pass
@@ -81,12 +94,12 @@ async def bisect(
     the first bad pass is (2) Double at 0:sequential/1:Double
 
     """
-    search = _Search(mod, pass_, check, report or _ignore)
+    search = _Bisection(mod, pass_, check, report or _ignore)
     return await search.run()
 
 
-class _Search(Generic[ModT]):
-    """One search."""
+class _Bisection(Generic[ModT]):
+    """A search for the first bad pass."""
 
     def __init__(self, mod: ModT, pass_: Pass[ModT], check: Check[ModT], report: Callable[[str], object]) -> None:
         self.mod = mod
@@ -95,42 +108,44 @@ class _Search(Generic[ModT]):
         self.report = report
         self.scope: Final = current_scope()
         self.ctx: Final = self.scope.ctx
-        self.made: dict[int, ModT] = {}
-        # Holds the modules too: a fingerprint may go by the identity of what lives.
-        self.known: dict[str, tuple[bool, ModT]] = {}
+        self.results: dict[int, ModT] = {}
+        # Keep the modules alive: a fingerprint may depend on the identity of live objects.
+        self.verdicts: dict[str, tuple[bool, ModT]] = {}
 
     async def run(self) -> Bisected[ModT]:
-        """Do what `bisect` says."""
+        """Search, and return the result."""
         if not await self.is_good(self.mod, "the untouched module"):
-            raise BisectError("the untouched module is bad: no pass is to blame; see to it that the check is right")
+            raise BisectError("the untouched module is bad before any pass; correct the check or the module")
         steps = await self.all_steps()
         total = len(steps)
-        if await self.is_good(self.made[total], f"after all {total} passes"):
-            raise BisectError(f"the module is good after all {total} passes: there is nothing to find")
-        if self.ctx.required_pass and not await self.is_good(await self.after(0), "with no pass that can be left out"):
+        if await self.is_good(self.results[total], f"after all {total} passes"):
+            raise BisectError(
+                f"the module is good after all {total} passes; the check must fail on the optimized module"
+            )
+        if self.ctx.required_pass and not await self.is_good(await self.after(0), "with required passes only"):
             names = ", ".join(sorted(self.ctx.required_pass))
-            raise BisectError(f"the passes to blame cannot be left out, because the context requires them: {names}")
+            raise BisectError(f"the bad pass is in required_pass of the context, which bisect cannot skip: {names}")
 
         async def is_good_after(limit: int) -> bool:
             return await self.is_good(await self.after(limit), f"after {_passes(limit)}")
 
-        return await self.answer(steps[await _first_bad(total, is_good_after) - 1], total)
+        return await self.describe(steps[await _first_bad(total, is_good_after) - 1], total)
 
     async def all_steps(self) -> list[BisectStep]:
-        """Run all the passes, and return them."""
+        """Run all passes, and return their steps."""
         steps: list[BisectStep] = []
-        mod = await self.optimized(BisectInstrument(-1, report=steps.append))
-        self.made[len(steps)] = mod
+        mod = await self.run_with(BisectInstrument(-1, report=steps.append))
+        self.results[len(steps)] = mod
         return steps
 
     async def after(self, limit: int) -> ModT:
-        """Return the module after so many passes."""
-        if limit not in self.made:
-            self.made[limit] = await self.optimized(BisectInstrument(limit))
-        return self.made[limit]
+        """Return the module after the first `limit` passes."""
+        if limit not in self.results:
+            self.results[limit] = await self.run_with(BisectInstrument(limit))
+        return self.results[limit]
 
-    async def optimized(self, instrument: BisectInstrument) -> ModT:
-        """Run the passes that an instrument lets run."""
+    async def run_with(self, instrument: BisectInstrument) -> ModT:
+        """Run the passes that an instrument permits."""
         ctx = self.ctx
         context = PassContext(
             ctx.opt_level,
@@ -143,35 +158,34 @@ class _Search(Generic[ModT]):
         try:
             async with context:
                 result, inner = await self.pass_(self.mod), current_scope()
-                # The caller's context is the one to warn of names that match no pass.
-                self.scope.met.update(inner.met)
-                inner.met.update(ctx.disabled_pass, ctx.required_pass)
+                # Names that match no pass are reported by the caller's context, not by each attempt's.
+                self.scope.passes.update(inner.passes)
+                inner.passes.update(ctx.disabled_pass, ctx.required_pass)
                 return result
         except Exception as error:
             raise BisectError(
-                f"a pass fails, so there is no module to check: {type(error).__name__}: {error}; a reproducer of the "
-                f"failure may help"
+                f"a pass raised {type(error).__name__}: {error}; find its cause with a ReproducerInstrument first"
             ) from error
 
-    async def is_good(self, mod: ModT, what: str) -> bool:
-        """Check a module, unless one like it has been."""
+    async def is_good(self, mod: ModT, label: str) -> bool:
+        """Return whether a module is good; check each distinct module once."""
         key = f"{type(mod).__qualname__} {adapter_for(mod).fingerprint(mod)}"
-        if key in self.known:
-            good = self.known[key][0]
-            self.report(f"{what}: {_word(good)}, as one like it was")
+        if key in self.verdicts:
+            good = self.verdicts[key][0]
+            self.report(f"{label}: {_verdict_text(good)} (already checked)")
             return good
-        answer: Any = self.check(mod)
-        if is_awaitable(answer):
-            answer = await answer
-        if answer is None:
-            raise BisectError("the check returned None; return whether the module is good")
-        good = bool(answer)
-        self.known[key] = (good, mod)
-        self.report(f"{what}: {_word(good)}")
+        verdict: Any = self.check(mod)
+        if is_awaitable(verdict):
+            verdict = await verdict
+        if verdict is None:
+            raise BisectError("the check returned None; it must return whether the module is good")
+        good = bool(verdict)
+        self.verdicts[key] = (good, mod)
+        self.report(f"{label}: {_verdict_text(good)}")
         return good
 
-    async def answer(self, step: BisectStep, total: int) -> Bisected[ModT]:
-        """Return what is known of the pass, with the function that is to blame, if that can be told."""
+    async def describe(self, step: BisectStep, total: int) -> Bisected[ModT]:
+        """Return the result for the bad pass, with the function of a function pass."""
         before, after = await self.after(step.number - 1), await self.after(step.number)
         function, alone = None, True
         if isinstance(step.pass_, FunctionPass):
@@ -184,11 +198,14 @@ class _Search(Generic[ModT]):
             alone=alone,
             before=before,
             after=after,
-            checks=len(self.known),
+            checks=len(self.verdicts),
         )
 
     async def function(self, before: ModT, after: ModT) -> tuple[str | None, bool, ModT]:
-        """Return the first function whose change makes the module bad, whether it alone does, and the bad module."""
+        """Find the first function whose change makes the module bad.
+
+        Return its name, whether its change alone is bad, and the bad module.
+        """
         adapter = adapter_for(before)
         old = dict(adapter.functions(before))
         changes = {name: func for name, func in adapter.functions(after) if func is not old.get(name)}
@@ -210,7 +227,10 @@ class _Search(Generic[ModT]):
 
 
 async def _first_bad(last: int, is_good: Callable[[int], Awaitable[bool]]) -> int:
-    """Return the first number that is not good, by asking a few between 0, which is good, and `last`, which is not."""
+    """Return the first bad number by binary search.
+
+    0 is good, and `last` is bad.
+    """
     good, bad = 0, last
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -225,9 +245,9 @@ def _passes(number: int) -> str:
     return "pass 1" if number == 1 else f"passes 1-{number}"
 
 
-def _word(good: bool) -> str:
+def _verdict_text(good: bool) -> str:
     return "good" if good else "bad"
 
 
 def _ignore(line: str) -> None:
-    """Do nothing with a report."""
+    """Do nothing."""

@@ -1,4 +1,4 @@
-"""`reduce`: how little of a module a failure takes; for reproducers that a person is to read."""
+"""`reduce`: shrinks the module of a reproducer to a small example."""
 
 import json
 import re
@@ -33,47 +33,47 @@ from apass.util.delta_debugging import Shrinking, ddmin
 __all__ = ["Reduced", "Size", "reduce"]
 
 _VARIES: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|[%@][\w.]+|0x[0-9a-f]+|\d+(?:\.\d+)?")
-"""What may change in a message when a module does: names and numbers."""
+"""Parts of a message that depend on the module: names and numbers."""
 
 _CHILD: Final = "import sys; from apass.debugging.replay import report_failure; report_failure(sys.argv[1])"
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How big a module is."""
+    """The size of a module."""
 
     functions: int
-    """How many functions it has."""
+    """Number of functions."""
     lines: int
-    """How many lines its text has."""
+    """Number of lines of its text."""
     file_size: int
-    """How many bytes its file has."""
+    """Size of its file in bytes."""
 
     @classmethod
     def of(cls, mod: Any, data: bytes) -> "Size":
-        """Return the size of a module whose file has these bytes."""
+        """Return the size of a module with the given file contents."""
         adapter = adapter_for(mod)
         return cls(len(list(adapter.functions(mod))), len(adapter.to_text(mod).splitlines()), len(data))
 
     def __str__(self) -> str:
-        counted = ((self.functions, "function"), (self.lines, "line"), (self.file_size, "byte"))
-        return ", ".join(f"{number:,} {what}{'' if number == 1 else 's'}" for number, what in counted)
+        counts = ((self.functions, "function"), (self.lines, "line"), (self.file_size, "byte"))
+        return ", ".join(f"{number:,} {unit}{'' if number == 1 else 's'}" for number, unit in counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduced:
-    """What came of reducing."""
+    """The result of `reduce`."""
 
     folder: Path
-    """The smaller reproducer."""
+    """The folder of the smaller reproducer."""
     before: Size
-    """The size of the module as it was."""
+    """The size of the original module."""
     after: Size
-    """Its size now."""
+    """The size of the reduced module."""
     tries: int
-    """How many modules were tried."""
+    """Number of modules that were tried."""
     complete: bool
-    """Whether nothing more can be left out; if not, the time was over."""
+    """Whether no part can be removed. It is False if the timeout was reached."""
 
 
 async def reduce(
@@ -87,73 +87,80 @@ async def reduce(
     report: Callable[[str], object] | None = None,
     on_try: Callable[[int, int], object] | None = None,
 ) -> Reduced:
-    """Make the module of a reproducer smaller while the pass fails the same way, and write another reproducer.
+    """Shrink the module of a reproducer while the pass fails the same way.
 
-    What can be left out the adapter says: an IRAdapter may have `shrinkings(mod)`, which goes over the ways. A dict
-    loses entries, down to those within its functions; Relay functions, then expressions, for a part of theirs or a
-    constant of their type, lets and parameters; ONNX nodes, outputs, initializers, inputs and functions, and nodes
-    within functions and subgraphs.
+    The result is written as another reproducer. The adapter defines what can be removed: an IRAdapter may have a
+    method `shrinkings(mod)`, which yields the possible shrinkings.
+
+    - A dict loses entries, including those within its functions.
+    - Relay loses functions. Expressions are replaced by their parts or by constants of their type. Lets and parameters
+      are removed.
+    - ONNX loses nodes, outputs, initializers, inputs and functions, and nodes within functions and subgraphs.
 
     Parameters:
-        folder: what `ReproducerInstrument` wrote.
-        pass_: the pass to run, in place of the one that is written there.
-        message: a regular expression to be found in the message of the failure. Without it the first line must be the
-            same, but for names and numbers; the type must be the same in any case.
+        folder: the folder written by `ReproducerInstrument`.
+        pass_: the pass to run, in place of the recorded one.
+        message: a regular expression that the failure's message must match. By default the first line must be the
+            same, except for names and numbers. The type must always be the same.
         timeout: seconds after which the smallest module so far is the result.
-        isolate: whether each try is made in a process of its own, for a pass that may crash or never end.
-        output: where to write; `reduced` in the folder if left out, or `reduced~2` where that is taken.
-        report: is called with a line for each step that made the module smaller.
-        on_try: is called after each try with how many there were, and how many bytes the smallest module has.
+        isolate: whether each attempt runs in a separate process, for a pass that may crash or never end.
+        output: the output folder. The default is `reduced` in the folder, or `reduced~2` if that exists.
+        report: called with a line for each step that made the module smaller.
+        on_try: called after each attempt with the number of attempts and the size of the smallest module in bytes.
 
     Raises:
-        ReproducerError: if there is no reproducer, it does not fail that way any more, or cannot be made smaller: its
-            adapter says nothing of how; or both `pass_` and `isolate` are given.
+        ReproducerError: if the folder has no reproducer, the pass no longer fails that way, the adapter has no
+            `shrinkings`, or both `pass_` and `isolate` are given.
 
     """
-    place = Path(folder)
-    reproducer = read_reproducer(place)
+    path = Path(folder)
+    reproducer = read_reproducer(path)
     if isolate and pass_ is not None:
-        raise ReproducerError("another process cannot be given a pass; leave out isolate, or register the pass")
-    mod = read_module(place, reproducer)
+        raise ReproducerError(
+            "pass_ cannot be sent to another process; omit isolate, or register the pass and omit pass_"
+        )
+    mod = read_module(path, reproducer)
     if not hasattr(adapter_for(mod), "shrinkings"):
-        raise ReproducerError(f"the adapter for {type(mod).__qualname__} has no `shrinkings`; nothing can be left out")
-    runner = None if isolate else (read_pass(place, reproducer) if pass_ is None else pass_)
+        raise ReproducerError(
+            f"the adapter for {type(mod).__qualname__} has no method `shrinkings`, so reduce does not support it"
+        )
+    runner = None if isolate else (read_pass(path, reproducer) if pass_ is None else pass_)
     with TemporaryDirectory(prefix="apass-reduce-") as scratch:
-        wanted = _Wanted(reproducer.failure, message)
-        search = _Search(reproducer, runner, wanted, timeout, Path(scratch), report or _ignore, on_try or _ignore)
-        return await search.run(mod, place / "reduced" if output is None else Path(output))
+        matcher = _FailureMatcher(reproducer.failure, message)
+        search = _Reduction(reproducer, runner, matcher, timeout, Path(scratch), report or _ignore, on_try or _ignore)
+        return await search.run(mod, path / "reduced" if output is None else Path(output))
 
 
-class _Wanted:
-    """The failures that count as the same."""
+class _FailureMatcher:
+    """Decides which failures count as the same."""
 
     def __init__(self, failure: Failure, message: str | None) -> None:
         self.failure = failure
         try:
             self.pattern = None if message is None else re.compile(message)
         except re.error as error:
-            raise ReproducerError(f"the message {message!r} is no regular expression: {error}") from None
+            raise ReproducerError(f"message must be a regular expression, got {message!r}: {error}") from None
 
     def matches(self, failure: Failure | None) -> bool:
         if failure is None or failure.type != self.failure.type:
             return False
         if self.pattern is not None:
             return self.pattern.search(failure.message) is not None
-        return _gist(failure.message) == _gist(self.failure.message)
+        return _normalized(failure.message) == _normalized(self.failure.message)
 
 
-class _TimeOverError(Exception):
-    """The seconds of the search are used up."""
+class _TimeLimitError(Exception):
+    """The time limit of the search was reached."""
 
 
-class _Search:
-    """One search for a smaller module."""
+class _Reduction:
+    """A search for a smaller module."""
 
     def __init__(
         self,
         reproducer: Reproducer,
         pass_: Pass[Any] | None,
-        wanted: _Wanted,
+        matcher: _FailureMatcher,
         timeout: float | None,
         scratch: Path,
         report: Callable[[str], object],
@@ -161,102 +168,105 @@ class _Search:
     ) -> None:
         self.reproducer = reproducer
         self.pass_ = pass_
-        self.wanted = wanted
+        self.matcher = matcher
         self.scratch = scratch
         self.report = report
         self.on_try = on_try
         self.ends = float("inf") if timeout is None else perf_counter() + timeout
-        self.known: dict[bytes, bool] = {}
-        self.settled: set[bytes] = set()
+        self.outcomes: dict[bytes, bool] = {}
+        self.finished: set[bytes] = set()
         self.tries = 0
         self.failure: Failure | None = None
         self.last: Failure | None = None
         self.best: tuple[Any, bytes]
 
     async def run(self, mod: Any, output: Path) -> Reduced:
-        """Do what `reduce` says."""
+        """Search, and write the result."""
         self.best = (mod, dump_module(mod)[1])
         before = Size.of(*self.best)
         if not await self.fails(mod):
             now = "does not fail any more" if self.failure is None else f"fails another way: {self.failure}"
-            raise ReproducerError(f"there is nothing to reduce: the pass {now}; it was {self.reproducer.failure}")
+            raise ReproducerError(f"cannot reduce: the pass {now}; the recorded failure is {self.reproducer.failure}")
         complete = True
         try:
             while await self.shrink_once():
                 continue
-        except _TimeOverError:
+        except _TimeLimitError:
             complete = False
         folder = await self.write(output)
         return Reduced(folder=folder, before=before, after=Size.of(*self.best), tries=self.tries, complete=complete)
 
     async def shrink_once(self) -> bool:
-        """Try each way to make the module smaller; return whether one did."""
+        """Try each shrinking; return whether the module became smaller than before."""
         before = self.best[1]
-        self.settled.add(sha256(before).digest())
+        self.finished.add(sha256(before).digest())
         for number in range(1000):
-            way = next(islice(self.ways(), number, None), None)
-            if way is None:
+            shrinking = next(islice(self.shrinkings(), number, None), None)
+            if shrinking is None:
                 break
             size = len(self.best[1])
-            left_out = await ddmin(way.count, partial(self.fails_without, way))
-            if left_out:
+            removed = await ddmin(shrinking.count, partial(self.fails_without, shrinking))
+            if removed:
                 smaller = f"{size:,} bytes before, {len(self.best[1]):,} after"
-                self.report(f"left out {len(left_out)} of {way.count} {way.what}: {smaller}")
-        # Two ways may undo each other.
-        return sha256(self.best[1]).digest() not in self.settled
+                self.report(f"removed {len(removed)} of {shrinking.count} {shrinking.what}: {smaller}")
+        # Two shrinkings may undo each other, so stop at a module that was seen before.
+        return sha256(self.best[1]).digest() not in self.finished
 
-    def ways(self) -> Iterable[Shrinking[Any]]:
-        """Return the ways to make the best module so far smaller."""
+    def shrinkings(self) -> Iterable[Shrinking[Any]]:
+        """Return the shrinkings of the smallest module so far."""
         mod = self.best[0]
         adapter: Any = adapter_for(mod)
-        ways: Iterable[Shrinking[Any]] = adapter.shrinkings(mod)
-        return ways
+        shrinkings: Iterable[Shrinking[Any]] = adapter.shrinkings(mod)
+        return shrinkings
 
-    async def fails_without(self, way: Shrinking[Any], numbers: frozenset[int]) -> bool:
-        """Tell whether the pass fails the same way without these parts; the module is the best then."""
+    async def fails_without(self, shrinking: Shrinking[Any], numbers: frozenset[int]) -> bool:
+        """Return whether the pass fails the same way without these parts.
+
+        If so, the module becomes the smallest one.
+        """
         if not numbers:
             return True
         try:
-            mod = way.without(numbers)
-        except Exception:  # a foreign library may raise anything over what cannot be left out
+            mod = shrinking.without(numbers)
+        except Exception:  # a foreign library may raise any exception if a part cannot be removed
             return False
         return await self.fails(mod)
 
     async def fails(self, mod: Any) -> bool:
-        """Tell whether the pass fails the same way on a module, as it is when it is read again."""
+        """Return whether the pass fails the same way on a serialized, reloaded module."""
         try:
             _, data, _ = dump_module(mod)
             key = sha256(data).digest()
-            if self.known.get(key) is False:
+            if self.outcomes.get(key) is False:
                 return False
-            again = load_module(self.reproducer.module_type, data, self.reproducer.facts)
+            reloaded = load_module(self.reproducer.module_type, data, self.reproducer.facts)
         except Exception:  # the same
             return False
-        if key not in self.known:
-            self.known[key] = await self.try_out(again, data)
-        if self.known[key]:
-            self.best = (again, data)
+        if key not in self.outcomes:
+            self.outcomes[key] = await self.run_attempt(reloaded, data)
+        if self.outcomes[key]:
+            self.best = (reloaded, data)
         self.on_try(self.tries, len(self.best[1]))
-        return self.known[key]
+        return self.outcomes[key]
 
-    async def try_out(self, mod: Any, data: bytes) -> bool:
-        """Run the pass, within the time that is left, and tell whether it fails the same way."""
+    async def run_attempt(self, mod: Any, data: bytes) -> bool:
+        """Run the pass within the remaining time; return whether it fails the same way."""
         left = self.ends - perf_counter()
         if left <= 0:
-            raise _TimeOverError
+            raise _TimeLimitError
         self.tries += 1
         self.failure = None
         with anyio.move_on_after(left) as scope:
-            self.failure = await self.attempt(mod, data)
+            self.failure = await self.run_pass(mod, data)
         if scope.cancelled_caught:
-            raise _TimeOverError
-        if self.wanted.matches(self.failure):
+            raise _TimeLimitError
+        if self.matcher.matches(self.failure):
             self.last = self.failure
             return True
         return False
 
-    async def attempt(self, mod: Any, data: bytes) -> Failure | None:
-        """Run the pass, here or in another process; return how it failed."""
+    async def run_pass(self, mod: Any, data: bytes) -> Failure | None:
+        """Run the pass, here or in another process; return its failure."""
         if self.pass_ is not None:
             error = await run_once(self.reproducer, self.pass_, mod)
             return None if error is None else Failure.of(error)
@@ -267,27 +277,27 @@ class _Search:
             shutil.rmtree(folder)
         lines = done.stdout.decode(errors="replace").splitlines()
         if done.returncode != 0 or not lines:
-            said = done.stderr.decode(errors="replace").splitlines()[-1:]
-            return Failure(type="crash", message=": ".join([f"the process ended with {done.returncode}", *said]))
-        found = json.loads(lines[-1])
-        return None if found is None else Failure(**found)
+            last_line = done.stderr.decode(errors="replace").splitlines()[-1:]
+            return Failure(type="crash", message=": ".join([f"the process ended with {done.returncode}", *last_line]))
+        failure = json.loads(lines[-1])
+        return None if failure is None else Failure(**failure)
 
     async def write(self, output: Path) -> Path:
-        """Write the smallest reproducer."""
+        """Write the smallest reproducer found."""
         mod, data = self.best
         failure = self.last or self.reproducer.failure
-        told = f"reduced from the module of {self.reproducer.position}\n{failure}\n"
+        description = f"reduced from the module of {self.reproducer.position}\n{failure}\n"
         function = self.reproducer.function
         names = [name for name, _ in adapter_for(mod).functions(mod)]
         smaller = replace(self.reproducer, failure=failure, function=function if function in names else None)
-        return await anyio.to_thread.run_sync(write_reproducer, output, smaller, data, told)
+        return await anyio.to_thread.run_sync(write_reproducer, output, smaller, data, description)
 
 
-def _gist(message: str) -> str:
-    """Return the first line of a message without what may change when the module does."""
+def _normalized(message: str) -> str:
+    """Return the first line of a message, without names and numbers."""
     lines = message.strip().splitlines() or [""]
     return _VARIES.sub("_", lines[0])
 
 
-def _ignore(*told: object) -> None:
-    """Do nothing with what is told."""
+def _ignore(*_arguments: object) -> None:
+    """Do nothing."""

@@ -1,4 +1,4 @@
-"""`replay`: a failure that was written as a folder, once more."""
+"""`replay`: repeats a failure from a reproducer folder."""
 
 import json
 import re
@@ -24,46 +24,47 @@ __all__ = ["Replay", "Verdict", "read_module", "read_pass", "replay", "report_fa
 
 
 class Verdict(Enum):
-    """What came of a replay."""
+    """The outcome of a replay, compared with the recorded failure."""
 
     SAME = "fails the same way"
-    """The same type of exception, with the same message."""
+    """Same type and same message."""
     OTHER = "fails another way"
-    """Another type, or another message."""
+    """Another type or another message."""
     NONE = "does not fail any more"
-    """The pass returned a module."""
+    """The pass succeeded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What came of a replay."""
+    """The result of a replay."""
 
     reproducer: Reproducer
-    """What was replayed."""
+    """The replayed reproducer."""
     verdict: Verdict
-    """How it compares with what happened then."""
+    """The comparison with the recorded failure."""
     error: Exception | None
-    """What the pass raised now."""
+    """The exception of the pass, or None."""
 
 
 async def replay(folder: Path | str, pass_: Pass[Any] | None = None) -> Replay:
-    """Run the pass of a reproducer on its module, under its context, and compare the failure with the one then.
+    """Run the pass of a reproducer, and compare the failure with the recorded one.
 
-    What ran before the pass, its requirements too, had run already. It runs in the event loop that is there, which may
-    be another than that then. A pass that is not registered is looked for by importing the module that defined it.
+    The pass runs on the recorded module, in the recorded context. Earlier passes and required passes are not repeated.
+    The current event loop may differ from the recorded one. If the pass is not registered, the module that defined it
+    is imported.
 
     Parameters:
-        folder: what `ReproducerInstrument` wrote.
-        pass_: the pass to run, in place of the one that is written there.
+        folder: the folder written by `ReproducerInstrument`.
+        pass_: the pass to run, in place of the recorded one.
 
     Raises:
-        ReproducerError: if there is no reproducer, or it has no module, or the pass is not to be found.
+        ReproducerError: if the folder has no reproducer, it has no module, or the pass cannot be found.
 
     """
-    place = Path(folder)
-    reproducer = read_reproducer(place)
-    mod = read_module(place, reproducer)
-    error = await run_once(reproducer, read_pass(place, reproducer) if pass_ is None else pass_, mod)
+    path = Path(folder)
+    reproducer = read_reproducer(path)
+    mod = read_module(path, reproducer)
+    error = await run_once(reproducer, read_pass(path, reproducer) if pass_ is None else pass_, mod)
     if error is None:
         verdict = Verdict.NONE
     else:
@@ -72,14 +73,14 @@ async def replay(folder: Path | str, pass_: Pass[Any] | None = None) -> Replay:
 
 
 async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any) -> Exception | None:
-    """Run a pass on a module, under the context of a reproducer; return what it raised."""
+    """Run a pass in the context of a reproducer; return the exception, or None."""
     token = None if reproducer.module is None else enter_module(reproducer.module)
     try:
         checks = [] if reproducer.verify is None else [VerifyInstrument(_when(reproducer.verify))]
         context: PassContext = reproducer.context.make(checks)
         async with context:
-            # Most names that it was to leave out are of passes that do not run here.
-            current_scope().met.update(context.disabled_pass, context.required_pass)
+            # Most disabled and required names belong to passes that do not run here. Mark them as matched.
+            current_scope().passes.update(context.disabled_pass, context.required_pass)
             try:
                 await pass_(mod)
             except Exception as error:
@@ -91,9 +92,12 @@ async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any) -> Except
 
 
 def report_failure(folder: str) -> None:
-    """Replay a reproducer and print how it fails as a line of JSON, `null` if it does not; for another process."""
+    """Replay a reproducer, and print the failure as a line of JSON, or `null`.
+
+    Runs in a separate process.
+    """
     result = anyio.run(replay, folder, backend=read_reproducer(Path(folder)).backend)
-    print(json.dumps(None if result.error is None else asdict(Failure.of(result.error))))  # noqa: T201  its purpose
+    print(json.dumps(None if result.error is None else asdict(Failure.of(result.error))))  # noqa: T201  the caller reads it
 
 
 def _when(text: str) -> VerifyWhen:
@@ -101,7 +105,12 @@ def _when(text: str) -> VerifyWhen:
 
 
 def read_module(folder: Path, reproducer: Reproducer) -> Any:
-    """Return the module of a reproducer; ReproducerError if it has none."""
+    """Return the module of a reproducer.
+
+    Raises:
+        ReproducerError: if the reproducer has no module, or it cannot be read.
+
+    """
     if reproducer.module_file is None:
         raise ReproducerError(f"the reproducer in {folder} has no module: {reproducer.trouble}")
     try:
@@ -115,16 +124,17 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
     """Return the pass of a reproducer.
 
     Raises:
-        ReproducerError: if its text is not known, or it is registered neither now nor by the module that defines it.
+        ReproducerError: if the reproducer has no pipeline text, or its pass is not registered, even after importing
+            the module that defined it.
 
     """
     text = reproducer.pipeline
     if text is None:
         raise ReproducerError(
-            f"the reproducer in {folder} has no pipeline: {reproducer.trouble}; from Python, give replay the pass"
+            f"the reproducer in {folder} has no pipeline: {reproducer.trouble}; call replay with pass_ from Python"
         )
     name = re.split(r"[{(]", text, maxsplit=1)[0]
-    # Before the text is read: looking for an unknown name imports every pass that comes with apass.
+    # Import the defining module before parsing: an unknown name would import every pass of apass.
     if reproducer.defined_in and name not in set(known_names()):
         with suppress(ImportError):
             import_module(reproducer.defined_in)
@@ -132,11 +142,11 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
         return _only_pass(text)
     except UnknownPassError as error:
         raise ReproducerError(
-            f"the reproducer in {folder} is of {text}, and that, or a pass in it, is not registered: import what "
-            f"registers it ({reproducer.defined_in}), or, from Python, give replay the pass"
+            f"the reproducer in {folder} has the pipeline {text}, which has an unregistered pass; import the module "
+            f"that registers it ({reproducer.defined_in}), or call replay with pass_ from Python"
         ) from error
 
 
 def _only_pass(text: str) -> Pass[Any]:
-    """Return the pass that is written, as it stands: not in the Sequential that a text stands for."""
+    """Return the pass of a pipeline text, without the Sequential that surrounds it."""
     return parse_pipeline(f"Sequential{{name=around}}({text})").passes[0]

@@ -1,4 +1,4 @@
-"""Executors: where plain bodies, functions and whole passes run when not in the event loop's thread."""
+"""Executors: run bodies, functions and passes outside the event loop's thread."""
 
 from apass.core.executor import Executor, check_cancelled
 from apass.executors.processes import ProcessExecutor

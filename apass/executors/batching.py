@@ -1,4 +1,4 @@
-"""`Batches`: work that many tasks hand in, done by a few drivers in batches sized by what an item costs."""
+"""`Batches`: groups items submitted by many tasks into batches of similar cost."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -15,19 +15,22 @@ ItemT = TypeVar("ItemT")
 R = TypeVar("R")
 
 BATCH_SECONDS: Final = 0.025
-"""What a batch should take: much more than it costs to send one, and little enough to share work out evenly."""
+"""Target duration of a batch.
+
+This is much longer than sending a batch takes, but short enough to balance the load.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[R]):
-    """What became of one item."""
+    """The outcome of one item."""
 
     result: R | None
-    """What it gave, if it did not fail."""
+    """The result, or None if the item failed."""
     error: BaseException | None
-    """What it raised."""
+    """The exception, or None if the item succeeded."""
     seconds: float
-    """How long it took, the way there and back not counted."""
+    """The duration without transport."""
 
     def unwrap(self) -> R:
         """Return the result, or raise the error."""
@@ -37,30 +40,32 @@ class Done(Generic[R]):
 
 
 @dataclass(slots=True, eq=False)
-class _Ticket(Generic[ItemT, R]):
-    """An item that somebody waits for."""
+class _Token(Generic[ItemT, R]):
+    """A submitted item, with the event that its submitter waits for."""
 
     item: ItemT
-    """What is to be worked on."""
+    """The submitted item."""
     ready: anyio.Event = field(default_factory=anyio.Event)
-    """Set when it is done."""
+    """Set when the outcome is available."""
     done: Done[R] | None = None
-    """What became of it."""
+    """The outcome, once available."""
 
 
 class Batches(Generic[ItemT, R]):
-    """Does items in batches, within `async with`; leaving the block cancels what is not done.
+    """Queue that processes items in batches, used with `async with`.
+
+    Leaving the block cancels the unfinished items.
 
     Parameters:
-        work: does a batch; gives a `Done` for each item, in order.
-        slots: each batch at work holds one; shared by all that an executor runs in an event loop.
+        work: processes a batch, and returns a `Done` for each item, in order.
+        slots: each running batch holds one slot. All work of an executor in an event loop shares the slots.
 
     """
 
     def __init__(self, work: Callable[[Sequence[ItemT]], Awaitable[Sequence[Done[R]]]], slots: CapacityLimiter) -> None:
         self._work = work
         self._slots = slots
-        self._queue: deque[_Ticket[ItemT, R]] = deque()
+        self._queue: deque[_Token[ItemT, R]] = deque()
         self._drivers = 0
         self._cost: float | None = None
 
@@ -73,44 +78,51 @@ class Batches(Generic[ItemT, R]):
     ) -> None:
         self._queue.clear()
         self._group.cancel_scope.cancel()
-        # Drivers keep errors for those who wait, so the group has none to wrap the block's own in.
+        # Drivers pass errors to the submitters, so the group has none of its own. Without the block's exception as an
+        # argument, the group does not wrap it in an ExceptionGroup.
         await self._group.__aexit__(None, None, None)
 
     async def submit(self, item: ItemT) -> R:
-        """Have `item` done, and return what it gave or raise what it raised."""
-        ticket: _Ticket[ItemT, R] = _Ticket(item)
-        self._queue.append(ticket)
-        self._recruit()
+        """Process `item`, and return its result or raise its exception."""
+        token: _Token[ItemT, R] = _Token(item)
+        self._queue.append(token)
+        self._start_driver()
         try:
-            await ticket.ready.wait()
+            await token.ready.wait()
         finally:
-            if ticket.done is None and ticket in self._queue:
-                self._queue.remove(ticket)
-        assert ticket.done is not None
-        return ticket.done.unwrap()
+            if token.done is None and token in self._queue:
+                self._queue.remove(token)
+        assert token.done is not None
+        return token.done.unwrap()
 
     async def submit_all(self, items: Iterable[ItemT]) -> list[R]:
-        """Have `items` done, and return what they gave, in order, or raise what the first to fail raised."""
-        every = list(items)
-        results: list[Any] = [None] * len(every)
+        """Process `items`, and return their results in order.
+
+        The first failure cancels the remaining items and is raised.
+        """
+        queued = list(items)
+        results: list[Any] = [None] * len(queued)
         failures: list[Exception] = []
 
-        async def do(place: int) -> None:
+        async def submit_one(index: int) -> None:
             try:
-                results[place] = await self.submit(every[place])
+                results[index] = await self.submit(queued[index])
             except Exception as error:
                 failures.append(error)
                 group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
-            for place in range(len(every)):
-                group.start_soon(do, place)
+            for index in range(len(queued)):
+                group.start_soon(submit_one, index)
         if failures:
             raise failures[0]
         return results
 
-    def _recruit(self) -> None:
-        """Start a driver while there are items and slots for them; one more waits, in case slots are added."""
+    def _start_driver(self) -> None:
+        """Start a driver if items are queued.
+
+        There is one driver more than slots, which waits in case slots are added.
+        """
         if self._queue and self._drivers <= self._slots.total_tokens:
             self._drivers += 1
             self._group.start_soon(self._drive, name="apass executor driver")
@@ -119,14 +131,18 @@ class Batches(Generic[ItemT, R]):
         try:
             while self._queue:
                 async with self._slots:
-                    tickets = self._take()
-                    self._recruit()
-                    await self._do(tickets)
+                    tokens = self._next_batch()
+                    self._start_driver()
+                    await self._process(tokens)
         finally:
             self._drivers -= 1
 
-    def _take(self) -> list[_Ticket[ItemT, R]]:
-        """Take as many items as a batch should have, fewer towards the end, so that all drivers end together."""
+    def _next_batch(self) -> list[_Token[ItemT, R]]:
+        """Remove the next batch from the queue.
+
+        Its size follows from the average cost of an item. Towards the end of the queue, batches become smaller, so
+        that all drivers finish at about the same time.
+        """
         size = 1
         if self._cost is not None:
             workers = max(1, min(self._drivers, int(self._slots.total_tokens)))
@@ -134,16 +150,16 @@ class Batches(Generic[ItemT, R]):
             size = max(1, min(int(BATCH_SECONDS / max(self._cost, 1e-6)), share))
         return [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
 
-    async def _do(self, tickets: list[_Ticket[ItemT, R]]) -> None:
-        if not tickets:
+    async def _process(self, tokens: list[_Token[ItemT, R]]) -> None:
+        if not tokens:
             return
-        every: Sequence[Done[R]]
+        outcomes: Sequence[Done[R]]
         try:
-            every = await self._work([ticket.item for ticket in tickets])
+            outcomes = await self._work([token.item for token in tokens])
         except Exception as error:
-            every = [Done(None, error, 0.0) for _ in tickets]
-        cost = sum(done.seconds for done in every) / len(tickets)
+            outcomes = [Done(None, error, 0.0) for _ in tokens]
+        cost = sum(done.seconds for done in outcomes) / len(tokens)
         self._cost = cost if self._cost is None else (self._cost + cost) / 2
-        for ticket, done in zip(tickets, every, strict=True):
-            ticket.done = done
-            ticket.ready.set()
+        for token, done in zip(tokens, outcomes, strict=True):
+            token.done = done
+            token.ready.set()

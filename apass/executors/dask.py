@@ -1,4 +1,4 @@
-"""`DaskExecutor`: plain bodies, functions and whole passes on the machines of a Dask cluster."""
+"""`DaskExecutor`: runs plain bodies, functions and whole passes on a Dask cluster."""
 
 import socket
 from collections.abc import Callable
@@ -16,63 +16,74 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 from apass.errors import ExecutorError, MissingExtraError
 from apass.executors.limits import NO_LIMIT, usable_cores
-from apass.executors.remote import Errand, RemoteExecutor, WorkerDiedError
+from apass.executors.remote import Batch, RemoteExecutor, WorkerDiedError
 from apass.executors.worker import handle, stop
 
 try:
     import distributed
-except ImportError as error:
-    raise MissingExtraError(f"a Dask cluster needs distributed ({error}): pip install apass[dask]") from error
+except ImportError as _error:
+    raise MissingExtraError(f"a Dask cluster needs distributed ({_error}): pip install apass[dask]") from _error
 
 __all__ = ["DaskExecutor"]
 
 _dask: Any = distributed
 
 LATE_SECONDS: Final = 2.0
-"""How much longer than its time a batch may take on its way before its worker is taken to hang."""
+"""Seconds in addition to the limit before a worker is considered to hang; for transport."""
 START_SECONDS: Final = 10.0
-"""How long a scheduler may give no answer, and a cluster may have no worker at first, before there is an error."""
+"""Seconds to wait for a scheduler's reply, and for the first worker of a cluster."""
 LOST_SECONDS: Final = 60.0
-"""How long a cluster may be without any worker while work waits, which may be restarting, before there is an error."""
+"""Seconds that queued work waits for a cluster without workers.
+
+The workers may be restarting. After this time the work fails.
+"""
 COUNT_SECONDS: Final = 1.0
-"""How often the workers of a cluster are counted, which come and go."""
+"""Interval at which the workers of a cluster are counted, because workers come and go."""
 SMALL: Final = 1 << 12
-"""Bytes that go with each batch, rather than to all workers first."""
+"""Messages up to this size are sent with each batch.
+
+A larger message is sent to all workers once.
+"""
 _SCHEDULER: Final = {"allowed_failures": 1, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
-"""A scheduler serves metrics even without a dashboard: on a free port, as the usual one may be another cluster's."""
+"""Options of a local scheduler.
+
+A scheduler serves metrics even without a dashboard. Use a free port: another cluster may use the default port.
+"""
 
 
 class DaskExecutor(RemoteExecutor):
-    """An Executor over a Dask cluster, to be used with `async with`, from asyncio and from trio.
+    """An Executor over a Dask cluster, for `async with` on asyncio or trio.
 
-    The client works in threads of its own. What a run needs goes to the workers once, and batches refer to it. What a
-    worker was at when it died is done by another one: Dask tries a batch so often as its `allowed-failures` says, and
-    then there is a WorkerLostError. A cancelled run takes back what has not begun; bodies at work are told, and end at
-    their next `check_cancelled()`, whole passes at their next wait. The workers need apass, the libraries that the
-    passes use, and the modules that define them.
+    The client runs in its own threads. What a run needs is sent to the workers once, and batches refer to it. If a
+    worker dies, another worker repeats its batch. Dask retries a batch as often as `allowed-failures` permits. After
+    that, a WorkerLostError is raised.
+
+    A cancelled run withdraws the queued work. Running bodies end at their next `check_cancelled()`, whole passes at
+    their next await. The workers need apass, the libraries that the passes use, and the modules that define the passes.
 
     Parameters:
         cluster: a synchronous `distributed.Client`, which stays open; the address of a scheduler, such as
             `"tcp://host:8786"`; None for workers on this machine, which end with the block.
-        timeout: seconds for one body, call or module; a worker that takes longer is restarted. None is no limit.
-        workers: of a cluster on this machine; as many as there are processors that this program may use, if left out.
+        timeout: time limit in seconds for one body, call or module. A worker that exceeds it is restarted. None is no
+            limit.
+        workers: number of workers on this machine. The default is the number of CPUs available to this process.
 
     Raises:
-        ExecutorError: when the block is entered, if there is no scheduler at the address, or it has no workers.
+        ExecutorError: on entry, if no scheduler is at the address, or the cluster has no workers.
 
     """
 
     def __init__(self, cluster: Any = None, *, timeout: float | None = None, workers: int | None = None) -> None:
         super().__init__(usable_cores() if workers is None else workers, timeout)
         if isinstance(cluster, _dask.Client) and cluster.asynchronous:
-            raise ExecutorError("DaskExecutor needs a Client that is not asynchronous: its loop is a thread of its own")
+            raise ExecutorError("DaskExecutor requires a Client with asynchronous=False, got an asynchronous one")
         if cluster is not None and not isinstance(cluster, str | _dask.Client):
-            raise TypeError(f"DaskExecutor takes a distributed.Client, an address or None, not {cluster!r}")
+            raise TypeError(f"cluster must be a distributed.Client, an address or None, got {cluster!r}")
         self._cluster: Final[Any] = cluster
         self._open: _Connection | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Within a worker, everything stays where it is.
+        # A pass that is sent to a worker runs its nested bodies there, so the executor becomes 'inline'.
         return str, ("inline",)
 
     def __repr__(self) -> str:
@@ -80,7 +91,7 @@ class DaskExecutor(RemoteExecutor):
 
     async def __aenter__(self) -> Self:
         if self._open is not None:
-            raise ExecutorError("a DaskExecutor is entered once; make another one, or share this one within its block")
+            raise ExecutorError("DaskExecutor is already open; create another one, or share this one in its block")
         with anyio.CancelScope(shield=True):
             self._open = await to_thread.run_sync(_connect, self._cluster, self.workers)
         return self
@@ -88,58 +99,58 @@ class DaskExecutor(RemoteExecutor):
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        open_, self._open = self._connection, None
+        connection, self._open = self._connection, None
         with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(open_.close)
+            await to_thread.run_sync(connection.close)
 
     @property
     def _connection(self) -> "_Connection":
         if self._open is None:
-            raise ExecutorError("a DaskExecutor works within `async with DaskExecutor(...) as executor:` only")
+            raise ExecutorError("DaskExecutor is not open; use it within `async with DaskExecutor(...) as executor:`")
         return self._open
 
     def slots(self) -> CapacityLimiter:
-        """Return a slot for each thread of the cluster's workers."""
+        """Return the slots of the cluster: one for each thread of its workers."""
         return self._connection.slots
 
     def ends_late_workers(self) -> bool:
-        """Return False: a worker may be at somebody else's work too."""
+        """Return False: a worker of a cluster may run other clients' work too."""
         return False
 
-    async def exchange(self, request: bytes, errand: Errand) -> bytes:
-        """Have a worker of the cluster do it."""
+    async def exchange(self, request: bytes, batch: Batch) -> bytes:
+        """Handle a request in a worker of the cluster."""
         connection = self._connection
-        limit = None if errand.limit is None else errand.limit + LATE_SECONDS
-        future = await _in_thread(connection.submit, request, errand)
-        done = _Done(current_token())
+        limit = None if batch.limit is None else batch.limit + LATE_SECONDS
+        future = await _in_thread(connection.submit, request, batch)
+        done = _WakeUp(current_token())
         future.add_done_callback(done)
         try:
             with anyio.move_on_after(limit):
                 await connection.wait(done.event)
-                return cast("bytes", await _in_thread(connection.result, future, errand))
+                return cast("bytes", await _in_thread(connection.result, future, batch))
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await _in_thread(connection.cancel, future, errand)
+                await _in_thread(connection.cancel, future, batch)
             raise
         await _in_thread(connection.restart, future)
-        raise WorkerDiedError(f"it took longer than {errand.limit:g} s", is_late=True)
+        raise WorkerDiedError(f"it took longer than {batch.limit:g} s", is_late=True)
 
 
-class _Done:
-    """Wakes the task that waits for a future, from a thread of the client's."""
+class _WakeUp:
+    """Wakes the task that waits for a future, from a thread of the client."""
 
     def __init__(self, token: EventLoopToken) -> None:
         self.event = anyio.Event()
         self._token = token
 
     def __call__(self, _future: Any) -> None:
-        # The run may be over by now, and the loop too.
+        # The run, and even the event loop, may have ended by now.
         with suppress(anyio.RunFinishedError):
             from_thread.run_sync(self.event.set, token=self._token)
 
 
 class _Connection:
-    """A client at work. Its methods wait, and so belong into threads."""
+    """An open client. All methods except `wait` block, and must be called in a thread."""
 
     def __init__(self, client: Any, cluster: Any, *, is_own: bool) -> None:
         self._client = client
@@ -154,80 +165,85 @@ class _Connection:
         self.slots = CapacityLimiter(self.count())
 
     async def wait(self, done: anyio.Event) -> None:
-        """Wait for a batch, and count the workers meanwhile; the only method for the loop itself.
+        """Wait for a batch, and count the workers at intervals. Runs in the event loop.
 
         Raises:
-            WorkerDiedError: if there has been none for a minute, so that nobody would ever do it.
+            WorkerDiedError: if the cluster has had no worker for `LOST_SECONDS`.
 
         """
-        seen = perf_counter()
+        last_seen = perf_counter()
         while not done.is_set():
             with anyio.move_on_after(COUNT_SECONDS):
                 await done.wait()
             if perf_counter() - self._counted > COUNT_SECONDS:
                 self.slots.total_tokens = await _in_thread(self.count)
-            seen = seen if self._is_empty else perf_counter()
-            if perf_counter() - seen > LOST_SECONDS and not done.is_set():
+            last_seen = last_seen if self._is_empty else perf_counter()
+            if perf_counter() - last_seen > LOST_SECONDS and not done.is_set():
                 message = f"the cluster has had no worker for {LOST_SECONDS:g} s"
                 raise WorkerDiedError(message, is_final=True)
 
     def count(self) -> int:
-        """Return how many threads the workers have, 1 while there is none."""
+        """Return the total number of threads of the workers, at least 1."""
         self._counted = perf_counter()
         threads: dict[str, int] = self._client.nthreads()
         self._is_empty = not threads
         if self._cluster is not None and len(threads) < self._workers:
-            # A cluster gives up a worker that takes long to come back, on a busy machine; this makes it start one anew.
+            # On a busy machine, a LocalCluster gives up a worker that restarts slowly. `scale` starts a new one.
             self._cluster.scale(self._workers)
         return max(1, sum(threads.values()))
 
-    def submit(self, request: bytes, errand: Errand) -> Any:
-        """Send a batch off, and return the future of its reply."""
-        parcel = errand.parcel if len(errand.parcel) <= SMALL else self._scatter(errand)
-        return self._client.submit(handle, request, parcel, pure=False, key=f"apass-{uuid4().hex}")
+    def submit(self, request: bytes, batch: Batch) -> Any:
+        """Submit a batch, and return the future of its reply."""
+        message = batch.message if len(batch.message) <= SMALL else self._scatter(batch)
+        return self._client.submit(handle, request, message, pure=False, key=f"apass-{uuid4().hex}")
 
-    def _scatter(self, errand: Errand) -> Any:
-        """Send what the batches have in common to all workers, once."""
+    def _scatter(self, batch: Batch) -> Any:
+        """Send a batch's message to all workers, once."""
         with self._lock:
-            if errand.key not in self._scattered:
-                # A worker that dies may be the only one that has it, so all get it.
-                self._scattered[errand.key] = self._client.scatter(errand.parcel, broadcast=True, hash=False)
-            return self._scattered[errand.key]
+            if batch.key not in self._scattered:
+                # Broadcast it: a worker that dies may hold the only copy.
+                self._scattered[batch.key] = self._client.scatter(batch.message, broadcast=True, hash=False)
+            return self._scattered[batch.key]
 
-    def result(self, future: Any, errand: Errand) -> bytes:
-        """Return the reply; WorkerDiedError if the workers that tried died."""
+    def result(self, future: Any, batch: Batch) -> bytes:
+        """Return the reply of a future.
+
+        Raises:
+            WorkerDiedError: if the workers of the batch died.
+
+        """
         try:
             reply: bytes = future.result()
         except _dask.scheduler.KilledWorker as error:
-            raise WorkerDiedError(f"its workers died: {error}", is_final=True) from None
+            raise WorkerDiedError(f"the workers died: {error}", is_final=True) from None
         except _dask.client.FutureCancelledError:
             with self._lock:
-                # What was sent to all is lost, with all that had it.
-                self._scattered.pop(errand.key, None)
-            raise WorkerDiedError("the workers died that had been told of it") from None
+                # All workers that held the message died, so the message is lost.
+                self._scattered.pop(batch.key, None)
+            raise WorkerDiedError("all workers that held the message died") from None
         return reply
 
-    def cancel(self, future: Any, errand: Errand) -> None:
-        """Take a batch back, and tell whoever is at it that nobody waits."""
+    def cancel(self, future: Any, batch: Batch) -> None:
+        """Withdraw a batch, and request its workers to stop."""
         future.cancel()
         with self._lock:
-            is_told = errand.key in self._stopped
-            self._stopped.add(errand.key)
-            self._scattered.pop(errand.key, None)
-        if not is_told:
-            self._client.run(_stop, errand.key, wait=False, on_error="ignore")
+            is_stopping = batch.key in self._stopped
+            self._stopped.add(batch.key)
+            self._scattered.pop(batch.key, None)
+        if not is_stopping:
+            self._client.run(_stop, batch.key, wait=False, on_error="ignore")
 
     def restart(self, future: Any) -> None:
-        """Restart the worker that does not come back with a batch, and take that back."""
+        """Restart the worker that does not return a batch, and withdraw the batch."""
         hanging = [address for address, keys in self._client.processing().items() if future.key in keys]
         future.cancel()
         if hanging:
-            # One that does not come back in time is one worker less; the work goes on.
+            # If a worker does not restart in time, the work continues with the others.
             with suppress(TimeoutError):
                 self._client.restart_workers(hanging, timeout=START_SECONDS, raise_for_error=False)
 
     def close(self) -> None:
-        """Let go of the cluster; end what was started for this."""
+        """Close the connection, with the client and the cluster that it created."""
         self._scattered.clear()
         if self._is_own:
             self._client.close()
@@ -236,64 +252,74 @@ class _Connection:
 
 
 async def _stop(key: str) -> None:
-    """Do as `stop`, in the event loop of a worker: Dask waits for no other sort of function there."""
+    """Call `stop` in the event loop of a worker.
+
+    `Client.run` supports `wait=False` for async functions only.
+    """
     stop(key)
 
 
-def _connect(given: Any, workers: int) -> _Connection:
-    if isinstance(given, _dask.Client):
-        return _checked(given, None, is_own=False)
-    if isinstance(given, str):
-        _check_scheduler(given)
-        return _checked(_dask.Client(given, set_as_default=False), None, is_own=True)
-    cluster = _dask.LocalCluster(n_workers=workers, threads_per_worker=1, scheduler_kwargs=_SCHEDULER)
-    return _checked(_dask.Client(cluster, set_as_default=False), cluster, is_own=True)
+def _connect(cluster: Any, workers: int) -> _Connection:
+    if isinstance(cluster, _dask.Client):
+        return _connection_to(cluster, None, is_own=False)
+    if isinstance(cluster, str):
+        _check_scheduler(cluster)
+        return _connection_to(_dask.Client(cluster, set_as_default=False), None, is_own=True)
+    local_cluster = _dask.LocalCluster(n_workers=workers, threads_per_worker=1, scheduler_kwargs=_SCHEDULER)
+    return _connection_to(_dask.Client(local_cluster, set_as_default=False), local_cluster, is_own=True)
 
 
 def _check_scheduler(address: str) -> None:
-    """Return if a scheduler answers there soon. A client that finds none waits longer, and longer still for its end."""
-    begun = perf_counter()
+    """Check that a scheduler replies at the address.
+
+    A client without a scheduler would wait longer, and take longer still to close.
+    """
+    start = perf_counter()
     try:
-        anyio.run(_greet, address, backend="asyncio")  # which is Dask's own, whatever runs the passes
+        # Dask's connections require asyncio, even if the passes run on trio.
+        anyio.run(_check_reply, address, backend="asyncio")
     except (OSError, ValueError) as error:
-        reason = _reason(address, error, is_late=perf_counter() - begun >= START_SECONDS)
-        raise ExecutorError(f"no Dask scheduler answers at {address}; is one running there? {reason}") from error
+        reason = _failure_reason(address, error, is_late=perf_counter() - start >= START_SECONDS)
+        raise ExecutorError(f"no Dask scheduler replied at {address}; check that it is running: {reason}") from error
 
 
-def _reason(address: str, error: Exception, *, is_late: bool) -> str:
-    """Return why no scheduler answered; where Dask does not say, as its last try was cut short, the system does."""
+def _failure_reason(address: str, error: Exception, *, is_late: bool) -> str:
+    """Return the reason why no scheduler replied.
+
+    If Dask gives no reason, because its last attempt was cut short, try to connect with a plain socket.
+    """
     first: BaseException = error
     while isinstance(first.__cause__, OSError):
         first = first.__cause__
     if first is not error and str(first):
         return f"{error} ({first})"
     try:
-        place: tuple[str, int] = _dask.comm.get_address_host_port(address)
-        socket.create_connection(place, timeout=1).close()
+        host_port: tuple[str, int] = _dask.comm.get_address_host_port(address)
+        socket.create_connection(host_port, timeout=1).close()
     except OSError as refusal:
         return f"{error} ({refusal})"
     except (ValueError, NotImplementedError):
         return str(error)
-    return _no_answer() if is_late else str(error)
+    return _no_reply_message() if is_late else str(error)
 
 
-def _no_answer() -> str:
-    return f"what listens there gave no answer within {START_SECONDS:g} s"
+def _no_reply_message() -> str:
+    return f"the server at this address did not reply within {START_SECONDS:g} s"
 
 
-async def _greet(address: str) -> None:
-    # What listens there but is no scheduler keeps Dask waiting for longer than it was told.
+async def _check_reply(address: str) -> None:
+    # If the server is not a scheduler, Dask waits longer than its timeout.
     with anyio.move_on_after(START_SECONDS + 1):
         (await _dask.comm.connect(address, timeout=START_SECONDS)).abort()
         return
-    raise TimeoutError(_no_answer())
+    raise TimeoutError(_no_reply_message())
 
 
-def _checked(client: Any, cluster: Any, *, is_own: bool) -> _Connection:
+def _connection_to(client: Any, cluster: Any, *, is_own: bool) -> _Connection:
     try:
         client.wait_for_workers(1, timeout=START_SECONDS)
     except TimeoutError:
-        message = f"the Dask cluster at {client.scheduler.address} has no workers"
+        message = f"the Dask cluster at {client.scheduler.address} has no workers; start some"
         if is_own:
             client.close()
         raise ExecutorError(message) from None

@@ -1,4 +1,4 @@
-"""`InterpreterExecutor`: plain bodies, functions and whole passes in interpreters of this process."""
+"""`InterpreterExecutor`: runs bodies, functions and passes in subinterpreters."""
 
 import sys
 from typing import Any, Final, cast
@@ -8,28 +8,34 @@ from anyio import BrokenWorkerInterpreter, to_interpreter
 from apass.core.executor import Executor
 from apass.errors import ExecutorError
 from apass.executors.limits import NO_LIMIT, usable_cores
-from apass.executors.remote import Errand, RemoteExecutor
+from apass.executors.remote import Batch, RemoteExecutor
 
 __all__ = ["InterpreterExecutor", "default"]
 
 
 _SERVE: Final = """(
     __import__("sys").path.__setitem__(slice(None), path),
-    __import__("apass.executors.worker", fromlist=["handle"]).handle(request, parcel),
+    __import__("apass.executors.worker", fromlist=["handle"]).handle(request, message),
 )[1]"""
-"""Does the work, in an interpreter. As text: it must say where modules are before one of them can be imported."""
+"""Expression that handles a request in an interpreter.
+
+It is a string because `sys.path` must be set before a module can be imported there.
+"""
 
 
 class InterpreterExecutor(RemoteExecutor):
-    """An Executor over interpreters of this process, which do not wait for each other; for Python 3.13 and later.
+    """An Executor over subinterpreters, each with its own GIL (Python 3.13 and later).
 
-    They start quicker than processes, but cannot be killed: there is no limit of time, and a cancelled run waits for
-    the batches at work. Many libraries written in C, numpy among them, cannot be imported in them; passes that need one
-    fail with its ImportError. Nor do they know what the program's main file defines. The interpreters belong to the
-    event loop, at most `workers` of them.
+    Interpreters start faster than processes, but have these limits:
+
+    - They cannot be killed. There is no time limit, and a cancelled run waits for the running batches.
+    - Many C extensions, numpy among them, cannot be imported. A pass that needs one fails with an ImportError.
+    - Definitions in the program's main file are not available.
+
+    At most `workers` interpreters exist. They belong to the event loop.
 
     Raises:
-        ExecutorError: if this Python has no such interpreters.
+        ExecutorError: if this Python version does not support them.
 
     """
 
@@ -38,7 +44,7 @@ class InterpreterExecutor(RemoteExecutor):
         if sys.version_info < (3, 13):
             version = ".".join(map(str, sys.version_info[:2]))
             raise ExecutorError(
-                f"interpreters as workers need Python 3.13 or later, and this is {version}; use 'process'"
+                f"the interpreter executor requires Python 3.13 or later, this is {version}; use executor='process'"
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -48,15 +54,18 @@ class InterpreterExecutor(RemoteExecutor):
         return f"InterpreterExecutor(workers={self.workers})"
 
     def ends_late_workers(self) -> bool:
-        """Return False: to end one would be to end the program."""
+        """Return False: an interpreter can only exit together with the whole process."""
         return False
 
-    async def exchange(self, request: bytes, errand: Errand) -> bytes:
-        """Have an interpreter do it. The slots keep their number down: anyio would make one for each call."""
-        return await self._send(request, None) or await self._send(request, errand.parcel)
+    async def exchange(self, request: bytes, batch: Batch) -> bytes:
+        """Handle a request in an interpreter.
 
-    async def _send(self, request: bytes, parcel: bytes | None) -> bytes:
-        names = {"path": sys.path, "request": request, "parcel": parcel}
+        The executor's slots limit the number of interpreters. anyio's pool itself is unlimited here.
+        """
+        return await self._send(request, None) or await self._send(request, batch.message)
+
+    async def _send(self, request: bytes, message: bytes | None) -> bytes:
+        names = {"path": sys.path, "request": request, "message": message}
         try:
             return cast("bytes", await to_interpreter.run_sync(eval, _SERVE, names, limiter=NO_LIMIT.here()))
         except BrokenWorkerInterpreter as error:
@@ -64,5 +73,5 @@ class InterpreterExecutor(RemoteExecutor):
 
 
 def default() -> Executor:
-    """Return what `executor="interpreter"` means."""
+    """Return the default executor for `executor="interpreter"`."""
     return InterpreterExecutor()

@@ -1,4 +1,4 @@
-"""How many workers work at once: the slots of an executor, one set for each event loop."""
+"""Concurrency limits of an executor: one set of slots for each event loop."""
 
 import os
 from typing import Final
@@ -10,14 +10,17 @@ __all__ = ["NO_LIMIT", "Slots", "usable_cores"]
 
 
 class Slots:
-    """A CapacityLimiter for each event loop: a limiter belongs to one loop, and an executor serves any number."""
+    """A CapacityLimiter for each event loop.
+
+    A limiter belongs to one event loop, but an executor may serve several loops.
+    """
 
     def __init__(self, total: float) -> None:
         self._total = total
         self._limiter: RunVar[CapacityLimiter] = RunVar("apass executor slots")
 
     def here(self) -> CapacityLimiter:
-        """Return the limiter of the event loop that runs."""
+        """Return the limiter of the running event loop."""
         try:
             return self._limiter.get()
         except LookupError:
@@ -26,11 +29,14 @@ class Slots:
 
 
 NO_LIMIT: Final = Slots(float("inf"))
-"""Lets all through: for pools of anyio's, whose executors have slots of their own."""
+"""An unlimited limiter for anyio's thread and interpreter pools.
+
+Executors limit their concurrency with their own slots.
+"""
 
 
 def usable_cores() -> int:
-    """Return how many processors this program may use; how many workers there are where nobody says."""
+    """Return the number of CPUs for this process, the default number of workers."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0)) or 1
     return os.cpu_count() or 1

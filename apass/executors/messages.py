@@ -1,4 +1,4 @@
-"""What a worker needs to know of a run once: pass, module and options of the context, as plain values for the way."""
+"""Messages to workers: the pass, the module and the context's options of a run."""
 
 import pickle
 from collections.abc import Mapping, Sequence
@@ -8,30 +8,30 @@ from typing import Any, cast
 from apass.core.adapter import IRAdapter, adapter_for, adapter_of_type, register_adapter
 from apass.core.config import ConfigOption, find_option, register_config_option
 from apass.core.context import PassContext
-from apass.core.diagnostics import DiagnosticContext
+from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.info import PassInfo
 from apass.core.run import Run, current_module_name, current_run
 from apass.errors import AdapterError, ExecutorError
 from apass.executors.pickling import dumps
 
-__all__ = ["ContextParcel", "ModuleParcel", "RunParcel", "pack_bodies", "pack_module", "pack_pass"]
+__all__ = ["ContextMessage", "ModuleMessage", "RunMessage", "pack_bodies", "pack_module", "pack_pass"]
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleParcel:
-    """A module on its way."""
+class ModuleMessage:
+    """A serialized module."""
 
     adapter: IRAdapter[Any, Any]
-    """What knows its IR."""
+    """The adapter of the module's IR."""
     is_pickle: bool
-    """Whether the adapter could not write it, and Python's pickle did."""
+    """Whether `data` is a pickle, because the adapter cannot serialize the module."""
     data: bytes
-    """What was written."""
+    """The serialized module."""
     facts: Any = None
-    """What the adapter's `facts` say of what it does not write, if it has them."""
+    """What the adapter's optional `facts` method returns: information that `dumps` omits."""
 
     def open(self) -> Any:
-        """Return the module."""
+        """Deserialize the module, and register its adapter if necessary."""
         mod = pickle.loads(self.data) if self.is_pickle else self.adapter.loads(self.data)
         if self.facts is not None:
             mod = cast("Any", self.adapter).restore(mod, self.facts)
@@ -41,48 +41,50 @@ class ModuleParcel:
         return mod
 
 
-def pack_module(mod: Any, adapter: IRAdapter[Any, Any] | None = None) -> ModuleParcel:
-    """Return `mod` as bytes, by the adapter's `dumps`, or where that cannot (a dict of any objects) as a pickle.
+def pack_module(mod: Any, adapter: IRAdapter[Any, Any] | None = None) -> ModuleMessage:
+    """Serialize `mod` with its adapter.
+
+    If the adapter cannot serialize it (a dict of arbitrary objects), use pickle.
 
     Raises:
-        ExecutorError: if neither can.
+        ExecutorError: if the module cannot be serialized by either.
 
     """
     adapter = adapter or adapter_for(mod)
     try:
         facts = cast("Any", adapter).facts(mod) if hasattr(adapter, "facts") else None
-        return ModuleParcel(adapter, False, adapter.dumps(mod), facts)
+        return ModuleMessage(adapter, False, adapter.dumps(mod), facts)
     except AdapterError as error:
         try:
-            return ModuleParcel(adapter, True, pickle.dumps(mod, pickle.HIGHEST_PROTOCOL))
-        except Exception as failure:  # pickling calls what objects bring along
+            return ModuleMessage(adapter, True, pickle.dumps(mod, pickle.HIGHEST_PROTOCOL))
+        except Exception as failure:  # objects may define how they are pickled, and raise any exception
             reason = f"{type(failure).__name__}: {failure}"
-            raise ExecutorError(f"a module cannot go to another process: {error}; nor by pickle: {reason}") from None
+            raise ExecutorError(f"a module cannot be sent to another process: {error}; pickle: {reason}") from None
 
 
 @dataclass(frozen=True, slots=True)
-class ContextParcel:
-    """The options of a context; its instruments stay where they are."""
+class ContextMessage:
+    """The options of a context, without its instruments."""
 
     opt_level: int
-    """Of the context."""
+    """The optimization level of the context."""
     required_pass: frozenset[str]
-    """Of the context."""
+    """Names of the required passes."""
     disabled_pass: frozenset[str]
-    """Of the context."""
+    """Names of the disabled passes."""
     config: Mapping[str, Any]
-    """What was given."""
+    """The config values that the caller set."""
     options: Sequence[ConfigOption]
-    """How the keys of `config` are registered."""
+    """The registered options of the keys of `config`."""
     max_concurrency: int | None
-    """Of the context."""
+    """The concurrency limit of the context."""
     exit_grace: float
-    """Of the context."""
+    """The exit grace of the context, in seconds."""
 
     @staticmethod
-    def of(ctx: PassContext) -> "ContextParcel":
-        """Return what there is to know of `ctx`."""
-        return ContextParcel(
+    def of(ctx: PassContext) -> "ContextMessage":
+        """Return the options of `ctx`."""
+        return ContextMessage(
             ctx.opt_level,
             ctx.required_pass,
             ctx.disabled_pass,
@@ -93,7 +95,7 @@ class ContextParcel:
         )
 
     def open(self, instruments: Sequence[object], diag_ctx: DiagnosticContext) -> PassContext:
-        """Return a context with these options."""
+        """Return a context with these options; register its config options."""
         for option in self.options:
             register_config_option(option.key, option.type, option.default, option.doc)
         return PassContext(
@@ -109,26 +111,26 @@ class ContextParcel:
 
 
 @dataclass(frozen=True, slots=True)
-class RunParcel:
-    """A pass to run on a module, or on its functions."""
+class RunMessage:
+    """A pass, with the module or functions that it runs on."""
 
     pass_: Any
     """The pass."""
-    module: ModuleParcel
-    """What it works on."""
-    context: ContextParcel
-    """What it runs under."""
+    module: ModuleMessage
+    """The module that the pass runs on."""
+    context: ContextMessage
+    """The options of the context."""
     lineage: Sequence[PassInfo]
-    """The passes at work, innermost first; what `current_run()` tells the bodies."""
+    """The active passes, innermost first. Bodies get them from `current_run()`."""
     module_name: str | None
-    """What `optimize_all` knows the module by."""
+    """The module's key in `optimize_all`."""
     by_function: bool
-    """Whether it is to run on one function at a time."""
+    """Whether the pass runs on one function at a time."""
     backend: str
-    """The event loop that a whole pass runs on."""
+    """The event loop for a whole pass, `asyncio` or `trio`."""
 
     def run(self, function: str) -> Run:
-        """Return where the body for a function stands."""
+        """Return the run of the body for a function."""
         parent = None
         for info in reversed(self.lineage):
             parent = Run(info, parent, module=self.module_name)
@@ -137,20 +139,30 @@ class RunParcel:
 
 
 def pack_bodies(pass_: Any, mod: Any, ctx: PassContext) -> bytes:
-    """Return what a worker needs for the bodies of a function pass; ExecutorError if something cannot go there."""
+    """Serialize what a worker needs to run the bodies of a function pass.
+
+    Raises:
+        ExecutorError: if the pass, the module or the config cannot be serialized.
+
+    """
     run = current_run() or Run(pass_.info, None)
-    infos = [one.info for one in run.lineage]
-    return _pack(RunParcel(pass_, pack_module(mod), ContextParcel.of(ctx), infos, run.module, True, ""))
+    infos = [active.info for active in run.lineage]
+    return _pack(RunMessage(pass_, pack_module(mod), ContextMessage.of(ctx), infos, run.module, True, ""))
 
 
 def pack_pass(pass_: Any, mod: Any, ctx: PassContext, backend: str) -> bytes:
-    """Return what a worker needs to run a whole pass; ExecutorError if something cannot go there."""
+    """Serialize what a worker needs to run a whole pass.
+
+    Raises:
+        ExecutorError: if the pass, the module or the config cannot be serialized.
+
+    """
     name = current_module_name()
-    return _pack(RunParcel(pass_, pack_module(mod), ContextParcel.of(ctx), [pass_.info], name, False, backend))
+    return _pack(RunMessage(pass_, pack_module(mod), ContextMessage.of(ctx), [pass_.info], name, False, backend))
 
 
-def _pack(parcel: RunParcel) -> bytes:
-    # The pass first, on its own: so the message says which part cannot go.
-    dumps(parcel.pass_, f"pass {parcel.pass_.info.name!r}")
-    dumps(parcel.context, "the config of the context")
-    return dumps(parcel, f"the adapter {parcel.module.adapter!r}")
+def _pack(message: RunMessage) -> bytes:
+    # Serialize the parts separately first, so that the error names the part that failed.
+    dumps(message.pass_, f"pass {message.pass_.info.name!r}")
+    dumps(message.context, "the config of the context")
+    return dumps(message, f"the adapter {message.module.adapter!r}")

@@ -1,4 +1,4 @@
-"""Passes and functions as bytes: by where they can be imported, or by registered name and options; never their code."""
+"""Pickling of passes and functions by import path or by registered name."""
 
 import io
 import pickle
@@ -12,54 +12,60 @@ from typing import Any, Final, cast
 from apass.core.analysis import Analysis
 from apass.core.pass_factories import known_names
 from apass.errors import ApassError, ExecutorError, UnknownPassError
-from apass.passes.base import FunctionPass, ModulePass, Pass, PrimFuncPass
+from apass.passes.base import ModulePass, Pass
 from apass.passes.decorators import function_pass, module_pass, prim_func_pass
+from apass.passes.function_pass import FunctionPass, PrimFuncPass
 from apass.passes.registry import find_recipe, make_pass
 
 __all__ = ["dumps", "loads"]
 
 _ADVICE: Final = (
-    "define it at the top level of a module, or register it there with register_pass and make it with get_pass"
+    "define it at the top level of a module, or register it there with register_pass and create it with get_pass"
 )
 
-_ADVICE_ANALYSIS: Final = "define it by @apass.analysis at the top level of a module"
+_ADVICE_ANALYSIS: Final = "define it with @apass.analysis at the top level of a module"
 
 _DECORATORS: Final[tuple[tuple[Any, Callable[..., Any]], ...]] = (
     (PrimFuncPass, prim_func_pass),
     (FunctionPass, function_pass),
     (ModulePass, module_pass),
 )
-"""What makes a pass of a function, the special kind of pass before the general one."""
+"""The decorator for each kind of pass; subclasses precede their base classes."""
 
 _Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-def dumps(value: object, what: str) -> bytes:
-    """Return `value`, which may hold passes anywhere, as bytes for another process of the same program.
+def dumps(value: object, label: str) -> bytes:
+    """Pickle `value`, which may contain passes, for another process of the program.
 
-    A pass goes as the place that it can be imported from, as its registered name and options, or as its class and
-    fields.
+    Code is never pickled. A pass is pickled in one of these forms:
+
+    - its import path
+    - its registered name and options
+    - its class and fields
 
     Raises:
-        ExecutorError: if something in it cannot go; the message calls it `what`.
+        ExecutorError: if a part cannot be pickled. The message calls the value `label`.
 
     """
     buffer = io.BytesIO()
     try:
         _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     except ExecutorError as error:
-        raise ExecutorError(f"{what} cannot go to another process: {error}") from None
-    except Exception as error:  # what pickling calls may raise anything
+        raise ExecutorError(f"{label} cannot be sent to another process: {error}") from None
+    except Exception as error:  # `__reduce__` methods may raise any exception
         reason = f"{type(error).__name__}: {error}"
-        raise ExecutorError(f"{what} cannot go to another process ({reason}); {_ADVICE}") from error
+        raise ExecutorError(f"{label} cannot be sent to another process ({reason}); {_ADVICE}") from error
     return buffer.getvalue()
 
 
 def loads(data: bytes) -> Any:
-    """Return what `dumps` made `data` from. Runs code, as every pickle does: only for what a process of one's own sent.
+    """Unpickle `data`, the result of `dumps`.
+
+    Unpickling runs code: call it only on data from the program's own processes.
 
     Raises:
-        Exception: what importing a module, or making a pass, raises.
+        Exception: any exception from importing a module or creating a pass.
 
     """
     return pickle.loads(data)
@@ -69,61 +75,61 @@ class _Pickler(pickle.Pickler):
     """Pickles passes by reference."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """Return how `obj` is made again; NotImplemented for the usual way."""
-        given: Any = obj
+        """Return how to recreate `obj`, or NotImplemented for pickle's default."""
+        value: Any = obj
         if isinstance(obj, Pass):
-            return _reduce_pass(given)
+            return _reduce_pass(value)
         if isinstance(obj, Analysis):
-            return _reduce_analysis(given)
+            return _reduce_analysis(value)
         if type(obj) is MappingProxyType:
-            return _frozen, (dict(cast("Mapping[Any, Any]", obj)),)
+            return _make_mapping_proxy, (dict(cast("Mapping[Any, Any]", obj)),)
         return NotImplemented
 
 
-def _frozen(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+def _make_mapping_proxy(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(values)
 
 
 def _reduce_pass(pass_: Pass[Any]) -> Any:
-    place = _place_of(pass_)
-    if place is not None and _found_at(place) is pass_:
-        return resolve_name, (place,)
+    path = _import_path(pass_)
+    if path is not None and _resolve(path) is pass_:
+        return resolve_name, (path,)
     reduced = _by_registered_name(pass_) or _by_class_and_options(pass_) or _by_function(pass_)
     if reduced is not None:
         return reduced
     kind = type(pass_)
-    if _found_at(f"{kind.__module__}:{kind.__qualname__}") is kind:
+    if _resolve(f"{kind.__module__}:{kind.__qualname__}") is kind:
         return NotImplemented
-    where = f" ({place} is something else, or nothing)" if place else ""
-    raise ExecutorError(f"pass {pass_.info.name!r} is not to be found by name{where}; {_ADVICE}")
+    where = f" ({path} is missing or a different object)" if path else ""
+    raise ExecutorError(f"pass {pass_.info.name!r} cannot be imported by name{where}; {_ADVICE}")
 
 
 def _reduce_analysis(analysis: Analysis[Any]) -> _Reduced:
-    """Return how an analysis is found again: as what its function's name stands for."""
+    """Return how to import an analysis: by the name of its function."""
     function: Any = analysis.function
-    place = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '<none>')}"
-    if "<" in place or _found_at(place) is not analysis:
-        raise ExecutorError(f"the analysis {analysis.name} is not to be found by name; {_ADVICE_ANALYSIS}")
-    return resolve_name, (place,)
+    path = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '<none>')}"
+    if "<" in path or _resolve(path) is not analysis:
+        raise ExecutorError(f"the analysis {analysis.name} cannot be imported by name; {_ADVICE_ANALYSIS}")
+    return resolve_name, (path,)
 
 
-def _place_of(thing: Any) -> str | None:
-    """Return where the function or class is from that a pass was made of, as `module:qualname`."""
-    own = cast("Mapping[str, Any]", getattr(thing, "__dict__", {}))
-    module, name = own.get("__module__"), own.get("__qualname__")
+def _import_path(pass_: Any) -> str | None:
+    """Return the import path, `module:qualname`, of the function or class of a pass."""
+    attributes = cast("Mapping[str, Any]", getattr(pass_, "__dict__", {}))
+    module, name = attributes.get("__module__"), attributes.get("__qualname__")
     return f"{module}:{name}" if module and name and "<" not in name else None
 
 
-def _found_at(place: str) -> object:
+def _resolve(path: str) -> object:
     try:
-        return resolve_name(place)
+        return resolve_name(path)
     except (ImportError, AttributeError, ValueError):
         return None
 
 
 def _by_registered_name(pass_: Pass[Any]) -> _Reduced | None:
     name, options = pass_.spec or (pass_.info.name, cast("Mapping[str, object]", {}))
-    # Whoever made it has registered it by now; to look further would import every module that provides some.
+    # A registered pass that exists is in the table already. A wider search would import all provider modules.
     if name not in known_names():
         return None
     try:
@@ -132,59 +138,59 @@ def _by_registered_name(pass_: Pass[Any]) -> _Reduced | None:
         same = make_pass(name, options, passes)
     except ApassError:
         return None
-    if same is not pass_ and not (_works_alike(same, pass_) if pass_.spec is None else same == pass_):
+    if same is not pass_ and not (_is_equivalent(same, pass_) if pass_.spec is None else same == pass_):
         return None
     return _make_registered, (_module_of(recipe.factory), name, dict(options), passes)
 
 
-def _works_alike(one: Pass[Any], other: Pass[Any]) -> bool:
-    """Tell whether two passes, made of functions, do the same: as far as one can see without calling them."""
-    works = [vars(pass_).get("__wrapped__") for pass_ in (one, other)]
-    return one.info == other.info and None not in works and _same(*works)
+def _is_equivalent(pass_: Pass[Any], other: Pass[Any]) -> bool:
+    """Return whether two passes made of functions do the same, without calling them."""
+    functions = [vars(candidate).get("__wrapped__") for candidate in (pass_, other)]
+    return pass_.info == other.info and None not in functions and _same(*functions)
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Compare values; functions by their code and by what they have taken from around them."""
-    if one is other:
+def _same(value: Any, other: Any) -> bool:
+    """Return whether two values are equal; functions by code, defaults and closure."""
+    if value is other:
         return True
-    if not isinstance(one, FunctionType) or not isinstance(other, FunctionType):
-        return type(one) is type(other) and bool(one == other)
-    if one.__code__ is not other.__code__ or one.__defaults__ != other.__defaults__:
+    if not isinstance(value, FunctionType) or not isinstance(other, FunctionType):
+        return type(value) is type(other) and bool(value == other)
+    if value.__code__ is not other.__code__ or value.__defaults__ != other.__defaults__:
         return False
-    cells = zip(one.__closure__ or (), other.__closure__ or (), strict=True)
-    return all(_same(mine.cell_contents, theirs.cell_contents) for mine, theirs in cells)
+    cells = zip(value.__closure__ or (), other.__closure__ or (), strict=True)
+    return all(_same(cell.cell_contents, other_cell.cell_contents) for cell, other_cell in cells)
 
 
 def _by_class_and_options(pass_: Pass[Any]) -> _Reduced | None:
-    kind, given = type(pass_), vars(pass_).get("_given")
-    if given is None or _found_at(f"{kind.__module__}:{kind.__qualname__}") is not kind:
+    kind, arguments = type(pass_), vars(pass_).get("_given")
+    if arguments is None or _resolve(f"{kind.__module__}:{kind.__qualname__}") is not kind:
         return None
-    # A subclass of a decorated class has no spec: its name is that of its base.
-    args, options = given if pass_.spec is None else ((), pass_.spec[1])
+    # A subclass of a decorated class has no spec of its own: the registered name is that of the base class.
+    args, options = arguments if pass_.spec is None else ((), pass_.spec[1])
     return _make_of_class, (kind, args, dict(options))
 
 
 def _by_function(pass_: Pass[Any]) -> _Reduced | None:
-    own = vars(pass_)
-    function: object = own.get("__wrapped__")
-    if not _is_found(function):
+    fields = vars(pass_)
+    function: object = fields.get("__wrapped__")
+    if not _is_importable(function):
         return None
-    extra = {key: own[key] for key in ("timeout", "on_error") if key in own}
-    required = (*pass_.info.required, *own.get("analyses", ()))
+    extra = {key: fields[key] for key in ("timeout", "on_error") if key in fields}
+    required = (*pass_.info.required, *fields.get("analyses", ()))
     decorator = next(make for kind, make in _DECORATORS if isinstance(pass_, kind))
     return _make_of_function, (decorator, function, pass_.info.opt_level, pass_.info.name, required, extra)
 
 
-def _is_found(function: Any) -> bool:
-    """Tell whether a function, or the one that a partial is of, can be imported."""
+def _is_importable(function: Any) -> bool:
+    """Return whether a function, or the function of a partial, can be imported."""
     while isinstance(function, partial):
         function = function.func
-    place = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
-    return function is not None and "<" not in place and _found_at(place) is function
+    path = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
+    return function is not None and "<" not in path and _resolve(path) is function
 
 
 def _module_of(factory: Any) -> str:
-    """Return the module that registers a pass when it is imported, as far as one can tell."""
+    """Return the module whose import registers a pass, as far as the factory shows it."""
     while isinstance(factory, partial):
         factory = factory.args[0] if factory.args else factory.func
     return str(factory.__module__)
@@ -195,7 +201,7 @@ def _make_registered(module: str, name: str, options: Mapping[str, object], pass
     try:
         return make_pass(name, options, passes)
     except UnknownPassError as error:
-        raise ExecutorError(f"{error}; importing {module} does not register it in a worker") from None
+        raise ExecutorError(f"{error}; importing {module} in a worker did not register it") from None
 
 
 def _make_of_function(

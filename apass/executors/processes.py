@@ -1,4 +1,4 @@
-"""`ProcessExecutor`: plain bodies, functions and whole passes in worker processes, which may be killed."""
+"""`ProcessExecutor`: runs plain bodies, functions and whole passes in processes."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
@@ -11,7 +11,7 @@ from apass.concurrency.processes.pool import run_in_worker
 from apass.core.executor import Executor
 from apass.errors import ExecutorError
 from apass.executors.limits import usable_cores
-from apass.executors.remote import Errand, RemoteExecutor, WorkerDiedError
+from apass.executors.remote import Batch, RemoteExecutor, WorkerDiedError
 from apass.executors.watchdog import end_when_late
 from apass.executors.worker import handle
 
@@ -20,25 +20,34 @@ __all__ = ["ProcessExecutor", "default"]
 R = TypeVar("R")
 
 SMALL: Final = 1 << 15
-"""Bytes that are sent along, rather than asking first whether the worker has them."""
+"""Messages up to this size are sent with every request.
+
+A larger message is sent only if the worker does not have it.
+"""
 CANCEL_GRACE: Final = 0.1
-"""Seconds that a batch may go on after a cancellation before its worker is killed: a new one costs more."""
-_MAIN_ADVICE: Final = "it imports the program's main file, which must do its work below `if __name__ == '__main__':`"
+"""Seconds from a cancellation until the worker is killed.
+
+The delay lets a batch that is nearly done finish, because starting a new worker costs more.
+"""
+_MAIN_ADVICE: Final = "guard the code of the program's main file, which workers import, by `if __name__ == '__main__':`"
 ANSWER_SECONDS: Final = 60.0
-"""How much longer than its time a worker may take to start, to read its work and to answer."""
+"""Seconds allowed, in addition to the limit, for starting, reading the request and replying."""
 
 
 class ProcessExecutor(RemoteExecutor):
-    """An Executor over worker processes, started as they are needed, at most `workers` at work at once.
+    """An Executor over worker processes.
 
-    The processes belong to the event loop: they are kept for the next run in it, and end with it. A worker that dies is
-    replaced, and so is one that takes longer than `timeout` for a body, a call or a module: its work is tried once
-    more, and then there is a WorkerLostError. A cancelled run kills the workers that do not end within a tenth of a
-    second. What bodies print goes nowhere, and what they read from standard input is empty.
+    Workers are started on demand, and at most `workers` run at once. They belong to the event loop: they are reused by
+    its next run, and end with it.
+
+    - A worker that dies or exceeds `timeout` is replaced, and its work is retried once. If that fails too, a
+      WorkerLostError is raised.
+    - A cancelled run kills the workers that do not finish within a tenth of a second.
+    - The output of bodies is discarded, and their standard input is empty.
 
     Parameters:
-        workers: how many; as many as there are processors that this program may use, if left out.
-        timeout: seconds for one body, call or module; None is no limit.
+        workers: maximum number of workers. The default is the number of CPUs available to this process.
+        timeout: time limit in seconds for one body, call or module. None is no limit.
 
     >>> ProcessExecutor(workers=2, timeout=60)
     ProcessExecutor(workers=2, timeout=60)
@@ -54,33 +63,36 @@ class ProcessExecutor(RemoteExecutor):
     def __repr__(self) -> str:
         return f"ProcessExecutor(workers={self.workers}, timeout={self.timeout})"
 
-    async def exchange(self, request: bytes, errand: Errand) -> bytes:
-        """Have a process do it."""
-        with anyio.move_on_after(None if errand.limit is None else errand.limit * 2 + ANSWER_SECONDS):
-            parcel = errand.parcel if len(errand.parcel) <= SMALL else None
-            return await self._send(request, parcel) or await self._send(request, errand.parcel)
-        raise WorkerDiedError("its worker gave no answer", is_late=True)
+    async def exchange(self, request: bytes, batch: Batch) -> bytes:
+        """Process a request in a worker process."""
+        with anyio.move_on_after(None if batch.limit is None else batch.limit * 2 + ANSWER_SECONDS):
+            message = batch.message if len(batch.message) <= SMALL else None
+            return await self._send(request, message) or await self._send(request, batch.message)
+        raise WorkerDiedError("the worker did not reply", is_late=True)
 
-    async def _send(self, request: bytes, parcel: bytes | None) -> bytes:
+    async def _send(self, request: bytes, message: bytes | None) -> bytes:
         async def run() -> bytes:
-            return await run_in_worker(_serve, request, parcel)
+            return await run_in_worker(_serve, request, message)
 
         try:
             return await _with_grace(run)
         except BrokenWorkerProcess as error:
-            # Only one that could not import the main module has words of its own.
+            # The error has arguments only if the worker failed to import the main module.
             if error.args:
                 raise ExecutorError(f"a worker process could not start ({error.__cause__}); {_MAIN_ADVICE}") from error
-            raise WorkerDiedError("its process died") from None
+            raise WorkerDiedError("the worker process died") from None
 
 
-def _serve(request: bytes, parcel: bytes | None) -> bytes:
-    """Do the work, in a worker process."""
-    return handle(request, parcel, end_when_late)
+def _serve(request: bytes, message: bytes | None) -> bytes:
+    """Handle a request, in a worker process."""
+    return handle(request, message, end_when_late)
 
 
 async def _with_grace(work: Callable[[], Awaitable[R]]) -> R:
-    """Return what `work` returns; after a cancellation, it has `CANCEL_GRACE` seconds to end."""
+    """Await `work`, and return its result.
+
+    After a cancellation, `work` has `CANCEL_GRACE` seconds left.
+    """
     results: list[R] = []
     failures: list[Exception] = []
     scope = anyio.CancelScope(shield=True)
@@ -91,7 +103,7 @@ async def _with_grace(work: Callable[[], Awaitable[R]]) -> R:
                 results.append(await work())
             except Exception as error:
                 failures.append(error)
-        # A cancellation that ended the watcher goes on below.
+        # A cancellation that ended the watcher must not be raised here, but at the checkpoint below.
         watchers.cancel_scope.shield = True
         watchers.cancel_scope.cancel()
     await checkpoint_if_cancelled()
@@ -108,5 +120,5 @@ async def _limit_when_cancelled(scope: anyio.CancelScope) -> None:
 
 
 def default() -> Executor:
-    """Return what `executor="process"` means."""
+    """Return the default executor for `executor="process"`."""
     return ProcessExecutor()

@@ -1,4 +1,4 @@
-"""`RemoteExecutor`: what executors share whose workers have a memory of their own; for authors of executors."""
+"""`RemoteExecutor`: base class of executors whose workers have separate memory."""
 
 import tempfile
 from abc import ABC, abstractmethod
@@ -15,220 +15,238 @@ from uuid import uuid4
 from anyio import CapacityLimiter
 from anyio.lowlevel import current_token
 
-from apass.core.adapter import adapter_for, aside, extract_into
-from apass.core.context import PassContext, current_scope
+from apass.core.adapter import adapter_for, extract_into, run_in_thread_if_safe
+from apass.core.context import PassContext, current_scope, waiting_for
 from apass.core.run import Run, current_run
 from apass.errors import PassTimeoutError, WorkerLostError
 from apass.executors.batching import Batches, Done
 from apass.executors.limits import Slots
-from apass.executors.messages import ModuleParcel, pack_bodies, pack_pass
+from apass.executors.messages import ModuleMessage, pack_bodies, pack_pass
 from apass.executors.pickling import dumps, loads
 from apass.executors.worker import Answer, Reply, Request
 from apass.passes.base import Pass
 from apass.util.checks import is_count, is_seconds
-from apass.waits import waiting_for
 
-__all__ = ["Errand", "RemoteExecutor", "WorkerDiedError", "backend_name", "meet"]
+__all__ = ["Batch", "RemoteExecutor", "WorkerDiedError", "backend_name", "record_passes"]
 
 ItemT = TypeVar("ItemT")
 R = TypeVar("R")
 Args = TypeVarTuple("Args")
 
 BIG: Final = 1 << 16
-"""Bytes that are read in a thread, and not in the loop."""
+"""Modules with more bytes than this are deserialized in a thread, not in the event loop."""
 
 
 class WorkerDiedError(Exception):
-    """A worker ended at its work, or gave no answer in time. For `exchange` to raise; users see WorkerLostError."""
+    """A worker died during its work, or did not reply in time.
+
+    `exchange` raises it. Users see a WorkerLostError.
+    """
 
     def __init__(self, reason: str, last_words: str = "", *, is_late: bool = False, is_final: bool = False) -> None:
         super().__init__(reason)
         self.last_words = last_words
-        """Where it was when its time was over."""
+        """The worker's traceback at its timeout."""
         self.is_late = is_late
-        """Whether its time was over."""
+        """Whether the time limit was exceeded."""
         self.is_final = is_final
-        """Whether it was tried again already."""
+        """Whether the work was retried already."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Errand:
-    """What batches of one run have in common."""
+class Batch:
+    """What all batches of one run share."""
 
-    parcel: bytes
-    """What a worker must know before the first batch."""
+    message: bytes
+    """The serialized work, which a worker needs before the first batch."""
     limit: float | None
-    """Seconds for one item."""
-    what: str
-    """What the work is, for messages."""
-    late: str | None = None
-    """What to say of an item over its time, where that is no fault of the worker."""
-    known: dict[str, bytes] = field(default_factory=dict[str, bytes])
-    """What the analyses that the pass requires say of functions under way, by their names."""
+    """Time limit for one item in seconds, or None."""
+    label: str
+    """Description of the work, for error messages."""
+    timeout_message: str | None = None
+    """Error message if an item exceeds a limit set by its pass, or None."""
+    analyses: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    """Pickled results of required analyses for submitted functions, by function name."""
     key: str = field(default_factory=lambda: uuid4().hex)
-    """Names the parcel."""
+    """Identifies the message."""
 
 
 class RemoteExecutor(ABC):
-    """An Executor whose workers have a memory of their own: modules and passes go to them as bytes.
+    """Base class of executors whose workers have separate memory.
 
-    A subclass says how bytes get there (`exchange`). Its objects are values: slots belong to the event loop.
+    Modules and passes are sent to the workers as bytes. A subclass implements the transport, `exchange`. Executors are
+    values: the slots belong to the event loop.
     """
 
     def __init__(self, workers: int, timeout: float | None = None) -> None:
         if not is_count(workers):
-            raise ValueError(f"workers must be an int of at least 1, not {workers!r}")
+            raise ValueError(f"workers must be a positive int, got {workers!r}")
         if timeout is not None and not is_seconds(timeout):
-            raise ValueError(f"timeout must be a number of seconds above 0, or None; not {timeout!r}")
+            raise ValueError(f"timeout must be a positive number of seconds or None, got {timeout!r}")
         self.workers: Final = workers
-        """How many workers there are at most."""
+        """Maximum number of workers."""
         self.timeout: Final = timeout
-        """Seconds that a worker has for one body, call or module; None is no limit."""
+        """Time limit in seconds for one body, call or module. None is no limit."""
         self._slots: Final = Slots(workers)
 
     @abstractmethod
-    async def exchange(self, request: bytes, errand: Errand) -> bytes:
-        """Have a worker do `handle(request, errand.parcel)`, and return what that returns.
+    async def exchange(self, request: bytes, batch: Batch) -> bytes:
+        """Have a worker call `handle(request, batch.message)`, and return the result.
 
-        Cancelled, it ends or stops the work.
+        If cancelled, kill the worker or stop its work.
 
         Raises:
-            WorkerDiedError: if the worker ended, or did not answer in time.
+            WorkerDiedError: if the worker died, or did not reply in time.
 
         """
 
     def ends_late_workers(self) -> bool:
-        """Tell whether a worker may end itself when an item is over its time: it does nobody else's work meanwhile."""
+        """Return whether a worker exits when an item exceeds its time limit.
+
+        This requires that a worker processes one batch at a time.
+        """
         return True
 
     def slots(self) -> CapacityLimiter:
-        """Return the slots of the executor in this event loop; each batch holds one."""
+        """Return the executor's slots in this event loop; each running batch holds one."""
         return self._slots.here()
 
     def bodies(self, pass_: Any, mod: Any, ctx: PassContext) -> "_Bodies":
-        """Make ready for the bodies of a function pass on `mod` (see `Executor`)."""
+        """Prepare to run the bodies of a function pass on `mod` (see `Executor`)."""
         return _Bodies(self, pass_, mod, ctx)
 
     async def optimize(self, pass_: Pass[Any], mod: Any, ctx: PassContext) -> Any:
-        """Run a whole pass on `mod` in a worker, and return the new module, or `mod` itself if nothing changed.
+        """Run a whole pass on `mod` in a worker, and return the new module.
 
-        Instruments stay where they are and are told nothing. Diagnostics, statistics and remarks come back.
+        If nothing changed, return `mod` itself. Instruments are not called. Diagnostics, statistics and remarks of
+        the worker are emitted in `ctx`.
         """
-        meet(pass_)
+        record_passes(pass_)
         name = pass_.info.name
         async with self.slots():
-            parcel = await aside(adapter_for(mod), partial(pack_pass, pass_, mod, ctx, backend_name()))
-            sent = (await self.dispatch(Errand(parcel, self.timeout, f"pass {name!r}"), [None]))[0]
+            message = await run_in_thread_if_safe(adapter_for(mod), partial(pack_pass, pass_, mod, ctx, backend_name()))
+            sent = (await self.dispatch(Batch(message, self.timeout, f"pass {name!r}"), [None]))[0]
         answer = sent.answers[0]
-        if answer.heard is not None:
-            answer.heard.repeat(ctx)
+        if answer.emitted is not None:
+            answer.emitted.replay(ctx)
         error = sent.error_of(answer)
         if error is not None:
             raise error
-        made = None if sent.reply is None else sent.reply.module
-        return mod if made is None else await opened(made)
+        module = None if sent.reply is None else sent.reply.module
+        return mod if module is None else await open_message(module)
 
     async def call(self, function: Callable[[*Args], R], *args: *Args) -> R:
-        """Return `function(*args)`; function, arguments and result go by pickle.
+        """Return `function(*args)`, computed by a worker.
+
+        The function, the arguments and the result are pickled.
 
         Raises:
-            ExecutorError: if one of them cannot.
-            WorkerLostError: if two workers ended at it, one after the other.
-            Exception: what the function raises, with the traceback as a note.
+            ExecutorError: if one of them cannot be pickled.
+            WorkerLostError: if the call lost two workers in succession.
+            Exception: any exception of the function, with its traceback as a note.
 
         """
-        errand = self._calls(function)
+        batch = self._calls(function)
         async with self.slots():
-            done = (await self._do_calls(errand, [args]))[0]
+            done = (await self._do_calls(batch, [args]))[0]
         return cast("R", done.unwrap())
 
     async def map(self, function: Callable[[ItemT], R], items: Iterable[ItemT]) -> list[R]:
-        """Return `function(item)` for each of `items`, in order; errors as of `call`. The first ends the others."""
-        errand = self._calls(function)
+        """Return `function(item)` for each of `items`, in order.
 
-        async def work(batch: Sequence[Any]) -> Sequence[Done[Any]]:
-            return await self._do_calls(errand, [(one,) for one in batch])
+        Errors are those of `call`. The first failure cancels the remaining calls.
+        """
+        batch = self._calls(function)
+
+        async def work(arguments: Sequence[Any]) -> Sequence[Done[Any]]:
+            return await self._do_calls(batch, [(argument,) for argument in arguments])
 
         async with Batches(work, self.slots()) as batches:
             return await batches.submit_all(items)
 
-    def _calls(self, function: Callable[..., Any]) -> Errand:
+    def _calls(self, function: Callable[..., Any]) -> Batch:
         name = getattr(function, "__qualname__", repr(function))
-        return Errand(dumps(function, f"function {name!r}"), self.timeout, f"function {name!r}")
+        return Batch(dumps(function, f"function {name!r}"), self.timeout, f"function {name!r}")
 
-    async def _do_calls(self, errand: Errand, items: Sequence[Any]) -> list[Done[Any]]:
-        found: list[Done[Any]] = []
-        for sent in await self.dispatch(errand, items):
+    async def _do_calls(self, batch: Batch, items: Sequence[Any]) -> list[Done[Any]]:
+        done: list[Done[Any]] = []
+        for sent in await self.dispatch(batch, items):
             for answer in sent.answers:
                 result = None if answer.value is None else loads(answer.value)
-                found.append(Done(result, sent.error_of(answer), answer.seconds))
-        return found
+                done.append(Done(result, sent.error_of(answer), answer.seconds))
+        return done
 
-    async def dispatch(self, errand: Errand, items: Sequence[Any]) -> list["Sent"]:
-        """Have a batch done; where its worker is lost, each of its items once more, by itself. For this module."""
+    async def dispatch(self, batch: Batch, items: Sequence[Any]) -> list["Sent"]:
+        """Send items to a worker, for use in this module.
+
+        If the worker is lost, send each item once more separately.
+        """
         try:
-            return [await self._ask(errand, items)]
+            return [await self._send_batch(batch, items)]
         except WorkerDiedError as error:
-            if len(items) == 1 and (error.is_final or (error.is_late and errand.late is not None)):
-                return [Sent(items, None, _lost(error, errand))]
-            return [await self._once_more(errand, item) for item in items]
+            if len(items) == 1 and (error.is_final or (error.is_late and batch.timeout_message is not None)):
+                return [Sent(items, None, _loss_error(error, batch))]
+            return [await self._retry(batch, item) for item in items]
 
-    async def _once_more(self, errand: Errand, item: Any) -> "Sent":
+    async def _retry(self, batch: Batch, item: Any) -> "Sent":
         try:
-            return await self._ask(errand, [item])
+            return await self._send_batch(batch, [item])
         except WorkerDiedError as died:
-            return Sent([item], None, _lost(died, errand))
+            return Sent([item], None, _loss_error(died, batch))
 
-    async def _ask(self, errand: Errand, items: Sequence[Any]) -> "Sent":
-        with _last_words(errand.limit if self.ends_late_workers() else None) as file:
-            limit = None if file is None else errand.limit
-            known = {item: errand.known[item] for item in items} if errand.known else {}
-            request = dumps(Request(errand.key, items, limit, str(file), known), "an argument")
+    async def _send_batch(self, batch: Batch, items: Sequence[Any]) -> "Sent":
+        with _traceback_file(batch.limit if self.ends_late_workers() else None) as file:
+            limit = None if file is None else batch.limit
+            analyses = {item: batch.analyses[item] for item in items} if batch.analyses else {}
+            request = dumps(Request(batch.key, items, limit, str(file), analyses), "an argument")
             try:
-                data = await self.exchange(request, errand)
+                data = await self.exchange(request, batch)
             except WorkerDiedError as error:
-                said = "" if file is None else file.read_text(errors="replace").strip()
-                raise _explained(error, errand, said) from None
+                worker_traceback = "" if file is None else file.read_text(errors="replace").strip()
+                raise _with_traceback(error, batch, worker_traceback) from None
         return Sent(items, cast("Reply", loads(data)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A batch that came back, or did not."""
+    """The reply to a batch, or the reason why there is none."""
 
     items: Sequence[Any]
-    """What was to be done."""
+    """The items of the batch."""
     reply: Reply | None
-    """What the worker answered."""
+    """The reply of the worker."""
     error: Exception | None
-    """Why there is no answer."""
+    """The error, if there is no reply."""
 
     @property
     def answers(self) -> list[Answer]:
-        """An answer for each item."""
+        """One answer for each item."""
         if self.reply is None:
             return [Answer("failed", None, None, 0.0, None) for _ in self.items]
-        # What kept the whole batch from being done is said once.
-        every = self.reply.answers
-        return every if len(every) == len(self.items) else every * len(self.items)
+        # An error of the whole batch is sent as a single answer.
+        answers = self.reply.answers
+        return answers if len(answers) == len(self.items) else answers * len(self.items)
 
     def spent(self, now: float) -> dict[str, tuple[str, float, float]]:
-        """Return which worker did each item, in order, and from when to when, given that it has just answered."""
+        """Return the worker, the start and the end for each item, in order.
+
+        The reply arrived at `now`.
+        """
         if self.reply is None or len(self.reply.answers) != len(self.items):
             return {}
-        found: dict[str, tuple[str, float, float]] = {}
+        intervals: dict[str, tuple[str, float, float]] = {}
         for item, answer in zip(reversed(self.items), reversed(self.reply.answers), strict=True):
-            found[item] = (self.reply.worker, now - answer.seconds, now)
+            intervals[item] = (self.reply.worker, now - answer.seconds, now)
             now -= answer.seconds
-        return dict(reversed(found.items()))
+        return dict(reversed(intervals.items()))
 
     def error_of(self, answer: Answer) -> BaseException | None:
-        """Return what an item failed with; None if it did not."""
+        """Return the exception that an item failed with, or None."""
         return self.error if answer.failure is None else answer.failure.error()
 
 
 class _Bodies:
-    """The bodies of one function pass on one module; gives the async body."""
+    """Context manager that provides the async body of one function pass on one module."""
 
     def __init__(self, executor: RemoteExecutor, pass_: Any, mod: Any, ctx: PassContext) -> None:
         self._executor = executor
@@ -237,14 +255,16 @@ class _Bodies:
         self._ctx = ctx
 
     async def __aenter__(self) -> Callable[..., Awaitable[Any]]:
-        parcel = await aside(adapter_for(self._mod), partial(pack_bodies, self._pass, self._mod, self._ctx))
-        own, other = self._pass.timeout, self._executor.timeout
-        name = self._pass.info.name
-        is_own = own is not None and (other is None or own <= other)
-        late = f"the body of pass {name!r} took longer than {own:g} s" if is_own else None
-        self._errand = Errand(parcel, own if is_own else other, f"the body of pass {name!r}", late)
+        message = await run_in_thread_if_safe(
+            adapter_for(self._mod), partial(pack_bodies, self._pass, self._mod, self._ctx)
+        )
+        pass_limit, executor_limit = self._pass.timeout, self._executor.timeout
+        label = f"the body of pass {self._pass.info.name!r}"
+        is_pass_limit = pass_limit is not None and (executor_limit is None or pass_limit <= executor_limit)
+        timeout_message = f"{label} took longer than {pass_limit:g} s" if is_pass_limit else None
+        self._batch = Batch(message, pass_limit if is_pass_limit else executor_limit, label, timeout_message)
         self._batches: Batches[str, Answer] = Batches(self._work, self._executor.slots())
-        self._made: dict[str, Any] = {}
+        self._changed: dict[str, Any] = {}
         self._runs: dict[str, Run] = {}
         await self._batches.__aenter__()
         return self._body
@@ -260,76 +280,79 @@ class _Bodies:
         assert run.function is not None, "a body runs on a function"
         self._runs[run.function] = run
         answer = await self._answer(run.function, func, ctx)
-        if answer.heard is not None:
-            answer.heard.repeat(ctx)
+        if answer.emitted is not None:
+            answer.emitted.replay(ctx)
         if answer.failure is not None:
             raise answer.failure.error()
-        if self._errand.late is not None and answer.seconds > (self._errand.limit or 0):
-            raise PassTimeoutError(self._errand.late)
+        if self._batch.timeout_message is not None and answer.seconds > (self._batch.limit or 0):
+            raise PassTimeoutError(self._batch.timeout_message)
         if answer.kind == "new":
-            return self._made.pop(run.function)
+            return self._changed.pop(run.function)
         return func if answer.kind == "same" else None
 
     async def _answer(self, name: str, func: Any, ctx: PassContext) -> Answer:
-        """Have the body run, with what the analyses say that its pass requires; these stay in the loop."""
+        """Run the body in a worker, with the results of its required analyses.
+
+        The analyses themselves run in this event loop.
+        """
         if self._pass.analyses:
-            values = [await ctx.get(one, func) for one in self._pass.analyses]
-            names = ", ".join(one.name for one in self._pass.analyses)
-            self._errand.known[name] = dumps(values, f"what {names} said of function {name!r}")
+            values = [await ctx.get(analysis, func) for analysis in self._pass.analyses]
+            names = ", ".join(analysis.name for analysis in self._pass.analyses)
+            self._batch.analyses[name] = dumps(values, f"the result of {names} for function {name!r}")
         with waiting_for("a worker"):
             answer = await self._batches.submit(name)
-        # Kept until then, as the work may have to be sent once more.
-        self._errand.known.pop(name, None)
+        # Keep the results until the reply, because a lost worker's items are sent again.
+        self._batch.analyses.pop(name, None)
         return answer
 
     async def _work(self, names: Sequence[str]) -> Sequence[Done[Answer]]:
         done: list[Done[Answer]] = []
-        for sent in await self._executor.dispatch(self._errand, names):
-            raised = self._tell(sent.spent(perf_counter()))
+        for sent in await self._executor.dispatch(self._batch, names):
+            raised = self._report_work(sent.spent(perf_counter()))
             if sent.reply is not None and sent.reply.module is not None:
-                changed = [name for name, one in zip(sent.items, sent.answers, strict=True) if one.kind == "new"]
-                made = await opened(sent.reply.module)
-                self._made.update(extract_into(adapter_for(self._mod), made, changed, self._mod))
+                changed = [name for name, answer in zip(sent.items, sent.answers, strict=True) if answer.kind == "new"]
+                module = await open_message(sent.reply.module)
+                self._changed.update(extract_into(adapter_for(self._mod), module, changed, self._mod))
             for name, answer in zip(sent.items, sent.answers, strict=True):
                 done.append(Done(answer, raised.get(name, sent.error), answer.seconds))
         return done
 
-    def _tell(self, spent: Mapping[str, tuple[str, float, float]]) -> dict[str, Exception]:
-        """Tell instruments what a worker did, in the order in which it did it, and return what they raised.
+    def _report_work(self, spent: Mapping[str, tuple[str, float, float]]) -> dict[str, Exception]:
+        """Report the work of a worker to the instruments, in order.
 
-        The bodies go on in any order.
+        Return the exceptions that the instruments raised, by function. The bodies themselves resume in any order.
         """
         raised: dict[str, Exception] = {}
         for name, (worker, start, end) in spent.items():
             try:
-                for hook in self._ctx.hooks.work if worker else ():
-                    hook(self._runs[name], worker, start, end)
+                if worker:
+                    self._ctx.report_work(worker, start, end, self._runs[name])
             except Exception as error:
                 raised[name] = error
         return raised
 
 
-async def opened(parcel: ModuleParcel) -> Any:
-    """Return the module in a parcel; a big one is read in a thread."""
-    return await aside(parcel.adapter, parcel.open) if len(parcel.data) > BIG else parcel.open()
+async def open_message(message: ModuleMessage) -> Any:
+    """Deserialize a module; if it is big, in a thread."""
+    return await run_in_thread_if_safe(message.adapter, message.open) if len(message.data) > BIG else message.open()
 
 
 def backend_name() -> str:
-    """Return the name of the event loop that runs, as `anyio.run` takes it."""
+    """Return the name of the running event loop, as a backend of `anyio.run`."""
     native = type(current_token().native_token).__module__
     return "trio" if native.partition(".")[0] == "trio" else "asyncio"
 
 
-def meet(pass_: Pass[Any]) -> None:
-    """Note that a pass and those that it is made of run in the current context, wherever that is."""
-    current_scope().meet(pass_.info.name)
+def record_passes(pass_: Pass[Any]) -> None:
+    """Record in the current context that a pass and its children run."""
+    current_scope().record_pass(pass_.info.name)
     for child in pass_.children():
-        meet(child)
+        record_passes(child)
 
 
 @contextmanager
-def _last_words(limit: float | None) -> Generator[Path | None]:
-    """Give a file for what a worker says when its time is over; None without a limit."""
+def _traceback_file(limit: float | None) -> Generator[Path | None]:
+    """Create a temporary file for the worker's traceback, or None without a limit."""
     if limit is None:
         yield None
         return
@@ -337,19 +360,23 @@ def _last_words(limit: float | None) -> Generator[Path | None]:
         yield Path(file.name)
 
 
-def _lost(died: WorkerDiedError, errand: Errand) -> Exception:
-    """Return what to tell of work that is not tried any more."""
-    if died.is_late and errand.late is not None:
-        return PassTimeoutError(errand.late)
+def _loss_error(died: WorkerDiedError, batch: Batch) -> Exception:
+    """Return the error for work that is not retried."""
+    if died.is_late and batch.timeout_message is not None:
+        return PassTimeoutError(batch.timeout_message)
     workers = "workers" if died.is_final else "two workers"
-    error = WorkerLostError(f"{errand.what} lost {workers}, one after the other: {died}")
+    error = WorkerLostError(f"{batch.label} lost {workers} in succession: {died}")
     if died.last_words:
         error.add_note(died.last_words)
     return error
 
 
-def _explained(error: WorkerDiedError, errand: Errand, said: str) -> WorkerDiedError:
-    """Return the error with what the worker said at its end, which it does only when its time is over."""
-    if not said:
+def _with_traceback(error: WorkerDiedError, batch: Batch, worker_traceback: str) -> WorkerDiedError:
+    """Return the error with the worker's traceback, if there is one.
+
+    A worker writes a traceback only if its time limit is exceeded.
+    """
+    if not worker_traceback:
         return error
-    return WorkerDiedError(f"it took longer than {errand.limit:g} s", f"where it was then:\n{said}", is_late=True)
+    note = f"traceback at the timeout:\n{worker_traceback}"
+    return WorkerDiedError(f"it took longer than {batch.limit:g} s", note, is_late=True)

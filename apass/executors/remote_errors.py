@@ -1,4 +1,4 @@
-"""`Failure`: an exception on its way from a worker, with notes and traceback."""
+"""`SerializedError`: an exception from a worker, with notes and traceback."""
 
 import os
 import pickle
@@ -7,55 +7,58 @@ from dataclasses import dataclass
 
 from apass.errors import RemoteError
 
-__all__ = ["Failure", "failure_of"]
+__all__ = ["SerializedError", "failure_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """What was raised elsewhere."""
+class SerializedError:
+    """An exception that was raised in a worker."""
 
     pickled: bytes | None
-    """The exception; None if it cannot be rebuilt from bytes."""
+    """The pickled exception, or None if it does not survive pickling."""
     summary: str
-    """Its type and message."""
+    """The type and message of the exception."""
     notes: tuple[str, ...]
-    """Its notes."""
+    """The notes of the exception."""
     trace: str
-    """Its traceback, and where it was."""
+    """The traceback and the process id."""
 
     def error(self) -> BaseException:
-        """Return the exception, with its notes and a note that holds the traceback; a RemoteError if it cannot be."""
-        error = _rebuilt(self.pickled) or RemoteError(self.summary)
+        """Return the exception, with its notes and the worker's traceback as a note.
+
+        If the exception cannot be unpickled, return a RemoteError.
+        """
+        error = _unpickle(self.pickled) or RemoteError(self.summary)
         error.__notes__ = [*self.notes, self.trace]
         return error
 
 
-def failure_of(error: BaseException) -> Failure:
-    """Return `error` as it goes to another process."""
-    # A note may be more than text: those of apass know the run that they are about.
+def failure_of(error: BaseException) -> SerializedError:
+    """Serialize `error`."""
+    # Notes of apass are a subclass of str that refers to the run. Send their text only.
     notes = tuple(str.__str__(note) for note in getattr(error, "__notes__", ()))
     summary = f"{type(error).__name__}: {error}"
-    # The first frame is the executor's own.
+    # Omit the first frame, which is in the executor.
     frames = error.__traceback__ and error.__traceback__.tb_next
     lines = traceback.format_exception(type(error), error, frames)
     trace = f"raised in process {os.getpid()}:\n{''.join(lines).rstrip()}"
     if hasattr(error, "__notes__"):
         error.__notes__ = list(notes)
-    return Failure(_pickled(error), summary, notes, trace)
+    return SerializedError(_pickle(error), summary, notes, trace)
 
 
-def _pickled(error: BaseException) -> bytes | None:
+def _pickle(error: BaseException) -> bytes | None:
     try:
         data = pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
-    except Exception:  # pickling calls what the exception brings along
+    except Exception:  # `__reduce__` of the exception may raise any exception
         return None
-    same = _rebuilt(data)
-    return data if same is not None and str(same) == str(error) else None
+    copy = _unpickle(data)
+    return data if copy is not None and str(copy) == str(error) else None
 
 
-def _rebuilt(data: bytes | None) -> BaseException | None:
+def _unpickle(data: bytes | None) -> BaseException | None:
     try:
         error = None if data is None else pickle.loads(data)
-    except Exception:  # many exceptions cannot be made from their own `args`
+    except Exception:  # exceptions whose `__init__` takes other arguments than `args` fail here
         return None
     return error if isinstance(error, BaseException) else None

@@ -1,4 +1,4 @@
-"""The end of a worker process whose work takes too long, by its own hand."""
+"""Time limit of a worker process, enforced by the process itself."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -13,16 +13,17 @@ __all__ = ["end_when_late"]
 
 
 @contextmanager
-def end_when_late(asked: Request) -> Generator[None]:
-    """End the process if the block takes longer than the limit, and say where it was in the file for last words.
+def end_when_late(request: Request) -> Generator[None]:
+    """Exit the process if the block takes longer than the limit.
 
-    The timer needs no turn of Python's to go off, so it also ends a process that hangs in a library.
+    Write a traceback of the current position to the file `traceback_path` first. The timer of `faulthandler` is a C
+    thread that needs no GIL. It also ends a process that hangs in a C library.
     """
-    if asked.limit is None:
+    if request.limit is None:
         yield
         return
-    with Path(asked.last_words).open("w") as file:
-        _faulthandler().dump_traceback_later(asked.limit, exit=True, file=file)
+    with Path(request.traceback_path).open("w") as file:
+        _faulthandler().dump_traceback_later(request.limit, exit=True, file=file)
         try:
             yield
         finally:
@@ -31,5 +32,5 @@ def end_when_late(asked: Request) -> Generator[None]:
 
 @cache
 def _faulthandler() -> Any:
-    """Return the module, which an interpreter that works for another executor cannot import."""
+    """Import `faulthandler` on first use: subinterpreters cannot import it."""
     return import_module("faulthandler")

@@ -1,4 +1,4 @@
-"""What runs in a worker, be it a process, an interpreter or a machine: a request in, a reply out, both as bytes."""
+"""Worker side of remote executors: handles serialized requests, returns replies."""
 
 import pickle
 import threading
@@ -19,52 +19,53 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.core.adapter import adapter_for
 from apass.core.analysis_manager import give
 from apass.core.context import PassContext
-from apass.core.diagnostics import Diagnostic, DiagnosticContext
+from apass.core.diagnostic_context import DiagnosticContext
+from apass.core.diagnostics import Diagnostic
 from apass.core.executor import STOPPED, check_cancelled
 from apass.core.remarks import Remark
 from apass.core.run import RUN, Run, enter_module
 from apass.errors import ExecutorError, UnmatchedPassNameWarning
-from apass.executors.messages import ModuleParcel, RunParcel, pack_module
+from apass.executors.messages import ModuleMessage, RunMessage, pack_module
 from apass.executors.pickling import dumps, loads
-from apass.executors.remote_errors import Failure, failure_of
+from apass.executors.remote_errors import SerializedError, failure_of
 
-__all__ = ["Answer", "Heard", "Reply", "Request", "handle", "no_watch", "plain", "run_whole_pass", "stop"]
+__all__ = ["Answer", "Emitted", "Reply", "Request", "check_plain", "handle", "no_watch", "run_whole_pass", "stop"]
 
 POLL_SECONDS: Final = 0.05
-"""How often a whole pass is asked whether it was stopped."""
+"""Interval at which a whole pass checks whether its run was stopped."""
 OPEN_RUNS: Final = 8
-"""How many runs a worker keeps the pass and the module of."""
+"""Number of runs whose pass and module a worker keeps in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A batch of work."""
+    """A batch of items, sent to a worker."""
 
     key: str
-    """Names the parcel that says what the work is."""
+    """Identifies the message that describes the work."""
     items: Sequence[Any]
-    """What is to be worked on: names of functions, arguments, or one None for a whole module."""
+    """The items: names of functions, tuples of arguments, or one None for a whole module."""
     limit: float | None
-    """Seconds that one item may take before the worker ends itself; None is no limit."""
-    last_words: str
-    """The file where it then says what it was at."""
-    known: Mapping[str, bytes]
-    """What the analyses that a pass requires say of functions, by their names."""
+    """Time limit for one item in seconds, enforced by the worker itself. None is no limit."""
+    traceback_path: str
+    """File for the worker's traceback, written when an item exceeds the limit."""
+    analyses: Mapping[str, bytes]
+    """Pickled results of the analyses that the pass requires, by function name."""
 
 
 @dataclass(slots=True)
-class Heard:
-    """What passes said while they were at work."""
+class Emitted:
+    """Diagnostics, statistics and remarks that passes emitted in a worker."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
-    """What they left in `ctx.diag_ctx`."""
+    """Diagnostics emitted to `ctx.diag_ctx`."""
     statistics: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
-    """What they counted."""
+    """Statistics, as names with amounts."""
     remarks: list[Remark] = field(default_factory=list[Remark])
-    """What they remarked."""
+    """Remarks, in order."""
 
-    def repeat(self, ctx: PassContext) -> None:
-        """Say it all in `ctx`."""
+    def replay(self, ctx: PassContext) -> None:
+        """Emit everything again in `ctx`."""
         for diagnostic in self.diagnostics:
             ctx.diag_ctx.emit(diagnostic)
         for name, amount in self.statistics:
@@ -75,76 +76,86 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one item."""
+    """The outcome of one item."""
 
     kind: str
-    """`"same"` for a function or module left as it was, `"new"` for one in `Reply.module`, `"nothing"` for None,
-    `"value"` for what a plain function returned, `"failed"`."""
+    """The kind of the outcome:
+
+    - `"same"`: the function or module is unchanged.
+    - `"new"`: the new function or module is in `Reply.module`.
+    - `"nothing"`: the body returned None.
+    - `"value"`: a plain function returned `value`.
+    - `"failed"`: `failure` holds the exception.
+    """
     value: bytes | None
-    """What a plain function returned."""
-    failure: Failure | None
-    """What was raised."""
+    """The pickled result of a plain function."""
+    failure: SerializedError | None
+    """The exception, if the item failed."""
     seconds: float
-    """How long it took."""
-    heard: Heard | None
-    """What passes said; None for a plain function."""
+    """The duration in seconds."""
+    emitted: Emitted | None
+    """What passes emitted; None for a plain function."""
 
 
-def _own_name() -> str:
-    """Return what a timeline calls this worker; of several in one process each is a thread."""
+def _worker_name() -> str:
+    """Return the worker's name for timelines: its process, and its thread if not main."""
     process, thread = getpid(), threading.get_native_id()
     return f"process {process}" if process == thread else f"process {process}, thread {thread}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of a batch."""
+    """The outcomes of a batch."""
 
     answers: list[Answer]
-    """One for each item."""
-    module: ModuleParcel | None
-    """The new module, or one of the new functions."""
-    worker: str = field(default_factory=_own_name)
-    """Who did it."""
+    """One answer for each item."""
+    module: ModuleMessage | None
+    """The new module, or a module of the new functions."""
+    worker: str = field(default_factory=_worker_name)
+    """The name of the worker."""
 
 
 _Watch = Callable[[], AbstractContextManager[None]]
 
 
 class _Work(Protocol):
-    """What an opened parcel is. A Protocol, because the two kinds share no code."""
+    """The work described by a message.
 
-    def do(self, asked: Request, watch: _Watch) -> Reply:
-        """Do a batch."""
+    It is a Protocol because the implementations share no code.
+    """
+
+    def run(self, request: Request, watch: _Watch) -> Reply:
+        """Process the items of a request."""
         ...
 
 
-def no_watch(_asked: Request) -> AbstractContextManager[None]:
-    """Watch over nothing: where a worker cannot be ended."""
+def no_watch(_request: Request) -> AbstractContextManager[None]:
+    """Return a context manager without effect, for workers that cannot be killed."""
     return nullcontext()
 
 
 def handle(
-    request: bytes, parcel: bytes | None, watch: Callable[[Request], AbstractContextManager[None]] = no_watch
+    request: bytes, message: bytes | None, watch: Callable[[Request], AbstractContextManager[None]] = no_watch
 ) -> bytes:
-    """Do what `request` asks, and return the reply; an empty one if the parcel is not here and has to be sent along.
+    """Process a request, and return the pickled reply.
 
-    `watch` is entered for each item, and looks after its time.
+    If the worker has no message with the request's key, return an empty reply. The caller then sends the request again
+    with the message. `watch` is entered for each item, and enforces its time limit.
     """
     token = STOPPED.set(_never)
     try:
-        asked = cast("Request", pickle.loads(request))
+        decoded = cast("Request", pickle.loads(request))
         with _LOCK:
-            work = _OPEN.get(asked.key)
-            if work is None and parcel is not None:
-                work = _OPEN[asked.key] = _open(parcel)
+            work = _OPEN.get(decoded.key)
+            if work is None and message is not None:
+                work = _OPEN[decoded.key] = _open(message)
             if work is None:
                 return b""
-            _OPEN.move_to_end(asked.key)
+            _OPEN.move_to_end(decoded.key)
             while len(_OPEN) > OPEN_RUNS:
                 _OPEN.popitem(last=False)
-        STOPPED.set(partial(_is_stopped, asked.key))
-        reply = copy_context().run(work.do, asked, partial(watch, asked))
+        STOPPED.set(partial(_is_stopped, decoded.key))
+        reply = copy_context().run(work.run, decoded, partial(watch, decoded))
     except BaseException as error:
         reply = Reply([Answer("failed", None, failure_of(error), 0.0, None)], None)
     finally:
@@ -153,7 +164,7 @@ def handle(
 
 
 def stop(key: str) -> None:
-    """Tell the work of a run, here, that nobody waits for it any more."""
+    """Request that the work of a run in this process stops."""
     _STOPPED_RUNS[key] = None
     while len(_STOPPED_RUNS) > 1000:
         _STOPPED_RUNS.popitem(last=False)
@@ -162,7 +173,7 @@ def stop(key: str) -> None:
 _OPEN: Final[OrderedDict[str, _Work]] = OrderedDict()
 _STOPPED_RUNS: Final[OrderedDict[str, None]] = OrderedDict()
 _LOCK: Final = threading.Lock()
-_HEARD: ContextVar[Heard | None] = ContextVar("apass_heard", default=None)
+_EMITTED: ContextVar[Emitted | None] = ContextVar("apass_emitted", default=None)
 
 
 def _never() -> bool:
@@ -173,22 +184,22 @@ def _is_stopped(key: str) -> bool:
     return key in _STOPPED_RUNS
 
 
-def _open(parcel: bytes) -> _Work:
-    contents = loads(parcel)
-    if isinstance(contents, RunParcel):
+def _open(message: bytes) -> _Work:
+    contents = loads(message)
+    if isinstance(contents, RunMessage):
         return _Bodies(contents) if contents.by_function else _WholePass(contents)
     return _Calls(contents)
 
 
 class _Calls:
-    """A plain function to be called."""
+    """A plain function to call."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
 
-    def do(self, asked: Request, watch: _Watch) -> Reply:
-        """Call the function with each of the items, tuples of arguments."""
-        return Reply([self._answer(one, watch) for one in asked.items], None)
+    def run(self, request: Request, watch: _Watch) -> Reply:
+        """Call the function with each item, a tuple of arguments."""
+        return Reply([self._answer(arguments, watch) for arguments in request.items], None)
 
     def _answer(self, arguments: Any, watch: _Watch) -> Answer:
         start = perf_counter()
@@ -196,98 +207,104 @@ class _Calls:
             check_cancelled()
             with watch():
                 result = copy_context().run(self._function, *arguments)
-            value = dumps(plain(result, "the function"), f"what {self._function!r} returned")
+            value = dumps(check_plain(result, "the function"), f"the result of {self._function!r}")
         except BaseException as error:
             return Answer("failed", None, failure_of(error), perf_counter() - start, None)
         return Answer("value", value, None, perf_counter() - start, None)
 
 
 class _Bodies:
-    """A function pass, to run on functions of one module."""
+    """A function pass, with the module whose functions it runs on."""
 
-    def __init__(self, parcel: RunParcel) -> None:
-        self._parcel = parcel
-        self._mod = parcel.module.open()
-        self._ctx = parcel.context.open([_Listening()], _HearingContext())
+    def __init__(self, message: RunMessage) -> None:
+        self._message = message
+        self._mod = message.module.open()
+        self._ctx = message.context.open([_RecordingInstrument()], _RecordingDiagnosticContext())
         self._adapter = adapter_for(self._mod)
 
-    def do(self, asked: Request, watch: _Watch) -> Reply:
-        """Run the bodies for the functions of those names."""
-        items = asked.items
-        if self._parcel.module_name is not None:
-            enter_module(self._parcel.module_name)
+    def run(self, request: Request, watch: _Watch) -> Reply:
+        """Run the bodies for the functions named in the request."""
+        items = request.items
+        if self._message.module_name is not None:
+            enter_module(self._message.module_name)
         changed: dict[str, Any] = {}
-        answers = [copy_context().run(self._answer, name, asked.known.get(name), changed, watch) for name in items]
+        answers = [copy_context().run(self._answer, name, request.analyses.get(name), changed, watch) for name in items]
         try:
-            return Reply(answers, self._packed(changed) if changed else None)
-        except Exception:  # some result is no function: which one shows when each is packed alone
+            return Reply(answers, self._pack(changed) if changed else None)
+        except Exception:  # a result is not a function; serializing each function separately finds it
             pass
-        for place, name in enumerate(items):
+        for index, name in enumerate(items):
             if name in changed:
-                answers[place] = self._checked(name, changed, answers[place])
-        return Reply(answers, self._packed(changed) if changed else None)
+                answers[index] = self._check_serializable(name, changed, answers[index])
+        return Reply(answers, self._pack(changed) if changed else None)
 
-    def _answer(self, name: str, known: bytes | None, changed: dict[str, Any], watch: _Watch) -> Answer:
-        heard = Heard()
-        _HEARD.set(heard)
-        RUN.set(self._parcel.run(name))
+    def _answer(self, name: str, analyses: bytes | None, changed: dict[str, Any], watch: _Watch) -> Answer:
+        emitted = Emitted()
+        _EMITTED.set(emitted)
+        RUN.set(self._message.run(name))
         func = self._adapter.get(self._mod, name)
         start = perf_counter()
         try:
             check_cancelled()
-            if known is not None:
-                give(func, dict(zip(self._parcel.pass_.analyses, loads(known), strict=True)))
+            if analyses is not None:
+                give(func, dict(zip(self._message.pass_.analyses, loads(analyses), strict=True)))
             with watch():
-                result = self._parcel.pass_.transform_function(func, self._mod, self._ctx)
-            result = plain(result, f"the body of pass {self._parcel.pass_.info.name!r}")
+                result = self._message.pass_.transform_function(func, self._mod, self._ctx)
+            result = check_plain(result, f"the body of pass {self._message.pass_.info.name!r}")
         except BaseException as error:
-            return Answer("failed", None, failure_of(error), perf_counter() - start, heard)
+            return Answer("failed", None, failure_of(error), perf_counter() - start, emitted)
         kind = "same" if result is func else "nothing" if result is None else "new"
         if kind == "new":
             changed[name] = result
-        return Answer(kind, None, None, perf_counter() - start, heard)
+        return Answer(kind, None, None, perf_counter() - start, emitted)
 
-    def _packed(self, changed: dict[str, Any]) -> ModuleParcel:
+    def _pack(self, changed: dict[str, Any]) -> ModuleMessage:
         private = self._adapter.isolate(self._adapter.replace(self._mod, changed), list(changed))
-        return pack_module(private, self._parcel.module.adapter)
+        return pack_module(private, self._message.module.adapter)
 
-    def _checked(self, name: str, changed: dict[str, Any], answer: Answer) -> Answer:
-        """Return the answer for a function, a failure if its new form cannot be sent; that is then left out."""
+    def _check_serializable(self, name: str, changed: dict[str, Any], answer: Answer) -> Answer:
+        """Return the answer, or a failure if the new function cannot be serialized.
+
+        In the second case, the function is removed from `changed`.
+        """
         try:
-            self._packed({name: changed[name]})
+            self._pack({name: changed[name]})
         except Exception as error:
-            what = f"what pass {self._parcel.pass_.info.name!r} made of function {name!r}"
-            told = ExecutorError(f"{what} cannot come back from a worker: {type(error).__name__}: {error}")
+            label = f"the result of pass {self._message.pass_.info.name!r} for function {name!r}"
+            failure = ExecutorError(f"{label} cannot be sent back from a worker: {type(error).__name__}: {error}")
             del changed[name]
-            return Answer("failed", None, failure_of(told), answer.seconds, answer.heard)
+            return Answer("failed", None, failure_of(failure), answer.seconds, answer.emitted)
         return answer
 
 
 class _WholePass:
-    """A pass, to run on one module."""
+    """A whole pass, with the module that it runs on."""
 
-    def __init__(self, parcel: RunParcel) -> None:
-        self._parcel = parcel
+    def __init__(self, message: RunMessage) -> None:
+        self._message = message
 
-    def do(self, asked: Request, watch: _Watch) -> Reply:
-        """Run it."""
-        heard = Heard()
-        _HEARD.set(heard)
-        mod = self._parcel.module.open()
-        ctx = self._parcel.context.open([_Listening()], _HearingContext())
+    def run(self, request: Request, watch: _Watch) -> Reply:
+        """Run the pass on the module."""
+        emitted = Emitted()
+        _EMITTED.set(emitted)
+        mod = self._message.module.open()
+        ctx = self._message.context.open([_RecordingInstrument()], _RecordingDiagnosticContext())
         start = perf_counter()
         try:
             check_cancelled()
             with watch():
-                result = run_whole_pass(self._parcel.pass_, mod, ctx, self._parcel.module_name, self._parcel.backend)
+                result = run_whole_pass(self._message.pass_, mod, ctx, self._message.module_name, self._message.backend)
             module = None if result is mod else pack_module(result)
         except BaseException as error:
-            return Reply([Answer("failed", None, failure_of(error), perf_counter() - start, heard)], None)
-        return Reply([Answer("new" if module else "same", None, None, perf_counter() - start, heard)], module)
+            return Reply([Answer("failed", None, failure_of(error), perf_counter() - start, emitted)], None)
+        return Reply([Answer("new" if module else "same", None, None, perf_counter() - start, emitted)], module)
 
 
 def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | None, backend: str) -> Any:
-    """Run a pass in an event loop of its own, in this thread, until it ends or `STOPPED` says so."""
+    """Run a pass in a new event loop in this thread.
+
+    The pass is cancelled when `STOPPED` returns true.
+    """
 
     async def main() -> Any:
         async with anyio.create_task_group() as group:
@@ -296,7 +313,7 @@ def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | No
             group.cancel_scope.cancel()
 
     async def _outcome() -> Callable[[], Any]:
-        # Kept, so that the group does not wrap it.
+        # Return the error instead of raising it, so that the task group does not wrap it in an ExceptionGroup.
         try:
             async with ctx:
                 result = await pass_(mod)
@@ -309,7 +326,7 @@ def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | No
     if module_name is not None:
         enter_module(module_name)
     with warnings.catch_warnings():
-        # Which names matched nothing is for the program to say.
+        # A worker sees one module only. The program itself warns of names that match no pass.
         warnings.simplefilter("ignore", UnmatchedPassNameWarning)
         anyio.run(main, backend=backend)
     if not results:
@@ -319,7 +336,7 @@ def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | No
 
 async def _cancel_when_stopped(scope: anyio.CancelScope) -> None:
     is_stopped = STOPPED.get() or _never
-    while not is_stopped():  # noqa: ASYNC110  it is another thread that sets it
+    while not is_stopped():  # noqa: ASYNC110  another thread sets it
         await anyio.sleep(POLL_SECONDS)
     scope.cancel()
 
@@ -328,37 +345,42 @@ def _raise(error: Exception) -> None:
     raise error
 
 
-def plain(result: Any, what: str) -> Any:
-    """Return a result; ExecutorError if it is still to be awaited."""
+def check_plain(result: Any, label: str) -> Any:
+    """Return `result`, unless it is awaitable.
+
+    Raises:
+        ExecutorError: if `result` is awaitable.
+
+    """
     if not is_awaitable(result):
         return result
     close = getattr(result, "close", None)
     if close is not None:
         close()
-    raise ExecutorError(f"{what} returned {result!r}, which is to be awaited; an executor runs plain functions only")
+    raise ExecutorError(f"{label} returned the awaitable {result!r}; an executor runs plain functions only")
 
 
-class _HearingContext(DiagnosticContext):
-    """Hands on diagnostics to whoever listens in the body at work."""
+class _RecordingDiagnosticContext(DiagnosticContext):
+    """Records diagnostics for the running body."""
 
     def emit(self, diagnostic: Diagnostic) -> None:
-        """Hand on."""
-        heard = _HEARD.get()
-        if heard is not None:
-            heard.diagnostics.append(diagnostic)
+        """Record a diagnostic."""
+        emitted = _EMITTED.get()
+        if emitted is not None:
+            emitted.diagnostics.append(diagnostic)
 
 
-class _Listening:
-    """The instrument that stands for those of the program."""
+class _RecordingInstrument:
+    """Records statistics and remarks, in place of the program's instruments."""
 
     def on_statistic(self, run: Run | None, name: str, amount: float) -> None:
-        """Hand on."""
-        heard = _HEARD.get()
-        if heard is not None:
-            heard.statistics.append((name, amount))
+        """Record a statistic."""
+        emitted = _EMITTED.get()
+        if emitted is not None:
+            emitted.statistics.append((name, amount))
 
     def on_remark(self, remark: Remark) -> None:
-        """Hand on."""
-        heard = _HEARD.get()
-        if heard is not None:
-            heard.remarks.append(remark)
+        """Record a remark."""
+        emitted = _EMITTED.get()
+        if emitted is not None:
+            emitted.remarks.append(remark)

@@ -1,10 +1,13 @@
-"""External helpers: what a pass asks and waits for, within limits. Needs `pip install apass[external]`.
+"""Clients of external helpers, with limits. Requires `apass[external]`.
 
-`HttpService` is in `apass.external.http`, which needs `pip install apass[http]`.
+`HttpService` is in `apass.external.http`, which requires `apass[http]`.
 """
 
 from apass.external.policy import Backoff, Breaker, Policy, Rate
-from apass.external.service import Counts, Service
+from apass.external.service import Service, ServiceCounts
 from apass.external.subprocess import ProcessHelper, run_process
 
-__all__ = ["Backoff", "Breaker", "Counts", "Policy", "ProcessHelper", "Rate", "Service", "run_process"]
+Counts = ServiceCounts
+"""The former name of `ServiceCounts`."""
+
+__all__ = ["Backoff", "Breaker", "Counts", "Policy", "ProcessHelper", "Rate", "Service", "ServiceCounts", "run_process"]

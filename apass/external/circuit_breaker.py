@@ -1,4 +1,4 @@
-"""`Circuit`: opens when a helper fails again and again, so that nobody waits for it in vain."""
+"""`Circuit`: fails requests at once after repeated failures of a helper."""
 
 from time import monotonic
 from typing import Literal
@@ -10,7 +10,11 @@ __all__ = ["Circuit"]
 
 
 class Circuit:
-    """Closed: questions go through. Open: they fail at once. After a rest one may try, and its fate decides.
+    """A circuit breaker.
+
+    - Closed: requests are sent.
+    - Open: requests fail at once.
+    - Half-open, after the rest: one trial request is sent. Its outcome closes or opens the circuit.
 
     >>> circuit = Circuit("model", Breaker(failures=2))
     >>> for _ in range(2):
@@ -19,7 +23,7 @@ class Circuit:
     'open'
     >>> circuit.enter()
     Traceback (most recent call last):
-    apass.errors.CircuitOpenError: model failed 2 times in a row and rests for 30 s; the last error: OSError: down
+    apass.errors.CircuitOpenError: model failed 2 times in succession and rests for 30 s; last error: OSError: down
     """
 
     __slots__ = ("_breaker", "_failures", "_last", "_name", "_open_until", "_trial")
@@ -34,40 +38,48 @@ class Circuit:
 
     @property
     def state(self) -> Literal["closed", "open", "half-open"]:
-        """Whether questions go through: all, none, or one for trial."""
+        """The state: all requests are sent, none, or one trial."""
         if self._open_until is None:
             return "closed"
         return "open" if monotonic() < self._open_until else "half-open"
 
     def check(self) -> None:
-        """Raise CircuitOpenError if no question may go through now."""
+        """Raise CircuitOpenError if no request may be sent now."""
         if self.state == "open" or self._trial is not None:
             assert self._breaker is not None
-            what = f"{self._name} failed {self._failures} times in a row and rests for {self._breaker.rest:g} s"
-            raise CircuitOpenError(f"{what}; the last error: {self._last}")
+            message = f"{self._name} failed {self._failures} times in succession and rests for {self._breaker.rest:g} s"
+            raise CircuitOpenError(f"{message}; last error: {self._last}")
 
     def enter(self) -> object:
-        """Let a question through and return its ticket; CircuitOpenError if none may."""
+        """Admit a request, and return its token.
+
+        Raises:
+            CircuitOpenError: if no request may be sent now.
+
+        """
         self.check()
-        ticket = object()
+        token = object()
         if self.state == "half-open":
-            self._trial = ticket
-        return ticket
+            self._trial = token
+        return token
 
     def answered(self) -> None:
-        """Close the circuit: the helper is there."""
+        """Close the circuit after an answer."""
         self._failures = 0
         self._open_until = self._trial = None
 
     def failed(self, error: Exception) -> None:
-        """Count a failure of the helper; at the last one that is allowed, and at that of a trial, open the circuit."""
+        """Count a failure of the helper.
+
+        Open the circuit after the permitted number of failures, or after a failed trial.
+        """
         self._failures += 1
         self._last = f"{type(error).__name__}: {error}"
         if self._breaker is not None and self._failures >= self._breaker.failures and self.state != "open":
             self._open_until = monotonic() + self._breaker.rest
             self._trial = None
 
-    def abandon(self, ticket: object) -> None:
-        """Forget a question that was cancelled: if it was the trial, another may be."""
-        if self._trial is ticket:
+    def abandon(self, token: object) -> None:
+        """Forget a cancelled request. If it was the trial, permit another trial."""
+        if self._trial is token:
             self._trial = None

@@ -1,4 +1,4 @@
-"""`first_answer`: ask, and ask once more if it takes long; the first answer counts."""
+"""`first_answer`: runs an attempt, and a second one if the first is slow."""
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
@@ -12,9 +12,10 @@ T = TypeVar("T")
 
 
 async def first_answer(ask: Callable[[], Awaitable[T]], again: Callable[[], Awaitable[T] | None], after: float) -> T:
-    """Return what `ask()` gives, or what `again()` does, called after `after` seconds; None there is no second one.
+    """Return the first answer of `ask()` and `again()`.
 
-    The one that is slower is cancelled. If one fails, the other is waited for; if both do, the earlier error is raised.
+    `again()` is called after `after` seconds. If it returns None, there is no second attempt. The slower attempt is
+    cancelled. If one fails, wait for the other. If both fail, raise the earlier error.
     """
     race = _Race[T]()
     async with anyio.create_task_group() as race.group:
@@ -26,7 +27,7 @@ async def first_answer(ask: Callable[[], Awaitable[T]], again: Callable[[], Awai
 
 
 class _Race(Generic[T]):
-    """Up to two that run for the same answer."""
+    """Up to two attempts for the same answer."""
 
     group: TaskGroup
 
@@ -35,11 +36,14 @@ class _Race(Generic[T]):
         self.errors: list[Exception] = []
         self.running = 0
 
-    async def enter(self, runner: Awaitable[T]) -> None:
-        """Run; the race is over with the first answer, and when nobody runs any more."""
+    async def enter(self, awaitable: Awaitable[T]) -> None:
+        """Run an attempt.
+
+        End the race at the first answer, or when no attempt is running.
+        """
         self.running += 1
         try:
-            self.answers.append(await runner)
+            self.answers.append(await awaitable)
         except Exception as error:
             self.errors.append(error)
         self.running -= 1
@@ -47,8 +51,8 @@ class _Race(Generic[T]):
             self.group.cancel_scope.cancel()
 
     async def enter_late(self, again: Callable[[], Awaitable[T] | None], after: float) -> None:
-        """Run after a while, if there is a second runner."""
+        """Run the second attempt after a delay, if there is one."""
         await anyio.sleep(after)
-        runner = again()
-        if runner is not None:
-            await self.enter(runner)
+        awaitable = again()
+        if awaitable is not None:
+            await self.enter(awaitable)

@@ -1,4 +1,4 @@
-"""`HttpService`: a helper that answers over HTTP, with pooled connections. Needs `pip install apass[http]`."""
+"""`HttpService`: posts requests over pooled HTTP connections. For `apass[http]`."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
@@ -8,37 +8,42 @@ from typing import Any, Self
 
 from apass.errors import HelperError, MissingExtraError
 from apass.external.policy import Policy, RetryOn
-from apass.external.service import AnswerT, QuestionT, Service
+from apass.external.service import AnswerT, RequestT, Service
 
 try:
     import httpx
-except ImportError as error:
-    raise MissingExtraError(f"HTTP helpers need httpx ({error}): pip install apass[http]") from error
+except ImportError as _error:
+    raise MissingExtraError(f"HTTP helpers need httpx ({_error}): pip install apass[http]") from _error
 
 __all__ = ["HttpService"]
 
 PASSING_STATUSES = {408, 425, 429, *range(500, 600)}
-"""What a server says that is in trouble, and not what it says of a bad question."""
+"""Statuses of transient errors, which do not depend on the request."""
 
 
-class HttpService(Service[QuestionT, AnswerT]):
-    """A helper to which a question is posted as JSON, and which answers in JSON; `await service.ask(question)`.
+class HttpService(Service[RequestT, AnswerT]):
+    """A service that posts a request as JSON and receives an answer as JSON.
 
-    Use it within `async with`, where it keeps its connections open. Errors that pass by themselves, and are retried as
-    the policy says, are those of the transport, an answer that is none, and the statuses 408, 425, 429 and 5xx. A
-    `Retry-After` of the server's goes before the policy's own back-off.
+    Call `await service.ask(question)` within `async with`, which keeps the connections open. The policy retries
+    transient errors:
+
+    - transport errors
+    - invalid answers
+    - the statuses 408, 425, 429 and 5xx
+
+    A `Retry-After` header of the server overrides the policy's backoff.
 
     Parameters:
-        url: where to post.
-        policy: how to ask (see `Policy`).
-        encode: makes of a question what is sent as JSON; by default the question itself.
-        decode: makes the answer of the JSON that came; what it raises means that the server answered what is no answer.
-            By default the JSON itself.
-        headers: more headers, for each request.
-        client: a client of your own, with its authentication, proxies and timeouts; you close it.
+        url: the address to post to.
+        policy: the limits (see `Policy`).
+        encode: converts a request to a value for JSON. The default is the request itself.
+        decode: converts the received JSON value to the answer. An exception from it means that the answer is invalid.
+            The default is the JSON value itself.
+        headers: additional headers for each request.
+        client: a client with its own authentication, proxies and timeouts. The caller closes it.
 
     Raises (from `ask`):
-        HelperError: if the answer is no JSON, or `decode` does not take it.
+        HelperError: if the answer is not JSON, or `decode` raises.
         httpx.HTTPStatusError: if the status is not 2xx.
         httpx.TransportError: if there is no connection, or it broke.
 
@@ -49,7 +54,7 @@ class HttpService(Service[QuestionT, AnswerT]):
         url: str,
         policy: Policy | None = None,
         *,
-        encode: Callable[[QuestionT], object] | None = None,
+        encode: Callable[[RequestT], object] | None = None,
         decode: Callable[[Any], AnswerT] | None = None,
         headers: Mapping[str, str] | None = None,
         client: httpx.AsyncClient | None = None,
@@ -64,11 +69,11 @@ class HttpService(Service[QuestionT, AnswerT]):
 
     async def __aenter__(self) -> Self:
         if self._is_own and self._client is not None:
-            raise RuntimeError(f"the service {self.name} is open already; use one service for each `async with`")
+            raise RuntimeError(f"the service {self.name} is already open; create a second service")
         if self._client is None:
-            kept = self.policy.concurrency or 100
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=kept)
-            # The policy says how long to wait.
+            max_idle = self.policy.concurrency or 100
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=max_idle)
+            # The policy has its own timeout.
             self._client = httpx.AsyncClient(timeout=None, limits=limits)
         return self
 
@@ -80,13 +85,13 @@ class HttpService(Service[QuestionT, AnswerT]):
             await client.aclose()
 
     def passing_errors(self) -> RetryOn:
-        """Return what tells which errors pass by themselves, and when."""
+        """Return the function that classifies transient errors."""
         return _seconds_to_retry
 
-    async def _post(self, question: QuestionT) -> AnswerT:
+    async def _post(self, value: RequestT) -> AnswerT:
         if self._client is None:
-            raise RuntimeError(f"the service {self.name} is not open; ask it within `async with service:`")
-        content = question if self._encode is None else self._encode(question)
+            raise RuntimeError(f"the service {self.name} is not open; call ask within `async with service:`")
+        content = value if self._encode is None else self._encode(value)
         request = self._client.build_request("POST", self._url, json=content, headers=self._headers)
         request.stream = _Body(request.content)
         response = await self._client.send(request)
@@ -95,21 +100,24 @@ class HttpService(Service[QuestionT, AnswerT]):
             answer: Any = response.json()
             return answer if self._decode is None else self._decode(answer)
         except Exception as error:
-            what = f"{self.name} answered what is no answer, {response.text[:200]!r}"
-            raise HelperError(f"{what} ({type(error).__name__}: {error})") from error
+            message = f"{self.name} returned an invalid answer, {response.text[:200]!r}"
+            raise HelperError(f"{message} ({type(error).__name__}: {error})") from error
 
 
 class _Body(httpx.AsyncByteStream):
-    """The content of a request. httpx's own is an async generator, which a cancelled request leaves open."""
+    """The content of a request.
+
+    httpx's own stream is an async generator, which a cancelled request does not close.
+    """
 
     def __init__(self, content: bytes) -> None:
         self._content = content
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return _Once(self._content)
+        return _SingleItemIterator(self._content)
 
 
-class _Once(AsyncIterator[bytes]):
+class _SingleItemIterator(AsyncIterator[bytes]):
     """An iterator over one item."""
 
     def __init__(self, item: bytes) -> None:
@@ -129,7 +137,7 @@ def _seconds_to_retry(error: Exception) -> bool | float:
 
 
 def _retry_after(header: str | None) -> bool | float:
-    """Return the seconds that a server asks to wait for, True if it does not say."""
+    """Return the seconds of a `Retry-After` header, or True if it has none."""
     if header is None:
         return True
     if header.isascii() and header.isdigit():

@@ -1,4 +1,4 @@
-"""`Policy`: how an external helper is asked. Values only; `Service` is what goes by them."""
+"""`Policy`: limits for external helpers, as plain values that `Service` applies."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -6,115 +6,142 @@ from dataclasses import dataclass, field, fields
 __all__ = ["Backoff", "Breaker", "Policy", "Rate", "RetryOn"]
 
 RetryOn = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool | float]
-"""Which errors pass by themselves: their types, or a function that tells; a number is the seconds to wait before."""
+"""The transient errors: their types, or a function.
+
+The function returns whether to retry, or the delay before the retry in seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """How long to wait before another attempt: `initial * 2 ** n` and up to `jitter` more, at most `maximum` seconds.
+    """Exponential delay between attempts.
+
+    The delay is `initial * 2 ** n` seconds and up to `jitter` more, at most `maximum`.
 
     >>> Backoff(initial=0.5)
     Backoff(initial=0.5, maximum=5.0, jitter=1.0)
     """
 
     initial: float = 0.1
-    """Seconds before the second attempt."""
+    """Delay in seconds before the second attempt."""
     maximum: float = 5.0
-    """The most seconds before any attempt. A helper that asks for a longer wait is not asked again."""
+    """Maximum delay in seconds.
+
+    If a helper requests a longer delay, the request is not retried.
+    """
     jitter: float = 1.0
-    """Up to so many seconds are added at random, so that those who failed together do not come back together."""
+    """Maximum random addition in seconds.
+
+    It spreads the retries of requests that failed together.
+    """
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless all are seconds."""
+        """Raise ValueError unless all fields are non-negative numbers."""
         _check_seconds("Backoff", self, "initial", "maximum", "jitter", zero=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """At most so many questions in a time, evenly spread but for `burst` at once.
+    """Limit of requests per period, evenly spread except for a `burst`.
 
     >>> Rate(questions=300, seconds=60).interval
     0.2
     """
 
     questions: float
-    """So many questions ..."""
+    """Number of requests per period."""
     seconds: float = 1.0
-    """... in so many seconds."""
+    """Length of the period in seconds."""
     burst: int = 1
-    """So many may follow at once upon a pause."""
+    """Number of requests that may start together after a pause."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless all are above 0."""
+        """Raise ValueError unless all fields are positive."""
         _check_seconds("Rate", self, "questions", "seconds")
         _check_count("Rate", "burst", self.burst)
 
     @property
     def interval(self) -> float:
-        """The seconds between two questions."""
+        """Seconds between two requests."""
         return self.seconds / self.questions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """After `failures` in a row ask nobody for `rest` seconds, then one question; if that is answered, go on."""
+    """Circuit breaker: stops requests after repeated failures.
+
+    After `failures` in succession, no request is sent for `rest` seconds. Then one trial request is sent. If it is
+    answered, the circuit closes.
+    """
 
     failures: int = 5
-    """So many questions in a row must fail. An error that is the question's own fault is none of them."""
+    """Number of successive failed requests that opens the circuit.
+
+    Errors caused by a request itself do not count.
+    """
     rest: float = 30.0
-    """Seconds in which every question fails at once with CircuitOpenError."""
+    """Seconds in which every request fails at once with CircuitOpenError."""
 
     def __post_init__(self) -> None:
-        """Raise ValueError unless both are above 0."""
+        """Raise ValueError unless both fields are positive."""
         _check_count("Breaker", "failures", self.failures)
         _check_seconds("Breaker", self, "rest")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How a helper is asked: how long, how often, how many at once. All limits hold for each event loop.
+    """Limits of a service: timeout, retries, rate and concurrency, per event loop.
 
     >>> Policy(timeout=2.0, attempts=3, concurrency=8, rate=Rate(questions=100)).concurrency
     8
     >>> Policy(attempts=0)
     Traceback (most recent call last):
-    ValueError: Policy(attempts=...) must be an int of at least 1, not 0
+    ValueError: Policy(attempts=...) must be a positive int, got 0
     """
 
     timeout: float | None = 30.0
-    """Seconds for one attempt, from when it begins, not from when it is queued; None is no limit."""
+    """Time limit of one attempt in seconds.
+
+    It starts when the attempt starts, not when it is queued. None is no limit.
+    """
     attempts: int = 1
-    """How often to ask in all, while the errors are such as pass by themselves (see `retry_on`)."""
+    """Maximum number of attempts. Only transient errors are retried (see `retry_on`)."""
     backoff: Backoff = field(default_factory=Backoff)
-    """How long to wait between attempts."""
+    """Delay between attempts."""
     retry_on: RetryOn | None = None
-    """Which errors pass by themselves: are retried, and count for the breaker. None goes by the helper's own notion; a
-    function's is OSError, with TimeoutError and ConnectionError, and `HelperError`."""
+    """The transient errors, which are retried and count for the breaker.
+
+    None uses the service's default. For a function this is OSError, with its subclasses TimeoutError and
+    ConnectionError, and `HelperError`.
+    """
     rate: Rate | None = None
-    """How many questions in a time; None is no limit."""
+    """Limit of requests per period. None is no limit."""
     concurrency: int | None = None
-    """How many questions in flight at once; the others wait in line. None is no limit."""
+    """Maximum number of concurrent requests; others are queued. None is no limit."""
     breaker: Breaker | None = None
-    """When to stop asking; None is never."""
+    """Circuit breaker. None is no breaker."""
     hedge_after: float | None = None
-    """After so many seconds without an answer the same question is asked a second time, if a place is free and the rate
-    allows it; the first answer counts and the other request is cancelled. For questions that change nothing."""
+    """Delay in seconds after which a slow request is sent a second time.
+
+    This requires a free slot and permission from the rate limiter. The first answer is returned, and the other attempt
+    is cancelled. Use it for requests without side effects.
+    """
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what is no limit, TypeError for what is no part of a policy."""
+        """Raise ValueError for an invalid limit, TypeError for a part of the wrong type."""
         _check_count("Policy", "attempts", self.attempts)
         if self.concurrency is not None:
             _check_count("Policy", "concurrency", self.concurrency)
-        given = [one.name for one in fields(self) if getattr(self, one.name) is not None]
-        _check_seconds("Policy", self, *({"timeout", "hedge_after"} & {*given}))
+        defined = [field.name for field in fields(self) if getattr(self, field.name) is not None]
+        _check_seconds("Policy", self, *({"timeout", "hedge_after"} & {*defined}))
         for name, kind in (("backoff", Backoff), ("rate", Rate), ("breaker", Breaker)):
-            if name in given and not isinstance(getattr(self, name), kind):
-                raise TypeError(f"Policy({name}=...) must be a {kind.__name__}, not {getattr(self, name)!r}")
+            if name in defined and not isinstance(getattr(self, name), kind):
+                raise TypeError(f"Policy({name}=...) must be a {kind.__name__}, got {getattr(self, name)!r}")
 
 
 def _check_count(owner: str, name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{owner}({name}=...) must be an int of at least 1, not {value!r}")
+        raise ValueError(f"{owner}({name}=...) must be a positive int, got {value!r}")
 
 
 def _check_seconds(owner: str, values: object, *names: str, zero: bool = False) -> None:
@@ -122,5 +149,5 @@ def _check_seconds(owner: str, values: object, *names: str, zero: bool = False) 
         value = getattr(values, name)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not (value >= 0 if zero else value > 0):
-            limit = "of at least 0" if zero else "above 0"
-            raise ValueError(f"{owner}({name}=...) must be a number {limit}, not {value!r}")
+            expected = "non-negative" if zero else "positive"
+            raise ValueError(f"{owner}({name}=...) must be a {expected} number, got {value!r}")

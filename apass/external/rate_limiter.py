@@ -1,4 +1,4 @@
-"""`RateLimiter`: whoever asks waits until the rate allows one more question."""
+"""`RateLimiter`: delays requests to keep a rate."""
 
 import anyio
 
@@ -8,28 +8,28 @@ __all__ = ["RateLimiter"]
 
 
 class RateLimiter:
-    """Lets so many through in a time, first come, first served; on any event loop, but on one.
+    """A FIFO rate limiter, for one event loop.
 
-    Whoever is cancelled while waiting has used nothing up.
+    A cancelled waiter does not consume the rate.
     """
 
-    __slots__ = ("_full_at", "_line", "_rate")
+    __slots__ = ("_full_at", "_queue", "_rate")
 
     def __init__(self, rate: Rate) -> None:
         self._rate = rate
-        self._line = anyio.Lock()
+        self._queue = anyio.Lock()
         self._full_at = float("-inf")
-        """The time at which a whole burst is allowed again."""
+        """The time at which a full burst is available again."""
 
     async def take(self) -> None:
-        """Return once one more is allowed."""
-        async with self._line:
+        """Wait until one more request is permitted."""
+        async with self._queue:
             await anyio.sleep(max(0.0, self._seconds_to_wait()))
             self._use_one()
 
     def take_nowait(self) -> bool:
-        """Take one if it is allowed now and nobody waits; tell whether."""
-        if self._line.locked() or self._seconds_to_wait() > 0:
+        """Consume one request if it is permitted now and no task waits; return whether."""
+        if self._queue.locked() or self._seconds_to_wait() > 0:
             return False
         self._use_one()
         return True

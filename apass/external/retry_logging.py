@@ -1,4 +1,4 @@
-"""`quiet_retries`: attempts after the first leave no line on the terminal of a program that has set up no logging."""
+"""`quiet_retries`: keeps stamina's default retry messages off the terminal."""
 
 import logging
 import sys
@@ -11,30 +11,31 @@ from stamina.instrumentation import RetryDetails, RetryHook, get_on_retry_hooks,
 __all__ = ["quiet_retries"]
 
 _LOGGER: Final = logging.getLogger("apass.external")
-_LOGGER.addHandler(logging.NullHandler())  # nothing goes to standard error where nobody has set up logging
+_LOGGER.addHandler(logging.NullHandler())  # without it, `logging` prints warnings to standard error by default
 
 
 def quiet_retries() -> None:
-    """Have stamina's own loggers speak only where somebody has set up what they speak through.
+    """Redirect stamina's default hooks to the logger `apass.external`.
 
-    structlog that nobody has configured prints to standard output, where results may go; `logging` prints warnings to
-    standard error. Instead such lines go to the logger `apass.external`. Hooks that a program has set stay as they are.
+    A default hook remains active only if the program has configured its logging library. Otherwise structlog would
+    print to standard output, where results may go, and `logging` to standard error. Hooks set by the program are
+    unchanged.
     """
     hooks = get_on_retry_hooks()
-    if any(hook.__module__ in _IS_HEARD for hook in hooks if hasattr(hook, "__module__")):
-        set_on_retry_hooks([_listened_to(hook) for hook in hooks])
+    if any(hook.__module__ in _IS_CONFIGURED for hook in hooks if hasattr(hook, "__module__")):
+        set_on_retry_hooks([_redirected(hook) for hook in hooks])
 
 
-def _listened_to(hook: RetryHook) -> RetryHook:
-    is_heard = _IS_HEARD.get(getattr(hook, "__module__", ""))
-    return hook if is_heard is None else partial(_tell, is_heard, hook)
+def _redirected(hook: RetryHook) -> RetryHook:
+    is_configured = _IS_CONFIGURED.get(getattr(hook, "__module__", ""))
+    return hook if is_configured is None else partial(_call_or_log, is_configured, hook)
 
 
-def _tell(is_heard: Callable[[], bool], hook: RetryHook, details: RetryDetails) -> Any:
-    if is_heard():
+def _call_or_log(is_configured: Callable[[], bool], hook: RetryHook, details: RetryDetails) -> Any:
+    if is_configured():
         return hook(details)
     cause = f"{type(details.caused_by).__name__}: {details.caused_by}"
-    _LOGGER.warning("attempt %d failed, the next is in %.2f s: %s", details.retry_num, details.wait_for, cause)
+    _LOGGER.warning("attempt %d failed, retrying in %.2f s: %s", details.retry_num, details.wait_for, cause)
     return None
 
 
@@ -43,12 +44,12 @@ def _is_structlog_configured() -> bool:
     return structlog is not None and bool(structlog.is_configured())
 
 
-def _is_logging_set_up() -> bool:
+def _is_logging_configured() -> bool:
     return logging.getLogger("stamina").hasHandlers()
 
 
-_IS_HEARD: Final[Mapping[str, Callable[[], bool]]] = {
+_IS_CONFIGURED: Final[Mapping[str, Callable[[], bool]]] = {
     "stamina.instrumentation._structlog": _is_structlog_configured,
-    "stamina.instrumentation._logging": _is_logging_set_up,
+    "stamina.instrumentation._logging": _is_logging_configured,
 }
-"""The modules of stamina whose hooks are there by default, and what tells whether anybody set them up."""
+"""stamina's default hooks by module, each with the check for its library's setup."""

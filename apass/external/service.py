@@ -1,4 +1,4 @@
-"""`Service`: anything that answers questions, asked within the limits of a `Policy` and of the budget."""
+"""`Service`: asks an async function within the limits of a policy and a deadline."""
 
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.lowlevel import current_token
 
-from apass.core.context import PassContext, current_scope
-from apass.core.deadline import Budget
+from apass.core.context import PassContext, current_scope, waiting_for
+from apass.core.deadline import Deadline
 from apass.core.run import functions_to_come
 from apass.errors import BudgetExceededError, CircuitOpenError, HelperError, MissingExtraError, ServiceTimeoutError
 from apass.external.circuit_breaker import Circuit
@@ -19,52 +19,58 @@ from apass.external.fair_share import Share, rounds
 from apass.external.hedging import first_answer
 from apass.external.policy import Policy, RetryOn
 from apass.external.rate_limiter import RateLimiter
-from apass.waits import waiting_for
 
 try:
     import stamina
 
     from apass.external.retry_logging import quiet_retries
-except ImportError as error:
-    raise MissingExtraError(f"external helpers need stamina ({error}): pip install apass[external]") from error
+except ImportError as _error:
+    raise MissingExtraError(f"external helpers need stamina ({_error}): pip install apass[external]") from _error
 
-__all__ = ["Counts", "Service"]
+__all__ = ["Service", "ServiceCounts"]
 
-QuestionT = TypeVar("QuestionT")
+RequestT = TypeVar("RequestT")
 AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """What a service has done on this event loop so far."""
+class ServiceCounts:
+    """Counts of a service on this event loop."""
 
     asked: int = 0
-    """Questions."""
+    """Requests, which are calls of `ask`."""
     answered: int = 0
-    """Questions that got an answer."""
+    """Requests that received an answer."""
     attempts: int = 0
-    """Requests that were begun, hedges among them."""
+    """Attempts, hedges included."""
     hedges: int = 0
-    """Requests that were begun because another one took long."""
+    """Attempts started because another one was slow."""
     in_flight: int = 0
-    """Requests at work."""
+    """Running attempts."""
     waiting: int = 0
-    """Questions that wait for a place."""
+    """Requests that wait for a concurrency slot."""
 
 
-class Service(Generic[QuestionT, AnswerT]):
-    """An async function from a question to its answer, asked as its policy says; `await service.ask(question)`.
+class Service(Generic[RequestT, AnswerT]):
+    """A client of an async function from a request to its answer, within a policy.
 
-    A question waits for a place among `concurrency` and for the `rate`, has `timeout` seconds for each of its
-    `attempts`, and may be hedged. In a `PassContext(deadline=...)` it gets no more than its fair share of what is left,
-    waits between attempts included: what is left when it begins, divided by the rounds still to come. So many rounds it
-    takes to ask, `concurrency` at a time, this question, those that wait for a place, and one for each function of the
-    pass at work whose body has not begun. What is cancelled leaves nothing behind.
+    Call `await service.ask(question)`. A request waits for one of `concurrency` slots and for the `rate`. Each of its
+    `attempts` has `timeout` seconds, and may be hedged.
+
+    In a `PassContext(deadline=...)`, a request gets a fair share of the remaining time, waits between attempts
+    included. The share is the remaining time at the start of the first attempt, divided by the remaining rounds. With
+    `concurrency` requests at a time, this is the number of rounds for these requests:
+
+    - this request
+    - the requests that wait for a slot
+    - one for each function of the current pass whose body has not started
+
+    A cancelled request releases everything that it holds.
 
     Parameters:
         ask: the async function.
-        policy: how to ask (no limit but 30 seconds).
-        name: what errors call it; by default the function's name.
+        policy: the limits. The default has a timeout of 30 seconds and no other limit.
+        name: the name in error messages. The default is the function's name.
 
     >>> async def main():
     ...     async def double(question):
@@ -78,70 +84,77 @@ class Service(Generic[QuestionT, AnswerT]):
 
     def __init__(
         self,
-        ask: Callable[[QuestionT], Awaitable[AnswerT]],
+        ask: Callable[[RequestT], Awaitable[AnswerT]],
         policy: Policy | None = None,
         *,
         name: str | None = None,
     ) -> None:
-        self.policy = Policy() if policy is None else policy
-        """How to ask."""
-        self.name = name or str(getattr(ask, "__name__", type(ask).__name__))
-        """What errors call it."""
+        self.policy: Policy = Policy() if policy is None else policy
+        """The limits of the service."""
+        self.name: str = name or str(getattr(ask, "__name__", type(ask).__name__))
+        """The name in error messages."""
         self._ask = ask
-        self._desks: WeakKeyDictionary[Any, _Desk] = WeakKeyDictionary()
+        self._loop_states: WeakKeyDictionary[Any, _LoopState] = WeakKeyDictionary()
 
     @property
-    def counts(self) -> Counts:
-        """What the service has done on this event loop so far."""
-        return self._desk().counts
+    def counts(self) -> ServiceCounts:
+        """The counts of the service on this event loop."""
+        return self._loop_state().counts
 
-    async def ask(self, question: QuestionT, *, to_come: int | None = None) -> AnswerT:
-        """Return the answer.
+    async def ask(self, question: RequestT, *, to_come: int | None = None) -> AnswerT:
+        """Send a request, and return the answer.
 
         Parameters:
-            question: what to ask.
-            to_come: how many questions come after this one, for its fair share of the budget; by default those that
-                wait, and the functions of the pass at work whose bodies have not begun.
+            question: the request.
+            to_come: how many requests follow this one, for its fair share of the deadline. The default is the waiting
+                requests plus the functions of the current pass whose bodies have not started.
 
         Raises:
-            ServiceTimeoutError: if the last attempt took too long.
-            CircuitOpenError: if the helper failed so often that it is not asked.
-            BudgetExceededError: if the question's share of the budget is used up.
-            Exception: what the last attempt raised.
+            ServiceTimeoutError: if the last attempt exceeded its timeout.
+            CircuitOpenError: if the circuit is open after repeated failures.
+            BudgetExceededError: if the request used up its share of the deadline.
+            Exception: any exception of the last attempt.
 
         """
-        desk, budget = self._desk(), current_scope().budget
-        desk.count(asked=1)
+        state, deadline = self._loop_state(), current_scope().deadline
+        state.count(asked=1)
         with waiting_for(self.name):
-            if budget is None:
-                answer = await self._retried(desk, question, None, to_come)
+            if deadline is None:
+                response = await self._ask_with_retries(state, question, None, to_come)
             else:
-                answer = await self._ask_within(budget, desk, question, to_come)
-        desk.count(answered=1)
-        return answer
+                response = await self._ask_within(deadline, state, question, to_come)
+        state.count(answered=1)
+        return response
 
     def seconds_to_retry(self, error: BaseException) -> bool | float:
-        """Tell whether an error may pass by itself, so that the question is asked again; a number is when."""
+        """Return whether a request that failed with this error is retried.
+
+        A number is the delay before the next attempt in seconds.
+        """
         if not isinstance(error, Exception) or isinstance(error, BudgetExceededError | CircuitOpenError):
             return False
         on = self.policy.retry_on or self.passing_errors()
         return isinstance(error, on) if isinstance(on, type | tuple) else on(error)
 
     def passing_errors(self) -> RetryOn:
-        """Return the errors that pass by themselves, where the policy does not say; a helper may know better."""
+        """Return the transient errors, for policies without `retry_on`."""
         return (OSError, HelperError)
 
-    async def _ask_within(self, budget: Budget, desk: "_Desk", question: QuestionT, to_come: int | None) -> AnswerT:
-        scope = anyio.CancelScope(deadline=anyio.current_time() + budget.left())
-        share = Share(budget, scope)
-        if budget.left():
+    async def _ask_within(
+        self, deadline: Deadline, state: "_LoopState", request: RequestT, to_come: int | None
+    ) -> AnswerT:
+        scope = anyio.CancelScope(deadline=anyio.current_time() + deadline.left())
+        share = Share(deadline, scope)
+        if deadline.left():
             with scope:
-                return await self._retried(desk, question, share, to_come)
+                return await self._ask_with_retries(state, request, share, to_come)
         raise share.exceeded(self.name)
 
-    async def _retried(self, desk: "_Desk", question: QuestionT, share: Share | None, to_come: int | None) -> AnswerT:
+    async def _ask_with_retries(
+        self, state: "_LoopState", request: RequestT, share: Share | None, to_come: int | None
+    ) -> AnswerT:
         if self.policy.attempts == 1:
-            return await self._attempt(desk, question, share, to_come)
+            return await self._attempt(state, request, share, to_come)
         backoff = self.policy.backoff
         quiet_retries()
         async for attempt in stamina.retry_context(
@@ -153,90 +166,92 @@ class Service(Generic[QuestionT, AnswerT]):
             wait_jitter=backoff.jitter,
         ):
             with attempt:
-                return await self._attempt(desk, question, share, to_come)
+                return await self._attempt(state, request, share, to_come)
         raise AssertionError("the last attempt returns or raises")
 
     def _may_retry(self, error: BaseException) -> bool | float:
         seconds = self.seconds_to_retry(error)
         return seconds if isinstance(seconds, bool) or seconds <= self.policy.backoff.maximum else False
 
-    async def _attempt(self, desk: "_Desk", question: QuestionT, share: Share | None, to_come: int | None) -> AnswerT:
-        desk.circuit.check()
-        async with desk.place():
-            if desk.rate is not None:
-                await desk.rate.take()
-            ticket = desk.circuit.enter()
+    async def _attempt(
+        self, state: "_LoopState", request: RequestT, share: Share | None, to_come: int | None
+    ) -> AnswerT:
+        state.circuit.check()
+        async with state.slot():
+            if state.rate is not None:
+                await state.rate.take()
+            token = state.circuit.enter()
             if share is not None:
-                share.begin(desk.rounds_to_come(to_come))
+                share.begin(state.rounds_to_come(to_come))
             try:
-                answer = await self._in_time(desk, question)
+                response = await self._attempt_with_timeout(state, request)
             except Exception as error:
                 if self.seconds_to_retry(error) is False:
-                    desk.circuit.answered()
+                    state.circuit.answered()
                 else:
-                    desk.circuit.failed(error)
+                    state.circuit.failed(error)
                 raise
             except BaseException:
-                desk.circuit.abandon(ticket)
+                state.circuit.abandon(token)
                 raise
-            desk.circuit.answered()
-            return answer
+            state.circuit.answered()
+            return response
 
-    async def _in_time(self, desk: "_Desk", question: QuestionT) -> AnswerT:
+    async def _attempt_with_timeout(self, state: "_LoopState", request: RequestT) -> AnswerT:
         limit, hedge_after = self.policy.timeout, self.policy.hedge_after
         with anyio.move_on_after(limit):
             if hedge_after is None:
-                return await self._request(desk, question)
+                return await self._call(state, request)
             return await first_answer(
-                lambda: self._request(desk, question), lambda: self._hedge(desk, question), hedge_after
+                lambda: self._call(state, request), lambda: self._hedge(state, request), hedge_after
             )
-        raise ServiceTimeoutError(f"{self.name} gave no answer within {limit:g} s")
+        raise ServiceTimeoutError(f"{self.name} did not answer within {limit:g} s")
 
-    async def _request(self, desk: "_Desk", question: QuestionT) -> AnswerT:
-        desk.count(attempts=1, in_flight=1)
+    async def _call(self, state: "_LoopState", request: RequestT) -> AnswerT:
+        state.count(attempts=1, in_flight=1)
         try:
-            return await self._ask(question)
+            return await self._ask(request)
         finally:
-            desk.count(in_flight=-1)
+            state.count(in_flight=-1)
 
-    def _hedge(self, desk: "_Desk", question: QuestionT) -> Awaitable[AnswerT] | None:
-        """Return a second request, with a place of its own; None if it would have to wait for that."""
-        place = desk.place_nowait()
-        if place is None:
+    def _hedge(self, state: "_LoopState", request: RequestT) -> Awaitable[AnswerT] | None:
+        """Return a second attempt with its own slot, or None if no slot is free."""
+        slot = state.try_acquire_slot()
+        if slot is None:
             return None
-        desk.count(hedges=1)
-        return self._request_at(desk, place, question)
+        state.count(hedges=1)
+        return self._call_and_release(state, slot, request)
 
-    async def _request_at(self, desk: "_Desk", place: object, question: QuestionT) -> AnswerT:
+    async def _call_and_release(self, state: "_LoopState", slot: object, request: RequestT) -> AnswerT:
         try:
-            return await self._request(desk, question)
+            return await self._call(state, request)
         finally:
-            desk.limiter.release_on_behalf_of(place)
+            state.limiter.release_on_behalf_of(slot)
 
-    def _desk(self) -> "_Desk":
+    def _loop_state(self) -> "_LoopState":
         token = current_token().native_token
-        if token not in self._desks:
-            self._desks[token] = _Desk(self.name, self.policy)
-        return self._desks[token]
+        if token not in self._loop_states:
+            self._loop_states[token] = _LoopState(self.name, self.policy)
+        return self._loop_states[token]
 
 
-class _Desk:
-    """What a service has of one event loop: its places, its rate, its circuit and its counts."""
+class _LoopState:
+    """State of a service in one event loop: slots, rate, circuit and counts."""
 
     def __init__(self, name: str, policy: Policy) -> None:
         self.limiter = anyio.CapacityLimiter(policy.concurrency or math.inf)
         self.rate = None if policy.rate is None else RateLimiter(policy.rate)
         self.circuit = Circuit(name, policy.breaker)
-        self.counts = Counts()
+        self.counts = ServiceCounts()
 
     def count(self, **changes: int) -> None:
-        """Add to some of the counts."""
+        """Add to the named counts."""
         self.counts = replace(self.counts, **{name: getattr(self.counts, name) + by for name, by in changes.items()})
 
     @asynccontextmanager
-    async def place(self) -> AsyncGenerator[None]:
-        """Hold a place for one request."""
-        # Not on behalf of the task: one task may ask again while it asks.
+    async def slot(self) -> AsyncGenerator[None]:
+        """Hold a concurrency slot for one attempt."""
+        # The borrower is not the task, because one task may hold several slots.
         borrower = object()
         self.count(waiting=1)
         try:
@@ -248,8 +263,11 @@ class _Desk:
         finally:
             self.limiter.release_on_behalf_of(borrower)
 
-    def place_nowait(self) -> object | None:
-        """Take a place, and one question of the rate, if both are free now; return what to release the place by."""
+    def try_acquire_slot(self) -> object | None:
+        """Acquire a slot, and permission from the rate limiter, if both are available now.
+
+        Return the borrower with which to release the slot, or None.
+        """
         if self.limiter.available_tokens < 1 or (self.rate is not None and not self.rate.take_nowait()):
             return None
         borrower = object()
@@ -257,7 +275,7 @@ class _Desk:
         return borrower
 
     def rounds_to_come(self, to_come: int | None) -> int:
-        """Return in how many rounds all are asked that are still to be."""
+        """Return the number of rounds for the remaining requests, including this one."""
         waiting = self.counts.waiting + functions_to_come() if to_come is None else to_come
         at_once = self.limiter.total_tokens
         if at_once == math.inf:

@@ -1,4 +1,4 @@
-"""Children that answer: `ProcessHelper` asks one that stays, line by line; `run_process` runs one for one question."""
+"""`ProcessHelper` and `run_process`: external helpers as child processes."""
 
 import os
 import shlex
@@ -25,30 +25,30 @@ from apass.external.service import Service
 __all__ = ["ProcessHelper", "run_process"]
 
 Command = Sequence[str | Path]
-"""A program and its arguments; no shell is between."""
-END_SECONDS: Final = 0.2
-"""How long a child that has closed its output may take to end."""
+"""A program and its arguments; no shell is used."""
+EXIT_SECONDS: Final = 0.2
+"""Seconds until a child that has closed its output is expected to exit."""
 ROUNDS_TO_READ: Final = 5
-"""In so many rounds of the event loop a task that is started reads what there is to read."""
+"""Number of event loop iterations in which a new task reads the available output."""
 
 
 async def run_process(
     command: Command, question: bytes = b"", *, cwd: str | Path | None = None, env: Mapping[str, str] | None = None
 ) -> bytes:
-    r"""Run a command, write `question` to it, and return what it wrote when it has ended.
+    r"""Run a command with `question` as its input, and return its output.
 
-    It is the leader of a group of processes of its own. When it has ended, and when the call is cancelled or out of
-    time, what is left of the group is killed: nothing that it started outlives the call.
+    The command leads its own process group. When it exits, and when the call is cancelled or exceeds its time limit,
+    the rest of the group is killed. No process that it started outlives the call.
 
     Parameters:
         command: the program and its arguments.
-        question: what it reads on standard input.
-        cwd: the folder to run it in.
-        env: its environment, in place of this process's own.
+        question: the standard input.
+        cwd: the working directory.
+        env: the environment, in place of this process's own.
 
     Raises:
-        HelperError: if its exit status is not 0; the message has the last of what it wrote to standard error.
-        OSError: if it cannot be started.
+        HelperError: if the exit status is not 0. The message includes the last lines of standard error.
+        OSError: if the command cannot be started.
 
     >>> import sys
     >>> async def main():
@@ -58,37 +58,44 @@ async def run_process(
 
     """
     process = await _start(command, cwd, env, PIPE)
-    answer, complaint = bytearray(), bytearray()
+    answer, error_output = bytearray(), bytearray()
     try:
         async with anyio.create_task_group() as readers:
             readers.start_soon(_collect, process.stdout, answer)
-            readers.start_soon(_collect, process.stderr, complaint)
-            await _feed(process, question)
+            readers.start_soon(_collect, process.stderr, error_output)
+            await _send_input(process, question)
             await process.wait()
-            # What it left behind may hold the pipes open for ever.
+            # Processes that it left behind may keep the pipes open forever.
             kill_group(process)
     finally:
         await end_group(process)
     if process.returncode:
-        raise HelperError(f"{_ended(command, process.returncode)}{_last_words(bytes(complaint))}")
+        raise HelperError(f"{_exit_message(command, process.returncode)}{_last_lines(bytes(error_output))}")
     return bytes(answer)
 
 
 class ProcessHelper(Service[str, str]):
-    """Children that read a line and answer with a line; `await helper.ask(line)`, within `async with`.
+    """A service over child processes that answer each input line with one line.
 
-    A child is started when it is first needed and then asked again and again, one question at a time; there are at most
-    `policy.concurrency` of them (1 by default). Each leads a group of processes of its own. A child that is
-    cancelled or out of time at a question, that ends, or that answers what is no line is killed with its whole group,
-    and the next question gets a new one. So are all when the block ends.
+    Call `await helper.ask(line)` within `async with`. Children are started on demand and reused, and handle one
+    request at a time. There are at most `policy.concurrency` of them, by default 1. Each child leads its own process
+    group.
+
+    A child is killed with its group, and replaced for the next request, in these cases:
+
+    - its request is cancelled or exceeds the timeout
+    - it exits
+    - its answer is not a single line
+
+    All children are killed when the block ends.
 
     Parameters:
-        command: the program and its arguments; it must flush each answer.
-        policy: how to ask (see `Policy`).
-        cwd: the folder to run it in.
-        env: its environment, in place of this process's own.
-        stderr: where its standard error goes; by default to that of this process.
-        max_line: the most bytes of one answer.
+        command: the program and its arguments. It must flush each answer.
+        policy: the limits (see `Policy`).
+        cwd: the working directory.
+        env: the environment, in place of this process's own.
+        stderr: the destination of standard error. The default is that of this process.
+        max_line: maximum length of an answer in bytes.
 
     Raises:
         TypeError: if `command` is a string, or empty.
@@ -115,7 +122,9 @@ class ProcessHelper(Service[str, str]):
     ) -> None:
         _check_command(command)
         policy = policy or Policy()
-        super().__init__(self._exchange, replace(policy, concurrency=policy.concurrency or 1), name=_shown(command))
+        super().__init__(
+            self._exchange, replace(policy, concurrency=policy.concurrency or 1), name=_command_text(command)
+        )
         self._command = list(command)
         self._start_options = (cwd, env, stderr)
         self._max_line = max_line
@@ -133,16 +142,16 @@ class ProcessHelper(Service[str, str]):
         while self._idle:
             await end_group(self._idle.pop().process)
 
-    async def _exchange(self, question: str) -> str:
+    async def _exchange(self, request: str) -> str:
         if not self._is_open:
-            raise RuntimeError(f"{self.name} is not open; ask it within `async with helper:`")
-        if "\n" in question:
-            raise ValueError(f"a question is one line, but this one has several: {question!r}")
+            raise RuntimeError(f"{self.name} is not open; call ask within `async with helper:`")
+        if "\n" in request:
+            raise ValueError(f"a request must be a single line, got {request!r}")
         child = await self._child()
         try:
-            answer = await child.exchange(question)
+            answer = await child.exchange(request)
         except BaseException:
-            # It may answer later, and then to the wrong question.
+            # Kill the child: it might answer later, and that would be taken for the answer to the next request.
             await end_group(child.process)
             raise
         self._idle.append(child)
@@ -151,22 +160,22 @@ class ProcessHelper(Service[str, str]):
         return answer
 
     async def _child(self) -> "_Child":
-        """Return a child that is at rest, a new one if there is none."""
+        """Return an idle child, or start a new one."""
         while self._idle:
             child = self._idle.pop()
-            is_at_rest = False
+            is_idle = False
             try:
-                is_at_rest = await child.is_at_rest()
+                is_idle = await child.is_idle()
             finally:
-                if not is_at_rest:
+                if not is_idle:
                     await end_group(child.process)
-            if is_at_rest:
+            if is_idle:
                 return child
         return _Child(self._command, await _start(self._command, *self._start_options), self._max_line)
 
 
 class _Child:
-    """One child of a `ProcessHelper`, and what it has written so far."""
+    """A child of a `ProcessHelper`, with its buffered output."""
 
     def __init__(self, command: Command, process: Process, max_line: int) -> None:
         assert process.stdin is not None
@@ -177,71 +186,76 @@ class _Child:
         self.answers = BufferedByteReceiveStream(process.stdout)
         self.max_line = max_line
 
-    async def is_at_rest(self) -> bool:
-        """Tell whether it runs and has written nothing unasked, which would pass for the answer to what is asked next.
+    async def is_idle(self) -> bool:
+        """Return whether the child runs and has no unread output.
 
-        What it writes later than this nobody can tell from an answer.
+        Unread output would be taken for the answer to the next request. Output that is written after this check cannot
+        be distinguished from an answer.
         """
         if self.process.returncode is not None or self.answers.buffer:
             return False
         written: list[bytes] = []
         async with anyio.create_task_group() as group:
-            group.start_soon(_collect_one, self.process.stdout, written)
+            group.start_soon(_receive_chunk, self.process.stdout, written)
             for _ in range(ROUNDS_TO_READ):
                 await checkpoint()
             group.cancel_scope.cancel()
         return not written
 
-    async def exchange(self, question: str) -> str:
-        """Write a line and return the line that comes back."""
+    async def exchange(self, request: str) -> str:
+        """Send a line, and return the line of the answer."""
         try:
-            await self.requests.send(question.encode() + b"\n")
+            await self.requests.send(request.encode() + b"\n")
             line = await self.answers.receive_until(b"\n", self.max_line)
             answer = line.removesuffix(b"\r").decode()
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.IncompleteRead):
-            raise HelperError(await self._why_no_answer()) from None
+            raise HelperError(await self._no_answer_message()) from None
         except anyio.DelimiterNotFound:
-            raise HelperError(self._too_long()) from None
+            raise HelperError(self._too_long_message()) from None
         except UnicodeDecodeError as error:
-            raise HelperError(f"{_shown(self.command)} answered what is no UTF-8: {error}") from error
+            raise HelperError(f"{_command_text(self.command)} answered with invalid UTF-8: {error}") from error
         if len(line) > self.max_line:
-            raise HelperError(self._too_long())
+            raise HelperError(self._too_long_message())
         if self.answers.buffer:
-            raise HelperError(f"{_shown(self.command)} answered more than one line: {answer!r} and then more")
+            raise HelperError(
+                f"{_command_text(self.command)} answered with more than one line, starting with {answer!r}"
+            )
         return answer
 
-    def _too_long(self) -> str:
-        return f"{_shown(self.command)} answered more than {self.max_line} bytes in a line"
+    def _too_long_message(self) -> str:
+        return (
+            f"{_command_text(self.command)} answered with a line of more than {self.max_line} bytes; increase max_line"
+        )
 
-    async def _why_no_answer(self) -> str:
-        # It closed its output: it has ended or is about to.
-        with anyio.move_on_after(END_SECONDS):
+    async def _no_answer_message(self) -> str:
+        # The child closed its output. It has exited, or will soon.
+        with anyio.move_on_after(EXIT_SECONDS):
             await self.process.wait()
         if not _has_ended(self.process):
-            return f"{_shown(self.command)} closed its output and had not answered"
-        return f"{_ended(self.command, await self.process.wait())}, and had not answered"
+            return f"{_command_text(self.command)} closed its output before answering"
+        return f"{_exit_message(self.command, await self.process.wait())} before answering"
 
 
 def _check_command(command: object) -> None:
     if isinstance(command, str | bytes) or not command:
-        raise TypeError(f"a command is a list of a program and its arguments, not {command!r}")
+        raise TypeError(f"a command must be a list of a program and its arguments, got {command!r}")
 
 
 async def _start(command: Command, cwd: str | Path | None, env: Mapping[str, str] | None, stderr: Stream) -> Process:
     _check_command(command)
-    words = [os.fspath(word) for word in command]
-    return await start_group(words, stdin=PIPE, stdout=PIPE, stderr=stderr, cwd=cwd, env=env)
+    arguments = [os.fspath(argument) for argument in command]
+    return await start_group(arguments, stdin=PIPE, stdout=PIPE, stderr=stderr, cwd=cwd, env=env)
 
 
-async def _feed(process: Process, question: bytes) -> None:
+async def _send_input(process: Process, request: bytes) -> None:
     assert process.stdin is not None
-    # It need not read all, or anything.
+    # The command may close its input without reading all of it.
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await process.stdin.send(question)
+        await process.stdin.send(request)
     await process.stdin.aclose()
 
 
-async def _collect_one(stream: ByteReceiveStream | None, into: list[bytes]) -> None:
+async def _receive_chunk(stream: ByteReceiveStream | None, into: list[bytes]) -> None:
     assert stream is not None
     try:
         into.append(await stream.receive())
@@ -256,25 +270,28 @@ async def _collect(stream: ByteReceiveStream | None, into: bytearray) -> None:
 
 
 def _has_ended(process: Process) -> bool:
-    """Tell whether a process has ended, which on a busy machine the event loop learns late."""
+    """Return whether a process has exited.
+
+    On a busy machine, the event loop is notified late, so ask the operating system.
+    """
     if process.returncode is not None or sys.platform != "linux":
         return process.returncode is not None
     try:
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
-        # The event loop has just learned of it.
+        # The event loop has just reaped it.
         return True
 
 
-def _shown(command: Command) -> str:
+def _command_text(command: Command) -> str:
     return shlex.join(map(str, command))
 
 
-def _ended(command: Command, status: int) -> str:
-    how = f"was ended by {Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
-    return f"{_shown(command)} {how}"
+def _exit_message(command: Command, status: int) -> str:
+    outcome = f"was killed by {Signals(-status).name}" if status < 0 else f"exited with status {status}"
+    return f"{_command_text(command)} {outcome}"
 
 
-def _last_words(complaint: bytes) -> str:
-    lines = complaint.decode(errors="backslashreplace").rstrip().splitlines()[-5:]
-    return "; its last words:\n" + "\n".join(lines) if lines else ""
+def _last_lines(error_output: bytes) -> str:
+    lines = error_output.decode(errors="backslashreplace").rstrip().splitlines()[-5:]
+    return "; the end of its standard error:\n" + "\n".join(lines) if lines else ""

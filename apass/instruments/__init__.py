@@ -1,4 +1,7 @@
-"""Instruments that come with apass: timing, printing, dumping and so on; for `PassContext(instruments=[...])`."""
+"""The instruments of apass, such as timing, printing and dumping.
+
+Install them with `PassContext(instruments=[...])`.
+"""
 
 from apass.instruments.dump.flat import DumpIR
 from apass.instruments.dump.tree import DumpTree

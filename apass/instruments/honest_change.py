@@ -1,4 +1,4 @@
-"""`HonestChangeInstrument`: catches passes that change in place what they were given."""
+"""`HonestChangeInstrument`: detects passes that change their input in place."""
 
 from threading import Lock
 from typing import Any
@@ -20,12 +20,12 @@ _Prints = tuple[str, dict[str, str]]
 
 @pass_instrument
 class HonestChangeInstrument:
-    """Compares the fingerprint of each pass's input before the pass and after it; costly, for tests of passes.
+    """Compares the fingerprint of each pass's input before and after the pass.
 
-    A pass must leave the module that it is given as it was, and return another one or, if nothing changed, the same. So
-    two wrongs are caught: a pass that changed its input, and one that says by returning its input that nothing changed
-    when something did. The pass ends with a VerifyError that names it and, for a function pass, the functions.
-    What an IR's fingerprint does not see (`IRAdapter.fingerprint`) is not caught.
+    This is expensive, and meant for tests of passes. A pass must not change its input. It must return another module,
+    or its input if nothing changed. The instrument detects passes that change their input, whether they return it (and
+    so report that nothing changed) or another module. The pass ends with a VerifyError that names the pass and the
+    changed functions. Changes that the IR's fingerprint ignores (`IRAdapter.fingerprint`) are not detected.
 
     >>> import apass
     >>> def clear(mod, ctx):
@@ -36,7 +36,7 @@ class HonestChangeInstrument:
     ...     apass.run(apass.module_pass(clear, opt_level=0, name="Clear"), {"f": 8}, context=context)
     ... except apass.VerifyError as error:
     ...     print(error)
-    pass 'Clear' changed in place the module that it was given ('f'), and returned it as if nothing had changed
+    pass 'Clear' changed its input in place ('f'), and returned it as if nothing had changed
 
     """
 
@@ -53,21 +53,26 @@ class HonestChangeInstrument:
                 self._inputs[run] = (mod, prints)
 
     async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
-        """Compare it."""
+        """Compare the fingerprints.
+
+        Raises:
+            VerifyError: if the pass changed its input in place.
+
+        """
         run = current_run()
         if run is None:
             return
         with self._lock:
-            known = self._inputs.pop(run, None)
-        if known is None:
+            entry = self._inputs.pop(run, None)
+        if entry is None:
             return
-        given, before = known
-        after = await _fingerprints(given)
+        original, before = entry
+        after = await _fingerprints(original)
         if after == before:
             return
         which = ", ".join(map(repr, _changed(before, after))) or "outside of its functions"
-        returned = "returned it as if nothing had changed" if mod is given else "returned another one"
-        raise VerifyError(f"pass {info.name!r} changed in place the module that it was given ({which}), and {returned}")
+        returned = "returned it as if nothing had changed" if mod is original else "returned another module"
+        raise VerifyError(f"pass {info.name!r} changed its input in place ({which}), and {returned}")
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Forget the input."""
@@ -88,5 +93,5 @@ def _take(mod: Any) -> _Prints:
 
 def _changed(before: _Prints, after: _Prints) -> list[str]:
     """Return the names of functions that were changed, added or removed."""
-    one, other = before[1], after[1]
-    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    old, new = before[1], after[1]
+    return [name for name in {**old, **new} if old.get(name) != new.get(name)]

@@ -1,48 +1,52 @@
-"""`LiveViewInstrument`: which passes run and which wait, since when and for what; for whoever watches a run."""
+"""`LiveViewInstrument`: shows which passes run, which wait, and for what."""
 
 from collections.abc import Iterable
 from typing import Final
 
-from rich import box
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run
+from apass.errors import MissingExtraError
 from apass.instruments.progress import ProgressInstrument
-from apass.instruments.support.activity import AtWork
+from apass.instruments.support.activity import ActiveRun
+
+try:
+    from rich import box
+    from rich.console import Console, Group, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+except ModuleNotFoundError as _error:
+    raise MissingExtraError(f"the live view needs rich ({_error}): pip install 'apass[cli]'") from _error
 
 __all__ = ["LiveViewInstrument", "waiting_text"]
 
 _SOON: Final = 0.25
-"""Seconds without the loop before a pass counts as waiting: about two pictures."""
+"""Seconds without a step before a pass counts as waiting: about two frames of the display."""
 _FEWEST: Final = 3
-"""The rows that a terminal shows however low it is."""
+"""Minimum number of rows on a terminal, even a small one."""
 _LINES: Final = 5
-"""The rows that are printed where there is no terminal."""
+"""Number of rows that are printed without a terminal."""
 
 
-def waiting_text(one: AtWork) -> str:
-    """Return in a few words what a pass or a body does now: `runs`, or how long it has waited, and for what."""
-    if one.waiting is None or (one.waiting < _SOON and not one.waits_for):
+def waiting_text(active: ActiveRun) -> str:
+    """Return `runs`, or for how long and for what a pass or a body waits."""
+    if active.waiting is None or (active.waiting < _SOON and not active.waits_for):
         return "runs"
-    reason = f" for {', then '.join(one.waits_for)}" if one.waits_for else ""
-    return f"waits {one.waiting:.1f} s{reason}"
+    reason = f" for {', then '.join(active.waits_for)}" if active.waits_for else ""
+    return f"waits {active.waiting:.1f} s{reason}"
 
 
 @pass_instrument
 class LiveViewInstrument(ProgressInstrument):
-    """Shows, below what `ProgressInstrument` does, each pass and function at work: since when it waits, and for what.
+    """Shows progress, and below it each running pass and function and its wait.
 
-    Those that have waited longest stand first. What they wait for is known where they say so by `apass.waiting_for`, as
-    services of `apass.external` do. A pass that waits for the passes which it calls, or for its functions, is not
-    listed, but these are. Where there is no terminal, the first few are printed each `interval` seconds.
+    The upper part is that of `ProgressInstrument`. The longest wait comes first. The reason of a wait is known if the
+    code uses `apass.waiting_for`, as the services of `apass.external` do. A pass that waits for its inner passes or its
+    functions is not listed, but these are. Without a terminal, the first few rows are printed every `interval` seconds.
 
     Parameters:
-        total: how many modules there will be, if that is known.
-        console: where to (standard error).
-        interval: seconds between two reports where there is no terminal.
+        total: the number of modules, if it is known.
+        console: the console to write to; standard error by default.
+        interval: seconds between two reports without a terminal.
 
     """
 
@@ -50,54 +54,54 @@ class LiveViewInstrument(ProgressInstrument):
         super().__init__(total, console=console, interval=interval)
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
-        """Note that a pass waits from now on."""
+        """Record that a pass yields to the event loop."""
         self.activity.step(run, start, end)
 
     def run_after_function_step(self, run: Run, start: float, end: float) -> None:
-        """Note that a function waits from now on."""
+        """Record that a function body yields to the event loop."""
         self.activity.step(run, start, end)
 
     def on_wait(self, run: Run | None, what: str, is_over: bool) -> None:
-        """Note what for."""
+        """Record the start or the end of a named wait."""
         self.activity.wait(run, what, is_over)
 
     def shown(self) -> RenderableType:
-        """Return what a terminal shows now."""
-        at_work = self.activity.at_work()
+        """Return the current display for a terminal."""
+        runs = self.activity.running()
         head, size = super().shown(), self._console.size
-        # The table has four lines more than rows, and the line about the rest comes below it.
+        # The table has four lines besides its rows, and the "more" line below it is the fifth.
         above = len(self._console.render_lines(head, pad=False))
         room = max(_FEWEST, size.height - above - 5)
-        parts = [head, _table(at_work[:room], size.width)]
-        if len(at_work) > room:
-            parts.append(Text(f"and {len(at_work) - room} more", style="dim"))
+        parts = [head, _table(runs[:room], size.width)]
+        if len(runs) > room:
+            parts.append(Text(f"and {len(runs) - room} more", style="dim"))
         return Group(*parts)
 
     def lines(self) -> list[str]:
-        """Return what is printed where there is no terminal."""
-        at_work = self.activity.at_work()
-        shown = [f"  {_where(one.run)}: {waiting_text(one)}" for one in at_work[:_LINES]]
-        more = [f"  and {len(at_work) - _LINES} more"] if len(at_work) > _LINES else []
+        """Return the lines that are printed without a terminal."""
+        runs = self.activity.running()
+        shown = [f"  {_label(active.run)}: {waiting_text(active)}" for active in runs[:_LINES]]
+        more = [f"  and {len(runs) - _LINES} more"] if len(runs) > _LINES else []
         return [*super().lines(), *shown, *more]
 
 
-def _where(run: Run) -> str:
+def _label(run: Run) -> str:
     module = "" if run.module is None else f"{run.module}: "
     return module + "/".join(run.path) + ("" if run.function is None else f"@{run.function}")
 
 
-def _table(rows: Iterable[AtWork], width: int) -> Table:
-    """Return rows as a table in which nothing is so long that there is no room for what is waited for."""
+def _table(rows: Iterable[ActiveRun], width: int) -> Table:
+    """Return rows as a table whose name columns leave space for the reason of a wait."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("module", "pass", "function", "now"):
         table.add_column(column, overflow="ellipsis", no_wrap=True)
-    for one in rows:
-        run, state = one.run, waiting_text(one)
-        where = (_end(run.module, width // 5), _end("/".join(run.path), width // 4), _end(run.function, width // 8))
-        table.add_row(*map(Text, where), Text(state, style="green" if state == "runs" else "yellow"))
+    for active in rows:
+        run, state = active.run, waiting_text(active)
+        names = (_end(run.module, width // 5), _end("/".join(run.path), width // 4), _end(run.function, width // 8))
+        table.add_row(*map(Text, names), Text(state, style="green" if state == "runs" else "yellow"))
     return table
 
 
 def _end(text: str | None, width: int) -> str:
-    """Return the end of a name, which tells most."""
+    """Return the last `width` characters of a name, which are the most specific ones."""
     return text or "" if text is None or len(text) <= width else f"\N{HORIZONTAL ELLIPSIS}{text[1 - width :]}"

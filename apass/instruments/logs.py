@@ -1,4 +1,4 @@
-"""`LoggingInstrument`: what passes do, as records of the standard `logging`; for services that keep logs."""
+"""`LoggingInstrument`: logs passes as structured records of `logging`."""
 
 import logging
 from threading import Lock
@@ -9,7 +9,7 @@ import anyio
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.position import Numbering
+from apass.core.position import PositionTracker
 from apass.core.run import Run, Whereabouts, current_run
 from apass.instruments.support.outcomes import ending_text
 
@@ -21,19 +21,18 @@ _FUNCTIONS: Final = logging.getLogger("apass.function")
 
 @pass_instrument
 class LoggingInstrument:
-    """Logs each pass on the logger `apass.pass`, and each function that failed on `apass.function`.
+    """Logs passes on the logger `apass.pass`, failed functions on `apass.function`.
 
-    The messages are events, always the same, with what belongs to them as attributes of the record:
+    The messages are constant event names. The data is in attributes of the record:
 
     - `pass_started`, at level DEBUG;
     - `pass_finished`, at INFO, with `seconds` and `changed`;
     - `pass_failed`, at ERROR, with `seconds` and `error`; at WARNING if it was cancelled;
     - `function_failed`, at ERROR, with `function`, `seconds` and `error`; at WARNING if it was cancelled.
 
-    Each has `pass_name`, `pass_path` (as in `Position.text`), `module_name` (logging keeps `module` for itself), and
-    `function`, the one whose body called the pass, or None. What no logger is enabled for costs next to nothing. The
-    error itself is on the record of the innermost pass that it ended, as `exc_info`, and on no other.
-
+    Each record has `pass_name`, `pass_path` (as in `Position.text`), `module_name` (`logging` uses `module` itself) and
+    `function`, the function whose body called the pass, or None. Events at a disabled level cost next to nothing. Only
+    the record of the innermost failed pass has the error as `exc_info`.
     >>> import apass
     >>> class Keys(logging.Handler):
     ...     def emit(self, record):
@@ -50,59 +49,59 @@ class LoggingInstrument:
     """
 
     def __init__(self) -> None:
-        self._numbering = Numbering()
-        self._begun: dict[Run, tuple[float, object]] = {}
+        self._positions = PositionTracker()
+        self._starts: dict[Run, tuple[float, object]] = {}
         self._lock = Lock()
 
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
-        """Log that a pass starts."""
+        """Log the start of a pass."""
         run = current_run()
-        if run is None or run in self._begun:
+        if run is None or run in self._starts:
             return
-        self._numbering.begin(run)
+        self._positions.begin(run)
         self._begin(run, mod)
         self._log(_PASSES, logging.DEBUG, "pass_started", run, {})
 
     def run_after_pass(self, mod: object, info: PassInfo) -> None:
-        """Log that it has ended."""
+        """Log the end of a pass."""
         run = current_run()
-        begun = self._end(run)
-        if run is not None and begun is not None:
-            told = {"seconds": perf_counter() - begun[0], "changed": mod is not begun[1]}
-            self._log(_PASSES, logging.INFO, "pass_finished", run, told)
+        start = self._end(run)
+        if run is not None and start is not None:
+            data = {"seconds": perf_counter() - start[0], "changed": mod is not start[1]}
+            self._log(_PASSES, logging.INFO, "pass_finished", run, data)
 
     def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
-        """Log that it failed."""
+        """Log the failure of a pass."""
         self._fail(_PASSES, "pass_failed", current_run(), error)
 
     def run_before_function(self, func: Any, run: Run) -> None:
-        """Note when it began."""
+        """Record the start of a function body."""
         self._begin(run, func)
 
     def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """Forget it."""
+        """Forget a function body that succeeded."""
         self._end(run)
 
     def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """Log that it failed."""
+        """Log the failure of a function body."""
         self._fail(_FUNCTIONS, "function_failed", run, error)
 
     def _begin(self, run: Run, subject: object) -> None:
         with self._lock:
-            self._begun.setdefault(run, (perf_counter(), subject))
+            self._starts.setdefault(run, (perf_counter(), subject))
 
     def _end(self, run: Run | None) -> tuple[float, object] | None:
         with self._lock:
-            return None if run is None else self._begun.pop(run, None)
+            return None if run is None else self._starts.pop(run, None)
 
     def _fail(self, logger: logging.Logger, event: str, run: Run | None, error: BaseException) -> None:
-        begun = self._end(run)
-        if run is None or begun is None:
+        start = self._end(run)
+        if run is None or start is None:
             return
         is_cancelled = isinstance(error, anyio.get_cancelled_exc_class() | GeneratorExit)
-        told = {"seconds": perf_counter() - begun[0], "error": ending_text(error)}
+        data = {"seconds": perf_counter() - start[0], "error": ending_text(error)}
         shown = error if not is_cancelled and (run.body_of is not None or _is_from(error, run)) else None
-        self._log(logger, logging.WARNING if is_cancelled else logging.ERROR, event, run, told, shown)
+        self._log(logger, logging.WARNING if is_cancelled else logging.ERROR, event, run, data, shown)
 
     def _log(
         self,
@@ -110,12 +109,12 @@ class LoggingInstrument:
         level: int,
         event: str,
         run: Run,
-        told: dict[str, Any],
+        data: dict[str, Any],
         error: BaseException | None = None,
     ) -> None:
         if not logger.isEnabledFor(level):
             return
-        position = self._numbering.position(run)
+        position = self._positions.position(run)
         body = run if run.body_of is not None else run.parent
         fields = {
             "pass_name": run.info.name,
@@ -123,10 +122,11 @@ class LoggingInstrument:
             "module_name": run.module,
             "function": None if body is None else body.function,
         }
-        logger.log(level, event, extra={**fields, **told}, exc_info=error)
+        logger.log(level, event, extra={**fields, **data}, exc_info=error)
 
 
 def _is_from(error: BaseException, run: Run) -> bool:
-    """Tell whether a run is the innermost that an error ended: the note that says where is about it."""
+    """Return whether a run is the innermost that an error ended."""
+    # The runner adds a `Whereabouts` note for the innermost run only.
     notes = getattr(error, "__notes__", ())
     return any(isinstance(note, Whereabouts) and note.run is run for note in notes)

@@ -1,4 +1,4 @@
-"""`PassMemoryInstrument`: how much memory each pass took, by tracemalloc; for whoever looks for the greedy one."""
+"""`PassMemoryInstrument`: measures the memory of each pass with `tracemalloc`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,43 +15,46 @@ from apass.core.run import Run, current_run
 __all__ = ["PassMemory", "PassMemoryInstrument"]
 
 _NOT_EXACT: Final = (
-    "several modules were at work at once, so memory of threads may be counted for another pass; it is exact with one "
-    "at a time (apass opt --jobs 1)"
+    "several modules ran at once, so memory of threads may be counted for another pass; for exact numbers, run "
+    "one module at a time (apass opt --jobs 1)"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassMemory:
-    """The memory that one pass took, over all its calls. Sizes are in bytes."""
+    """Memory of one pass, over all its calls. Sizes are in bytes."""
 
     name: str
     """The name of the pass."""
     calls: int
-    """How many calls have ended, failed ones included."""
+    """Number of calls that have ended, including failed ones."""
     grown: int
-    """What it allocated and had not freed at its end, less what it freed of others; over all calls."""
+    """Bytes allocated and not freed, minus bytes freed that others had allocated; the sum of all calls."""
     peak: int
-    """The most that a call had in use at once, beyond what there was when it began; of the call with most."""
+    """Maximum memory in use above the level at the start of a call; the highest of all calls."""
     module: str | None
-    """The name of the module of the call with that peak."""
+    """The module name of the call with the highest peak."""
 
 
 @pass_instrument
 class PassMemoryInstrument:
-    """Measures the memory of passes, numpy's arrays included, by `tracemalloc`; passes take several times as long.
+    """Measures the memory of passes with `tracemalloc`, including numpy arrays.
 
-    Memory is counted for the pass that holds the loop, and for those that called it, so modules at work at once are
-    told apart. What worker threads allocate meanwhile, and tasks outside of passes, is counted for the pass that holds
-    the loop next: with one module at once that is the one that waits for them, and all is exact.
+    Passes take several times as long while memory is traced.
 
-    Tracing begins when a context with the instrument is entered and ends when the last is left, unless it was on
-    before. Memory of the instrument grows with the names of passes.
+    - Memory is counted for the pass that occupies the event loop, and for its callers. Concurrent modules are therefore
+      distinguished.
+    - Memory that worker threads and other tasks allocate is counted for the pass that occupies the event loop next.
+      With one module at a time this is the pass that waits for them, and all numbers are exact.
+    - Tracing starts when the first context with the instrument is entered, and stops when the last is left. If it was
+      already active, it stays so.
+    - The instrument's own memory grows with the number of pass names.
 
     >>> import apass
     >>> memory = PassMemoryInstrument()
     >>> Fill = apass.module_pass(lambda mod, ctx: {"f": bytes(1_000_000)}, opt_level=0, name="Fill")
     >>> _ = apass.run(Fill, {"f": b""}, context=apass.PassContext(instruments=[memory]))
-    >>> [(one.name, round(one.grown / 1e6), round(one.peak / 1e6)) for one in memory.profile()]
+    >>> [(item.name, round(item.grown / 1e6), round(item.peak / 1e6)) for item in memory.profile()]
     [('Fill', 1, 1)]
 
     """
@@ -67,7 +70,7 @@ class PassMemoryInstrument:
         self._lock = Lock()
 
     def enter_pass_ctx(self) -> None:
-        """Begin to trace, if nobody has."""
+        """Start tracing, unless it is active."""
         with self._lock:
             self._entered += 1
             if not _tracemalloc().is_tracing():
@@ -75,7 +78,7 @@ class PassMemoryInstrument:
                 self._has_started = True
 
     def exit_pass_ctx(self) -> None:
-        """End to trace, if this began it and no other context needs it."""
+        """Stop tracing, if this instrument started it and no other context uses it."""
         with self._lock:
             self._entered -= 1
             if self._entered == 0 and self._has_started:
@@ -84,7 +87,7 @@ class PassMemoryInstrument:
                 self._marks.clear()
 
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
-        """Begin a call."""
+        """Record the start of a call."""
         run = current_run()
         if run is not None:
             with self._lock:
@@ -94,45 +97,45 @@ class PassMemoryInstrument:
                 self._mark(perf_counter())
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
-        """Add a step to the call."""
+        """Add the memory of a step to its call."""
         with self._lock:
             grown, peak = self._since(start, end)
             if run.parent is None:
-                del self._marks[:-1]  # no step lies around this one
+                del self._marks[:-1]  # an outermost step has no enclosing step that needs the earlier marks
             call = self._calls.get(run)
             if call is not None and start >= call.until:
                 call.until = end
                 call.step(grown, peak)
 
     def run_after_pass(self, mod: object, info: PassInfo) -> None:
-        """End a call."""
+        """Record the end of a call."""
         self._end(current_run())
 
     def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
-        """End a call that raised or was cancelled."""
+        """Record the end of a call that raised or was cancelled."""
         self._end(current_run())
 
     @property
     def is_exact(self) -> bool:
-        """Whether never two modules were at work at once, so that memory of threads is counted for the right pass."""
+        """Whether modules never ran concurrently, so that all numbers are exact."""
         return self._is_exact
 
     def profile(self) -> tuple[PassMemory, ...]:
-        """Return what each pass took, the highest peak first."""
+        """Return the memory of each pass, highest peak first."""
         with self._lock:
-            found = [
-                PassMemory(name=name, calls=one.calls, grown=one.grown, peak=one.peak, module=one.module)
-                for name, one in self._totals.items()
+            items = [
+                PassMemory(name=name, calls=total.calls, grown=total.grown, peak=total.peak, module=total.module)
+                for name, total in self._totals.items()
             ]
-        return tuple(sorted(found, key=lambda one: (-one.peak, one.name)))
+        return tuple(sorted(items, key=lambda item: (-item.peak, item.name)))
 
     def render(self) -> str:
-        """Return `profile()` as a table, in MiB, with a line below it where that is not exact."""
+        """Return `profile()` as a table in MiB, with a note if it is not exact."""
         table = _render(self.profile())
         return table if self._is_exact else f"{table}\n{_NOT_EXACT}"
 
     def reset(self) -> None:
-        """Forget what was measured."""
+        """Discard the results."""
         with self._lock:
             self._totals = {}
             self._is_exact = self._outermost < 2
@@ -145,7 +148,7 @@ class PassMemoryInstrument:
                 self._totals.setdefault(run.info.name, _Total()).add(call, run.module)
 
     def _mark(self, now: float) -> None:
-        """Note what is in use now, and the most that was since the last time."""
+        """Record the memory in use now, and the peak since the previous mark."""
         if not _tracemalloc().is_tracing():
             return
         current, peak = _tracemalloc().get_traced_memory()
@@ -153,9 +156,9 @@ class PassMemoryInstrument:
         self._marks.append(_Mark(now, current, peak))
 
     def _since(self, start: float, end: float) -> tuple[int, int]:
-        """Return what was allocated and not freed since `start`, and the most meanwhile; the marks become one.
+        """Return the memory allocated and not freed since `start`, and the peak.
 
-        Steps lie within each other or apart, so the marks within one are of no more use after it.
+        Steps are either nested or disjoint. The marks within this step are therefore merged into one.
         """
         self._mark(end)
         marks = self._marks
@@ -166,14 +169,14 @@ class PassMemoryInstrument:
         while marks and marks[-1].time > start:
             peak = max(peak, marks.pop().peak)
         base = marks[-1].current if marks else 0
-        # What the step around this one needs to know of it, in one mark.
+        # The enclosing step needs only the level and the peak of this one.
         marks.append(_Mark(last.time, last.current, peak))
         return last.current - base, max(0, peak - base)
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """What was in use at a time."""
+    """Memory in use at a point in time, and the peak before it."""
 
     time: float
     current: int
@@ -182,7 +185,7 @@ class _Mark:
 
 @dataclass(slots=True)
 class _Call:
-    """What a call took so far."""
+    """Memory of a call that has not ended."""
 
     grown: int = 0
     peak: int = 0
@@ -196,7 +199,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Total:
-    """What all calls of a pass took."""
+    """Memory of all calls of a pass."""
 
     calls: int = 0
     grown: int = 0
@@ -213,9 +216,9 @@ class _Total:
 
 def _render(memories: Iterable[PassMemory]) -> str:
     lines = [f"{'peak MiB':>10}  {'grown MiB':>10}  {'calls':>7}  pass"]
-    for one in memories:
-        where = "" if one.module is None else f" (peak in {one.module!r})"
-        lines.append(f"{_mib(one.peak):>10}  {_mib(one.grown):>10}  {one.calls:>7}  {one.name}{where}")
+    for item in memories:
+        where = "" if item.module is None else f" (peak in {item.module!r})"
+        lines.append(f"{_mib(item.peak):>10}  {_mib(item.grown):>10}  {item.calls:>7}  {item.name}{where}")
     return "\n".join(lines) if len(lines) > 1 else "no pass was measured"
 
 
@@ -225,5 +228,8 @@ def _mib(size: int) -> str:
 
 @cache
 def _tracemalloc() -> Any:
-    """Return the module, which an interpreter that works for an executor can do without, and must."""
+    """Return the `tracemalloc` module.
+
+    It is imported on first use, because an executor's interpreters must not import it.
+    """
     return import_module("tracemalloc")

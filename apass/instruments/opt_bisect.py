@@ -1,4 +1,4 @@
-"""`BisectInstrument`: numbers the passes that run on each module, and leaves out those beyond a limit; LLVM's."""
+"""`BisectInstrument`: numbers passes and skips those beyond a limit, as in LLVM."""
 
 import re
 from collections import Counter
@@ -10,59 +10,59 @@ from weakref import WeakKeyDictionary
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.position import Numbering, Position
+from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, current_run
 from apass.pipelines.resume import is_in_order, is_row
 
 __all__ = ["BisectInstrument", "BisectStep", "parse_intervals"]
 
 Intervals = Sequence[tuple[int, int]]
-"""The first and the last number of each."""
+"""Pairs of the first and the last number of an interval."""
 
 _INTERVAL: Final = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BisectStep:
-    """One pass that was numbered."""
+    """A pass that has been numbered."""
 
     number: int
-    """Its number in its module, from 1."""
+    """Its number in its module, starting at 1."""
     position: Position
-    """Where it stands."""
+    """The position of the pass."""
     runs: bool
-    """Whether it was let run."""
+    """Whether the pass runs."""
     pass_: Any
-    """The pass; None where only its name is known."""
+    """The pass, or None if only its name is known."""
 
     def __str__(self) -> str:
-        """Return LLVM's line about it."""
-        what = "running" if self.runs else "NOT running"
+        """Return the message that LLVM prints for the pass."""
+        status = "running" if self.runs else "NOT running"
         where = f" on {self.position.module}" if self.position.module is not None else ""
-        return f"BISECT: {what} pass ({self.number}) {self.position.steps[-1][1]}{where}"
+        return f"BISECT: {status} pass ({self.number}) {self.position.steps[-1][1]}{where}"
 
 
 @pass_instrument
 class BisectInstrument:
-    """Lets run only the first `limit` passes on each module, or those whose numbers are in `intervals`.
+    """Runs only the first `limit` passes on each module, or those in `intervals`.
 
-    Numbers count from 1 for each module by itself, or for each outermost pass where modules have no name. Those passes
-    are counted that run one after another: not the Sequential, Repeat and If around them, and not what runs within a
-    pass, in the body of a function or as an alternative of a Race, which stands or falls with it. So a pass has the
-    same number however many modules are at work.
+    Each module has its own numbering, starting at 1. Without module names, each outermost pass has its own.
 
-    The runner asks no instrument about passes in the context's `required_pass`; they run, and have no number. What a
-    pass that is left out requires runs before it is asked about, with numbers of its own.
-
-    Memory grows with the names of modules, not with runs.
+    - Numbered are the passes that run one after another. The Sequential, Repeat and If around them have no number.
+    - Passes within a pass, within a function body or within an alternative of a Race have no number. They run or are
+      skipped together with the enclosing pass.
+    - A pass has the same number regardless of how many modules run concurrently.
+    - The runner does not ask instruments about passes in the context's `required_pass`. They run, without a number.
+    - Passes that a skipped pass requires run before the skipped pass is numbered, with their own numbers.
+    - Memory grows with the number of module names, not with the number of runs.
 
     Parameters:
-        limit: how many passes run on each module; -1 for all, only to have them numbered.
-        intervals: the numbers of those that run, in place of a limit: `[(3, 7), (9, 9)]`.
-        report: is called with each `BisectStep`, perhaps in another thread.
+        limit: the number of passes that run on each module; -1 runs and numbers all.
+        intervals: the numbers of the passes that run, instead of a limit: `[(3, 7), (9, 9)]`.
+        report: is called with each `BisectStep`, possibly in another thread.
 
     Raises:
-        ValueError: if both or neither are given, or they are no such numbers.
+        ValueError: if both or neither of `limit` and `intervals` are given, or they are invalid.
 
     >>> from apass import PassContext, Sequential, module_pass, run
     >>> double = module_pass(lambda mod, ctx: {"f": 2 * mod["f"]}, opt_level=0, name="Double")
@@ -82,25 +82,25 @@ class BisectInstrument:
         report: Callable[[BisectStep], object] | None = None,
     ) -> None:
         if (limit is None) == (intervals is None):
-            raise ValueError("BisectInstrument takes either a limit or intervals")
+            raise ValueError("BisectInstrument needs either a limit or intervals, and not both")
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < -1):
-            raise ValueError(f"limit must be an int of at least 0, or -1 for all; not {limit!r}")
+            raise ValueError(f"limit must be an int of at least 0, or -1 for all passes, got {limit!r}")
         self.limit: Final = limit
-        """How many passes run on each module; -1 for all."""
+        """The number of passes that run on each module; -1 for all."""
         self.intervals: Final[Intervals | None] = None if intervals is None else _checked(tuple(intervals))
-        """The numbers of those that run."""
+        """The numbers of the passes that run."""
         self._report = report
         self._named: Counter[str] = Counter()
         self._unnamed: WeakKeyDictionary[Run, int] = WeakKeyDictionary()
-        self._numbering = Numbering()
+        self._positions = PositionTracker()
         self._lock = Lock()
 
     def should_run(self, mod: Any, info: PassInfo) -> bool:
-        """Number the pass, and say whether it may run."""
+        """Return whether the pass may run, and number it."""
         run = current_run()
         if run is None:
             return True
-        position = self._numbering.begin(run)
+        position = self._positions.begin(run)
         if not _is_counted(run):
             return True
         number = self._next(run)
@@ -110,10 +110,10 @@ class BisectInstrument:
         return runs
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Give a pass that nobody asked about its position."""
+        """Record the position of a pass that was run without a call of `should_run`."""
         run = current_run()
-        if run is not None and self._numbering.position(run) is None:
-            self._numbering.begin(run)
+        if run is not None and self._positions.position(run) is None:
+            self._positions.begin(run)
 
     def _next(self, run: Run) -> int:
         with self._lock:
@@ -131,31 +131,34 @@ class BisectInstrument:
 
 
 def parse_intervals(text: str) -> Intervals:
-    """Return the intervals that a text such as `3-7,9` means.
+    """Return the intervals in a text such as `3-7,9`.
 
     Raises:
-        ValueError: if it is no such text.
+        ValueError: if the text is invalid.
 
     >>> parse_intervals("3-7,9")
     ((3, 7), (9, 9))
 
     """
-    found: list[tuple[int, int]] = []
+    intervals: list[tuple[int, int]] = []
     for part in text.split(","):
         match = _INTERVAL.fullmatch(part.strip())
         if match is None:
-            raise ValueError(f"{text!r} are no intervals of numbers; write them as 3-7,9")
-        found.append((int(match[1]), int(match[2] or match[1])))
-    return _checked(tuple(found))
+            raise ValueError(f"intervals must be numbers such as 3-7,9, got {text!r}")
+        intervals.append((int(match[1]), int(match[2] or match[1])))
+    return _checked(tuple(intervals))
 
 
 def _checked(intervals: Intervals) -> Intervals:
     for first, last in intervals:
         if not 1 <= first <= last:
-            raise ValueError(f"{first}-{last} is no interval of numbers: they count from 1, the lower one first")
+            raise ValueError(f"an interval must be first-last with 1 <= first <= last, got {first}-{last}")
     return intervals
 
 
 def _is_counted(run: Run) -> bool:
-    """Tell whether a run has a number: a pass that does its own work, among passes that run one after another."""
+    """Return whether a run has a number.
+
+    It has one if it is no composite pass and is part of a sequence of passes.
+    """
     return not is_row(run) and is_in_order(run)

@@ -1,4 +1,4 @@
-"""`OpenTelemetryInstrument`: spans of OpenTelemetry for modules, passes and functions; needs `apass[otel]`."""
+"""`OpenTelemetryInstrument`: OpenTelemetry spans (requires `apass[otel]`)."""
 
 from threading import Lock
 from typing import Any
@@ -7,7 +7,7 @@ import anyio
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.position import Numbering
+from apass.core.position import PositionTracker
 from apass.core.run import Run, current_run
 from apass.errors import MissingExtraError
 
@@ -16,41 +16,41 @@ try:
     from opentelemetry import trace
     from opentelemetry.context import Context
     from opentelemetry.trace import Span, Status, StatusCode, Tracer
-except ImportError as error:
+except ImportError as _error:
     raise MissingExtraError(
-        f"OpenTelemetryInstrument needs opentelemetry-api ({error}): pip install apass[otel]"
-    ) from error
+        f"OpenTelemetryInstrument needs opentelemetry-api ({_error}): pip install apass[otel]"
+    ) from _error
 
 __all__ = ["OpenTelemetryInstrument"]
 
 
 @pass_instrument
 class OpenTelemetryInstrument:
-    """Makes a span for each run of a module, for each pass in it and, if asked, for each function a pass works on.
+    """Creates a span for each run of a module and for each pass in it.
 
-    The parent of a span is what is current where the pass begins: the pass that calls it, in whatever task, or a span
-    of the user's own around it. Within a pass its span is the current one, so spans of libraries that the pass uses
-    stand beneath it. An error is recorded on each span that it ends; a cancelled one has `apass.cancelled`.
+    The parent of a span is the current span when the pass starts: that of the calling pass, in whatever task, or a span
+    of the user. While a pass runs, its span is current, so spans of libraries that the pass uses become its children.
+    An error is recorded on each span that it ends. A span of a cancelled pass has `apass.cancelled`.
 
     Attributes: `apass.module`, `apass.pass`, `apass.position` (as in `Position.text`), `apass.opt_level`,
-    `apass.changed`, and `apass.function` on the spans of functions. Spans are named `module NAME`, after the pass, and
-    `PASS NAME`. A module without a name has no span of its own.
+    `apass.changed`, and `apass.function` on the spans of functions. The names of spans are `module NAME`, the name of
+    the pass, and `PASS NAME`. A module without a name has no span of its own.
 
     Parameters:
-        tracer: what makes the spans; that of the provider in force, if left out.
-        functions: also make spans for functions.
+        tracer: creates the spans; by default the tracer `apass` of the current provider.
+        functions: also create a span for each function that a pass processes.
 
     """
 
     def __init__(self, tracer: Tracer | None = None, *, functions: bool = False) -> None:
         self._tracer = trace.get_tracer("apass") if tracer is None else tracer
         self._functions = functions
-        self._numbering = Numbering()
-        self._open: dict[Run, _Open] = {}
+        self._positions = PositionTracker()
+        self._open: dict[Run, _SpanState] = {}
         self._lock = Lock()
 
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
-        """Begin the span of a pass; before it that of the module, if this is the first pass on it."""
+        """Start the span of a pass, after that of its module if it is outermost."""
         run = current_run()
         if run is None or run in self._open:
             return
@@ -59,56 +59,58 @@ class OpenTelemetryInstrument:
         if run.module is not None and (run.parent is None or run.parent.module != run.module):
             module = self._tracer.start_span(f"module {run.module}", attributes={"apass.module": run.module})
             otel_context.attach(trace.set_span_in_context(module))
-        told: dict[str, Any] = {"apass.pass": info.name, "apass.opt_level": info.opt_level}
-        told["apass.position"] = self._numbering.begin(run).text
-        self._begin(run, info.name, told, _Open(mod, before, module))
+        attributes: dict[str, Any] = {"apass.pass": info.name, "apass.opt_level": info.opt_level}
+        attributes["apass.position"] = self._positions.begin(run).text
+        self._begin(run, info.name, attributes, _SpanState(mod, before, module))
 
     def run_after_pass(self, mod: object, info: PassInfo) -> None:
-        """End it."""
+        """End the span of a pass."""
         self._end(current_run(), mod, None)
 
     def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
-        """End it with the error."""
+        """End the span of a failed pass, and record the error."""
         self._end(current_run(), mod, error)
 
     def run_before_function(self, func: Any, run: Run) -> None:
-        """Begin the span of a function."""
+        """Start the span of a function."""
         if self._functions and run not in self._open:
-            told = {"apass.pass": run.info.name, "apass.function": run.function}
-            self._begin(run, f"{run.info.name} {run.function}", told, _Open(func, otel_context.get_current(), None))
+            attributes = {"apass.pass": run.info.name, "apass.function": run.function}
+            state = _SpanState(func, otel_context.get_current(), None)
+            self._begin(run, f"{run.info.name} {run.function}", attributes, state)
 
     def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """End it."""
+        """End the span of a function."""
         self._end(run, result, None)
 
     def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """End it with the error."""
+        """End the span of a failed function, and record the error."""
         self._end(run, func, error)
 
-    def _begin(self, run: Run, name: str, told: dict[str, Any], begun: "_Open") -> None:
+    def _begin(self, run: Run, name: str, attributes: dict[str, Any], state: "_SpanState") -> None:
         if run.module is not None:
-            told["apass.module"] = run.module
-        begun.span = self._tracer.start_span(name, attributes=told)
-        otel_context.attach(trace.set_span_in_context(begun.span))
+            attributes["apass.module"] = run.module
+        state.span = self._tracer.start_span(name, attributes=attributes)
+        otel_context.attach(trace.set_span_in_context(state.span))
         with self._lock:
-            self._open[run] = begun
+            self._open[run] = state
 
     def _end(self, run: Run | None, result: object, error: BaseException | None) -> None:
         with self._lock:
-            begun = None if run is None else self._open.pop(run, None)
-        if begun is None:
+            state = None if run is None else self._open.pop(run, None)
+        if state is None:
             return
         if error is None:
-            begun.span.set_attribute("apass.changed", result is not begun.subject)
-        for span in (begun.span, begun.module):
+            state.span.set_attribute("apass.changed", result is not state.subject)
+        for span in (state.span, state.module):
             if span is not None:
                 _finish(span, error)
-        # Set back, not detached: a token is of use only where it was made, and a hook may be called elsewhere.
-        otel_context.attach(begun.before)
+        # Attach the old context instead of detaching the token: a token is valid only in the context that created it,
+        # and hooks may be called in different ones.
+        otel_context.attach(state.before)
 
 
-class _Open:
-    """A span that has begun."""
+class _SpanState:
+    """A span that has not ended, with the context to restore."""
 
     __slots__ = ("before", "module", "span", "subject")
 

@@ -1,4 +1,4 @@
-"""`PrintChanged`: what each pass changed, as a diff of the text; for looking at what passes do and nothing else."""
+"""`PrintChanged`: prints what each pass changed, as a diff of the text."""
 
 import sys
 from collections.abc import Iterable
@@ -17,25 +17,25 @@ from apass.util.text_diff import diff_texts, paint_diff, wants_color
 __all__ = ["PrintChanged"]
 
 _LARGE: Final = 100_000
-"""Texts of so many characters and more are compared in a worker thread."""
+"""Texts of at least this many characters are compared in a worker thread."""
 
 
 @pass_instrument
 class PrintChanged:
-    """Prints, for each pass that changed its module, a unified diff of the module's text; LLVM's `-print-changed=diff`.
+    """Prints a diff after each pass that made a change; LLVM's `-print-changed=diff`.
 
-    A pass made of passes is shown only for what it did itself beyond them. Output of one pass is one piece.
+    A composite pass is shown only for changes that it made itself. The output of a pass is written in one call.
 
     Parameters:
-        names: the passes' names; None is all. In these and the next two, `*` and `?` stand for any characters.
-        file: where to; None is what `sys.stdout` is at the time.
-        modules: names of modules; None is all.
-        functions: names of functions, to compare only those; None compares the module.
-        color: whether to colour the lines; None does where the file is a terminal and `NO_COLOR` is not set.
-        context: how many lines around a change are shown.
+        names: names of passes; None selects all. Here and in the next two, `*` and `?` match any characters.
+        file: the output file. By default, the `sys.stdout` at the time of printing.
+        modules: names of modules; None selects all.
+        functions: names of functions. If given, only these functions are compared.
+        color: whether to color the lines. By default, if the file is a terminal and `NO_COLOR` is not set.
+        context: the number of unchanged lines around each change.
 
     Raises:
-        TypeError: if names are given as a string, or hold something else than strings.
+        TypeError: if names are a string, or contain an item that is no string.
 
     >>> import apass
     >>> Halve = apass.module_pass(lambda mod, ctx: {**mod, "f": mod["f"] // 2}, opt_level=0, name="Halve")
@@ -67,13 +67,13 @@ class PrintChanged:
         self._tracker = ChangeTracker()
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Note the module."""
+        """Record the module."""
         run = current_run()
         if run is not None:
             self._tracker.begin(run, mod)
 
     async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
-        """Print what changed."""
+        """Print the difference, if the pass changed the module."""
         run = current_run()
         if run is None:
             return
@@ -87,7 +87,7 @@ class PrintChanged:
         where = "" if name is None else f" (module {name!r})"
         file = sys.stdout if self._file is None else self._file
         is_colored = wants_color(file) if self._color is None else self._color
-        # In one write: other tasks and threads may print to the same file.
+        # A single write, because other tasks and threads may print to the same file.
         file.write(f"IR changed by {info.name}{where}\n{paint_diff(diff) if is_colored else diff}\n\n")
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:

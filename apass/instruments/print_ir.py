@@ -1,4 +1,4 @@
-"""Instruments that print the IR before and after passes, each print in one piece; for looking at what passes do."""
+"""Instruments that print the IR before and after passes."""
 
 import sys
 from collections.abc import Iterable
@@ -16,17 +16,17 @@ _ALL: Final = Selection()
 
 @pass_instrument
 class PrintIRBefore:
-    """Prints the module that each of the named passes gets.
+    """Prints the input of each selected pass.
 
     Parameters:
-        names: the passes' names; None is all. In these and the next two, `*` and `?` stand for any characters.
-        file: where to; None is what `sys.stdout` is at the time.
-        modules: names of modules; None is all.
-        functions: names of functions, to print only those of the module, and nothing where it has none of them; None
-            prints the module.
+        names: names of passes; None selects all. Here and in the next two, `*` and `?` match any characters.
+        file: the output file. By default, the `sys.stdout` at the time of printing.
+        modules: names of modules; None selects all.
+        functions: names of functions. If given, only these functions are printed, and nothing if the module has none of
+            them.
 
     Raises:
-        TypeError: if names are given as a string, or hold something else than strings.
+        TypeError: if names are a string, or contain an item that is no string.
 
     >>> import apass
     >>> Halve = apass.module_pass(lambda mod, ctx: {"f": mod["f"] // 2}, opt_level=0, name="Halve")
@@ -53,14 +53,14 @@ class PrintIRBefore:
         self._file = file
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Print the module."""
+        """Print the module, if the pass is selected."""
         if self._selection.covers(info):
             _print(f"Print IR before: {info.name}", self._selection, mod, self._file)
 
 
 @pass_instrument
 class PrintIRAfter:
-    """Prints the module that each of the named passes returned; in all else as `PrintIRBefore`."""
+    """Prints the result of each selected pass, with `PrintIRBefore`'s parameters."""
 
     def __init__(
         self,
@@ -74,22 +74,22 @@ class PrintIRAfter:
         self._file = file
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
-        """Print the module."""
+        """Print the module, if the pass is selected."""
         if self._selection.covers(info):
             _print(f"Print IR after: {info.name}", self._selection, mod, self._file)
 
 
 @pass_instrument
 class PassPrintingInstrument:
-    """Prints the module before some passes and after some; TVM's `PassPrintingInstrument`.
+    """Prints the module before and after selected passes, as in TVM.
 
     Parameters:
         print_before_pass_names: names of the passes before which to print; none by default.
         print_after_pass_names: names of the passes after which to print; none by default.
-        file: where to; None is what `sys.stdout` is at the time.
+        file: the output file. By default, the `sys.stdout` at the time of printing.
 
     Raises:
-        TypeError: if names are given as a string, or hold something else than strings.
+        TypeError: if names are a string, or contain an item that is no string.
 
     """
 
@@ -104,22 +104,22 @@ class PassPrintingInstrument:
         self._file = file
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Print the module if the pass is named."""
+        """Print the module, if the pass is selected."""
         if self._before.covers(info):
             _print(f"Print IR before: {info.name}", self._before, mod, self._file)
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
-        """Print the module if the pass is named."""
+        """Print the module, if the pass is selected."""
         if self._after.covers(info):
             _print(f"Print IR after: {info.name}", self._after, mod, self._file)
 
 
 @pass_instrument
 class PrintBeforeAll:
-    """Prints the metadata of every pass and the module that it gets; TVM's `PrintBeforeAll`.
+    """Prints the metadata and the input of every pass; TVM's `PrintBeforeAll`.
 
     Parameters:
-        file: where to; None is what `sys.stdout` is at the time.
+        file: the output file. By default, the `sys.stdout` at the time of printing.
 
     """
 
@@ -127,16 +127,16 @@ class PrintBeforeAll:
         self._file = file
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Print the module."""
+        """Print the metadata and the module."""
         _print(f"Before Running Pass: {info}", _ALL, mod, self._file)
 
 
 @pass_instrument
 class PrintAfterAll:
-    """Prints the metadata of every pass and the module that it returned; TVM's `PrintAfterAll`.
+    """Prints the metadata and the result of every pass; TVM's `PrintAfterAll`.
 
     Parameters:
-        file: where to; None is what `sys.stdout` is at the time.
+        file: the output file. By default, the `sys.stdout` at the time of printing.
 
     """
 
@@ -144,7 +144,7 @@ class PrintAfterAll:
         self._file = file
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
-        """Print the module."""
+        """Print the metadata and the module."""
         _print(f"After Running Pass: {info}", _ALL, mod, self._file)
 
 
@@ -154,5 +154,5 @@ def _print(heading: str, selection: Selection, mod: Any, file: TextIO | None) ->
         return
     name = current_module_name()
     where = "" if name is None else f" (module {name!r})"
-    # In one write: other tasks and threads may print to the same file.
+    # A single write, because other tasks and threads may print to the same file.
     (sys.stdout if file is None else file).write(f"{heading}{where}\n{text}\n\n")

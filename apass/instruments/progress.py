@@ -1,56 +1,66 @@
-"""`ProgressInstrument`: how far a run has come, while it runs: a bar on a terminal, a line now and then elsewhere."""
+"""`ProgressInstrument`: shows how many modules are done, as a bar or as lines."""
 
 from collections.abc import Callable
 from threading import Event, Lock, Thread
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
-
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run, current_run
-from apass.instruments.support.activity import Activity, Counts
+from apass.errors import MissingExtraError
+from apass.instruments.support.activity import ActiveCounts, Activity
+
+try:
+    from rich.console import Console, Group, RenderableType
+    from rich.live import Live
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+except ModuleNotFoundError as _error:
+    raise MissingExtraError(f"the progress bars need rich ({_error}): pip install 'apass[cli]'") from _error
 
 __all__ = ["ProgressInstrument", "progress_text"]
 
 
-def progress_text(counts: Counts, total: int | None = None) -> str:
-    """Return in a line how far a run has come.
+def progress_text(counts: ActiveCounts, total: int | None = None) -> str:
+    """Return the progress of a run in one line.
 
-    >>> progress_text(Counts(modules=2, modules_done=6, modules_failed=1, passes=4, functions=9, seconds=3), total=8)
-    '6 of 8 modules, 1 failed; at work: 2 modules, 4 passes, 9 functions; 2.0 modules/s'
+    >>> counts = ActiveCounts(modules=2, modules_done=6, modules_failed=1, passes=4, functions=9, seconds=3)
+    >>> progress_text(counts, total=8)
+    '6 of 8 modules, 1 failed; running: 2 modules, 4 passes, 9 functions; 2.0 modules/s'
     """
-    done = (
-        _many(counts.modules_done, "module") if total is None else f"{counts.modules_done} of {_many(total, 'module')}"
-    )
+    done = _counted(counts.modules_done if total is None else total, "module")
+    if total is not None:
+        done = f"{counts.modules_done} of {done}"
     failed = f", {counts.modules_failed} failed" if counts.modules_failed else ""
-    at_work = [_many(counts.modules, "module"), _many(counts.passes, "pass"), _many(counts.functions, "function")]
-    return f"{done}{failed}; at work: {', '.join(at_work)}; {counts.modules_per_second:.1f} modules/s"
+    running = [
+        _counted(counts.modules, "module"),
+        _counted(counts.passes, "pass"),
+        _counted(counts.functions, "function"),
+    ]
+    return f"{done}{failed}; running: {', '.join(running)}; {counts.modules_per_second:.1f} modules/s"
 
 
 @pass_instrument
 class ProgressInstrument:
-    """Shows how many modules are done, at work and failed, with their passes and functions, while a context is entered.
+    """Shows the numbers of finished, running and failed modules, passes and functions.
 
-    On a terminal it is a bar that a thread of its own redraws; where there is none, a line each `interval` seconds, and
-    one at the end. Passes without a module name count as modules of their own. Memory holds what is at work.
+    The display is active while a context with the instrument is entered. On a terminal it is a bar, which a thread
+    redraws. Otherwise a line is printed every `interval` seconds, and one at the end. An outermost pass without
+    a module name counts as a module. Memory grows with the number of concurrent runs.
 
     Parameters:
-        total: how many modules there will be, if that is known.
-        console: where to (standard error).
-        interval: seconds between two lines where there is no terminal.
+        total: the number of modules, if it is known.
+        console: the console to write to; standard error by default.
+        interval: seconds between two lines without a terminal.
 
     """
 
     def __init__(self, total: int | None = None, *, console: Console | None = None, interval: float = 5.0) -> None:
-        self.activity = Activity()
-        """What is at work, and the counts."""
+        self.activity: Activity = Activity()
+        """The counts, and the passes and functions that run."""
         self.total = total
-        """How many modules there will be; None if nobody knows."""
+        """The number of modules, or None if it is unknown."""
         self._console = Console(stderr=True) if console is None else console
         self._interval = interval
         self._live: Live | None = None
@@ -59,7 +69,7 @@ class ProgressInstrument:
         self._lock = Lock()
 
     def enter_pass_ctx(self) -> None:
-        """Begin to show."""
+        """Start the display with the first context."""
         with self._lock:
             self._entered += 1
             if self._entered > 1:
@@ -74,7 +84,7 @@ class ProgressInstrument:
                 self._printer.start()
 
     def exit_pass_ctx(self) -> None:
-        """End to show, with a line on what came of it where there is no terminal."""
+        """Stop the display with the last context; without a terminal, print a final line."""
         with self._lock:
             self._entered -= 1
             if self._entered:
@@ -88,31 +98,31 @@ class ProgressInstrument:
             self.print()
 
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
-        """Count a pass as at work."""
-        self._tell(current_run(), self.activity.begin)
+        """Count a pass as running."""
+        self._call_with(current_run(), self.activity.begin)
 
     def run_after_pass(self, mod: object, info: PassInfo) -> None:
-        """Count it as done."""
-        self._tell(current_run(), self._end)
+        """Count a pass as done."""
+        self._call_with(current_run(), self._end)
 
     def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
-        """Count it as failed."""
-        self._tell(current_run(), self._fail)
+        """Count a pass as failed."""
+        self._call_with(current_run(), self._fail)
 
     def run_before_function(self, func: Any, run: Run) -> None:
-        """Count a function as at work."""
-        self._tell(run, self.activity.begin)
+        """Count a function as running."""
+        self.activity.begin(run)
 
     def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """Count it as done."""
-        self._tell(run, self._end)
+        """Count a function as done."""
+        self._end(run)
 
     def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """Count it as failed."""
-        self._tell(run, self._fail)
+        """Count a function as failed."""
+        self._fail(run)
 
     def shown(self) -> RenderableType:
-        """Return what a terminal shows now."""
+        """Return the current display for a terminal."""
         counts = self.activity.counts()
         row = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=self.total, completed=counts.modules_done, width=30, pulse=self.total is None)
@@ -120,16 +130,16 @@ class ProgressInstrument:
         return Group(row, Text(progress_text(counts, self.total), style="red" if counts.modules_failed else ""))
 
     def lines(self) -> list[str]:
-        """Return what is printed where there is no terminal."""
+        """Return the lines that are printed without a terminal."""
         return [progress_text(self.activity.counts(), self.total)]
 
     def print(self) -> None:
         """Print the lines."""
         self._console.print("\n".join(self.lines()), markup=False, highlight=False, soft_wrap=True)
 
-    def _tell(self, run: Run | None, tell: Callable[[Run], None]) -> None:
+    def _call_with(self, run: Run | None, method: Callable[[Run], None]) -> None:
         if run is not None:
-            tell(run)
+            method(run)
 
     def _end(self, run: Run) -> None:
         self.activity.end(run, failed=False)
@@ -139,7 +149,7 @@ class ProgressInstrument:
 
 
 class _Printer(Thread):
-    """Prints now and then, also when nothing happens."""
+    """Prints at a fixed interval, from a thread of its own, so also while passes wait."""
 
     def __init__(self, report: Callable[[], None], interval: float) -> None:
         super().__init__(name="apass progress", daemon=True)
@@ -152,13 +162,13 @@ class _Printer(Thread):
             self._report()
 
     def stop(self) -> None:
-        """Print no more."""
+        """Stop printing, and wait for the thread."""
         self._over.set()
         self.join()
 
 
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}{'es' if what.endswith('s') else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
 
 
 def _clock(seconds: float) -> str:

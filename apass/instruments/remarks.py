@@ -1,4 +1,4 @@
-"""`RemarksInstrument`: what passes had to say, gathered, and written as LLVM writes it; for whoever reads remarks."""
+"""`RemarksInstrument`: collects remarks, and writes them as LLVM does."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from anyio.to_thread import run_sync
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.position import Numbering
+from apass.core.position import PositionTracker
 from apass.core.remarks import Remark
 from apass.core.run import Run, current_run
 from apass.util.files import write_whole
@@ -20,18 +20,18 @@ from apass.util.files import write_whole
 __all__ = ["RemarksInstrument", "render_remarks"]
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][\w./<>-]*", re.ASCII)
-"""Strings that are no other value without quotes, but for the words below."""
+"""Matches strings that YAML reads as strings without quotes, except for `_WORDS`."""
 _WORDS: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _KEY_WIDTH: Final = 16
-"""How wide keys are with their colon, as in LLVM."""
+"""Width of keys with their colon, as in LLVM."""
 
 
 def render_remarks(remarks: Iterable[Remark]) -> str:
-    r"""Return remarks as a stream of YAML documents, in the form of LLVM's `-pass-remarks-output`.
+    r"""Return remarks as YAML documents in the format of LLVM's `-pass-remarks-output`.
 
-    The values of `Args`, one after the other, read as the message; what it does not name comes after. Numbers and
-    booleans stay what they are, and everything else is a string.
+    The values of `Args`, joined, are the message. Arguments that the message does not contain come after it. Numbers
+    and booleans keep their type, and all other values become strings.
 
     >>> remark = Remark.missed("TooBig", "not inlined: 120 nodes", nodes=120, limit=100)
     >>> print(render_remarks([remark.made_by(None)]), end="")
@@ -44,16 +44,18 @@ def render_remarks(remarks: Iterable[Remark]) -> str:
       - limit:           100
     ...
     """
-    return "".join(line + "\n" for one in remarks for line in _document(one))
+    return "".join(line + "\n" for remark in remarks for line in _document(remark))
 
 
 @pass_instrument
 class RemarksInstrument:
-    """Gathers the remarks that passes make by `ctx.remark`, from any number of modules, tasks and threads at once.
+    """Collects the remarks that passes make with `ctx.remark`.
+
+    Any number of modules, tasks and threads may make remarks at once.
 
     Parameters:
-        passes: a regular expression; only remarks of passes in whose name it is found are kept. None keeps all.
-        limit: how many are kept; what comes after is only counted, in `dropped`.
+        passes: a regular expression. If given, only remarks of passes whose name it matches somewhere are kept.
+        limit: the maximum number of remarks. Later ones are only counted, in `dropped`.
 
     Raises:
         ValueError: if `passes` is no regular expression, or `limit` is less than 1.
@@ -66,55 +68,55 @@ class RemarksInstrument:
     ...     return func // 2
     >>> apass.run(Halve, {"f": 8}, context=apass.PassContext(instruments=[remarks]))
     {'f': 4}
-    >>> [(one.pass_name, one.function, one.message) for one in remarks.remarks]
+    >>> [(remark.pass_name, remark.function, remark.message) for remark in remarks.remarks]
     [('Halve', 'f', '8 is half as much now')]
 
     """
 
     def __init__(self, passes: str | None = None, *, limit: int = 100_000) -> None:
         if limit < 1:
-            raise ValueError(f"limit must be at least 1, not {limit!r}")
+            raise ValueError(f"limit must be at least 1, got {limit!r}")
         try:
             self._passes = re.compile(passes or "")
         except re.error as error:
-            raise ValueError(f"{passes!r} is no regular expression for names of passes: {error}") from None
+            raise ValueError(f"passes must be a regular expression for pass names, got {passes!r}: {error}") from None
         self._limit = limit
-        self._numbering = Numbering()
+        self._positions = PositionTracker()
         self._lock = Lock()
-        self._made: list[_Made] = []
+        self._entries: list[_Entry] = []
         self._dropped = 0
 
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
-        """Note where the pass stands, for the order of its remarks."""
+        """Record the position of the pass, which the remarks are sorted by."""
         run = current_run()
-        if run is not None and self._numbering.position(run) is None:
-            self._numbering.begin(run)
+        if run is not None and self._positions.position(run) is None:
+            self._positions.begin(run)
 
     def on_remark(self, remark: Remark) -> None:
-        """Keep the remark."""
+        """Store the remark, if its pass is selected and the limit is not reached."""
         if not self._passes.search(remark.pass_name or ""):
             return
-        place = self._place(current_run())
+        key = self._sort_key(current_run())
         with self._lock:
-            if len(self._made) < self._limit:
-                self._made.append(_Made((remark.module or "", place), remark))
+            if len(self._entries) < self._limit:
+                self._entries.append(_Entry((remark.module or "", key), remark))
             else:
                 self._dropped += 1
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """What was kept: by module, in the order of the pipeline, by function, in the order in which it was said.
+        """The stored remarks, sorted by module, pipeline position and function.
 
-        So it is the same whichever module or function was done first.
+        The order does not depend on which module or function finished first.
         """
         with self._lock:
-            made = list(self._made)
-        # Those of one place stay in the order in which they came.
-        return tuple(one.remark for one in sorted(made, key=_order))
+            entries = list(self._entries)
+        # The sort is stable: remarks with equal keys stay in the order in which they were made.
+        return tuple(entry.remark for entry in sorted(entries, key=lambda entry: entry.order))
 
     @property
     def dropped(self) -> int:
-        """How many came after there were `limit`."""
+        """The number of remarks that exceeded `limit`."""
         return self._dropped
 
     def render(self) -> str:
@@ -122,18 +124,18 @@ class RemarksInstrument:
         return render_remarks(self.remarks)
 
     async def write(self, path: Path | str) -> None:
-        """Write `render()` to a file, whole, without holding the loop.
+        """Write `render()` to a file atomically, without blocking the event loop.
 
         Raises:
-            OSError: if it cannot be written.
+            OSError: if the file cannot be written.
 
         """
         with anyio.CancelScope(shield=True):
             await run_sync(lambda: write_whole(Path(path), self.render()))
 
-    def _place(self, run: Run | None) -> tuple[tuple[int, str], ...]:
-        """Return where a run stands in its module, such that places sort in the order of the pipeline."""
-        position = None if run is None else self._numbering.position(run)
+    def _sort_key(self, run: Run | None) -> tuple[tuple[int, str], ...]:
+        """Return a key that sorts runs of a module by pipeline position and function."""
+        position = None if run is None else self._positions.position(run)
         if run is None or position is None:
             return ()
         *above, (number, _, _) = position.steps
@@ -141,15 +143,11 @@ class RemarksInstrument:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
-    """A remark, and what it sorts by."""
+class _Entry:
+    """A remark with its sort key."""
 
     order: tuple[str, tuple[tuple[int, str], ...]]
     remark: Remark
-
-
-def _order(made: _Made) -> tuple[str, tuple[tuple[int, str], ...]]:
-    return made.order
 
 
 def _document(remark: Remark) -> Iterator[str]:
@@ -166,22 +164,25 @@ def _document(remark: Remark) -> Iterator[str]:
             yield _pair(key, _scalar(value))
     args = [_pair(_scalar(key), _scalar(value)) for key, value in _args(remark)]
     yield "Args:" if args else "Args:            []"
-    yield from (f"  - {one}" for one in args)
+    yield from (f"  - {arg}" for arg in args)
     yield "..."
 
 
 def _args(remark: Remark) -> Iterator[tuple[str, object]]:
-    """Give the message in pieces, each value that it names under its key, and then the values that it does not name."""
+    """Iterate over the parts of a message: strings and arguments.
+
+    An argument takes the place of its value in the message. Arguments that do not occur in the message come last.
+    """
     text, extra = remark.message, list[tuple[str, object]]()
     for key, value in remark.args.items():
-        found = re.search(rf"(?<!\w){re.escape(_text(value))}(?!\w)", text) if _text(value) else None
-        if found is None:
+        match = re.search(rf"(?<!\w){re.escape(_text(value))}(?!\w)", text) if _text(value) else None
+        if match is None:
             extra.append((key, value))
             continue
-        if found.start():
-            yield "String", text[: found.start()]
+        if match.start():
+            yield "String", text[: match.start()]
         yield key, value
-        text = text[found.end() :]
+        text = text[match.end() :]
     if text:
         yield "String", text
     yield from extra
@@ -208,7 +209,7 @@ def _scalar(value: object) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a float as YAML has it: with a point, or by its name if it is none."""
+    """Return a float in YAML syntax: with a point, or as `.inf` or `.nan`."""
     text = repr(value)
     if text.lstrip("-") in ("inf", "nan"):
         return f"-.{text[1:]}" if text.startswith("-") else f".{text}"

@@ -1,4 +1,4 @@
-"""`StatisticsInstrument`: what passes counted, summed for each pass; for whoever asks what a pipeline achieved."""
+"""`StatisticsInstrument`: adds up the statistics that passes count."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,23 +14,24 @@ __all__ = ["PassStatistic", "StatisticsInstrument"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class PassStatistic:
-    """One thing that a pass counted, over all its runs."""
+    """A statistic of one pass, added up over all its runs."""
 
     pass_name: str
-    """The name of the pass; empty for what was counted outside of any."""
+    """The name of the pass; empty if it was counted outside of any pass."""
     name: str
-    """What was counted."""
+    """The name of the statistic."""
     amount: float
-    """How many."""
+    """The sum of the counted amounts."""
     module: str | None = None
-    """The name of the module; None without a name, or summed over modules."""
+    """The name of the module. None without a name, or if modules are merged."""
 
 
 @pass_instrument
 class StatisticsInstrument:
-    """Sums what passes count by `ctx.statistic(name, amount)`, from any number of tasks and threads at once.
+    """Adds up what passes count with `ctx.statistic(name, amount)`.
 
-    Memory grows with the names of modules, passes and statistics, not with the runs.
+    Any number of tasks and threads may count at once. Memory grows with the names of modules, passes and statistics,
+    not with the number of runs.
 
     >>> import apass
     >>> statistics = StatisticsInstrument()
@@ -51,38 +52,41 @@ class StatisticsInstrument:
         self._lock = Lock()
 
     def on_statistic(self, run: Run | None, name: str, amount: float) -> None:
-        """Add what was counted."""
+        """Add an amount to a statistic."""
         key = (None if run is None else run.module, "" if run is None else run.info.name, name)
         with self._lock:
             self._sums[key] = self._sums.get(key, 0) + amount
 
     def totals(self, *, merge: bool = True) -> tuple[PassStatistic, ...]:
-        """Return the sums, in the order of the names of passes and statistics; without `merge`, for each module."""
+        """Return the sums, sorted by pass and statistic.
+
+        Without `merge`, there is one sum for each module.
+        """
         with self._lock:
             sums = dict(self._sums)
-        return _merged(sums) if merge else tuple(sorted(_each(sums), key=lambda one: (one.module or "", one)))
+        return _merged(sums) if merge else tuple(sorted(_each(sums), key=lambda item: (item.module or "", item)))
 
     def render(self) -> str:
-        """Return the sums as text: each pass, and below it what it counted."""
-        found = self.totals()
-        if not found:
+        """Return the sums as text, grouped by pass."""
+        totals = self.totals()
+        if not totals:
             return "no pass counted anything"
-        width = max(len(_number(one.amount)) for one in found)
+        width = max(len(_number(item.amount)) for item in totals)
         lines: list[str] = []
-        for name, group in groupby(found, key=lambda one: one.pass_name):
+        for name, group in groupby(totals, key=lambda item: item.pass_name):
             lines.append(name or "outside of any pass")
-            lines += (f"  {_number(one.amount):>{width}}  {one.name}" for one in group)
+            lines += (f"  {_number(item.amount):>{width}}  {item.name}" for item in group)
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the sums as values for JSON: for each pass, by its name, what it counted, by name."""
-        found: dict[str, dict[str, float]] = {}
-        for one in self.totals():
-            found.setdefault(one.pass_name, {})[one.name] = one.amount
-        return {"version": 1, "statistics": found}
+        """Return the sums as JSON values, by name of the pass and name of the statistic."""
+        statistics: dict[str, dict[str, float]] = {}
+        for item in self.totals():
+            statistics.setdefault(item.pass_name, {})[item.name] = item.amount
+        return {"version": 1, "statistics": statistics}
 
     def reset(self) -> None:
-        """Forget what was counted."""
+        """Discard the sums."""
         with self._lock:
             self._sums = {}
 

@@ -1,4 +1,4 @@
-"""`VerifyInstrument`: checks modules between passes, so that the pass that broke one is named and not a later one."""
+"""`VerifyInstrument`: verifies modules between passes."""
 
 from typing import Any, Final, Literal, get_args
 
@@ -18,15 +18,16 @@ VerifyWhen = Literal["changed", "always"]
 """When to verify: after each pass that returned another module, or after each pass."""
 
 _MOST_LINES: Final = 60
-"""How much of a diff goes into a message."""
+"""Maximum number of lines of a diff in a message."""
 
 
 @pass_instrument
 class VerifyInstrument:
-    """Verifies the module that the outermost pass gets, and what each pass returns; MLIR's `-verify-each`.
+    """Verifies the first input and each result; MLIR's `-verify-each`.
 
-    What is checked is up to the IR (`IRAdapter.verify`). A module that is not valid ends its pass with a VerifyError
-    that names the pass that broke it and shows what it changed.
+    The input of an outermost pass is verified before the pass, and the result of each pass after it. The IR defines the
+    checks (`IRAdapter.verify`). If a result is not valid, its pass ends with a VerifyError, which
+    names the pass and shows its changes.
 
     Parameters:
         when: `"changed"` checks after each pass that returned another module, `"always"` after each pass.
@@ -41,7 +42,7 @@ class VerifyInstrument:
     ... except apass.VerifyError as error:
     ...     print(error)
     pass 'Lose' broke the module: function 'f' of a dict module is None
-    what it changed:
+    changes:
     @@ -1 +1 @@
     -f: 8
     +f: None
@@ -50,13 +51,13 @@ class VerifyInstrument:
 
     def __init__(self, when: VerifyWhen = "changed") -> None:
         if when not in get_args(VerifyWhen):
-            raise ValueError(f"when must be one of {', '.join(get_args(VerifyWhen))}, not {when!r}")
+            raise ValueError(f"when must be one of {', '.join(get_args(VerifyWhen))}, got {when!r}")
         self.when: Final = when
-        """When to verify."""
+        """The `when` argument."""
         self._tracker = ChangeTracker()
 
     async def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Note the module; verify it if the pass is an outermost one."""
+        """Record the module, and verify it if the pass is an outermost one."""
         run = current_run()
         if run is None:
             return
@@ -64,10 +65,15 @@ class VerifyInstrument:
         if run.parent is None:
             problem = await _problem(mod)
             if problem is not None:
-                raise VerifyError(f"pass {info.name!r} was given a module that is not valid: {problem}") from problem
+                raise VerifyError(f"the input of pass {info.name!r} is not valid: {problem}") from problem
 
     async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
-        """Verify the module."""
+        """Verify the result.
+
+        Raises:
+            VerifyError: if the result is not valid.
+
+        """
         run = current_run()
         if run is None:
             return
@@ -78,7 +84,7 @@ class VerifyInstrument:
         if problem is None:
             return
         if before is mod:
-            raise VerifyError(f"the module that pass {info.name!r} left as it was is not valid: {problem}") from problem
+            raise VerifyError(f"pass {info.name!r} returned its input, which is not valid: {problem}") from problem
         raise VerifyError(f"pass {info.name!r} broke the module: {problem}{_changes(before, mod)}") from problem
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
@@ -89,7 +95,7 @@ class VerifyInstrument:
 
 
 async def _problem(mod: Any) -> VerifyError | None:
-    """Return what is wrong with a module, None if it is valid."""
+    """Return the error of a module that is not valid, or None."""
     adapter = adapter_for(mod)
     try:
         await (run_sync(adapter.verify, mod) if adapter.thread_safe else _verify(adapter, mod))
@@ -103,9 +109,9 @@ async def _verify(adapter: Any, mod: Any) -> None:
 
 
 def _changes(before: Any, after: Any) -> str:
-    """Return what changed, as the end of a message; nothing if a broken module has no text."""
+    """Return the changes as the end of a message, or nothing if the texts are equal."""
     try:
         diff = diff_texts(adapter_for(before).to_text(before), adapter_for(after).to_text(after), limit=_MOST_LINES)
     except Exception as error:
-        return f"\nit cannot be shown: {type(error).__name__}: {error}"
-    return f"\nwhat it changed:\n{diff}" if diff else ""
+        return f"\nthe changes cannot be shown: {type(error).__name__}: {error}"
+    return f"\nchanges:\n{diff}" if diff else ""

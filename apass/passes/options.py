@@ -1,45 +1,53 @@
-"""`Promises`: what the author of a pass promises about its results, given to the decorators by keyword."""
+"""`PassOptions` and `FunctionPassOptions`: keyword options of the decorators."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, TypedDict, cast
 
 from apass.core.analysis import Analysis
+from apass.core.executor import ExecutorChoice
 from apass.errors import PassDefinitionError, did_you_mean
+from apass.runner.error_policy import OnError
 
-__all__ = ["Promises", "promised"]
+__all__ = ["FunctionPassOptions", "PassOptions", "check_pass_options"]
 
 
-class Promises(TypedDict, total=False):
-    """What a pass promises about its result."""
+class PassOptions(TypedDict, total=False):
+    """Guarantees of a pass about its result."""
 
     preserves: Iterable[Analysis[Any]] | Literal["all"]
-    """The analyses that still hold for what the pass made of a function or module; none by default."""
+    """The analyses whose results remain valid after the pass; none by default."""
     cacheable: bool | Literal["module"]
-    """Whether the result depends on the input, the options and the config alone, so that it may be kept in the
-    context's `store`. For a function pass, `True` says that it depends on the function alone, and `"module"` that a
-    body may look at the rest of the module."""
+    """Whether the result may be cached in the context's `store`.
+
+    It must then depend only on the input, the options and the config. For a function pass, True means that the result
+    depends only on the function, and `"module"` that a body may use the rest of the module.
+    """
     version: str
-    """The version that kept results belong to, `"1"` by default; to be raised when the pass does something else."""
+    """The version of the pass for cached results, `"1"` by default; change it when the pass produces others."""
     config_keys: Iterable[str]
-    """The config options that the result depends on; by default, all that are set."""
+    """The config options that the result depends on; by default all options that are set."""
 
 
-def promised(promises: Promises, known: type[Any] = Promises) -> dict[str, Any]:
-    """Return the attributes of a pass that `promises` set, suggesting keys of the TypedDict `known` for others.
+def check_pass_options(promises: PassOptions, known: type[Any] = PassOptions) -> dict[str, Any]:
+    """Return the attributes of a pass that the options set.
+
+    Parameters:
+        promises: the options.
+        known: a TypedDict whose keys are suggested for an unknown option.
 
     Raises:
-        TypeError: if a key is none of a promise.
-        PassDefinitionError: if a value is none of its key's.
+        TypeError: if a key is unknown.
+        PassDefinitionError: if a value is invalid.
 
     """
-    unknown = promises.keys() - Promises.__annotations__.keys()
+    unknown = promises.keys() - PassOptions.__annotations__.keys()
     if unknown:
         name = min(unknown)
         raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, known.__annotations__)}")
-    made: dict[str, Any] = dict(promises)
+    attributes: dict[str, Any] = dict(promises)
     preserves = promises.get("preserves", ())
     if preserves != "all":
-        made["preserves"] = frozenset(_analyses(preserves))
+        attributes["preserves"] = frozenset(_analyses(preserves))
     cacheable = promises.get("cacheable", False)
     if not isinstance(cacheable, bool) and cacheable != "module":
         raise PassDefinitionError(f"cacheable must be True, False or 'module', not {cacheable!r}")
@@ -47,13 +55,33 @@ def promised(promises: Promises, known: type[Any] = Promises) -> dict[str, Any]:
         keys = promises["config_keys"]
         if isinstance(keys, str):
             raise PassDefinitionError(f"config_keys must be a list of options, not {keys!r}; write [{keys!r}]")
-        made["config_keys"] = tuple(keys)
-    return made
+        attributes["config_keys"] = tuple(keys)
+    return attributes
 
 
 def _analyses(preserves: object) -> Iterator[Analysis[Any]]:
-    is_many = isinstance(preserves, Iterable) and not isinstance(preserves, str)
-    for one in cast("Iterable[object]", preserves if is_many else [preserves]):
-        if not is_many or not isinstance(one, Analysis):
-            raise PassDefinitionError(f"preserves must be a set of analyses, or 'all'; not {preserves!r}")
-        yield one
+    is_collection = isinstance(preserves, Iterable) and not isinstance(preserves, str)
+    for item in cast("Iterable[object]", preserves if is_collection else [preserves]):
+        if not is_collection or not isinstance(item, Analysis):
+            raise PassDefinitionError(f"preserves must be a set of analyses or 'all', not {preserves!r}")
+        yield item
+
+
+class FunctionPassOptions(PassOptions, total=False):
+    """Options of a function pass: how its bodies run, and guarantees about the result."""
+
+    timeout: float | None
+    """Seconds that one body may take before it fails with PassTimeoutError; None, the default, is no limit."""
+    on_error: OnError
+    """The reaction to the failure of a body.
+
+    - `"raise"`, the default: raise its error.
+    - `"keep"`: keep the function unchanged, and emit a warning to `ctx.diag_ctx`.
+    - a fallback `(func, mod, ctx, error) -> func`, plain or async: use its result, and emit a note.
+    """
+    executor: ExecutorChoice
+    """Where a plain body runs.
+
+    It is `"inline"` for the event loop's thread, `"thread"`, `"process"`, `"interpreter"` or an `Executor`. None, the
+    default, is the choice of the context.
+    """

@@ -1,6 +1,7 @@
-"""`PrintIR`: the pass that prints the module and returns it as it is; for a place in a pipeline."""
+"""`PrintIR`: a pass that prints the module and returns it unchanged."""
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from apass.core.adapter import ModT, adapter_for
@@ -15,15 +16,15 @@ __all__ = ["PrintIR"]
 
 
 class PrintIR(ModulePass[Any]):
-    """Prints the module to what `sys.stdout` is at the time, in one write, and returns it; TVM's `PrintIR`.
+    """Prints the module to the current `sys.stdout` and returns it; TVM's `PrintIR`.
 
-    In a pipeline it is `PrintIR` or `PrintIR{header="after folding"}`.
+    In a pipeline it is written as `PrintIR` or `PrintIR{header="after folding"}`.
 
     Parameters:
-        header: stands above the module, to tell one print from another.
+        header: a title that is printed above the module.
 
     Raises:
-        PassDefinitionError: if `header` is no string.
+        PassDefinitionError: if `header` is not a string.
 
     >>> import apass
     >>> apass.run(PrintIR("start"), {"f": 1}) == {"f": 1}
@@ -33,21 +34,21 @@ class PrintIR(ModulePass[Any]):
 
     """
 
-    info = PassInfo(opt_level=0, name="PrintIR")
-    """Runs at every level."""
+    info: PassInfo = PassInfo(opt_level=0, name="PrintIR")
+    """Level 0: the pass runs at every level."""
 
     def __init__(self, header: str = "") -> None:
         if not isinstance(header, str):
             raise PassDefinitionError(f"the header of PrintIR must be a string, not {header!r}")
         self.header = header
-        """What stands above the module."""
-        self.spec = ("PrintIR", {"header": header} if header else {})
+        """The title that is printed above the module."""
+        self.spec: tuple[str, Mapping[str, object]] | None = ("PrintIR", {"header": header} if header else {})
 
     def transform_module(self, mod: ModT, ctx: PassContext) -> ModT:
         """Print `mod` and return it."""
         name = current_module_name()
         where = "" if name is None else f" (module {name!r})"
-        # In one write: other tasks and threads may print to the same file.
+        # A single write, because other tasks and threads may print to the same file.
         sys.stdout.write(f"PrintIR({self.header}){where}:\n{adapter_for(mod).to_text(mod)}\n")
         return mod
 

@@ -1,4 +1,4 @@
-"""The registry of passes by name: what requirements, pipelines and the command line look up."""
+"""The registry of passes by name, used by requirements, pipelines and the CLI."""
 
 import copy
 import functools
@@ -37,21 +37,21 @@ def register_pass(name: str, factory: None = None) -> Callable[[RegistrantT], Re
 @overload
 def register_pass(name: RegistrantT, factory: None = None) -> RegistrantT: ...
 def register_pass(name: Any, factory: Any = None) -> Any:
-    """Make a pass known by name, in one of three forms.
+    """Register a pass by name, in one of three forms.
 
-    - `register_pass("Name", factory)`: `factory(**options)` returns the pass;
-    - `@register_pass("Name")` above a factory, a class of passes or a pass;
-    - `@register_pass` above one of these: a pass, or a class that has `info`, goes by the name there, anything else by
-      its own.
+    - `register_pass("Name", factory)`: `factory(**options)` returns the pass.
+    - `@register_pass("Name")` above a factory, a class of passes or a pass.
+    - `@register_pass` above one of these. The name is that in `info`, if there is one, else the `__name__`.
 
-    The parameters of the factory are the pass's options, typed by their annotations. One called `passes` is none: it
-    is given the list of passes that the pass is made of, as `Repeat` is; in a pipeline's text, those in parentheses.
+    The parameters of the factory are the options of the pass, and their annotations are the types. A parameter called
+    `passes` is not an option: it receives the list of contained passes, as in `Repeat`. In a pipeline's text, these are
+    written in parentheses.
 
-    Returns what is registered, so that a decorated thing stays what it was.
+    Returns the registered object, so a decorated object is unchanged.
 
     Raises:
-        PassRegistrationError: if the name is taken or cannot stand in a pipeline's text, or what is registered makes no
-            passes.
+        PassRegistrationError: if the name is already registered or is not a valid word of a pipeline's text, or if the
+            object cannot make passes.
 
     """
     if not isinstance(name, str):
@@ -62,30 +62,38 @@ def register_pass(name: Any, factory: Any = None) -> Any:
 
 
 def provide_pass(name: str) -> Callable[[RegistrantT], RegistrantT]:
-    """Do as `@register_pass(name)` for a pass that comes with apass: it gives way to one that a user registers.
+    """Register a pass that is part of apass.
 
-    A pass made by calling the factory knows the name and the options that it was made with, as one by `get_pass` does.
+    A user's pass of the same name overrides it, regardless of import order. A pass that is made by a direct call of the
+    factory has a `spec`, as one made by `get_pass` does.
     """
 
     def provide(factory: RegistrantT) -> RegistrantT:
-        return _register(name, cast("RegistrantT", _telling(name, factory)), provided=True)
+        return _register(name, cast("RegistrantT", _with_spec(name, factory)), provided=True)
 
     return provide
 
 
 def unregister_pass(name: str) -> None:
-    """Undo `register_pass`; UnknownPassError if nothing is registered under `name`."""
+    """Remove a registered pass.
+
+    Raises:
+        UnknownPassError: if no pass is registered under `name`.
+
+    """
     remove_factory(name)
 
 
 def get_pass(name: str, /, **options: Any) -> Pass[Any]:
-    """Return the pass registered under `name`, made with `options`, among them `passes` if it is made of some.
+    """Return the pass registered under `name`, created with `options`.
+
+    The option `passes` is the list of contained passes, if the pass takes any.
 
     Raises:
-        UnknownPassError: with a suggestion, if there is none of that name.
+        UnknownPassError: if no pass has this name; the message suggests one.
         PassDefinitionError: if an option is unknown, missing, or of the wrong type.
-        PassRegistrationError: if the factory returns no pass.
-        MissingExtraError: if the pass needs a library that is not installed.
+        PassRegistrationError: if the factory does not return a pass.
+        MissingExtraError: if the pass requires a library that is not installed.
 
     """
     passes = options.pop("passes", None)
@@ -93,7 +101,10 @@ def get_pass(name: str, /, **options: Any) -> Pass[Any]:
 
 
 def get_required(name: str, owner: str) -> Pass[Any]:
-    """Return the pass registered under `name`, which the pass `owner` requires; errors as of `get_pass`, and a note."""
+    """Return the pass `name`, which the pass `owner` requires.
+
+    Errors are those of `get_pass`, with a note.
+    """
     try:
         return get_pass(name)
     except Exception as error:
@@ -104,19 +115,20 @@ def get_required(name: str, owner: str) -> Pass[Any]:
 def list_passes() -> list[str]:
     """Return the names of all registered passes, sorted.
 
-    Passes of entry points are listed without loading them; the adapters' passes, `onnx.*`, where the library is there.
+    Passes of entry points are listed without loading them. Passes of an adapter, such as `onnx.*`, are listed if its
+    library is installed.
     """
     load_providers()
     return list(known_names())
 
 
 def pass_options(name: str) -> Mapping[str, inspect.Parameter]:
-    """Return the options of the pass registered under `name`: the parameters of its factory."""
+    """Return the options of a registered pass: the parameters of its factory."""
     return find_recipe(name).options
 
 
 def make_pass(name: str, options: Mapping[str, object], passes: Sequence[Pass[Any]] | None = None) -> Pass[Any]:
-    """Return `get_pass(name, **options)`, made of `passes` if that is not None."""
+    """Return `get_pass(name, **options)`, containing `passes` if not None."""
     recipe = find_recipe(name)
     for key in options:
         recipe.check_option(key)
@@ -124,42 +136,43 @@ def make_pass(name: str, options: Mapping[str, object], passes: Sequence[Pass[An
 
 
 def find_recipe(name: str) -> "Recipe":
-    """Return how the pass registered under `name` is made; errors are those of `find_factory`."""
+    """Return the recipe of a registered pass; errors are those of `find_factory`."""
     factory = _factory_of(find_factory(name))
-    # A requirement is looked up for every module, and asking Python for a signature is slow.
-    ask = _parameters if isinstance(factory, Hashable) else _parameters.__wrapped__
-    return Recipe(name, factory, ask(factory))
+    # Requirements are looked up for every module, and `inspect.signature` is slow: cache the parameters.
+    get_parameters = _parameters if isinstance(factory, Hashable) else _parameters.__wrapped__
+    return Recipe(name, factory, get_parameters(factory))
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a registered pass is made, step by step, for callers that say where an error belongs.
+    """The construction of a registered pass in separate steps.
 
-    Every method raises PassDefinitionError where what it is given does not fit.
+    Callers that report where an error is, such as the pipeline parser, call the steps themselves. Every method raises
+    PassDefinitionError if its argument is invalid.
     """
 
     name: str
-    """The name that it is registered under."""
+    """The registered name."""
     factory: Factory
-    """What makes the pass."""
+    """The function that creates the pass."""
     parameters: Mapping[str, inspect.Parameter]
-    """What the factory takes by name."""
+    """The named parameters of the factory."""
 
     @property
     def options(self) -> Mapping[str, inspect.Parameter]:
         """The parameters that are options."""
-        return {key: one for key, one in self.parameters.items() if key != "passes"}
+        return {key: parameter for key, parameter in self.parameters.items() if key != "passes"}
 
     def check_option(self, key: str) -> None:
-        """Return if there is an option `key`."""
-        known = self.options
-        if key in known or any(one.kind is one.VAR_KEYWORD for one in known.values()):
+        """Raise PassDefinitionError if there is no option `key`."""
+        options = self.options
+        if key in options or any(parameter.kind is parameter.VAR_KEYWORD for parameter in options.values()):
             return
-        near = did_you_mean(key, known, listing="it takes ") or "; it takes none"
+        near = did_you_mean(key, options, listing="it takes ") or "; it takes none"
         raise PassDefinitionError(f"pass {self.name!r} has no option {key!r}{near}")
 
     def read_option(self, key: str, value: object) -> Any:
-        """Return `value`, which may be as text has it, as one of the type that the option is declared with."""
+        """Return `value`, which may be parsed text, converted to the type of the option."""
         parameter = self.options.get(key)
         tp = Any if parameter is None or parameter.annotation is parameter.empty else parameter.annotation
         try:
@@ -168,103 +181,103 @@ class Recipe:
             raise PassDefinitionError(f"option {key!r} of pass {self.name!r}: {error}") from None
 
     def check_passes(self, given: bool) -> None:
-        """Return if the pass can be made of passes, or without."""
+        """Raise PassDefinitionError if contained passes are given or missing by mistake."""
         parameter = self.parameters.get("passes")
         if given and parameter is None:
-            raise PassDefinitionError(f"pass {self.name!r} is not made of passes, and takes none")
+            raise PassDefinitionError(f"pass {self.name!r} does not contain passes; write it without parentheses")
         if not given and parameter is not None and parameter.default is parameter.empty:
-            raise PassDefinitionError(f"pass {self.name!r} is made of passes; write {self.name}(...)")
+            raise PassDefinitionError(f"pass {self.name!r} contains passes; write {self.name}(...)")
 
     def make(self, options: Mapping[str, Any], passes: Sequence[Pass[Any]] | None) -> Pass[Any]:
-        """Return the pass with `options`, which have been read, made of `passes` if that is not None."""
+        """Return the pass with `options`, already converted, and the contained `passes`."""
         self.check_passes(passes is not None)
-        for key, one in self.options.items():
-            if one.default is one.empty and one.kind is not one.VAR_KEYWORD and key not in options:
+        for key, parameter in self.options.items():
+            is_required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+            if is_required and key not in options:
                 raise PassDefinitionError(f"pass {self.name!r} needs the option {key!r}")
-        made = self.factory(**options, **({} if passes is None else {"passes": passes}))
-        if not _is_pass(made):
-            raise PassRegistrationError(f"the factory of pass {self.name!r} returned {made!r}, which is no pass")
-        return self._named(made, options, tuple(passes or ()))
+        result = self.factory(**options, **({} if passes is None else {"passes": passes}))
+        if not _is_pass(result):
+            raise PassRegistrationError(f"the factory of pass {self.name!r} returned {result!r}, which is not a pass")
+        return self._named(result, options, tuple(passes or ()))
 
-    def _named(self, made: Pass[Any], options: Mapping[str, Any], passes: tuple[Pass[Any], ...]) -> Pass[Any]:
-        """Return `made` as the pass of this name, of `options` and `passes`: what `str()` and `==` go by."""
-        same_passes = tuple(made.children()) == passes
-        own = made.spec[1] if made.spec is not None and made.spec[0] == self.name else None
-        # A combinator leaves the options out that have their usual value.
-        if same_passes and own is not None and ("passes" in self.parameters or own == options):
-            return made
-        if not same_passes or made.spec is not None or self.name != made.info.name:
-            # The factory may hand out one object again and again; another name for it is another object.
-            made = copy.copy(made)
-        object.__setattr__(made, "spec", (self.name, dict(options)))
-        if not same_passes:
-            # What the factory builds of its passes, or of none, is its own affair.
-            object.__setattr__(made, "children", partial(tuple, passes))
-        return made
+    def _named(self, pass_: Pass[Any], options: Mapping[str, Any], passes: tuple[Pass[Any], ...]) -> Pass[Any]:
+        """Return `pass_` with a `spec` and children that `str()` and `==` use."""
+        has_same_passes = tuple(pass_.children()) == passes
+        spec_options = pass_.spec[1] if pass_.spec is not None and pass_.spec[0] == self.name else None
+        # The `spec` of a combinator lacks the options that have their default value.
+        if has_same_passes and spec_options is not None and ("passes" in self.parameters or spec_options == options):
+            return pass_
+        if not has_same_passes or pass_.spec is not None or self.name != pass_.info.name:
+            # The factory may return the same object each time; do not change it for another name.
+            pass_ = copy.copy(pass_)
+        object.__setattr__(pass_, "spec", (self.name, dict(options)))
+        if not has_same_passes:
+            # The factory may wrap the contained passes, but the text must show the ones that were written.
+            object.__setattr__(pass_, "children", partial(tuple, passes))
+        return pass_
 
 
 def _register(name: str, registrant: RegistrantT, *, provided: bool = False) -> RegistrantT:
     if name and not BARE_WORD.fullmatch(name):
         raise PassRegistrationError(
-            f"a pass cannot be named {name!r}: a pipeline's text could not name it; "
-            f"use letters, digits and any of . : / + - _"
+            f"invalid name of a pass {name!r}; use letters, digits and any of . : / + - _, "
+            f"so that it can be written in a pipeline"
         )
     add_factory(name, _factory_of(registrant), getattr(registrant, "__module__", None), provided=provided)
     return registrant
 
 
-def _telling(name: str, factory: Factory) -> Factory:
-    """Return `factory`, which tells the passes that it makes by which name and options they are made again."""
+def _with_spec(name: str, factory: Factory) -> Factory:
+    """Return a wrapper of `factory` that sets the `spec` of the passes it creates."""
     signature = inspect.signature(factory)
 
     @functools.wraps(factory)
     def make(*args: Any, **options: Any) -> Any:
-        made = factory(*args, **options)
-        # One that is made of passes goes by these.
-        if made.spec is None and not made.children():
-            object.__setattr__(made, "spec", (name, dict(signature.bind(*args, **options).arguments)))
-        return made
+        pass_ = factory(*args, **options)
+        # A pass with children is identified by these.
+        if pass_.spec is None and not pass_.children():
+            object.__setattr__(pass_, "spec", (name, dict(signature.bind(*args, **options).arguments)))
+        return pass_
 
     return make
 
 
 def _own_name(registrant: Any) -> str:
     info = getattr(registrant, "info", None)
-    own = info.name if isinstance(info, PassInfo) else getattr(registrant, "__name__", "<")
-    if "<" in own:
-        raise PassRegistrationError(
-            f'{registrant!r} has no name to be registered under; write register_pass("Name", ...)'
-        )
-    return own
+    name = info.name if isinstance(info, PassInfo) else getattr(registrant, "__name__", "<")
+    # The `__name__` of a lambda is "<lambda>".
+    if "<" in name:
+        raise PassRegistrationError(f'{registrant!r} has no usable name; write register_pass("Name", ...)')
+    return name
 
 
 def _factory_of(registrant: Factory) -> Factory:
-    return partial(_itself, registrant) if isinstance(registrant, Pass) else registrant
+    return partial(_identity, registrant) if isinstance(registrant, Pass) else registrant
 
 
-def _itself(pass_: Factory) -> Factory:
+def _identity(pass_: Factory) -> Factory:
     return pass_
 
 
-def _is_pass(made: object) -> TypeGuard[Pass[Any]]:
-    return isinstance(made, Pass)
+def _is_pass(value: object) -> TypeGuard[Pass[Any]]:
+    return isinstance(value, Pass)
 
 
 @lru_cache(maxsize=1024)
 def _parameters(factory: Factory) -> Mapping[str, inspect.Parameter]:
-    """Return what a factory takes by name; anything, if Python cannot tell."""
+    """Return the named parameters of a factory; if they are unknown, `**options`."""
     parameters: Mapping[str, inspect.Parameter]
     try:
         parameters = inspect.signature(factory).parameters
     except (ValueError, TypeError):
         return {"options": inspect.Parameter("options", inspect.Parameter.VAR_KEYWORD)}
-    if any(isinstance(one.annotation, str) for one in parameters.values()):
+    if any(isinstance(parameter.annotation, str) for parameter in parameters.values()):
         parameters = _evaluated(factory) or parameters
-    return {key: one for key, one in parameters.items() if one.kind is not one.VAR_POSITIONAL}
+    return {key: item for key, item in parameters.items() if item.kind is not item.VAR_POSITIONAL}
 
 
 def _evaluated(factory: Factory) -> Mapping[str, inspect.Parameter] | None:
     try:
         return inspect.signature(factory, eval_str=True).parameters
-    except Exception:  # an annotation is any expression, and may name what is imported for type checkers alone
+    except Exception:  # an annotation may be any expression, and may use names imported under TYPE_CHECKING only
         return None

@@ -1,36 +1,38 @@
-"""`Sequential`: passes one after the other, which alone decides by level and resolves requirements."""
+"""`Sequential`: runs passes in order, selects by level, and resolves requirements."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from time import perf_counter
 from typing import Any
 
 from apass.core.adapter import ModT
-from apass.core.context import PassContext, Scope, current_scope
+from apass.core.context import PassContext, PassScope, current_scope
 from apass.core.info import PassInfo
-from apass.core.run import RUN, Steps, current_run
+from apass.core.run import RUN, RunCursor, current_run
 from apass.errors import CyclicRequirementError
-from apass.passes.base import FunctionPass, Pass, check_passes
-from apass.passes.registry import get_required
-from apass.runner.execute import execute, execute_bare, execute_between_hooks
+from apass.passes.base import Pass, check_passes
+from apass.passes.function_pass import FunctionPass
+from apass.passes.registry import get_required, register_pass
+from apass.runner.execute import execute
 
 __all__ = ["Sequential", "is_enabled"]
 
 _RESOLVING: ContextVar[tuple[str, ...]] = ContextVar("apass_resolving", default=())
+"""The names of the passes whose requirements are being resolved, outermost first."""
 
 
 class Sequential(Pass[ModT]):
-    """Passes that run one after the other, each on the module that the one before it returned; TVM's `Sequential`.
+    """Passes that run one after the other, each on the result of the previous one.
 
-    A pass runs if its name is not in the context's `disabled_pass`, and it is in `required_pass` or its level is not
-    above the context's. Before it, each pass that it requires runs, by name through the registry and whatever its
-    level; and before that, what that one requires.
+    A pass is skipped if its name is in the context's `disabled_pass`. Otherwise it runs if its name is in
+    `required_pass`, or if its level is at most that of the context. The passes that it requires run before it,
+    recursively. They are looked up in the registry and run regardless of their level. Source: TVM's `Sequential`.
 
     Parameters:
         passes: the passes, in order.
-        opt_level: the level of the sequence itself, where it stands in another one.
+        opt_level: the level of the Sequential itself as an element of another one.
         name: its name.
-        required: what it requires, where it stands in another one.
+        required: the passes that it requires as an element of another one.
 
     """
 
@@ -43,78 +45,77 @@ class Sequential(Pass[ModT]):
     ) -> None:
         self.passes: tuple[Pass[ModT], ...] = check_passes("Sequential", passes or ())
         """The passes, in order."""
-        self.info = PassInfo(opt_level, name, required)
-        given = {"name": name, "opt_level": opt_level, "required": list(self.info.required)}
-        usual: dict[str, object] = {"name": "sequential", "opt_level": 0, "required": []}
-        self.spec = ("Sequential", {key: value for key, value in given.items() if value != usual[key]})
+        self.info: PassInfo = PassInfo(opt_level, name, required)
+        values = {"name": name, "opt_level": opt_level, "required": list(self.info.required)}
+        defaults: dict[str, object] = {"name": "sequential", "opt_level": 0, "required": []}
+        non_default = {key: value for key, value in values.items() if value != defaults[key]}
+        self.spec: tuple[str, Mapping[str, object]] | None = ("Sequential", non_default)
 
     def children(self) -> tuple[Pass[ModT], ...]:
         """Return the passes."""
         return self.passes
 
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
-        """Run the enabled passes in order, each after what it requires."""
+        """Run the enabled passes in order, each after the passes that it requires."""
         scope = current_scope()
-        named = ctx.disabled_pass or ctx.required_pass
-        gate, level = ctx.gate, ctx.opt_level
-        # Looked at once: what a pass costs here is what the runner costs.
-        is_plain = ctx.results is None and not ctx.may_be_limited
+        # This loop repeats `is_enabled` and reads attributes once, because it runs for every pass.
+        selects_by_name = ctx.disabled_pass or ctx.required_pass
+        scheduler, level = scope.state.scheduler, ctx.opt_level
         before = RUN.get()
-        steps = Steps(current_run())
-        RUN.set(steps)
+        cursor = RunCursor(current_run())
+        RUN.set(cursor)
         try:
             for pass_ in self.passes:
                 info = pass_.info
-                if named:
-                    scope.meet(info.name)
+                if selects_by_name:
+                    scope.record_pass(info.name)
                     if info.name in ctx.disabled_pass:
                         continue
                 if info.opt_level > level and info.name not in ctx.required_pass:
                     continue
-                if perf_counter() > gate.turn_ends:
-                    await gate.next_turn()
+                if perf_counter() > scheduler.slice_ends:
+                    await scheduler.yield_to_loop()
                 if info.required:
-                    mod = await _run_required(info.name, info.required, mod, scope, steps)
-                steps.at = pass_
-                if is_plain:
-                    mod = await (execute_between_hooks if ctx.hooks.instruments else execute_bare)(pass_, mod, ctx)
-                else:
-                    mod = await execute(pass_, mod, ctx)
+                    mod = await _run_required(info.name, info.required, mod, scope, cursor)
+                cursor.item = pass_
+                mod = await execute(pass_, mod, scope)
         finally:
             RUN.set(before)
         return mod
 
     def cache_key(self, ctx: PassContext) -> str | None:
-        """Return the keys of the passes that would run; None if one has none, or an instrument would not see them."""
-        if ctx.hooks.instruments:
+        """Return the keys of the passes that would run; None if one has no key."""
+        # A cached result would hide the inner passes from instruments.
+        if ctx.instruments:
             return None
-        keys = [key for one in self.passes if is_enabled(one.info, ctx) for key in _keys(one, ctx)]
+        keys = [key for pass_ in self.passes if is_enabled(pass_.info, ctx) for key in _keys(pass_, ctx)]
         return None if None in keys or not keys else f"{self.info.name}({','.join(map(str, keys))})"
 
     def __str__(self) -> str:
-        """Return the text of the pipeline: the passes with commas, in `Sequential(...)` only where that is needed."""
+        """Return the text of the pipeline, without `Sequential(...)` where possible."""
         if self.spec == ("Sequential", {}) and not (len(self.passes) == 1 and isinstance(self.passes[0], Sequential)):
             return ",".join(pass_.text() for pass_ in self.passes)
         return self.text()
 
 
 def is_enabled(info: PassInfo, ctx: PassContext) -> bool:
-    """Tell whether a Sequential runs a pass: by its level, and by name."""
+    """Return whether a Sequential runs a pass, by its level and name."""
     in_level = info.opt_level <= ctx.opt_level or info.name in ctx.required_pass
     return in_level and info.name not in ctx.disabled_pass
 
 
 def _keys(pass_: Pass[Any], ctx: PassContext, trail: tuple[str, ...] = ()) -> Iterator[str | None]:
-    """Give the keys of what a pass requires, depth first, and its own; None for one that has none."""
+    """Iterate over the keys of required passes, depth first, and of the pass; or None."""
     trail = (*trail, pass_.info.name)
     for name in pass_.info.required:
         yield from [None] if name in trail else _keys(get_required(name, pass_.info.name), ctx, trail)
-    # As a part of a pipeline a function pass is kept as a whole, too.
+    # Within a pipeline, a function pass that is cached by function contributes its key to the whole as well.
     yield pass_.own_cache_key(ctx) if isinstance(pass_, FunctionPass) and pass_.cacheable else pass_.cache_key(ctx)
 
 
-async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Scope, steps: Steps) -> Any:
-    """Run what a pass requires, depth first; the pass goes by the name that it is required by itself."""
+async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: PassScope, cursor: RunCursor) -> Any:
+    """Run the passes that a pass requires, depth first, and return the new module."""
+    # `owner` is the name in the registry, which may differ from the name in `info`.
     trail = (*_RESOLVING.get(), owner)
     token = _RESOLVING.set(trail)
     try:
@@ -123,13 +124,16 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Sc
                 raise CyclicRequirementError.at(name, trail)
             pass_ = get_required(name, owner)
             if pass_.info.required:
-                mod = await _run_required(name, pass_.info.required, mod, scope, steps)
-            scope.meet(name)
-            # Its own passes, if it has any, must not require their way back to it.
+                mod = await _run_required(name, pass_.info.required, mod, scope, cursor)
+            scope.record_pass(name)
+            # The passes that a required combinator contains must not require it in turn.
             _RESOLVING.set((*trail, name))
-            steps.at = pass_
-            mod = await execute(pass_, mod, scope.ctx)
+            cursor.item = pass_
+            mod = await execute(pass_, mod, scope)
             _RESOLVING.set(trail)
     finally:
         _RESOLVING.reset(token)
     return mod
+
+
+register_pass("Sequential", Sequential)

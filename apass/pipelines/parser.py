@@ -1,4 +1,4 @@
-"""`parse_pipeline`: pipelines from text, the inverse of `str(Sequential(...))`."""
+"""`parse_pipeline`: parses pipelines; the inverse of `str(Sequential(...))`."""
 
 import json
 import re
@@ -19,7 +19,7 @@ __all__ = ["UnknownPassSyntaxError", "parse_pipeline"]
 R = TypeVar("R")
 
 MAX_DEPTH: Final = 100
-"""How deep parentheses and brackets may be nested."""
+"""Maximum nesting depth of parentheses, brackets and braces."""
 
 _NO_OPTIONS: Final[Mapping[str | None, int]] = MappingProxyType({})
 
@@ -30,27 +30,27 @@ _TOKEN: Final = re.compile(
 
 
 class UnknownPassSyntaxError(PipelineSyntaxError, UnknownPassError):
-    """The text of a pipeline names a pass that is not registered."""
+    """The text of a pipeline contains the name of an unregistered pass."""
 
 
 def parse_pipeline(text: str) -> Sequential[Any]:
-    r"""Return the Sequential of the passes that `text` lists; `str()` of it gives the text back.
+    r"""Return the Sequential of the passes in `text`; `str()` of it restores the text.
 
-    An element is the name of a registered pass, then its options in braces and the passes that it is made of in
-    parentheses, where it has any: `FoldConstant,Repeat{times=3}(EliminateCommonSubexpr,Tune{device="cuda:0"})`. A text
-    that is one `Sequential{...}(...)` gives that one; a text without passes gives an empty one.
+    An element is the name of a registered pass, optionally followed by options in braces and contained passes in
+    parentheses: `FoldConstant,Repeat{times=3}(EliminateCommonSubexpr,Tune{device="cuda:0"})`. If the text consists of
+    one `Sequential{...}(...)`, that one is returned. A text without passes gives an empty Sequential.
 
-    The value of an option is a word, a string in quotes as in JSON, a list `[a,b]`, a mapping `{a=1,b=2}`, or passes
-    `(A,B)`, and is read as the type that the pass declares. Blanks, line ends and a comma after the last element make
-    no difference; a comment goes from `#` to the end of the line.
+    The value of an option is a word, a JSON string, a list `[a,b]`, a mapping `{a=1,b=2}`, or passes `(A,B)`. It is
+    converted to the type that the pass declares. White space and a comma after the last element are ignored. A comment
+    extends from `#` to the end of the line.
 
-    An option that is a function is written as module and name, and reading it imports the module. So a text from
-    somebody whom you would not let run code is not to be parsed.
+    A function as an option is written as module and name, and parsing imports the module. Do not parse text from
+    untrusted sources: it can run code.
 
     Raises:
-        PipelineSyntaxError: if the text does not parse, or an option does not fit; it shows where.
-        UnknownPassError: if no pass is registered under a name; it is a PipelineSyntaxError too.
-        MissingExtraError: if a pass needs a library that is not installed.
+        PipelineSyntaxError: if the text cannot be parsed, or an option is invalid; the message shows the location.
+        UnknownPassError: if no pass is registered under a name; the error is also a PipelineSyntaxError.
+        MissingExtraError: if a pass requires a library that is not installed.
 
     >>> str(parse_pipeline("Sequential { opt_level=2 } (Sequential, Sequential)  # three in all"))
     'Sequential{opt_level=2}(Sequential,Sequential)'
@@ -73,42 +73,42 @@ def parse_pipeline(text: str) -> Sequential[Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """A piece of the text: a word, a string, a mark, or the end."""
+    """A word, a string, a punctuation mark, or the end of the text."""
 
     kind: str
     """`"word"`, `"string"`, the mark itself, or `"end"`."""
     text: str
-    """Its letters."""
+    """The characters of the token."""
     position: int
-    """Where it begins."""
+    """The offset of the first character."""
 
     def shown(self) -> str:
-        """Return it as a message names it."""
+        """Return the token as it is shown in messages."""
         return "the end of the text" if self.kind == "end" else self.text if self.kind == "string" else repr(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class _Element:
-    """One pass as it is written."""
+    """The syntax of one pass."""
 
     name: str
     position: int
     options: "list[_Option]"
     passes: "list[_Element]"
     passes_position: int
-    """Where the parenthesis before its passes is, or would be."""
+    """The offset of the opening parenthesis, or the one at which it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """One option as it is written."""
+    """The syntax of one option."""
 
     key: str
     position: int
     value: object
-    """A Bare, a str, or a list or Entries of such."""
+    """A Bare, a str, or a list or Entries of these; None if `passes` is set."""
     passes: "list[_Element] | None"
-    """Where they are what is given, in place of a value."""
+    """The passes in parentheses, if the value consists of passes."""
     value_position: int
 
 
@@ -117,19 +117,19 @@ def _tokens(text: str) -> Iterator[_Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            wrong = "this string has no closing quote" if text[position] == '"' else f"unexpected {text[position]!r}"
-            raise PipelineSyntaxError(wrong, text, position)
+            message = "this string has no closing quote" if text[position] == '"' else f"unexpected {text[position]!r}"
+            raise PipelineSyntaxError(message, text, position)
         if match.lastgroup != "blank":
             kind = match[0] if match.lastgroup == "mark" else str(match.lastgroup)
             yield _Token(kind, match[0], position)
             end = match.end()
         position = match.end()
-    # Where something is missing, not after the blanks and comments that may follow.
+    # Errors at the end are shown after the last token, not after trailing white space and comments.
     yield _Token("end", "", end)
 
 
 class _Parser:
-    """Goes through the tokens of one text."""
+    """A recursive-descent parser of one text, with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -140,13 +140,13 @@ class _Parser:
 
     def pipeline(self) -> list[_Element]:
         """Return the elements of the text."""
-        found = self.list_of(self.element, "end")
+        elements = self.list_of(self.element, "end")
         if self.next.kind != "end":
             raise self.error(f"expected ',' or the end of the text, not {self.next.shown()}")
-        return found
+        return elements
 
     def element(self) -> _Element:
-        """Read `name{options}(elements)`."""
+        """Parse `name{options}(elements)`."""
         name = self.take("word", "the name of a pass")
         options = self.enclosed(self.option, "}") if self.next.kind == "{" else []
         if self.next.kind != "(":
@@ -155,7 +155,7 @@ class _Parser:
         return _Element(name.text, name.position, options, self.enclosed(self.element, ")"), position)
 
     def option(self) -> _Option:
-        """Read `key=value`."""
+        """Parse `key=value`."""
         key = self.take("word", "the name of an option")
         self.take("=", f"'=' after the option {key.text!r}")
         position = self.next.position
@@ -164,7 +164,7 @@ class _Parser:
         return _Option(key.text, key.position, self.value(), None, position)
 
     def value(self) -> object:
-        """Read a word, a string, a list or a mapping."""
+        """Parse a word, a string, a list or a mapping."""
         if self.next.kind == "[":
             return self.enclosed(self.value, "]")
         if self.next.kind == "{":
@@ -174,17 +174,18 @@ class _Parser:
         return Bare(self.take("word", "a value").text)
 
     def mapping(self) -> Entries:
-        """Read `{key=value,...}`."""
-        known: set[tuple[type, str]] = set()
+        """Parse `{key=value,...}`."""
+        # A Bare key and a string of the same letters may differ, so the types are compared too.
+        seen: set[tuple[type, str]] = set()
         positions: list[int] = []
 
         def entry() -> tuple[str, object]:
             position = self.next.position
             positions.append(position)
             key = self.string() if self.next.kind == "string" else Bare(self.take("word", "a key").text)
-            if (type(key), key) in known:
+            if (type(key), key) in seen:
                 raise PipelineSyntaxError(f"key {str(key)!r} is given twice", self.text, position)
-            known.add((type(key), key))
+            seen.add((type(key), key))
             self.take("=", f"'=' after the key {str(key)!r}")
             return key, self.value()
 
@@ -192,49 +193,49 @@ class _Parser:
         return Entries(tuple(pairs), tuple(positions))
 
     def string(self) -> str:
-        """Read a string in quotes."""
+        """Parse a string in quotes."""
         token = self.next
         try:
             value: str = json.loads(token.text)
         except json.JSONDecodeError as error:
             raise PipelineSyntaxError(
-                f"this string is not as in JSON: {error.msg}", self.text, token.position + error.pos
+                f"this is not a valid JSON string: {error.msg}", self.text, token.position + error.pos
             ) from None
         self.advance()
         return value
 
-    def enclosed(self, one: Callable[[], R], closing: str) -> list[R]:
-        """Read an opening mark, what it encloses, and the closing mark."""
+    def enclosed(self, parse_item: Callable[[], R], closing: str) -> list[R]:
+        """Parse an opening mark, a list of items, and the closing mark."""
         opening = self.next
         if self.depth == MAX_DEPTH:
-            raise self.error(f"nested more than {MAX_DEPTH} deep")
+            raise self.error(f"nested more than {MAX_DEPTH} levels deep")
         self.depth += 1
         self.advance()
-        found = self.list_of(one, closing)
+        items = self.list_of(parse_item, closing)
         self.depth -= 1
         self.take(closing, f"',' or {closing!r} to close the {opening.text!r} at character {opening.position}")
-        return found
+        return items
 
-    def list_of(self, one: Callable[[], R], closing: str) -> list[R]:
-        """Read what stands between commas up to the closing mark."""
-        found: list[R] = []
+    def list_of(self, parse_item: Callable[[], R], closing: str) -> list[R]:
+        """Parse items separated by commas, up to the closing mark."""
+        items: list[R] = []
         while self.next.kind != closing:
-            found.append(one())
+            items.append(parse_item())
             if self.next.kind != ",":
                 break
             self.advance()
-        return found
+        return items
 
-    def take(self, kind: str, what: str) -> _Token:
-        """Read a token of one kind."""
+    def take(self, kind: str, expected: str) -> _Token:
+        """Consume a token of the given kind; `expected` describes it in messages."""
         token = self.next
         if token.kind != kind:
-            raise self.error(f"expected {what}, not {token.shown()}")
+            raise self.error(f"expected {expected}, not {token.shown()}")
         self.advance()
         return token
 
     def advance(self) -> None:
-        """Go on to the next token."""
+        """Move to the next token."""
         self.end = self.next.position + len(self.next.text)
         self.next = next(self.rest, self.next)
 
@@ -244,7 +245,7 @@ class _Parser:
 
 
 def _make(text: str, element: _Element) -> Pass[Any]:
-    """Return the pass that an element means."""
+    """Return the pass that an element describes."""
     with _errors_at(text, element.position):
         recipe = find_recipe(element.name)
     options: dict[str, Any] = {}
@@ -253,35 +254,36 @@ def _make(text: str, element: _Element) -> Pass[Any]:
             recipe.check_option(option.key)
         if option.key in options:
             raise PipelineSyntaxError(f"option {option.key!r} is given twice", text, option.position)
-        value = option.value if option.passes is None else [_make(text, one) for one in option.passes]
+        value = option.value if option.passes is None else [_make(text, inner) for inner in option.passes]
         with _errors_at(text, option.value_position):
             options[option.key] = _read(text, recipe, option, value)
     with _errors_at(text, element.passes_position):
         recipe.check_passes(bool(element.passes))
-    passes = [_make(text, one) for one in element.passes]
+    passes = [_make(text, inner) for inner in element.passes]
     with _errors_at(text, element.position, {option.key: option.value_position for option in element.options}):
         return recipe.make(options, passes or None)
 
 
 def _read(text: str, recipe: Recipe, option: _Option, value: object) -> object:
-    """Return the value of an option as one of its type."""
+    """Return the value of an option, converted to its type."""
     try:
         return recipe.read_option(option.key, value)
     except PassDefinitionError as error:
-        raise PipelineSyntaxError(str(error), text, _place_of_error(recipe, option)) from error
+        raise PipelineSyntaxError(str(error), text, _error_position(recipe, option)) from error
 
 
-def _place_of_error(recipe: Recipe, option: _Option) -> int:
-    """Return where the value of an option does not fit: at a pair of a mapping, if it is that which does not."""
+def _error_position(recipe: Recipe, option: _Option) -> int:
+    """Return the offset of an invalid value, or of the invalid pair of a mapping."""
     value = option.value
-    if isinstance(value, Entries) and _fits(recipe, option.key, Entries(())):
+    # If an empty mapping is valid, the error is in one of the pairs: try each of them alone.
+    if isinstance(value, Entries) and _is_valid(recipe, option.key, Entries(())):
         for pair, position in zip(value.pairs, value.positions, strict=True):
-            if not _fits(recipe, option.key, Entries((pair,))):
+            if not _is_valid(recipe, option.key, Entries((pair,))):
                 return position
     return option.value_position
 
 
-def _fits(recipe: Recipe, key: str, value: object) -> bool:
+def _is_valid(recipe: Recipe, key: str, value: object) -> bool:
     try:
         recipe.read_option(key, value)
     except PassDefinitionError:
@@ -291,11 +293,18 @@ def _fits(recipe: Recipe, key: str, value: object) -> bool:
 
 @contextmanager
 def _errors_at(text: str, position: int, options: Mapping[str | None, int] = _NO_OPTIONS) -> Generator[None]:
-    """Show where in `text` the errors belong that come of what is written there, those of an option at its value."""
+    """Convert errors in the block to errors that show their position in `text`.
+
+    Parameters:
+        text: the text of the pipeline.
+        position: the offset at which errors are shown.
+        options: the offset of the value of each option, for errors that name an option.
+
+    """
     try:
         yield
     except PipelineSyntaxError:
-        raise  # of a text that the factory of a pass has parsed in its turn
+        raise  # it has the position in another text, which the factory of a pass parsed
     except UnknownPassError as error:
         raise UnknownPassSyntaxError(str(error), text, position) from error
     except PassDefinitionError as error:

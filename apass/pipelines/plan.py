@@ -1,17 +1,19 @@
-"""`plan`: which passes of a pipeline would run, in which order and why, found out without a module."""
+"""`plan`: determines which passes of a pipeline would run, without a module."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from apass.combinators import MAX_ROUNDS, If, Race, Repeat
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
-from apass.core.instrument import instrument_name
+from apass.core.instrument import find_hook, instrument_name
 from apass.errors import CyclicRequirementError
 from apass.passes.base import Pass
+from apass.passes.conditional import If
+from apass.passes.race import Race
 from apass.passes.registry import get_required
+from apass.passes.repeat import MAX_ROUNDS, Repeat
 from apass.passes.sequential import Sequential
 
 __all__ = ["Decision", "PlannedPass", "plan"]
@@ -21,29 +23,31 @@ class Decision(Enum):
     """Whether a pass would run."""
 
     RUN = "run"
-    """It would."""
+    """The pass would run."""
     MAYBE = "maybe"
-    """It is decided at run time."""
+    """The decision is made at run time."""
     SKIP = "skip"
-    """It would not."""
+    """The pass would be skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPass:
-    """What would become of one pass, and of those that it is made of."""
+    """The decision for one pass, and for the passes that it contains."""
 
     info: PassInfo
     """The pass."""
     decision: Decision
-    """Whether it would run."""
+    """Whether the pass would run."""
     reason: str = ""
-    """Why, where that is not plain: `"level 3 is above 2"`, `"disabled"`, `"required by FoldConstant"`."""
+    """The reason, unless obvious: `"level 3 is above 2"`, `"disabled"`, `"required by FoldConstant"`."""
     children: tuple["PlannedPass", ...] = ()
-    """The passes that it is made of, in order, with what they require before them; none of a pass that would not run.
-    Those of an If where its predicate does not hold stand last."""
+    """The contained passes, in order, each after the passes that it requires.
+
+    In an If, the `otherwise` passes come last. Requirements of a skipped pass are not listed.
+    """
 
     def running(self) -> Iterator[tuple[str, ...]]:
-        """Go over the passes that are certain to run, in the order in which they begin, as paths of names.
+        """Iterate over the passes that are certain to run, in order, as paths of names.
 
         >>> from apass.pipelines.parser import parse_pipeline
         >>> list(plan(parse_pipeline("Sequential{name=a},Sequential{name=b,opt_level=3}")).running())
@@ -55,22 +59,30 @@ class PlannedPass:
                 yield from ((self.info.name, *path) for path in child.running())
 
     def __str__(self) -> str:
-        """Return a line for each pass, nested like the pipeline."""
+        """Return one line for each pass, indented like the pipeline."""
         rows = list(_rows(self, 0))
         width = max(len(name) for _, name, _ in rows)
-        return "\n".join(f"{word:<5}  {name:<{width}}  {reason}".rstrip() for word, name, reason in rows)
+        return "\n".join(f"{decision:<5}  {name:<{width}}  {reason}".rstrip() for decision, name, reason in rows)
 
 
 def plan(pass_: Pass[Any], ctx: PassContext | None = None) -> PlannedPass:
-    """Say which passes would run if `pass_` was called in `ctx`, the current context where it is None.
+    """Return which passes would run if `pass_` was called in `ctx`.
 
-    Requirements are resolved depth first, as a Sequential does. What depends on the module is decided at run time and
-    said to be: the branch of an If, the winner of a Race, how many rounds of a Repeat follow the first, and what an
-    instrument's `should_run` answers. A pass that calls others in its own code is not looked into.
+    If `ctx` is None, the current context is used.
+
+    Requirements are resolved depth first, as in a Sequential. These decisions depend on the module and are marked as
+    made at run time:
+
+    - the branch of an If;
+    - the winner of a Race;
+    - the number of rounds of a Repeat after the first;
+    - the result of an instrument's `should_run`.
+
+    A pass that calls others in its own code is not analysed.
 
     Raises:
-        CyclicRequirementError: if requirements lead back to where they came from.
-        UnknownPassError: if a pass that would run requires one that is not registered.
+        CyclicRequirementError: if a pass requires itself, directly or through others.
+        UnknownPassError: if a pass that would run requires an unregistered one.
 
     >>> from apass.pipelines.parser import parse_pipeline
     >>> print(plan(parse_pipeline("Sequential{name=a},Sequential{name=b,opt_level=3}")))
@@ -87,51 +99,61 @@ _ROUNDS: Final = "after the first round, until one changes nothing, decided at r
 
 
 class _Planner:
-    """Goes over a pipeline as the runner would in one context."""
+    """Traverses a pipeline in the order of the runner, for one context."""
 
     def __init__(self, ctx: PassContext) -> None:
         self.ctx = ctx
-        self.askers = [instrument_name(ctx.hooks.instruments[place]) for place, _ in ctx.hooks.should_run]
+        # The instruments that may veto a pass.
+        self.deciding = [
+            instrument_name(instrument)
+            for instrument in ctx.instruments
+            if find_hook(instrument, "should_run") is not None
+        ]
 
     def planned(self, pass_: Pass[Any], reason: str, trail: tuple[str, ...]) -> PlannedPass:
-        """Return what becomes of a pass that is let run; `trail` has those that are being resolved around it."""
+        """Return the plan of a pass that is enabled.
+
+        `trail` contains the names of the passes whose requirements are being resolved, outermost first.
+        """
         info = pass_.info
-        certain = PlannedPass(info=info, decision=Decision.RUN, reason=reason)
-        if self.askers and info.name not in self.ctx.required_pass:
-            certain = replace(certain, decision=Decision.MAYBE, reason=_joined(reason, f"asks {_list(self.askers)}"))
+        result = PlannedPass(info=info, decision=Decision.RUN, reason=reason)
+        if self.deciding and info.name not in self.ctx.required_pass:
+            names = ", ".join(dict.fromkeys(self.deciding))
+            result = replace(result, decision=Decision.MAYBE, reason=_joined(reason, f"decided by {names}"))
         children, remark = self.inside(pass_, trail)
-        return replace(certain, reason=_joined(certain.reason, remark), children=tuple(children))
+        return replace(result, reason=_joined(result.reason, remark), children=tuple(children))
 
     def inside(self, pass_: Pass[Any], trail: tuple[str, ...]) -> tuple[list[PlannedPass], str]:
-        """Return what becomes of the passes that a pass is made of, and what is to be said of them."""
+        """Return the plans of the contained passes, and a remark about all of them."""
         if isinstance(pass_, Repeat):
             rounds = MAX_ROUNDS if pass_.times is None else pass_.times
-            return self.row(pass_.passes, trail), _ROUNDS.format(rounds) if rounds > 1 else "one round"
+            return self.sequence(pass_.passes, trail), _ROUNDS.format(rounds) if rounds > 1 else "one round"
         if isinstance(pass_, If):
-            then = _each(self.row(pass_.passes, trail), Decision.MAYBE, "if its predicate holds")
-            otherwise = _each(self.row(pass_.otherwise, trail), Decision.MAYBE, "if its predicate does not hold")
+            then = _each(self.sequence(pass_.passes, trail), Decision.MAYBE, "if its predicate holds")
+            otherwise = _each(self.sequence(pass_.otherwise, trail), Decision.MAYBE, "if its predicate does not hold")
             return [*then, *otherwise], "decided at run time by its predicate"
         if isinstance(pass_, Race):
-            how = "the first to finish" if pass_.key is None else "the smallest key"
-            return _each(self.row(pass_.passes, trail), Decision.MAYBE, "an alternative"), f"decided at run time: {how}"
-        return (self.row(pass_.passes, trail) if isinstance(pass_, Sequential) else []), ""
+            rule = "the first to finish" if pass_.key is None else "the smallest key"
+            alternatives = _each(self.sequence(pass_.passes, trail), Decision.MAYBE, "an alternative")
+            return alternatives, f"decided at run time: {rule}"
+        return (self.sequence(pass_.passes, trail) if isinstance(pass_, Sequential) else []), ""
 
-    def row(self, passes: Iterable[Pass[Any]], trail: tuple[str, ...]) -> list[PlannedPass]:
-        """Return what becomes of passes by the rules of a Sequential, each after what it requires."""
-        found: list[PlannedPass] = []
+    def sequence(self, passes: Iterable[Pass[Any]], trail: tuple[str, ...]) -> list[PlannedPass]:
+        """Return the plans of passes by the rules of a Sequential, with requirements."""
+        plans: list[PlannedPass] = []
         for pass_ in passes:
             info = pass_.info
-            hindrance = self.hindrance(info)
-            if hindrance:
-                found.append(_left_out(pass_, hindrance))
+            reason = self.reason_to_skip(info)
+            if reason:
+                plans.append(_skipped(pass_, reason))
                 continue
-            found += self.required(info.name, info, trail)
-            above = info.opt_level > self.ctx.opt_level
-            found.append(self.planned(pass_, "required by the context" if above else "", trail))
-        return found
+            plans += self.required(info.name, info, trail)
+            is_above_level = info.opt_level > self.ctx.opt_level
+            plans.append(self.planned(pass_, "required by the context" if is_above_level else "", trail))
+        return plans
 
-    def hindrance(self, info: PassInfo) -> str:
-        """Say why a Sequential would not run a pass; nothing if it would."""
+    def reason_to_skip(self, info: PassInfo) -> str:
+        """Return why a Sequential would skip a pass, or "" if it would run."""
         if info.name in self.ctx.disabled_pass:
             return "disabled"
         if info.opt_level > self.ctx.opt_level and info.name not in self.ctx.required_pass:
@@ -139,46 +161,45 @@ class _Planner:
         return ""
 
     def required(self, owner: str, info: PassInfo, trail: tuple[str, ...]) -> Iterator[PlannedPass]:
-        """Go over what a pass requires, depth first; it goes by the name that it is required by itself."""
+        """Iterate over the plans of the passes that a pass requires, depth first."""
+        # `owner` is the name in the registry, which may differ from `info.name`.
         trail = (*trail, owner)
         for name in info.required:
             if name in trail:
                 raise CyclicRequirementError.at(name, trail)
             pass_ = get_required(name, owner)
             yield from self.required(name, pass_.info, trail)
-            hindrance = self.hindrance(pass_.info)
-            reason = f"required by {owner}" + (f", although {hindrance}" if hindrance else "")
+            skip_reason = self.reason_to_skip(pass_.info)
+            reason = f"required by {owner}" + (f", although {skip_reason}" if skip_reason else "")
             yield self.planned(pass_, reason, (*trail, name))
 
 
-def _rows(one: PlannedPass, depth: int) -> Iterator[tuple[str, str, str]]:
-    yield one.decision.value, f"{'  ' * depth}{one.info.name}", one.reason
-    for child in one.children:
+def _rows(planned: PlannedPass, depth: int) -> Iterator[tuple[str, str, str]]:
+    yield planned.decision.value, f"{'  ' * depth}{planned.info.name}", planned.reason
+    for child in planned.children:
         yield from _rows(child, depth + 1)
 
 
-def _left_out(pass_: Pass[Any], reason: str) -> PlannedPass:
-    """Return a pass that would not run, and with it those that it is made of."""
+def _skipped(pass_: Pass[Any], reason: str) -> PlannedPass:
+    """Return the plan of a skipped pass and of the passes that it contains."""
     inner: Sequence[Pass[Any]] = ()
     if isinstance(pass_, If):
         inner = (*pass_.passes, *pass_.otherwise)
     elif isinstance(pass_, Sequential | Repeat | Race):
         inner = pass_.children()
-    children = tuple(_left_out(one, f"{pass_.info.name} is left out") for one in inner)
+    children = tuple(_skipped(child, f"{pass_.info.name} is skipped") for child in inner)
     return PlannedPass(info=pass_.info, decision=Decision.SKIP, reason=reason, children=children)
 
 
 def _each(passes: Iterable[PlannedPass], decision: Decision, reason: str) -> list[PlannedPass]:
-    """Give the passes that would run another decision."""
+    """Return the plans with another decision and reason, except for skipped passes."""
     return [
-        one if one.decision is Decision.SKIP else replace(one, decision=decision, reason=_joined(one.reason, reason))
-        for one in passes
+        item
+        if item.decision is Decision.SKIP
+        else replace(item, decision=decision, reason=_joined(item.reason, reason))
+        for item in passes
     ]
 
 
 def _joined(*reasons: str) -> str:
-    return "; ".join(one for one in reasons if one)
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(names))
+    return "; ".join(filter(None, reasons))

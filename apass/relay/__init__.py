@@ -1,10 +1,24 @@
-"""Relay: TVM 0.8's IR in pure Python, with TVM's names and text; `from apass import relay`.
+"""Relay: TVM 0.8's IR in pure Python, with TVM's names and text format.
 
-`relay.transform` has the passes, `relay.analysis` what they go by, `relay.frontend` imports models, and `relay.testing`
-builds some. Programs are immutable: see `apass.relay.expr`.
+Import it with `from apass import relay`. The main packages are:
+
+- `relay.transform`: the passes;
+- `relay.analysis`: the analyses that passes use;
+- `relay.frontend`: importers for other model formats;
+- `relay.testing`: model builders.
+
+Programs are immutable; see `apass.relay.expr`.
 """
 
+from importlib.util import find_spec
+
 from apass.core.diagnostics import Span
+from apass.errors import MissingExtraError
+
+_missing = [name for name in ("lark", "numpy") if find_spec(name) is None]
+if _missing:
+    raise MissingExtraError(f"Relay needs {' and '.join(_missing)}: pip install 'apass[relay]'")
+
 from apass.relay import (
     adt,
     analysis,
@@ -14,17 +28,23 @@ from apass.relay import (
     expr,
     expr_functor,
     frontend,
+    function,
     loops,
     op,
     param_dict,
     parser,
     prelude,
+    scope_builder,
     testing,
     transform,
     ty,
     type_functor,
 )
-from apass.relay.adt import (
+from apass.relay.errors import EvaluationError, OpNotImplementedError, ParseError, TypeInferenceError, UnknownOpError
+from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.interpreter.executor import create_executor
+from apass.relay.interpreter.values import ADTValue, RefValue, Value
+from apass.relay.ir.adt import (
     Clause,
     Constructor,
     Match,
@@ -35,30 +55,31 @@ from apass.relay.adt import (
     PatternWildcard,
     TypeData,
 )
-from apass.relay.base import Id, SourceName
-from apass.relay.errors import EvaluationError, OpNotImplementedError, ParseError, TypeInferenceError, UnknownOpError
-from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.expr_functor import ExprFunctor, ExprMutator, ExprVisitor
-from apass.relay.function import Function
-from apass.relay.interpreter.evaluate import evaluate
-from apass.relay.interpreter.executor import create_executor
-from apass.relay.interpreter.values import ADTValue, RefValue, Value
 from apass.relay.ir.attrs import Attrs, DictAttrs
+from apass.relay.ir.base import Id, SourceName
+from apass.relay.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    TupleWrapper,
+    Var,
+    const,
+    var,
+)
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule, set_std_importer
 from apass.relay.ir.ndarray import NDArray
-from apass.relay.make import const, var
-from apass.relay.op import annotation, functions, image, nn
-from apass.relay.op.functions import *
-from apass.relay.param_dict import load_param_dict, save_param_dict
-from apass.relay.parser import fromtext, parse, parse_expr
-from apass.relay.prelude import Prelude
-from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.rewrite.bind import bind, bind_params_by_name
-from apass.relay.scope_builder import ScopeBuilder
-from apass.relay.structural.equality import assert_structural_equal, fingerprint, structural_equal, structural_hash
-from apass.relay.text.printing.printer import astext, pretty_print
-from apass.relay.tuple_wrapper import TupleWrapper
-from apass.relay.ty import (
+from apass.relay.ir.scope_builder import ScopeBuilder
+from apass.relay.ir.ty import (
     Any,
     FuncType,
     GlobalTypeVar,
@@ -76,8 +97,17 @@ from apass.relay.ty import (
     TypeVar,
     scalar_type,
 )
-from apass.relay.type_functor import TypeFunctor, TypeMutator, TypeVisitor
+from apass.relay.op import annotation, functions, image, nn
+from apass.relay.op.functions import *
+from apass.relay.param_dict import load_param_dict, save_param_dict
+from apass.relay.parser import fromtext, parse, parse_expr
+from apass.relay.prelude import Prelude
+from apass.relay.rewrite.bind import bind, bind_params_by_name
+from apass.relay.structural.equality import assert_structural_equal, fingerprint, structural_equal, structural_hash
+from apass.relay.text.printing.printer import astext, pretty_print
+from apass.relay.visitors.expr_functor import ExprFunctor, ExprMutator, ExprVisitor
 from apass.relay.visitors.expr_rewriter import ExprRewriter, post_order_rewrite, rewrite
+from apass.relay.visitors.type_functor import TypeFunctor, TypeMutator, TypeVisitor
 
 __all__: list[str] = [
     "ADTValue",
@@ -161,6 +191,7 @@ __all__: list[str] = [
     "fingerprint",
     "fromtext",
     "frontend",
+    "function",
     "image",
     "load_param_dict",
     "loops",
@@ -176,6 +207,7 @@ __all__: list[str] = [
     "rewrite",
     "save_param_dict",
     "scalar_type",
+    "scope_builder",
     "set_std_importer",
     "structural_equal",
     "structural_hash",

@@ -1,4 +1,4 @@
-"""What TVM has in `relay.build_module` and is of use without a compiler."""
+"""The names of TVM's `relay.build_module` that need no compiler."""
 
 from apass.relay.interpreter.executor import create_executor
 from apass.relay.rewrite.bind import bind_params_by_name

@@ -1,4 +1,4 @@
-"""The errors of Relay: what the parser, the type checker, the evaluator and the front ends raise."""
+"""Exceptions of the Relay parser, type checker, evaluator and front ends."""
 
 from apass.errors import ApassError, DiagnosticError
 
@@ -12,20 +12,32 @@ __all__ = [
 
 
 class UnknownOpError(ApassError, LookupError):
-    """No operator is registered under the name; the message suggests the nearest one."""
+    """No operator is registered under the name. The message suggests a similar name."""
 
 
 class OpNotImplementedError(ApassError, NotImplementedError):
-    """A front end met operators that it cannot translate; the message names all of them."""
+    """A front end cannot translate some operators of a model.
+
+    The message names all of them, not only the first.
+    """
 
 
 class ParseError(DiagnosticError, ValueError):
-    """The text is not Relay; the message shows the line with a caret under what does not fit."""
+    """The text is not valid Relay.
+
+    The message shows the source line with a caret under the error.
+    """
 
 
 class TypeInferenceError(DiagnosticError, TypeError):
-    """The program has no type: the message says which expression, what was expected and what was found."""
+    """The program is ill-typed.
+
+    The message names the expression, the expected type and the actual type.
+    """
 
 
 class EvaluationError(ApassError, RuntimeError):
-    """The evaluator met something that has no value: a free variable, a match without a clause, a missing kernel."""
+    """An expression has no value.
+
+    Causes are a free variable, a match in which no clause fits, or an operator without a kernel.
+    """

@@ -1,4 +1,4 @@
-"""The expressions of Relay, and what makes them, under the names that TVM has in `relay.expr`."""
+"""Relay's expressions and their constructors: the names of TVM's `relay.expr`."""
 
 from apass.relay.ir.expr import (
     OP_ATTRS,
@@ -12,16 +12,18 @@ from apass.relay.ir.expr import (
     If,
     Let,
     Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
     Relation,
     Tuple,
     TupleGetItem,
+    TupleWrapper,
     Var,
+    const,
     set_field,
-    set_text_format,
+    var,
 )
-from apass.relay.make import const, var
-from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.tuple_wrapper import TupleWrapper
 
 __all__ = [
     "OPS",
@@ -46,9 +48,8 @@ __all__ = [
     "Var",
     "const",
     "set_field",
-    "set_text_format",
     "var",
 ]
 
 RelayExpr = Expr
-"""The name of `Expr` in `tvm.ir`."""
+"""Alias of `Expr`, as in `tvm.ir`."""

@@ -1,4 +1,8 @@
-"""`save_param_dict` and `load_param_dict`: the parameters of a model as bytes, in the format of TVM's files."""
+"""Model parameters as bytes, in TVM's file format.
+
+The layout is: magic number, reserved number, number of names, names, number of tensors, tensors. Numbers are 64-bit
+little-endian; a name is preceded by its length.
+"""
 
 import struct
 from collections.abc import Mapping
@@ -16,10 +20,10 @@ _NUMBER: Final = struct.Struct("<Q")
 
 
 def save_param_dict(params: Mapping[str, npt.ArrayLike]) -> bytes:
-    """Return parameters as bytes: the names, then the tensors.
+    """Return parameters as bytes.
 
     Raises:
-        ValueError: if a tensor is of an element type that TVM does not have.
+        ValueError: if the element type of a tensor does not exist in TVM.
 
     >>> import numpy as np
     >>> load_param_dict(save_param_dict({"weight": np.ones((2,), "float32")}))
@@ -35,33 +39,33 @@ def save_param_dict(params: Mapping[str, npt.ArrayLike]) -> bytes:
 
 
 def load_param_dict(param_bytes: bytes) -> dict[str, NDArray]:
-    """Return the parameters that `save_param_dict`, here or in TVM, made bytes of.
+    """Return the parameters in bytes written by `save_param_dict`, here or in TVM.
 
     Raises:
-        ValueError: if the bytes are not of the format; the message says what is wrong.
+        ValueError: if the bytes do not have this format. The message states the error.
 
     """
     try:
         return _load(bytes(param_bytes))
     except (struct.error, UnicodeDecodeError) as error:
-        raise TensorFormatError(f"the parameters end too early, or are damaged: {error}") from None
+        raise TensorFormatError(f"parameters are truncated or corrupt: {error}") from None
 
 
 def _load(raw: bytes) -> dict[str, NDArray]:
     magic, _, count = struct.unpack_from("<QQQ", raw)
     if magic != _MAGIC:
-        raise TensorFormatError("these are no parameters: they do not begin with TVM's magic number")
+        raise TensorFormatError(f"parameters must start with TVM's magic number {_MAGIC:#x}, got {magic:#x}")
     names: list[str] = []
-    at = 24
+    offset = 24  # after the three numbers of the header
     for _ in range(count):
-        (size,) = _NUMBER.unpack_from(raw, at)
-        names.append(raw[at + 8 : at + 8 + size].decode())
-        at += 8 + size
-    (tensors,) = _NUMBER.unpack_from(raw, at)
+        (size,) = _NUMBER.unpack_from(raw, offset)
+        names.append(raw[offset + 8 : offset + 8 + size].decode())
+        offset += 8 + size
+    (tensors,) = _NUMBER.unpack_from(raw, offset)
     if tensors != count:
-        raise TensorFormatError(f"the parameters have {count} names, but {tensors} tensors")
-    at += 8
+        raise TensorFormatError(f"number of tensors must equal number of names {count}, got {tensors}")
+    offset += 8
     params: dict[str, NDArray] = {}
     for name in names:
-        params[name], at = tensor_from_bytes(raw, at)
+        params[name], offset = tensor_from_bytes(raw, offset)
     return params

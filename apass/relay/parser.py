@@ -1,6 +1,6 @@
-"""Text to modules with types, and to expressions, as TVM 0.8's `tvm.parser` has it."""
+"""Parser of Relay's text format, with the interface of TVM 0.8's `tvm.parser`."""
 
-from apass.relay.expr import Expr
+from apass.relay.ir.expr import Expr
 from apass.relay.ir.module import IRModule
 from apass.relay.text.metadata import MetaTable
 from apass.relay.text.parsing.reader import read_expr, read_module
@@ -15,14 +15,18 @@ def parse(
     init_module: IRModule | None = None,
     init_meta_table: MetaTable | None = None,
 ) -> IRModule:
-    """Return the module that a text defines, with the types that `InferType` finds.
+    """Parse a module and infer its types.
 
-    The functions and data types of `init_module` may be used in it, and are in the result; `init_meta_table` has
-    objects by type key that it refers to as `meta[key][index]`, besides those of its own metadata section.
+    Parameters:
+        source: the text.
+        source_name: the name of the source in spans and messages.
+        init_module: functions and data types that the text may use. The result contains them.
+        init_meta_table: objects by type key, which the text refers to as `meta[key][index]`, in addition to the
+            objects of its own metadata section.
 
     Raises:
-        ParseError: if the text is not Relay; the message shows the place.
-        TypeInferenceError: if the types in it do not fit; the message shows the places.
+        ParseError: if the text is not valid Relay. The message shows the location.
+        TypeInferenceError: if the program is ill-typed. The message shows the locations.
 
     >>> print(parse("def @main(%x: int32) { (%x, 1) }"))
     def @main(%x: int32) -> (int32, int32) {
@@ -34,21 +38,23 @@ def parse(
 
 
 def fromtext(source: str, source_name: str = "from_string") -> IRModule:
-    """Do as `parse`; the text must begin with the version: `#[version = "0.0.5"]`.
+    """Parse a module whose text starts with the version `#[version = "0.0.5"]`.
 
     Raises:
-        ParseError: if the text is not Relay, or names no version.
-        TypeInferenceError: if the types in it do not fit.
+        ParseError: if the text is not valid Relay, or has no version.
+        TypeInferenceError: if the program is ill-typed.
 
     """
     return infer_module(read_module(source, source_name, needs_version=True))
 
 
 def parse_expr(source: str) -> Expr:
-    """Return the expression that a text is, without types; its free variables are declared in it.
+    """Parse an expression without inferring types.
+
+    The text declares its free variables with `free_var`.
 
     Raises:
-        ParseError: if the text is not Relay; the message shows the place.
+        ParseError: if the text is not valid Relay. The message shows the location.
 
     >>> print(parse_expr("free_var %x: int32; add(%x, 1)"))
     free_var %x: int32;

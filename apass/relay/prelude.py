@@ -1,27 +1,27 @@
-"""`Prelude`: the data types option, list and tree, and the functions on them, written in Relay's text."""
+"""`Prelude`: option, list and tree types, and functions on them, in Relay text."""
 
 from typing import overload
 
 from apass.errors import did_you_mean
-from apass.relay.adt import Constructor
-from apass.relay.expr import GlobalVar
+from apass.relay.ir.adt import Constructor
+from apass.relay.ir.expr import GlobalVar
 from apass.relay.ir.module import IRModule
+from apass.relay.ir.ty import GlobalTypeVar
 from apass.relay.std import import_std
 from apass.relay.std.tensor_array import add_tensor_arrays
-from apass.relay.ty import GlobalTypeVar
 
 __all__ = ["Prelude"]
 
 
 class Prelude:
-    """Adds the prelude to a module, and gives access to it.
+    """Access to the definitions of the prelude in a module.
 
-    Its functions are attributes: `id`, `compose`, `flip`, `iterate`, `hd`, `tl`, `nth`, `length`, `update`, `map`,
-    `foldl`, `foldr`, `foldr1`, `sum`, `concat`, `filter`, `zip`, `rev`, `map_accuml`, `map_accumr`, `unfoldl`,
-    `unfoldr`, `tmap`, `size`.
+    The constructor adds the prelude to the module. The functions are attributes: `id`, `compose`, `flip`, `iterate`,
+    `hd`, `tl`, `nth`, `length`, `update`, `map`, `foldl`, `foldr`, `foldr1`, `sum`, `concat`, `filter`, `zip`, `rev`,
+    `map_accuml`, `map_accumr`, `unfoldl`, `unfoldr`, `tmap`, `size`.
 
-    What TVM has for tensor arrays of each element type is added when it is asked for with the type:
-    `get_global_var("tensor_array_read", "float32")`.
+    TVM defines tensor arrays for each element type. Here, the definitions for an element type are added on the first
+    request with that type: `get_global_var("tensor_array_read", "float32")`.
 
     >>> prelude = Prelude()
     >>> prelude.cons, prelude.map, prelude.mod.get_type("Option")[1:]
@@ -29,8 +29,8 @@ class Prelude:
     """
 
     def __init__(self, mod: IRModule | None = None) -> None:
-        """Add the prelude to `mod`, which is changed; to a new module without it."""
-        self.mod = IRModule() if mod is None else mod
+        """Add the prelude to `mod` in place, or to a new module if `mod` is None."""
+        self.mod: IRModule = IRModule() if mod is None else mod
         """The module."""
         import_std(self.mod, "prelude.rly")
 
@@ -41,7 +41,7 @@ class Prelude:
 
     @property
     def cons(self) -> Constructor:
-        """The constructor of a list of an element and a rest."""
+        """The constructor of a list from a head and a tail."""
         return self.get_ctor("List", "Cons")
 
     @property
@@ -56,12 +56,12 @@ class Prelude:
 
     @property
     def some(self) -> Constructor:
-        """The constructor of an option that has a value."""
+        """The constructor of an option with a value."""
         return self.get_ctor("Option", "Some")
 
     @property
     def none(self) -> Constructor:
-        """The constructor of an option that has none."""
+        """The constructor of an option without a value."""
         return self.get_ctor("Option", "None")
 
     @property
@@ -71,19 +71,22 @@ class Prelude:
 
     @property
     def rose(self) -> Constructor:
-        """The constructor of a tree of a value and a list of trees."""
+        """The constructor of a tree from a value and a list of subtrees."""
         return self.get_ctor("Tree", "Rose")
 
     def get_name(self, canonical: str, dtype: str) -> str:
-        """Return the name of a definition for tensor arrays of an element type."""
+        """Return the name of a tensor array definition for an element type."""
         return f"tensor_{dtype}_t" if canonical == "tensor_t" else f"{canonical}_{dtype}"
 
     def get_ctor(self, ty_name: str, canonical: str, dtype: str | None = None) -> Constructor:
-        """Return a constructor of a data type; KeyError if there is none."""
+        """Return a constructor of a data type. Raise KeyError if it does not exist."""
         return self.mod.get_constructor(ty_name, self._name(canonical, dtype))
 
     def get_tensor_ctor(self, canonical: str, dtype: str) -> Constructor:
-        """Return a constructor of the tensors in tensor arrays of an element type: `tensor0` to `tensor6`."""
+        """Return a constructor of the tensor type in tensor arrays of an element type.
+
+        The constructors are `tensor0` to `tensor6`, one for each rank.
+        """
         return self.get_ctor(self.get_type("tensor_t", dtype).name_hint, canonical, dtype)
 
     @overload
@@ -93,20 +96,23 @@ class Prelude:
     def get_type(self, name: str, dtype: str) -> GlobalTypeVar: ...
 
     def get_type(self, name: str, dtype: str | None = None) -> tuple[GlobalTypeVar | Constructor, ...] | GlobalTypeVar:
-        """Return the name of a data type, followed by its constructors; KeyError if there is none.
+        """Return the name of a data type, then its constructors. Raise KeyError if absent.
 
-        With an element type, the name of what tensor arrays of it are made of, by itself, as in TVM.
+        With `dtype`, return only the name of the tensor array data type for that element type, as in TVM.
         """
         if dtype is not None:
             return self.mod.get_global_type_var(self._name(name, dtype))
         return self.mod.get_type(name)
 
     def get_global_var(self, canonical: str, dtype: str | None = None) -> GlobalVar:
-        """Return the variable of a function, of one on tensor arrays of an element type; KeyError if there is none."""
+        """Return the variable of a function. Raise KeyError if it does not exist.
+
+        With `dtype`, return the tensor array function for that element type.
+        """
         return self.mod.get_global_var(self._name(canonical, dtype))
 
     def _name(self, canonical: str, dtype: str | None) -> str:
-        """Return the name of a definition, after seeing to it that there are tensor arrays of the element type."""
+        """Return the name of a definition. With `dtype`, add the tensor arrays first."""
         if dtype is None:
             return canonical
         add_tensor_arrays(self.mod, dtype)
@@ -116,11 +122,12 @@ class Prelude:
         """Return the variable of a function of the module.
 
         Raises:
-            AttributeError: if there is none; the message suggests the nearest one.
+            AttributeError: if it does not exist. The message suggests a similar name.
 
         """
+        # `copy` and `pickle` look up attributes before `mod` is set; `self.mod` would recurse endlessly here.
         mod: IRModule | None = self.__dict__.get("mod")
         if mod is None or name not in mod:
-            known = [] if mod is None else [gvar.name_hint for gvar in mod.get_global_vars()]
-            raise AttributeError(f"the prelude has no function {name!r}{did_you_mean(name, known)}")
+            names = [] if mod is None else [gvar.name_hint for gvar in mod.get_global_vars()]
+            raise AttributeError(f"the prelude has no function {name!r}{did_you_mean(name, names)}")
         return mod.get_global_var(name)

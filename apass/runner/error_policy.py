@@ -1,20 +1,125 @@
-"""Whether a failure was made good, so that what came of it is not taken for a result; for the runner."""
+"""What happens when work takes too long or fails: deadlines, timeouts, and `on_error`."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any, Literal, TypeVar
 
-__all__ = ["Failures", "note_failure", "watch_failures"]
+import anyio
+
+from apass.concurrency.coroutines import is_awaitable
+from apass.core.context import PassContext
+from apass.core.deadline import Deadline
+from apass.core.diagnostics import Diagnostic, DiagnosticLevel
+from apass.core.info import PassInfo
+from apass.core.run import Run, current_module_name, current_run, note_whereabouts
+from apass.errors import PassResultError, PassTimeoutError
+
+__all__ = ["Failures", "Fallback", "OnError", "note_failure", "watch_failures", "with_deadline", "with_error_policy"]
+
+R = TypeVar("R")
+
+Fallback = Callable[[Any, Any, PassContext, Exception], Any]
+"""A function `(func, mod, ctx, error) -> func`, plain or async, called for a function whose body failed."""
+
+OnError = Literal["raise", "keep"] | Fallback
+"""What a function pass does when a body fails: raise the error, keep the function and warn, or call a fallback."""
+
+
+def with_deadline(work: Callable[..., Any], deadline: Deadline, what: str) -> Callable[..., Any]:
+    """Return `work`, which fails with BudgetExceededError about `what` if it takes longer than the deadline.
+
+    If no time is left, the work is not started.
+    """
+
+    async def run(*args: Any) -> Any:
+        if not deadline.left():
+            raise deadline.exceeded(what)
+        return await _call_until(deadline, what, work, *args)
+
+    return run
+
+
+def with_error_policy(
+    body: Callable[..., Any], info: PassInfo, timeout: float | None, on_error: OnError, deadline: Deadline | None
+) -> Callable[..., Any]:
+    """Return the body of a function pass, limited in time, and with `on_error` applied if it fails.
+
+    Parameters:
+        body: called as `body(func, mod, ctx)`; plain or async.
+        info: the metadata of the pass.
+        timeout: seconds for one body; None where the executor limits them, which does not count time in its queue.
+        on_error: what to do when a body fails.
+        deadline: the deadline of the scope.
+
+    """
+    name = info.name
+
+    async def run_in_time(func: Any, mod: Any, ctx: PassContext) -> Any:
+        limit = float("inf") if timeout is None else timeout
+        left = float("inf") if deadline is None else deadline.left()
+        if left > 0:
+            with anyio.move_on_after(min(limit, left)) as scope:
+                result = body(func, mod, ctx)
+                if is_awaitable(result):
+                    result = await result
+                if result is None:
+                    raise PassResultError(f"pass {name!r} returned None for a function")
+                # A body that never suspends cannot be cut off. It has exceeded its time all the same.
+                if anyio.current_time() < scope.deadline:
+                    return result
+        if deadline is not None and left <= limit:
+            raise deadline.exceeded(f"the body of pass {name!r}")
+        raise PassTimeoutError(f"the body of pass {name!r} took longer than {limit:g} s")
+
+    async def run(func: Any, mod: Any, ctx: PassContext) -> Any:
+        try:
+            return await run_in_time(func, mod, ctx)
+        except Exception as error:
+            if on_error == "raise":
+                raise
+            current = current_run() or Run(info, None, module=current_module_name())
+            note_whereabouts(error, current)
+            note_failure()
+            if on_error == "keep":
+                ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.WARNING, "left function {} as it was", error, current))
+                return func
+            what = f"the fallback of pass {name!r}"
+            # A fallback that does not suspend may run after the deadline.
+            result = await _call_until(deadline, what, on_error, func, mod, ctx, error)
+            if result is None:
+                advice = "return the new function, or `func` if unchanged"
+                raise PassResultError(f"{what} returned None; {advice}") from error
+            ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.NOTE, "fell back for function {}", error, current))
+            return result
+
+    return run
+
+
+async def _call_until(deadline: Deadline | None, what: str, work: Callable[..., Any], *args: Any) -> Any:
+    """Return the result of `work(*args)`, plain or async; raise BudgetExceededError if awaiting it takes too long."""
+    result = work(*args)
+    if not is_awaitable(result) or deadline is None:
+        return await result if is_awaitable(result) else result
+    with anyio.move_on_after(deadline.left()):
+        return await result
+    raise deadline.exceeded(what)
+
+
+def _diagnostic(level: DiagnosticLevel, what: str, error: Exception, run: Run) -> Diagnostic:
+    reason = f"{type(error).__name__}: {error}"
+    message = f"pass {run.info.name!r} {what.format(repr(run.function))}: {reason}"
+    return Diagnostic(level, message, None, run.info.name, run.function, run.module)
 
 
 class Failures:
-    """Whether a body failed that `on_error` made good: the same work may come to something else another time."""
+    """Whether `on_error` recovered from a failure, so that the result is not cached."""
 
     __slots__ = ("seen",)
 
     def __init__(self) -> None:
-        self.seen = False
-        """Whether one did."""
+        self.seen: bool = False
+        """Whether it did: the same work may give another result another time."""
 
 
 _WATCHING: ContextVar[tuple[Failures, ...]] = ContextVar("apass_failures", default=())
@@ -22,7 +127,7 @@ _WATCHING: ContextVar[tuple[Failures, ...]] = ContextVar("apass_failures", defau
 
 @contextmanager
 def watch_failures() -> Generator[Failures]:
-    """Watch for failures made good, within the block and in tasks that it starts.
+    """Record failures that `on_error` recovers from, in the block and in tasks that it starts.
 
     >>> with watch_failures() as failures:
     ...     note_failure()
@@ -38,6 +143,6 @@ def watch_failures() -> Generator[Failures]:
 
 
 def note_failure() -> None:
-    """Tell all who watch that a failure was made good."""
+    """Record in every surrounding `watch_failures` that `on_error` recovered from a failure."""
     for failures in _WATCHING.get():
         failures.seen = True

@@ -1,7 +1,8 @@
-"""The concurrent map under every function pass: workers that share one list of items, on any event loop."""
+"""How the bodies of a function pass run: one after the other, or concurrently in workers that share a queue."""
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
+from dataclasses import dataclass
 from gc import get_referents
 from operator import length_hint
 from time import perf_counter
@@ -11,191 +12,261 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
-from apass.concurrency.coroutines import METER, finish_in, metered_task
-from apass.concurrency.scheduler import Gate
-from apass.concurrency.shielding import combine
-from apass.core.run import RUN, Bodies, InlinePlace, Place, note_whereabouts
+from apass.concurrency.coroutines import METER, finish_in, is_awaitable, metered_task
+from apass.concurrency.scheduler import LoopScheduler
+from apass.concurrency.shielding import flatten_errors
+from apass.core.run import RUN, Run, RunCursor, note_whereabouts
 
-__all__ = ["close_all", "fan_out", "run_inline"]
+__all__ = ["Body", "FunctionBatch", "run_concurrently", "run_inline"]
 
 Body = Callable[..., Any]
-"""An async function, called with an item, the module and the context."""
+"""A function or async function, called as `body(func, mod, ctx)`."""
 
-PLENTY: Final = 16
-"""Where more bodies than this begin in a round of the loop, one more worker is not needed yet."""
+BUSY: Final = 16
+"""If more bodies than this start in one iteration of the loop, one more worker is of no use yet."""
 
 _PENDING: Final[Any] = object()
 
 
-async def fan_out(body: Body, items: Sequence[Any], mod: Any, ctx: Any, bodies: Bodies, gate: Gate) -> list[Any]:
-    """Run `body(item, mod, ctx)`, an async function, for each of `items` concurrently; return the results in order.
+@dataclass(frozen=True, slots=True)
+class FunctionBatch:
+    """The functions of a module that a function pass visits, and what their bodies run under."""
 
-    The caller is one worker. It starts a second one when a body suspends, and that one a third before its own first
-    body, and so on, while the gate has a slot and an item is left. So bodies that never suspend cost no task, and a
-    nested fan-out never waits for a slot. Each body runs in a contextvars context that no other body has written to.
-    Between bodies the loop gets its turns (see `Gate`).
+    run: Run
+    """The run of the function pass."""
+    names: Sequence[str]
+    """The names of the functions."""
+    funcs: Sequence[Any]
+    """The functions, in the same order."""
+    mod: Any
+    """The module, as it was given to the pass."""
+    ctx: Any
+    """The context that is given to each body."""
+    scheduler: LoopScheduler
+    """The slots and the time slice of that context."""
 
-    The first failure cancels the others. One error is raised as itself, several as one flat group, each with a note
-    that says where. If the surrounding scope is cancelled as well, errors take precedence.
+
+async def run_inline(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
+    """Run a plain function on each function of a batch, one after the other.
+
+    Each body runs in a copy of the caller's contextvars. Between bodies, the event loop runs whenever a time slice has
+    expired. If a body returns an awaitable, as a lambda over an async function does, it is awaited after all of them
+    have run, concurrently.
+
+    Returns:
+        What bodies returned, by name, without those that returned the function itself.
+
     """
-    fan = _Fan(body, items, mod, ctx, bodies, gate)
-    # A task group costs as much as ten bodies; one body needs none.
-    await (fan.work_as_caller() if len(items) == 1 else fan.run())
-    return fan.results()
+    mod, ctx, scheduler = batch.mod, batch.ctx, batch.scheduler
+    cursor = RunCursor(batch.run, mod)
+    fresh = copy_context()
+    fresh.run(RUN.set, cursor)
+    changed: dict[str, Any] = {}
+    try:
+        for name, func in zip(batch.names, batch.funcs, strict=True):
+            cursor.item = name
+            result = fresh.copy().run(body, func, mod, ctx)
+            if result is not func:
+                changed[name] = result
+            if perf_counter() > scheduler.slice_ends:
+                await scheduler.yield_to_loop()
+    except BaseException as error:
+        _close_coroutines(changed.values())
+        if not isinstance(error, anyio.get_cancelled_exc_class()):
+            note_whereabouts(error, cursor.run() or batch.run)
+        raise
+    # One look at the types, as most passes return thousands of functions of one type.
+    if any(hasattr(kind, "__await__") for kind in set(map(type, changed.values()))):
+        return await _await_results(changed, batch)
+    return changed
 
 
-class _Fan:
-    """One fan-out at work."""
+async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
+    """Run an async function on all functions of a batch concurrently.
 
-    def __init__(self, body: Body, items: Sequence[Any], mod: Any, ctx: Any, bodies: Bodies, gate: Gate) -> None:
+    The caller is one worker. It starts a second one when a body suspends, which starts a third before its own first
+    body, and so on, as long as the scheduler has a slot and a function is left. So bodies that never suspend cost no
+    task, and a nested fan-out never waits for a slot. Each body runs in contextvars that no other body has written to.
+    Between bodies, the event loop runs whenever a time slice has expired (see `LoopScheduler`).
+
+    The first failure cancels the other bodies. One error is raised as itself, several as one flat group, each with a
+    note that names the place. If the surrounding scope is cancelled as well, errors take precedence.
+
+    Returns:
+        What bodies returned, by name, without those that returned the function itself.
+
+    """
+    fan_out = _FanOut(body, batch)
+    # A task group costs as much as ten bodies; a single body needs none.
+    await (fan_out.run_as_caller() if len(batch.funcs) == 1 else fan_out.run())
+    results = zip(batch.names, batch.funcs, fan_out.results(), strict=True)
+    return {name: result for name, func, result in results if result is not func}
+
+
+class _Worker(RunCursor):
+    """A worker's position in the queue, and whether it is to start one more worker."""
+
+    __slots__ = ("may_start_helper",)
+
+    def __init__(self, fan_out: "_FanOut") -> None:
+        super().__init__(fan_out.batch.run, fan_out.batch.mod, fan_out.queue)
+        self.may_start_helper = False
+
+
+class _FanOut:
+    """One concurrent run of a body over a batch."""
+
+    def __init__(self, body: Body, batch: FunctionBatch) -> None:
         self.body = body
-        self.items = items
-        self.mod = mod
-        self.ctx = ctx
-        self.bodies = bodies
-        self.gate = gate
-        self.left = bodies.left = iter(range(len(items)))
-        self.done: list[Any] = [_PENDING] * len(items)
+        self.batch = batch
+        self.scheduler = batch.scheduler
+        self.queue = iter(range(len(batch.funcs)))
+        self.done: list[Any] = [_PENDING] * len(batch.funcs)
         self.errors: list[BaseException] = []
-        self.stray: BaseException | None = None
+        self.foreign_cancellation: BaseException | None = None
         self.group: TaskGroup | None = None
         self.helpers = 0
 
     def results(self) -> list[Any]:
-        """Return the results, or raise what bodies raised."""
+        """Return the results, or raise the errors of the bodies."""
         if self.errors:
-            raise combine("several functions failed", self.errors)
-        # A body may end cancelled though no scope asked for it: it awaited something that somebody else cancelled.
-        if self.stray is not None:
-            raise self.stray
+            raise flatten_errors("several functions failed", self.errors)
+        # A body may end cancelled though no scope asked for it: it awaited a task that other code cancelled.
+        if self.foreign_cancellation is not None:
+            raise self.foreign_cancellation
         return self.done
 
     async def run(self) -> None:
-        """Work on the items with helpers, as many as there are slots."""
+        """Run the bodies with helpers, at most as many as there are free slots."""
         try:
             async with anyio.create_task_group() as self.group:
-                await self.work_as_caller()
+                await self.run_as_caller()
         except anyio.get_cancelled_exc_class():
             if not self.errors:
                 raise
         finally:
-            self.gate.free += self.helpers
+            self.scheduler.free += self.helpers
 
-    async def work_as_caller(self) -> None:
-        """Work in the caller's task, whose contextvars no body may touch."""
-        place = Place(self.bodies)
+    async def run_as_caller(self) -> None:
+        """Work in the caller's task, whose contextvars no body may change."""
+        worker = _Worker(self)
         fresh = copy_context()
-        fresh.run(RUN.set, place)
+        fresh.run(RUN.set, worker)
         try:
-            await self.step(place, fresh, may_recruit=True)
+            await self.run_stepped(worker, fresh, may_start_helper=True)
         except BaseException as error:
-            if not self.keep(error, place):
+            if not self.record_error(error, worker):
                 raise
 
-    async def help(self, left: int) -> None:
-        """Work in a task of one's own, whose contextvars nobody else sees, and give the slot back.
+    async def run_helper(self, left: int) -> None:
+        """Work in a task of its own, and return the slot at the end.
 
-        So bodies are simply awaited. Once one has left the contextvars changed, the next ones are stepped.
+        No other code sees the contextvars of this task, so bodies are simply awaited. Once a body has left them
+        changed, the following ones are stepped.
         """
-        place = Place(self.bodies)
-        # Only who has taken an item recruits: under a cancellation, helpers would start helpers without end.
-        place.may_recruit = True
-        RUN.set(place)
+        worker = _Worker(self)
+        # Start a helper only after taking an item. Otherwise a cancelled fan-out would spawn helpers forever.
+        worker.may_start_helper = True
+        RUN.set(worker)
         fresh = copy_context()
         try:
             await self.wait_until_needed(left)
-            while length_hint(self.left):
-                await self.in_turn()
-                if not await self.work(place):
-                    await self.step(place, fresh)
+            while length_hint(self.queue):
+                await self.wait_for_slice()
+                if not await self.run_items(worker):
+                    await self.run_stepped(worker, fresh)
         except BaseException as error:
-            if not self.keep(error, place):
+            if not self.record_error(error, worker):
                 raise
         finally:
             self.helpers -= 1
-            self.gate.free += 1
+            self.scheduler.free += 1
 
-    async def work(self, place: Place) -> bool:
-        """Take one item after the other until none is left, the turn is over, or contextvars are not as they were.
+    async def run_items(self, worker: _Worker) -> bool:
+        """Run one body after the other until the queue is empty, the slice expires or contextvars have changed.
 
-        Return whether they are.
+        Return whether the contextvars are unchanged.
         """
-        body, items, mod, ctx, gate, done = self.body, self.items, self.mod, self.ctx, self.gate, self.done
+        body, scheduler, done = self.body, self.scheduler, self.done
+        names, funcs, mod, ctx = self.batch.names, self.batch.funcs, self.batch.mod, self.batch.ctx
         untouched = _variables(copy_context())
-        for index in self.left:
-            place.index = index
-            if place.may_recruit:
-                place.may_recruit = self.recruit()
-            done[index] = await body(items[index], mod, ctx)
+        for index in self.queue:
+            worker.item = names[index]
+            if worker.may_start_helper:
+                worker.may_start_helper = self.start_helper()
+            done[index] = await body(funcs[index], mod, ctx)
             if _variables(copy_context()) is not untouched:
                 return False
-            # If others have taken items meanwhile, this body was suspended, and the loop has had its turn.
-            if perf_counter() > gate.turn_ends and index + 1 + length_hint(self.left) == len(items):
+            # If other workers have taken items meanwhile, this body was suspended, and the loop has run.
+            if perf_counter() > scheduler.slice_ends and index + 1 + length_hint(self.queue) == len(funcs):
                 break
         return True
 
-    async def step(self, place: Place, fresh: Context, *, may_recruit: bool = False) -> None:
-        """Work until no item is left, each time in another copy of `fresh`, as the last body may have changed it."""
-        while length_hint(self.left):
-            await self.in_turn()
+    async def run_stepped(self, worker: _Worker, fresh: Context, *, may_start_helper: bool = False) -> None:
+        """Run bodies until the queue is empty, in a new copy of `fresh` after each one that changed its contextvars.
+
+        The coroutine is stepped by hand, because only `Context.run` can give it a context other than the task's.
+        """
+        while length_hint(self.queue):
+            await self.wait_for_slice()
             context = fresh.copy()
-            work = self.work(place)
+            work = self.run_items(worker)
             try:
                 trap = context.run(work.send, None)
             except StopIteration:
                 continue
             # A body has suspended: from now on, another worker is of use.
-            if may_recruit:
-                may_recruit = False
-                place.may_recruit = fresh.run(self.recruit)
+            if may_start_helper:
+                may_start_helper = False
+                worker.may_start_helper = fresh.run(self.start_helper)
             await finish_in(context, work, trap)
 
-    async def in_turn(self) -> None:
-        """Return once the turn has time left."""
-        if perf_counter() > self.gate.turn_ends:
-            await self.gate.next_turn()
+    async def wait_for_slice(self) -> None:
+        """Return in a time slice that has not expired."""
+        if perf_counter() > self.scheduler.slice_ends:
+            await self.scheduler.yield_to_loop()
 
     async def wait_until_needed(self, left: int) -> None:
-        """Return after a round of the loop in which the workers began few bodies, beginning with `left` items.
+        """Return after an iteration of the loop in which the workers started few bodies; `left` were queued before.
 
-        As long as they get through many, one more is of no use: a task costs more than to begin several bodies.
+        As long as they start many, one more worker is of no use: a task costs more than starting several bodies.
         """
-        while left - length_hint(self.left) > PLENTY:
-            left = length_hint(self.left)
+        while left - length_hint(self.queue) > BUSY:
+            left = length_hint(self.queue)
             await checkpoint()
 
-    async def help_metered(self, left: int) -> None:
-        """Do as `help`, while a pass that is timed waits for the result."""
-        await metered_task(self.help(left))
+    async def run_helper_metered(self, left: int) -> None:
+        """Run a helper whose steps count for the timed passes that wait for its result."""
+        await metered_task(self.run_helper(left))
 
-    def recruit(self) -> bool:
-        """Send for one more worker if an item is left and a slot is free; return whether to try again later."""
-        left = length_hint(self.left)
+    def start_helper(self) -> bool:
+        """Start one more worker if an item is queued and a slot is free; return whether to try again later."""
+        left = length_hint(self.queue)
         if self.group is None or not left:
             return False
-        if self.gate.free < 1:
+        if self.scheduler.free < 1:
             return True
-        self.gate.free -= 1
+        self.scheduler.free -= 1
         self.helpers += 1
-        self.group.start_soon(self.help_metered if METER.get() else self.help, left, name="apass helper")
+        self.group.start_soon(self.run_helper_metered if METER.get() else self.run_helper, left, name="apass helper")
         return False
 
-    def keep(self, error: BaseException, place: Place) -> bool:
-        """Keep what is an error of the body at work and cancel the others; return whether it is one."""
-        rest = self.without_cancellation(error)
-        if rest is None:
+    def record_error(self, error: BaseException, worker: _Worker) -> bool:
+        """Record the error of the current body and cancel the others; return False for a cancellation."""
+        failure = self.without_cancellation(error)
+        if failure is None:
             return False
-        note_whereabouts(rest, place.run())
-        self.errors.append(rest)
+        note_whereabouts(failure, worker.run() or self.batch.run)
+        self.errors.append(failure)
         if self.group is not None:
             self.group.cancel_scope.cancel()
         return True
 
     def without_cancellation(self, error: BaseException) -> BaseException | None:
-        """Return what is an error of the body; None for a cancellation, and for a coroutine being closed."""
+        """Return the part of an error that is no cancellation; None if there is none, or a coroutine was closed."""
         cancellation = (anyio.get_cancelled_exc_class(), GeneratorExit)
         if isinstance(error, cancellation):
-            self.stray = error
+            self.foreign_cancellation = error
             return None
         if isinstance(error, BaseExceptionGroup):
             group = cast("BaseExceptionGroup[BaseException]", error)
@@ -204,42 +275,37 @@ class _Fan:
         return error
 
 
-async def run_inline(
-    body: Callable[..., Any], names: Sequence[str], items: Sequence[Any], mod: Any, ctx: Any, bodies: Bodies, gate: Gate
-) -> dict[str, Any]:
-    """Run a plain function on each of `items`, one after the other, and return what it gave back, by name, if new.
+async def _await_results(changed: dict[str, Any], batch: FunctionBatch) -> Mapping[str, Any]:
+    """Await the results that are awaitable, concurrently; return all of them."""
+    names = [name for name, result in changed.items() if is_awaitable(result)]
+    waiting = FunctionBatch(batch.run, names, [changed[name] for name in names], None, batch.ctx, batch.scheduler)
 
-    "New" is whatever is not the item itself. Each body runs in a copy of the caller's contextvars. Between bodies the
-    loop gets its turns.
-    """
-    left = iter(items)
-    place = InlinePlace(bodies, left)
-    fresh = copy_context()
-    fresh.run(RUN.set, place)
-    changed: dict[str, Any] = {}
+    async def wait(result: Awaitable[Any], _mod: object, _ctx: object) -> Any:
+        return await result
+
     try:
-        for name, item in zip(names, left, strict=False):
-            result = fresh.copy().run(body, item, mod, ctx)
-            if result is not item:
-                changed[name] = result
-            if perf_counter() > gate.turn_ends:
-                await gate.next_turn()
-    except BaseException as error:
-        close_all(changed.values())
-        if not isinstance(error, anyio.get_cancelled_exc_class()):
-            note_whereabouts(error, place.run())
+        changed.update(await run_concurrently(wait, waiting))
+    except BaseException:
+        # After a failure, no worker has reached some of them.
+        _close_coroutines(changed.values())
         raise
-    return changed
+    funcs = dict(zip(batch.names, batch.funcs, strict=True))
+    return {name: result for name, result in changed.items() if result is not funcs[name]}
 
 
-def close_all(results: Iterable[object]) -> None:
-    """Close coroutines that a plain function returned and that nobody will await."""
+def _close_coroutines(results: Iterable[object]) -> None:
+    """Close coroutines that a plain function returned and that will not be awaited."""
     for result in results:
         if isinstance(result, Coroutine):
             result.close()
 
 
 def _variables(context: Context) -> object:
-    """Return the immutable map in which CPython holds a context's variables: another object after any change."""
+    """Return an object that changes if and only if a variable of the context does.
+
+    CPython keeps the variables in an immutable map, and `set` replaces the map. No API returns it, but the garbage
+    collector reports it as the last object that a context refers to. An interpreter that does not report it gets a new
+    object each time: then every body is stepped in a context of its own, which is correct and slower.
+    """
     referents = get_referents(context)
     return referents[-1] if referents else object()

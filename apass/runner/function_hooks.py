@@ -1,4 +1,4 @@
-"""Calling the hooks around the bodies of function passes; used only where an instrument defines some."""
+"""The hooks around the bodies of function passes; used only if an instrument defines some."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from time import perf_counter
@@ -8,42 +8,38 @@ from apass.concurrency.coroutines import is_async, is_awaitable, metered
 from apass.core.instrument import FunctionHooks
 from apass.core.run import current_run
 
-__all__ = ["observed"]
+__all__ = ["with_function_hooks"]
 
 
-def observed(body: Callable[..., Any], hooks: FunctionHooks) -> Callable[..., Any]:
-    """Return `body`, which takes a function, the module and the context, with `hooks` called around it.
+def with_function_hooks(body: Callable[..., Any], hooks: FunctionHooks) -> Callable[..., Any]:
+    """Return `body`, called as `body(func, mod, ctx)`, with `hooks` called around it.
 
-    What is async stays so, and what is not stays so.
+    An async body stays async, and a plain one stays plain.
     """
 
-    def run_body(func: Any, mod: Any, ctx: Any) -> Any:
-        watch = _Watch(hooks, func)
+    def run_plain(func: Any, mod: Any, ctx: Any) -> Any:
+        observer = _Observer(hooks, func)
         start = perf_counter()
         try:
             result = body(func, mod, ctx)
         except BaseException as error:
-            watch.step(start, perf_counter())
-            watch.failed(error)
+            observer.step(start, perf_counter())
+            observer.failed(error)
             raise
-        watch.step(start, perf_counter())
+        observer.step(start, perf_counter())
         if is_awaitable(result):
-            return _Finishing(watch, result)
-        watch.done(result)
+            return _ObservedAwaitable(observer, result)
+        observer.done(result)
         return result
 
-    async def await_body(func: Any, mod: Any, ctx: Any) -> Any:
-        return await _Watch(hooks, func).finish(body(func, mod, ctx))
+    async def run_async(func: Any, mod: Any, ctx: Any) -> Any:
+        return await _Observer(hooks, func).finish(body(func, mod, ctx))
 
-    return await_body if is_async(body) else run_body
-
-
-async def _awaited(result: Awaitable[Any]) -> Any:
-    return await result
+    return run_async if is_async(body) else run_plain
 
 
-class _Watch:
-    """One body that is watched."""
+class _Observer:
+    """Calls the hooks for one body."""
 
     __slots__ = ("_func", "_hooks", "_run")
 
@@ -55,7 +51,7 @@ class _Watch:
             hook(func, run)
 
     async def finish(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Await the work of the body, reporting its steps and its end."""
+        """Await the work of the body, and report its steps and its end."""
         try:
             result = await (metered(work, self.step) if self._hooks.steps else work)
         except BaseException as error:
@@ -70,12 +66,12 @@ class _Watch:
             hook(self._run, start, end)
 
     def done(self, result: Any) -> None:
-        """Report the end."""
+        """Report the result."""
         for hook in self._hooks.after:
             hook(self._func, result, self._run)
 
     def failed(self, error: BaseException) -> None:
-        """Report the failure; what a hook raises then is noted on the error."""
+        """Report the failure. Errors raised by hooks are added to `error` as notes."""
         for hook in self._hooks.failed:
             try:
                 hook(self._func, self._run, error)
@@ -83,26 +79,30 @@ class _Watch:
                 error.add_note(f"and then a run_after_function_failed raised {type(another).__name__}: {another}")
 
 
-class _Finishing(Coroutine[Any, Any, Any]):
-    """What a plain body returned that must be awaited, watched; closing it closes that too, as if it were bare."""
+async def _awaited(result: Awaitable[Any]) -> Any:
+    return await result
 
-    def __init__(self, watch: _Watch, result: Any) -> None:
-        # Only a coroutine can be closed, and complains if nobody does.
+
+class _ObservedAwaitable(Coroutine[Any, Any, Any]):
+    """The awaitable that a plain body returned, observed; closing it closes the awaitable too."""
+
+    def __init__(self, observer: _Observer, result: Any) -> None:
+        # Only a coroutine can be closed, and it warns if it is neither awaited nor closed.
         self._result: Coroutine[Any, Any, Any] = result if isinstance(result, Coroutine) else _awaited(result)
-        self._work = watch.finish(self._result)
+        self._work = observer.finish(self._result)
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._work.__await__()
 
     def send(self, value: Any, /) -> Any:
-        """Run on to the next suspension."""
+        """Run to the next suspension."""
         return self._work.send(value)
 
-    def throw(self, *thrown: Any) -> Any:
-        """Raise in the body."""
-        return self._work.throw(*thrown)
+    def throw(self, *exc_info: Any) -> Any:
+        """Raise an exception in the body."""
+        return self._work.throw(*exc_info)
 
     def close(self) -> None:
-        """End without running on."""
+        """Close the body without running it to its end."""
         self._work.close()
         self._result.close()

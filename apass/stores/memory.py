@@ -1,4 +1,4 @@
-"""`MemoryStore`: results in this process, up to a size; what was not asked for longest goes first."""
+"""`MemoryStore`: results in memory, with least-recently-used eviction."""
 
 from collections import OrderedDict
 from threading import Lock
@@ -9,10 +9,10 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
-    """Keeps results in memory; a `Store`. Any number of contexts, tasks and threads may share one.
+    """A `Store` in memory, which contexts, tasks and threads may share.
 
     Parameters:
-        limit: how many bytes are kept; those not asked for longest go first.
+        limit: maximum size of all results in bytes. The least recently used results are removed first.
 
     Raises:
         ValueError: if `limit` is less than 1.
@@ -30,14 +30,14 @@ class MemoryStore:
 
     def __init__(self, limit: int = 2**28) -> None:
         if limit < 1:
-            raise ValueError(f"limit must be a number of bytes of at least 1, not {limit!r}")
+            raise ValueError(f"limit must be a positive number of bytes, got {limit!r}")
         self._limit = limit
         self._size = 0
         self._entries: OrderedDict[str, bytes] = OrderedDict()
         self._lock = Lock()
 
     async def get(self, key: str) -> bytes | None:
-        """Return what was put under `key` last, None if there is nothing."""
+        """Return the value stored under `key`, or None."""
         with self._lock:
             value = self._entries.get(key)
             if value is not None:
@@ -45,7 +45,7 @@ class MemoryStore:
             return value
 
     async def put(self, key: str, value: bytes) -> None:
-        """Keep `value` under `key`, if it is not larger than all that may be kept."""
+        """Store `value` under `key`, unless it is larger than the limit."""
         with self._lock:
             self._drop(key)
             if len(value) > self._limit:
@@ -56,12 +56,12 @@ class MemoryStore:
                 self._drop(next(iter(self._entries)))
 
     async def info(self) -> StoreInfo:
-        """Say what there is."""
+        """Return the number and size of the results."""
         with self._lock:
             return StoreInfo(place="memory", entries=len(self._entries), size=self._size)
 
     async def clear(self) -> None:
-        """Forget everything."""
+        """Delete all results."""
         with self._lock:
             self._entries.clear()
             self._size = 0

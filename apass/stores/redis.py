@@ -1,4 +1,4 @@
-"""`RedisStore`: results shared by many machines, in a Redis server; needs `apass[redis]`."""
+"""`RedisStore`: results in a Redis server, shared by machines; for `apass[redis]`."""
 
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -12,34 +12,34 @@ from apass.errors import MissingExtraError, StoreError
 try:
     from coredis import Redis
     from coredis.exceptions import RedisError
-except ImportError as error:
-    raise MissingExtraError(f"RedisStore needs coredis ({error}): pip install apass[redis]") from error
+except ImportError as _error:
+    raise MissingExtraError(f"RedisStore needs coredis ({_error}): pip install apass[redis]") from _error
 
 __all__ = ["RedisStore"]
 
 _ERRORS: Final = (RedisError, OSError)
-"""What the client raises where the server cannot be asked."""
+"""Errors of the client if the server is unreachable or fails."""
 
 
 class RedisStore:
-    """Keeps results in a Redis server; a `Store` for as long as it is entered, on asyncio and on trio.
+    """A `Store` in a Redis server, for use within `async with` on asyncio or trio.
 
     Parameters:
         url: the server, such as `redis://localhost:6379/0`.
-        prefix: begins the name of every key, so that others may use the same server.
-        timeout: seconds that the server has for an answer.
-        expire: seconds after which a result that was put is forgotten; None leaves it to the server.
+        prefix: prefix of all keys, so that the server may have other users.
+        timeout: time limit in seconds for a reply of the server.
+        expire: seconds after which the server deletes a result. None leaves this to the server.
 
     Raises:
-        StoreError: when it is entered or used, if the server cannot be asked.
+        StoreError: on entry or use, if the server is unreachable or fails.
 
     """
 
     def __init__(self, url: str, *, prefix: str = "apass:", timeout: float = 10.0, expire: int | None = None) -> None:
         self.url: Final = url
-        """The server."""
+        """The URL of the server."""
         self.prefix: Final = prefix
-        """Begins the name of every key."""
+        """Prefix of all keys."""
         self._timeout = timeout
         self._expire = expire
         self._stack = AsyncExitStack()
@@ -64,7 +64,7 @@ class RedisStore:
         await self._stack.aclose()
 
     async def get(self, key: str) -> bytes | None:
-        """Return what was put under `key` last, None if there is nothing."""
+        """Return the value stored under `key`, or None."""
         try:
             with anyio.fail_after(self._timeout):
                 return await self._open().get(self.prefix + key)
@@ -72,7 +72,7 @@ class RedisStore:
             raise self._error(error) from error
 
     async def put(self, key: str, value: bytes) -> None:
-        """Keep `value` under `key`."""
+        """Store `value` under `key`."""
         try:
             with anyio.fail_after(self._timeout):
                 await self._open().set(self.prefix + key, value, ex=self._expire)
@@ -80,7 +80,7 @@ class RedisStore:
             raise self._error(error) from error
 
     async def info(self) -> StoreInfo:
-        """Say what there is under the prefix."""
+        """Return the number and size of the results under the prefix."""
         client, entries, size = self._open(), 0, 0
         try:
             async for key in client.scan_iter(match=f"{self.prefix}*", count=1000):
@@ -91,7 +91,7 @@ class RedisStore:
         return StoreInfo(place=self.url, entries=entries, size=size)
 
     async def clear(self) -> None:
-        """Forget everything under the prefix."""
+        """Delete all results under the prefix."""
         client = self._open()
         try:
             keys = [key async for key in client.scan_iter(match=f"{self.prefix}*", count=1000)]
@@ -102,14 +102,14 @@ class RedisStore:
 
     def _open(self) -> "Redis[bytes]":
         if self._client is None:
-            raise StoreError("a RedisStore is used within `async with RedisStore(...) as store`")
+            raise StoreError("RedisStore is not open; use it within `async with RedisStore(...) as store:`")
         return self._client
 
     def _error(self, error: Exception) -> StoreError:
-        first: BaseException = error
-        while isinstance(first, BaseExceptionGroup):
-            group = cast("BaseExceptionGroup[BaseException]", first)
-            first = group.exceptions[0]
-        if isinstance(first, TimeoutError) and not str(first):
-            first = TimeoutError(f"no answer within {self._timeout:g} s")
-        return StoreError(f"the Redis server {self.url!r} cannot be asked: {type(first).__name__}: {first}")
+        cause: BaseException = error
+        while isinstance(cause, BaseExceptionGroup):
+            group = cast("BaseExceptionGroup[BaseException]", cause)
+            cause = group.exceptions[0]
+        if isinstance(cause, TimeoutError) and not str(cause):
+            cause = TimeoutError(f"no reply within {self._timeout:g} s")
+        return StoreError(f"the Redis server {self.url!r} failed: {type(cause).__name__}: {cause}")

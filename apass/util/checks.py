@@ -1,10 +1,15 @@
-"""What a caller gave, checked: counts and seconds, for which Python takes True and text for too long."""
+"""Argument checks for counts, durations and types.
 
-__all__ = ["is_count", "is_seconds"]
+The checks reject `bool`, which is a subclass of `int`, and `str`.
+"""
+
+from types import UnionType
+
+__all__ = ["check_type", "is_count", "is_seconds"]
 
 
 def is_count(value: object) -> bool:
-    """Tell whether `value` is an int of at least 1.
+    """Return whether `value` is an int of at least 1.
 
     >>> [is_count(value) for value in (1, 0, True, 2.0, "3", None)]
     [True, False, False, False, False, False]
@@ -13,9 +18,23 @@ def is_count(value: object) -> bool:
 
 
 def is_seconds(value: object) -> bool:
-    """Tell whether `value` is a number above 0, infinity included.
+    """Return whether `value` is a positive number, including infinity.
 
     >>> [is_seconds(value) for value in (1, 0.5, float("inf"), 0, True, float("nan"), "3")]
     [True, True, True, False, False, False, False]
     """
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def check_type(what: str, value: object, kind: type | UnionType) -> None:
+    """Raise TypeError, with `what` in the message, if `value` is not of type `kind`.
+
+    >>> check_type("name", 3, str | None)
+    Traceback (most recent call last):
+        ...
+    TypeError: the name must be of type str | None, not 3
+    """
+    if not isinstance(value, kind):
+        names = [member.__name__ for member in (kind.__args__ if isinstance(kind, UnionType) else (kind,))]
+        expected = " | ".join(names).replace("NoneType", "None")
+        raise TypeError(f"the {what} must be of type {expected}, not {value!r}")

@@ -1,4 +1,7 @@
-"""Shrinking: what of a module can be left out, and the search for how much of it; for adapters and for `reduce`."""
+"""Delta debugging: removable parts of a module, and the search for a minimum.
+
+Adapters describe the parts with `Shrinking`; `apass.debugging.reduce` searches with `ddmin`.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -12,60 +15,68 @@ ModT = TypeVar("ModT")
 
 @dataclass(frozen=True, slots=True)
 class Shrinking(Generic[ModT]):
-    """One way to make a module smaller: parts of it that can be left out, or be put simpler, each or many at once."""
+    """One way to make a module smaller: by removing or simplifying any of its parts."""
 
     what: str
-    """What the parts are, in the plural: `"functions"`."""
+    """The kind of the parts, in the plural: `"functions"`."""
     count: int
-    """How many there are."""
+    """The number of parts."""
     without: Callable[[frozenset[int]], ModT]
-    """Returns the module without the parts of these numbers, from 0; raises any exception where there is none."""
+    """Returns the module without the parts of these numbers, from 0. Raises any exception if that is impossible."""
 
 
 async def ddmin(count: int, fails: Callable[[frozenset[int]], Awaitable[bool]]) -> frozenset[int]:
-    """Return which of so many parts can be left out at once while `fails`, which is given those left out, holds.
+    """Return the parts that can be removed together while the failure remains.
 
-    None of the parts that are kept can be left out by itself besides. Zeller's delta debugging: halves first, then
-    smaller shares.
+    The result is 1-minimal: no single remaining part can be removed as well. This is Zeller's ddmin algorithm, which
+    tries halves first, then smaller shares.
+
+    Parameters:
+        count: the number of parts.
+        fails: returns whether the failure remains without the given parts.
 
     >>> import anyio
-    >>> async def needs_3_and_6(left_out):
-    ...     return not left_out & {3, 6}
+    >>> async def needs_3_and_6(removed):
+    ...     return not removed & {3, 6}
     >>> sorted(anyio.run(ddmin, 8, needs_3_and_6))
     [0, 1, 2, 4, 5, 7]
     """
     every = frozenset(range(count))
     if not count or await fails(every):
         return every
-    kept, shares = list(range(count)), 2
-    while len(kept) >= 2:
-        parts = _parts(kept, min(shares, len(kept)))
-        smaller = await _smaller(parts, every, fails)
+    remaining, granularity = list(range(count)), 2
+    while len(remaining) >= 2:
+        shares = _split(remaining, min(granularity, len(remaining)))
+        smaller = await _find_smaller(shares, every, fails)
         if smaller is not None:
-            kept, shares = smaller
-        elif shares >= len(kept):
+            remaining, granularity = smaller
+        elif granularity >= len(remaining):
             break
         else:
-            shares *= 2
-    return every - set(kept)
+            granularity *= 2
+    return every - set(remaining)
 
 
-async def _smaller(
-    parts: Sequence[list[int]], every: frozenset[int], fails: Callable[[frozenset[int]], Awaitable[bool]]
+async def _find_smaller(
+    shares: Sequence[list[int]], every: frozenset[int], fails: Callable[[frozenset[int]], Awaitable[bool]]
 ) -> tuple[list[int], int] | None:
-    """Return a part, or all without a part, that is enough, and in how many shares to go on; None if none is."""
-    for part in parts:
-        if await fails(every - set(part)):
-            return part, 2
-    if len(parts) > 2:
-        for part in parts:
-            rest = [one for other in parts if other is not part for one in other]
-            if await fails(every - set(rest)):
-                return rest, len(parts) - 1
+    """Return the first share or complement that still fails, or None.
+
+    The second item is the granularity to continue with.
+    """
+    for share in shares:
+        if await fails(every - set(share)):
+            return share, 2
+    # The complement of one of two shares is the other, which was tried above.
+    if len(shares) > 2:
+        for share in shares:
+            complement = [number for other in shares if other is not share for number in other]
+            if await fails(every - set(complement)):
+                return complement, len(shares) - 1
     return None
 
 
-def _parts(kept: list[int], shares: int) -> list[list[int]]:
-    """Return the numbers in so many shares, none of them empty."""
-    ends = [len(kept) * place // shares for place in range(shares + 1)]
-    return [kept[start:end] for start, end in pairwise(ends)]
+def _split(numbers: list[int], count: int) -> list[list[int]]:
+    """Return the numbers in `count` consecutive shares of similar size, none empty."""
+    bounds = [len(numbers) * index // count for index in range(count + 1)]
+    return [numbers[start:end] for start, end in pairwise(bounds)]

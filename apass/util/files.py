@@ -1,4 +1,4 @@
-"""Writing files so that nobody ever reads half of one."""
+"""Atomic file writes: a reader sees the old contents or the new, never a part."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -6,20 +6,26 @@ from typing import Final
 
 __all__ = ["Prepared", "is_device", "write_whole"]
 
-_OF_DEVICES: Final = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
-"""Folders in which names stand for what is open, or for a device."""
+_DEVICE_FOLDERS: Final = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+"""Folders whose entries are devices or open file descriptors."""
 
 Prepared = Callable[[Mapping[Path, Path]], None]
-"""Told of files that are whole and about to be renamed: where each will be, and where it is."""
+"""Receives the files that are complete but not yet renamed: the temporary path of each, by its final path."""
 
 
 def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None) -> None:
-    """Write a text, or bytes, beside `path`, tell `prepared`, and rename it; folders that are missing are made.
+    """Write text or bytes to `path` atomically; create missing folders.
 
-    A terminal, a pipe or another device, such as `/dev/stdout`, is written to as it is, and `prepared` is not told.
+    The data goes to a temporary file beside `path`, which is renamed at the end. A terminal, a pipe or another device,
+    such as `/dev/stdout`, is written to directly.
+
+    Parameters:
+        path: the file to write.
+        text: the contents.
+        prepared: called before the rename; not called for a device.
 
     Raises:
-        OSError: if it cannot be written; what was at `path` is then as it was.
+        OSError: if the file cannot be written. The previous file is then unchanged.
 
     """
     data = text.encode() if isinstance(text, str) else text
@@ -40,12 +46,12 @@ def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None)
 
 
 def is_device(path: Path) -> bool:
-    """Tell whether `path` stands for something that is no file of its own, and that no file may take the place of.
+    """Return whether `path` must not be replaced: a device, pipe or open descriptor.
 
     >>> is_device(Path("/dev/stdout")), is_device(Path("report.html"))
     (True, False)
     """
     if not path.exists():
         return False
-    # What /dev/stdout leads to may be a file like any other, but others are writing to it.
-    return not (path.is_file() or path.is_dir()) or path.absolute().parent in _OF_DEVICES
+    # If standard output is redirected, /dev/stdout leads to a regular file, but other writers have it open.
+    return not (path.is_file() or path.is_dir()) or path.absolute().parent in _DEVICE_FOLDERS

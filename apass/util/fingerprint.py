@@ -1,4 +1,4 @@
-"""A fingerprint of plain Python values: equal for equal contents, whatever the process; for adapters and caches."""
+"""Fingerprints of Python values: equal for equal contents, in every process."""
 
 import hashlib
 import os
@@ -17,21 +17,24 @@ __all__ = ["Fingerprints", "fingerprint_value"]
 
 _SCALARS: Final = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
-
 _HELD: Final = 1024
-"""How many objects that cannot be referred to weakly are held, because their fingerprints are known."""
+"""Maximum number of objects without weak references that `Fingerprints` keeps alive."""
 
 
 class Fingerprints:
-    """The fingerprints of objects that nobody changes, taken once for each object that lives."""
+    """A cache of the fingerprints of immutable objects, by identity.
+
+    An entry lasts as long as its object. Objects that do not support weak references are kept alive, the latest `held`
+    of them.
+    """
 
     def __init__(self, held: int = _HELD) -> None:
-        self._most = held
+        self._max_held = held
         self._weak: dict[int, tuple[weakref.ref[Any], str]] = {}
         self._held: OrderedDict[int, tuple[object, str]] = OrderedDict()
 
     def get(self, value: object) -> str | None:
-        """Return the fingerprint of this very object, None if it is not known."""
+        """Return the cached fingerprint of this object, or None."""
         key = id(value)
         weak = self._weak.get(key)
         if weak is not None:
@@ -40,19 +43,22 @@ class Fingerprints:
         return None if held is None else held[1]
 
     def keep(self, value: object, fingerprint: str) -> None:
-        """Note the fingerprint of an object."""
+        """Cache the fingerprint of an object."""
         key = id(value)
         try:
             self._weak[key] = (weakref.ref(value, lambda _: self._weak.pop(key, None)), fingerprint)
         except TypeError:
-            # Held, so that no other object takes its id.
+            # A strong reference keeps the id from being reused by another object.
             self._held[key] = (value, fingerprint)
-            if len(self._held) > self._most:
+            if len(self._held) > self._max_held:
                 self._held.popitem(last=False)
 
 
 class _Identities:
-    """Names for objects that go by which object they are. An address is used again; a name is not, in no process."""
+    """Unique names for objects that are compared by identity.
+
+    An address may be reused by a later object. A name is never reused, in this process or in another.
+    """
 
     def __init__(self) -> None:
         self._names = Fingerprints(held=2**16)
@@ -61,28 +67,34 @@ class _Identities:
         self._count = 0
 
     def name(self, value: object) -> str:
-        """Return the name of this very object, the same for as long as it lives."""
+        """Return the name of this object, the same during its whole lifetime."""
         with self._lock:
-            known = self._names.get(value)
-            if known is None:
+            name = self._names.get(value)
+            if name is None:
+                # A forked child inherits this object, but must not hand out its parent's names.
                 if self._process[0] != os.getpid():
                     self._process = (os.getpid(), uuid4().hex)
                 self._count += 1
-                known = f"{self._process[1]} {self._count}"
-                self._names.keep(value, known)
-            return known
+                name = f"{self._process[1]} {self._count}"
+                self._names.keep(value, name)
+            return name
 
 
 _IDENTITIES: Final = _Identities()
 
 
 def fingerprint_value(value: object) -> str:
-    """Return 32 hex digits that depend on the contents of `value` alone.
+    """Return 32 hex digits that depend only on the contents of `value`.
 
-    Scalars, lists, tuples, mappings (in any order), sets, enums, dataclasses and arrays go by what they hold; an object
-    with a `__fingerprint__()` of its own by what that returns; a class or function by its name if it can be imported;
-    anything else by its identity, so that two such objects never pass for the same, not even one that came after the
-    other was gone, or lives in another process. Depth is no limit, cycles are none.
+    The fingerprint is computed from:
+
+    - the contents of scalars, lists, tuples, mappings (in any order), sets, enums, dataclasses and arrays;
+    - the result of `__fingerprint__()`, if an object defines it;
+    - the qualified name of a class or function that can be imported;
+    - the identity of any other object. Two such objects have different fingerprints, even if one is created after the
+      other was destroyed, or in another process.
+
+    Values may be nested to any depth and may contain cycles.
 
     >>> fingerprint_value({"a": [1, 2], "b": None}) == fingerprint_value({"b": None, "a": [1, 2]})
     True
@@ -90,51 +102,55 @@ def fingerprint_value(value: object) -> str:
     False
 
     """
-    known: dict[int, bytes] = {}
+    digests: dict[int, bytes] = {}
+    # Containers on the path from `value` to the current item, each with the number of containers around it.
     depth_of: dict[int, int] = {}
-    # What is being looked at stays alive, so that no id is used twice.
+    # References to all visited items: a temporary item that was freed could have its id reused.
     held: list[object] = []
+    # Each container is on the stack twice: to be entered (None), then to be combined after its children.
     stack: list[tuple[Any, tuple[str, list[object]] | None]] = [(value, None)]
     while stack:
         item, parts = stack.pop()
         key = id(item)
         if parts is not None:
             del depth_of[key]
-            known[key] = _digest(parts[0].encode(), *_children(parts, known, depth_of))
-        elif key not in known and key not in depth_of:
+            digests[key] = _digest(parts[0].encode(), *_children(parts, digests, depth_of))
+        elif key not in digests and key not in depth_of:
             parts = _parts(item)
             held.append(item)
             if parts is None:
-                known[key] = _digest(*_atom(item))
+                digests[key] = _digest(*_atom(item))
                 continue
             depth_of[key] = len(depth_of)
             stack.append((item, parts))
             stack.extend((child, None) for child in parts[1])
-    return known[id(value)].hex()
+    return digests[id(value)].hex()
 
 
 def _children(
-    parts: tuple[str, list[object]], known: Mapping[int, bytes], depth_of: Mapping[int, int]
+    parts: tuple[str, list[object]], digests: Mapping[int, bytes], depth_of: Mapping[int, int]
 ) -> Iterator[bytes]:
-    """Give the digests of what a container holds; one that is not known yet is a container around this one."""
+    """Iterate over the digests of a container's children."""
     kind, children = parts
-    digests = [known.get(id(child)) or f"cycle {len(depth_of) - depth_of[id(child)]}".encode() for child in children]
+    # A child without a digest is a container around this one. How many levels up it is identifies it in a cycle.
+    values = [digests.get(id(child)) or f"cycle {len(depth_of) - depth_of[id(child)]}".encode() for child in children]
     if kind.startswith("mapping "):
-        yield from sorted(key + value for key, value in zip(digests[::2], digests[1::2], strict=True))
+        yield from sorted(key + value for key, value in zip(values[::2], values[1::2], strict=True))
     else:
-        yield from sorted(digests) if kind.startswith("set ") else digests
+        yield from sorted(values) if kind.startswith("set ") else values
 
 
 def _digest(*parts: bytes) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     for part in parts:
+        # The length separates the parts: "a", "b" and "ab" differ.
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.digest()
 
 
 def _parts(item: object) -> tuple[str, list[object]] | None:
-    """Return kind and contents of a container, None for anything else."""
+    """Return the kind and the children of a container, or None for any other value."""
     name = _type_name(item)
     if hasattr(item, "__fingerprint__"):
         return None
@@ -170,17 +186,17 @@ def _atom(item: object) -> Iterator[bytes]:
 
 
 def _is_array(item: object) -> bool:
-    """Tell an array whose bytes are its values, of numpy or of its like."""
+    """Return whether `item` is a NumPy-like array whose bytes determine its values."""
     has_all = all(hasattr(item, name) for name in ("dtype", "shape", "tobytes"))
     return has_all and str(cast("Any", item).dtype) != "object"
 
 
 def _can_be_imported(item: Any) -> bool:
-    """Tell whether module and name of a class or function lead to it, in any process."""
-    found: Any = sys.modules.get(getattr(item, "__module__", None) or "")
+    """Return whether the module and qualified name of a class or function lead to it."""
+    resolved: Any = sys.modules.get(getattr(item, "__module__", None) or "")
     for name in str(getattr(item, "__qualname__", "<")).split("."):
-        found = getattr(found, name, None)
-    return found is item
+        resolved = getattr(resolved, name, None)
+    return resolved is item
 
 
 def _type_name(item: object) -> str:

@@ -1,20 +1,21 @@
-"""What changed between two texts, as a unified diff, coloured where wanted; for whatever shows what passes did."""
+"""Unified diffs of two texts, optionally with ANSI colours."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from difflib import unified_diff
+from itertools import takewhile
 from typing import Final, TextIO
 
 __all__ = ["diff_texts", "paint_diff", "wants_color"]
 
 _COLORS: Final = {"@": "36", "+": "32", "-": "31"}
-"""ANSI colours by the first character of a line."""
+"""ANSI colour codes by the first character of a line."""
 
 
 def diff_texts(before: str, after: str, *, context: int = 3, limit: int | None = None) -> str:
-    r"""Return a unified diff without its file names, or "" if the texts are the same.
+    r"""Return a unified diff without file names, or "" if the texts are equal.
 
-    Beyond `limit` lines, the rest is counted.
+    If the diff is longer than `limit` lines, a last line gives the number of lines left out.
 
     >>> print(diff_texts("a\nb\nc", "a\nx\nc"))
     @@ -1,3 +1,3 @@
@@ -26,51 +27,44 @@ def diff_texts(before: str, after: str, *, context: int = 3, limit: int | None =
     if before == after:
         return ""
     old, new = before.splitlines(), after.splitlines()
-    # difflib's time grows with the square of what it is given, and most of two modules is the same.
-    skipped = _common(old, new)
-    tail = _common(reversed(old[skipped:]), reversed(new[skipped:]))
-    start = max(skipped - context, 0)
-    keep = max(tail - context, 0)
-    lines = list(unified_diff(old[start : len(old) - keep], new[start : len(new) - keep], n=context, lineterm=""))[2:]
-    moved = [_moved(line, start) if line.startswith("@@") else line for line in lines]
-    if limit is not None and len(moved) > limit:
-        moved = [*moved[:limit], f"... and {len(moved) - limit} more lines"]
-    return "\n".join(moved)
+    # difflib takes quadratic time, and most lines of two modules are equal: cut the common head and tail first.
+    head = _common_prefix(old, new)
+    tail = _common_prefix(reversed(old[head:]), reversed(new[head:]))
+    start = max(head - context, 0)
+    cut = max(tail - context, 0)
+    hunks = list(unified_diff(old[start : len(old) - cut], new[start : len(new) - cut], n=context, lineterm=""))[2:]
+    lines = [_shift_header(line, start) if line.startswith("@@") else line for line in hunks]
+    if limit is not None and len(lines) > limit:
+        lines = [*lines[:limit], f"... and {len(lines) - limit} more lines"]
+    return "\n".join(lines)
 
 
 def paint_diff(diff: str) -> str:
-    """Return a diff with what went in red and what came in green, as a terminal shows it."""
-    return "\n".join(_painted(line) for line in diff.split("\n"))
+    """Return a diff with ANSI colours: removed lines in red, added lines in green."""
+    return "\n".join(_paint_line(line) for line in diff.split("\n"))
 
 
 def wants_color(file: TextIO) -> bool:
-    """Tell whether `file` is a terminal and the environment does not set `NO_COLOR`."""
+    """Return whether `file` is a terminal and the environment does not set `NO_COLOR`."""
     return file.isatty() and not os.environ.get("NO_COLOR")
 
 
-def _painted(line: str) -> str:
+def _paint_line(line: str) -> str:
     color = _COLORS.get(line[:1])
     return line if color is None else f"\x1b[{color}m{line}\x1b[0m"
 
 
-def _common(one: Iterable[str], other: Iterable[str]) -> int:
-    """Return with how many equal lines both begin."""
-    return sum(1 for _ in _while_equal(one, other))
+def _common_prefix(before: Iterable[str], after: Iterable[str]) -> int:
+    """Return the number of equal lines at the start of both."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
 
 
-def _while_equal(one: Iterable[str], other: Iterable[str]) -> Iterator[None]:
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            return
-        yield None
+def _shift_header(header: str, by: int) -> str:
+    """Return the header of a hunk with its line numbers increased by `by`."""
+    _, old, new, _ = header.split(" ")
+    return f"@@ {_shift_range(old, by)} {_shift_range(new, by)} @@"
 
 
-def _moved(head: str, by: int) -> str:
-    """Return the head of a hunk with its line numbers moved on."""
-    _, old, new, _ = head.split(" ")
-    return f"@@ {_shift(old, by)} {_shift(new, by)} @@"
-
-
-def _shift(part: str, by: int) -> str:
+def _shift_range(part: str, by: int) -> str:
     first, comma, count = part[1:].partition(",")
     return f"{part[0]}{int(first) + by}{comma}{count}"

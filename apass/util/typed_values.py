@@ -1,4 +1,7 @@
-"""Values of declared types: checking one, reading one from text, writing it back; for config and pipeline options."""
+"""Conversion of values to declared types, and to and from text.
+
+Config options and pipeline options use it.
+"""
 
 import json
 import math
@@ -30,31 +33,34 @@ __all__ = ["BARE_WORD", "Bare", "Entries", "convert", "read", "type_name", "writ
 
 
 class Bare(str):
-    """A word of text without quotes: `3` may be an int, a float or a string, as the declared type has it."""
+    """A word of text without quotes; the declared type decides its meaning.
+
+    For example, `3` may be an int, a float or a string.
+    """
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A mapping as text has it: keys and values are not read yet."""
+    """A parsed mapping whose keys and values are not converted yet."""
 
     pairs: tuple[tuple[object, object], ...]
-    """Keys, each a word or a string, and values."""
+    """The keys, each a word or a string, and the values."""
     positions: tuple[int, ...] = ()
-    """Where in the text each pair begins."""
+    """The offset in the text at which each pair begins."""
 
 
 BARE_WORD: Final = re.compile(r"[\w.:/+-]+")
-"""What can stand in text without quotes."""
+"""A word that needs no quotes."""
 
 _PLAIN_STRING: Final = re.compile(r"[A-Za-z_/][\w./-]*")
 _WORDS: Final = {"true": True, "false": False, "none": None}
 _UNIONS: Final = (Union, types.UnionType)
-_TOLD_APART: Final = (bool, int, float, types.NoneType)
-"""Types whose values, as text, show which of them they are."""
+_SELF_DESCRIBING: Final = (bool, int, float, types.NoneType)
+"""Types whose text determines the type."""
 _EXACT: Final[Mapping[Any, Any]] = {int: int.__int__, str: str.__str__}
-"""How the value of a subclass, which may be written in another way, becomes one of the class itself."""
+"""Functions that turn an instance of a subclass, whose text may differ, into one of the class itself."""
 _COLLECTIONS: Final[Mapping[Any, Any]] = {
     list: list,
     tuple: tuple,
@@ -65,23 +71,26 @@ _COLLECTIONS: Final[Mapping[Any, Any]] = {
     Iterable: list,
     Set: frozenset,
 }
-"""Types of collections, and what makes one of a list."""
+"""Collection types, each with the constructor that makes one from a list."""
 _MAPPINGS: Final = (dict, Mapping, MutableMapping)
 
 
 @runtime_checkable
 class _Element(Protocol):
-    """A pass, as one element of a pipeline's text. A Protocol, because passes lie above."""
+    """A pass as one element of a pipeline's text.
+
+    It is a Protocol because this module must not import `apass.passes`.
+    """
 
     def text(self) -> str: ...
 
 
 class _UnresolvedError(TypeError):
-    """A word names nothing that can be imported."""
+    """A word that is not the name of an importable object."""
 
 
 def type_name(tp: Any) -> str:
-    """Return how a type is written in a message.
+    """Return the name of a type for use in messages.
 
     >>> type_name(int | None), type_name(list[str]), type_name(Any), type_name(Callable[[int], bool])
     ('int | None', 'list[str]', 'any', 'callable')
@@ -98,19 +107,26 @@ def type_name(tp: Any) -> str:
     if (origin or tp) is Callable:
         return "callable"
     if origin is not None and arguments and origin is not Annotated:
-        return f"{type_name(origin)}[{', '.join('...' if one is Ellipsis else type_name(one) for one in arguments)}]"
+        names = ("..." if argument is Ellipsis else type_name(argument) for argument in arguments)
+        return f"{type_name(origin)}[{', '.join(names)}]"
     plain = _plain_type(tp)
     return getattr(plain, "__name__", str(plain)) if plain is tp else type_name(plain)
 
 
 def convert(value: object, tp: Any) -> Any:
-    """Return `value` as one of type `tp`.
+    """Return `value` converted to type `tp`.
 
-    An int serves as a float, a string as a path, a list as a tuple or a set, and the name or the value of a member of
-    an Enum as that member. A bool is no int, and a set is no list: it has no order. A mapping becomes a dict.
+    These conversions are allowed:
+
+    - an int to a float, and a string to a path;
+    - a list to a tuple or a set;
+    - a mapping to a dict;
+    - the name or the value of an Enum member to that member.
+
+    A bool is rejected as an int, and a set as a list, because it has no order.
 
     Raises:
-        TypeError: if it is not of that type; the message says what was wanted and given.
+        TypeError: if `value` cannot be converted; the message gives the expected type and the value.
 
     >>> convert(3, float), convert(["a"], tuple[str, ...])
     (3.0, ('a',))
@@ -123,34 +139,34 @@ def convert(value: object, tp: Any) -> Any:
     tp = _plain_type(tp)
     kind = get_origin(tp) or tp
     if isinstance(value, float) and math.isnan(value):
-        # One object for all that are no number: a list or mapping that holds it is then equal to its like.
+        # NaN differs from itself, but containers compare by identity first: with one NaN object, they compare equal.
         value = math.nan
     if kind is Any:
         return value
     if kind in _UNIONS:
-        return _first_that_fits(convert, value, tp)
+        return _convert_union(convert, value, tp)
     if kind is Literal:
-        return _one_of(value, tp)
+        return _convert_literal(value, tp)
     if kind in _COLLECTIONS:
         return _convert_items(value, tp, kind)
     if kind in _MAPPINGS:
         _checked(isinstance(value, Mapping), value, tp)
-        return _mapping(convert, cast("Mapping[object, object]", value).items(), tp)
+        return _convert_pairs(convert, cast("Mapping[object, object]", value).items(), tp)
     if kind is Callable:
         return _checked(callable(value), value, tp)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return value if isinstance(value, kind) else _member(value, kind)
+        return value if isinstance(value, kind) else _convert_member(value, kind)
     return _convert_plain(value, tp, kind)
 
 
 def read(value: object, tp: Any) -> Any:
-    """Return what `value`, as text has it, means as one of type `tp`.
+    """Return parsed text as a value of type `tp`.
 
-    A `Bare` word means what its letters say, a list what its items mean, `Entries` what their keys and values mean, and
-    anything else what `convert` makes of it.
+    `Bare` words are interpreted according to the type. Lists and `Entries` are read item by item. All other values are
+    passed to `convert`.
 
     Raises:
-        TypeError: if it cannot be one.
+        TypeError: if the text is not valid for the type.
 
     >>> read(Bare("3"), int), read(Bare("3"), str), read(Bare("true"), Any), read([Bare("1")], list[float] | None)
     (3, '3', True, [1.0])
@@ -158,26 +174,25 @@ def read(value: object, tp: Any) -> Any:
     """
     tp = _plain_type(tp)
     if get_origin(tp) in _UNIONS:
-        return _first_that_fits(read, value, tp)
+        return _convert_union(read, value, tp)
     if isinstance(value, Bare):
         return _read_word(str(value), tp)
     if isinstance(value, list):
         items = cast("list[object]", value)
-        return convert([read(item, one) for item, one in zip(items, _item_types(tp, items), strict=True)], tp)
+        return convert([read(item, kind) for item, kind in zip(items, _item_types(tp, items), strict=True)], tp)
     if isinstance(value, Entries):
-        return convert(_mapping(read, value.pairs, tp), tp)
+        return convert(_convert_pairs(read, value.pairs, tp), tp)
     return convert(value, tp)
 
 
 def write(value: object) -> str:
-    """Return the text of `value`: what `read` takes back to it, once words and quoted strings are told apart.
+    """Return the text of `value`, from which the parser and `read` restore it.
 
-    A list of passes is written in parentheses. A value of a declared type comes back as it was if it is what `convert`
-    gives for that type: so where both a string and an Enum, a path or the like will do, it is not a string of the same
-    letters.
+    A list of passes is written in parentheses. A value is restored exactly if it is a result of `convert` for the
+    declared type. For a union such as `str | Path`, a string with the same letters may come back as the other type.
 
     Raises:
-        TypeError: if there is no text for a value of this kind.
+        TypeError: if values of this kind have no text.
 
     >>> write([1, 2.5, True, None, "plain", "two words", "3"])
     '[1,2.5,true,none,plain,"two words","3"]'
@@ -199,16 +214,16 @@ def write(value: object) -> str:
         return _write_items(cast("Collection[object]", value))
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
-        return f"{{{','.join(f'{_write_key(key)}={write(one)}' for key, one in pairs)}}}"
+        return f"{{{','.join(f'{_write_key(key)}={write(item)}' for key, item in pairs)}}}"
     name = f"{getattr(value, '__module__', None)}:{getattr(value, '__qualname__', None)}"
-    if callable(value) and BARE_WORD.fullmatch(name) and _names(name, value):
+    if callable(value) and BARE_WORD.fullmatch(name) and _resolves_to(name, value):
         return name
-    hint = "; what can be called must be what its module and name lead to" if callable(value) else ""
+    hint = "; define the callable at the top level of an importable module" if callable(value) else ""
     raise TypeError(f"{value!r} ({type(value).__name__}) cannot be written as text{hint}")
 
 
 def _plain_type(tp: Any) -> Any:
-    """Return what a type is beneath `Annotated`, `NewType`, an alias or a type variable."""
+    """Return the type behind `Annotated`, `NewType`, an alias or a type variable."""
     if tp is None:
         return types.NoneType
     if isinstance(tp, str | ForwardRef):
@@ -219,12 +234,12 @@ def _plain_type(tp: Any) -> Any:
         return _plain_type(get_args(tp)[0])
     if isinstance(tp, NewType):
         return _plain_type(tp.__supertype__)
-    # A `type X = ...` of Python 3.12.
+    # An alias made by `type X = ...`. `typing.TypeAliasType` exists only since Python 3.12, hence the name.
     return _plain_type(tp.__value__) if type(tp).__name__ == "TypeAliasType" else tp
 
 
 def _item_types(tp: Any, items: Sequence[object]) -> Sequence[Any]:
-    """Return the type of each item of a collection of type `tp`; Any where none is declared."""
+    """Return the type of each item of a collection of type `tp`; by default Any."""
     arguments = get_args(tp) if (get_origin(tp) or tp) in _COLLECTIONS else ()
     if get_origin(tp) is tuple and Ellipsis not in arguments and len(arguments) == len(items):
         return arguments
@@ -245,7 +260,7 @@ def _read_word(text: str, tp: Any) -> Any:
 
 
 def _untyped(text: str) -> object:
-    """Return what a word means where no type says more."""
+    """Return the value of a word for which no type is declared."""
     if text.casefold() in _WORDS:
         return _WORDS[text.casefold()]
     for number in (int, float):
@@ -276,21 +291,24 @@ def _write_key(key: object) -> str:
     raise TypeError(f"{key!r} ({type(key).__name__}) cannot be written as text, as the key of a mapping")
 
 
-def _mapping(how: Callable[[object, Any], Any], pairs: Iterable[tuple[object, object]], tp: Any) -> dict[Any, Any]:
-    """Return a dict of what `how` makes of keys and values; Any where no type is declared for them."""
+def _convert_pairs(
+    convert_item: Callable[[object, Any], Any], pairs: Iterable[tuple[object, object]], tp: Any
+) -> dict[Any, Any]:
+    """Return a dict of the converted keys and values; their types default to Any."""
     arguments = get_args(tp) if (get_origin(tp) or tp) in _MAPPINGS else ()
     key_type, value_type = arguments if len(arguments) == 2 else (Any, Any)
-    made: dict[Any, Any] = {}
+    result: dict[Any, Any] = {}
     for raw, value in pairs:
-        key = how(raw, key_type)
-        if key in made:
+        key = convert_item(raw, key_type)
+        if key in result:
             raise TypeError(f"wanted each key once, got {key!r} twice")
-        made[key] = how(value, value_type)
-    return made
+        result[key] = convert_item(value, value_type)
+    return result
 
 
 def _resolve(text: str) -> object:
-    # A word without a colon would name a module, and be imported where any text may stand.
+    # `resolve_name` takes a word without a colon for a module and imports it. For `Callable | str`, that word may be
+    # plain text that happens to be the name of a file.
     if ":" not in text:
         raise _UnresolvedError(f"wanted something callable as 'package.module:name', got {text!r}")
     try:
@@ -300,67 +318,68 @@ def _resolve(text: str) -> object:
         raise _UnresolvedError(message) from None
 
 
-def _names(text: str, value: object) -> bool:
+def _resolves_to(text: str, value: object) -> bool:
     try:
         return _resolve(text) == value
     except _UnresolvedError:
         return False
 
 
-def _first_that_fits(how: Callable[[object, Any], Any], value: object, tp: Any) -> Any:
-    arms = [_plain_type(arm) for arm in get_args(tp)]
-    known = _untyped(str(value)) if isinstance(value, Bare) else value
-    known = dict(known.pairs) if isinstance(known, Entries) else known
-    if type(known) in _TOLD_APART and type(known) in arms:
-        return convert(known, type(known))
+def _convert_union(convert_item: Callable[[object, Any], Any], value: object, tp: Any) -> Any:
+    """Return `value` converted to the first member of the union that accepts it."""
+    members = [_plain_type(member) for member in get_args(tp)]
+    untyped = _untyped(str(value)) if isinstance(value, Bare) else value
+    untyped = dict(untyped.pairs) if isinstance(untyped, Entries) else untyped
+    if type(untyped) in _SELF_DESCRIBING and type(untyped) in members:
+        return convert(untyped, type(untyped))
     unresolved: _UnresolvedError | None = None
-    # A string takes any word, so it is asked last.
-    for arm in sorted(arms, key=lambda arm: arm is str):
+    # `str` accepts every word, so it is tried last.
+    for member in sorted(members, key=lambda member: member is str):
         try:
-            return how(value, arm)
+            return convert_item(value, member)
         except _UnresolvedError as error:
             unresolved = error
         except TypeError:
             continue
     if unresolved is not None:
         raise unresolved
-    return _checked(False, known, tp)
+    return _checked(False, untyped, tp)
 
 
-def _one_of(value: object, tp: Any) -> Any:
-    for one in get_args(tp):
-        if (value == one and type(value) is type(one)) or (isinstance(one, Enum) and value == one.name):
-            return one
+def _convert_literal(value: object, tp: Any) -> Any:
+    for choice in get_args(tp):
+        if (value == choice and type(value) is type(choice)) or (isinstance(choice, Enum) and value == choice.name):
+            return choice
     return _checked(False, value, tp)
 
 
 def _convert_items(value: Any, tp: Any, kind: Any) -> Any:
     unordered = kind in (set, frozenset, Set, Collection, Iterable)
-    takes = (Sequence, Set) if unordered else Sequence
-    _checked(isinstance(value, takes) and not isinstance(value, str | bytes), value, tp)
+    accepted = (Sequence, Set) if unordered else Sequence
+    _checked(isinstance(value, accepted) and not isinstance(value, str | bytes), value, tp)
     items = list(cast("Iterable[object]", value))
     arguments = get_args(tp)
     fixed = kind is tuple and bool(arguments) and Ellipsis not in arguments
     _checked(not fixed or len(arguments) == len(items), value, tp)
-    made = [convert(item, one) for item, one in zip(items, _item_types(tp, items), strict=True)]
+    converted = [convert(item, item_type) for item, item_type in zip(items, _item_types(tp, items), strict=True)]
     make: Callable[[list[Any]], object] = _COLLECTIONS[kind]
-    return make(made)
+    return make(converted)
 
 
 def _convert_plain(value: Any, tp: Any, kind: Any) -> Any:
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return _float(value)
+        return _convert_float(value)
     if isinstance(kind, type) and issubclass(kind, PurePath) and isinstance(value, str):
         return kind(value)
     if kind is type and get_args(tp):
         bound = _plain_type(get_args(tp)[0])
         return _checked(isinstance(value, type) and (bound is Any or issubclass(value, bound)), value, tp)
-    _checked(not (kind is int and isinstance(value, bool)) and _is_a(value, kind), value, tp)
+    _checked(not (kind is int and isinstance(value, bool)) and _is_instance(value, kind), value, tp)
     exact: Callable[[Any], object] | None = _EXACT.get(kind)
     return value if exact is None else exact(value)
 
 
-def _float(value: float) -> Any:
+def _convert_float(value: float) -> Any:
     if type(value) is float:
         return value
     try:
@@ -369,14 +388,14 @@ def _float(value: float) -> Any:
         return _checked(False, value, float)
 
 
-def _is_a(value: object, kind: Any) -> bool:
+def _is_instance(value: object, kind: Any) -> bool:
     try:
         return isinstance(kind, type) and isinstance(value, kind)
-    except TypeError:  # a Protocol or a TypedDict, which cannot be checked here
+    except TypeError:  # `isinstance` does not support a Protocol that is not runtime-checkable, or a TypedDict
         return True
 
 
-def _member(value: object, tp: type[Enum]) -> Enum:
+def _convert_member(value: object, tp: type[Enum]) -> Enum:
     if isinstance(value, str) and value in tp.__members__:
         return tp.__members__[value]
     try:

@@ -1,4 +1,4 @@
-"""The dict adapter: marks on functions, replacing, texts, fingerprints, bytes and private copies."""
+"""The dict adapter: marks, replacement, texts, fingerprints, bytes and copies."""
 
 from collections import OrderedDict, defaultdict
 from dataclasses import dataclass
@@ -24,20 +24,22 @@ MODULES = st.dictionaries(st.text(), JSON.filter(lambda func: func is not None),
 
 @dataclass(frozen=True, slots=True)
 class Marked:
+    """A function with marks as attributes."""
+
     SkipOptimization: bool = True
     kind: str = "prim_func"
 
 
 class Plain:
-    """A class whose objects have attributes."""
+    """A function without marks whose type could have them."""
 
 
-def test_it_is_an_adapter() -> None:
+def test_dict_adapter_implements_the_protocol() -> None:
     adapter: IRAdapter[Module, Any] = ADAPTER
     assert adapter.thread_safe
 
 
-def test_functions_come_in_the_order_of_the_dict() -> None:
+def test_functions_are_in_the_order_of_the_dict() -> None:
     mod = {"b": 1, "a": 2}
     assert (list(ADAPTER.functions(mod)), ADAPTER.get(mod, "a")) == ([("b", 1), ("a", 2)], 2)
     with pytest.raises(KeyError):
@@ -60,38 +62,38 @@ def test_functions_come_in_the_order_of_the_dict() -> None:
         (Plain(), False, "function"),
     ],
 )
-def test_marks_are_found_where_a_function_may_carry_them(func: object, skips: bool, kind: str) -> None:
+def test_marks_are_found_in_all_locations(func: object, skips: bool, kind: str) -> None:
     assert (ADAPTER.skips(func), ADAPTER.kind(func)) == (skips, kind)
-    chosen = {of: select_functions(ADAPTER, {"f": func, "g": 1}, of)[0] for of in ("function", "prim_func")}
-    expect = {"function": ["g"], "prim_func": list[str]()}
+    selected = {key: select_functions(ADAPTER, {"f": func, "g": 1}, key)[0] for key in ("function", "prim_func")}
+    expected = {"function": ["g"], "prim_func": list[str]()}
     if not skips:
-        expect[kind] = sorted(["f", *expect[kind]])
-    assert chosen == expect
+        expected[kind] = sorted(["f", *expected[kind]])
+    assert selected == expected
 
 
-def test_replace_keeps_class_and_order_and_leaves_the_input() -> None:
+def test_replace_returns_copy_of_same_class_and_order() -> None:
     mod = OrderedDict[str, Any](b=1, a=2)
-    done = ADAPTER.replace(mod, {"a": 3})
-    assert (type(done), list(done.items()), dict(mod)) == (OrderedDict, [("b", 1), ("a", 3)], {"b": 1, "a": 2})
+    result = ADAPTER.replace(mod, {"a": 3})
+    assert (type(result), list(result.items()), dict(mod)) == (OrderedDict, [("b", 1), ("a", 3)], {"b": 1, "a": 2})
     by_default = ADAPTER.replace(defaultdict[str, Any](list, f=1), {"f": 2})
     assert (by_default["f"], by_default["new"]) == (2, [])
 
 
 @pytest.mark.parametrize(
-    ("mod", "says"),
+    ("mod", "message"),
     [
         ({1: "x"}, "a function of a dict module is named 1; names must be strings"),
         ({"f": None}, "function 'f' of a dict module is None"),
     ],
 )
-def test_verify_says_which_rule_is_broken(mod: Any, says: str) -> None:
+def test_verify_names_the_broken_rule(mod: Any, message: str) -> None:
     with pytest.raises(VerifyError) as caught:
         ADAPTER.verify(mod)
-    assert str(caught.value) == says
+    assert str(caught.value) == message
 
 
 @given(MODULES)
-def test_what_verify_lets_pass_is_equal_to_a_copy_of_itself(mod: Module) -> None:
+def test_valid_modules_equal_their_copies(mod: Module) -> None:
     ADAPTER.verify(mod)
     copy = ADAPTER.isolate(mod, mod)
     assert ADAPTER.equal(mod, copy)
@@ -100,24 +102,24 @@ def test_what_verify_lets_pass_is_equal_to_a_copy_of_itself(mod: Module) -> None
 
 
 @given(MODULES)
-def test_bytes_bring_the_module_back(mod: Module) -> None:
-    back = ADAPTER.loads(ADAPTER.dumps(mod))
-    assert (back, ADAPTER.fingerprint(back)) == (mod, ADAPTER.fingerprint(mod))
-    assert list(back) == list(mod)
+def test_loads_restores_dumped_modules(mod: Module) -> None:
+    loaded = ADAPTER.loads(ADAPTER.dumps(mod))
+    assert (loaded, ADAPTER.fingerprint(loaded)) == (mod, ADAPTER.fingerprint(mod))
+    assert list(loaded) == list(mod)
 
 
 @pytest.mark.parametrize("func", [(1, 2), {1: 2}, object(), b"x", {1, 2}, [(1,)]])
-def test_what_json_would_not_bring_back_is_refused(func: object) -> None:
+def test_dumps_rejects_functions_that_json_changes(func: object) -> None:
     with pytest.raises(AdapterError, match="register an adapter for it"):
         ADAPTER.dumps({"f": func})
 
 
-def test_the_text_shows_names_and_values() -> None:
+def test_text_has_names_and_values() -> None:
     assert ADAPTER.to_text({"f": "x + 1", "g": [1, 2]}) == "f: x + 1\ng: [1, 2]"
     assert (ADAPTER.to_text("x"), ADAPTER.to_text([1])) == ("x", "[1]")
 
 
-def test_isolated_functions_can_be_changed_without_harm() -> None:
+def test_isolated_functions_are_copies() -> None:
     mod: Module = {"f": [[1]], "g": [2]}
     sub = ADAPTER.isolate(mod, ["f"])
     sub["f"][0].append("changed")

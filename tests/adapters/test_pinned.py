@@ -1,4 +1,4 @@
-"""An IR whose modules may not be worked on in another thread: nothing of apass does."""
+"""An IR that is not thread-safe is used only in the thread of the event loop."""
 
 import threading
 from pathlib import Path
@@ -22,45 +22,45 @@ class Pinned(dict[str, Any]):
 
 
 class PinnedAdapter(DictAdapter):
-    """An adapter that notes in which threads it is used."""
+    """An adapter that records the threads of its calls."""
 
     thread_safe = False
 
     def __init__(self) -> None:
         self.threads: dict[str, set[int]] = {}
 
-    def note(self, what: str) -> None:
-        """Note the thread."""
-        self.threads.setdefault(what, set()).add(threading.get_ident())
+    def record(self, method: str) -> None:
+        """Record the thread of a call."""
+        self.threads.setdefault(method, set()).add(threading.get_ident())
 
     def fingerprint(self, x: Any) -> str:
-        """Note it, and do as for any dict."""
-        self.note("fingerprint")
+        """Record the call, and call the base class."""
+        self.record("fingerprint")
         return super().fingerprint(x)
 
     def exact_fingerprint(self, x: Any) -> str:
-        """Note it, and do as for any dict."""
-        self.note("exact_fingerprint")
+        """Record the call, and call the base class."""
+        self.record("exact_fingerprint")
         return super().exact_fingerprint(x)
 
     def verify(self, mod: Any) -> None:
-        """Note it, and do as for any dict."""
-        self.note("verify")
+        """Record the call, and call the base class."""
+        self.record("verify")
         super().verify(mod)
 
     def to_text(self, x: Any) -> str:
-        """Note it, and do as for any dict."""
-        self.note("to_text")
+        """Record the call, and call the base class."""
+        self.record("to_text")
         return super().to_text(x)
 
     def dumps(self, mod: Any) -> bytes:
-        """Note it, and do as for any dict."""
-        self.note("dumps")
+        """Record the call, and call the base class."""
+        self.record("dumps")
         return super().dumps(mod)
 
     def loads(self, data: bytes) -> Pinned:
-        """Note it, and give a module of its class."""
-        self.note("loads")
+        """Record the call, and return a `Pinned`."""
+        self.record("loads")
         return Pinned(super().loads(data))
 
     def __reduce__(self) -> str:
@@ -89,45 +89,45 @@ def Fail(mod: Pinned, ctx: PassContext) -> Pinned:
     raise ValueError("no")
 
 
-def used() -> set[str]:
-    """Return which methods were used in this thread; none may have been in another."""
+def called_methods() -> set[str]:
+    """Return the called methods, and check that all calls were in this thread."""
     threads = dict(ADAPTER.threads)
     ADAPTER.threads.clear()
     assert set[int]().union(*threads.values()) == {threading.get_ident()}, threads
     return set(threads)
 
 
-async def test_results_are_kept_and_read_in_the_thread_of_the_loop() -> None:
+async def test_store_uses_adapter_in_loop_thread() -> None:
     store = MemoryStore()
     for stored in (0, 1):
         async with PassContext(store=store) as ctx:
-            made = await Add(Pinned(f=1))
-        assert (made, type(made), ctx.analyses.counts["pass stored"]) == ({"f": 1, "g": 2}, Pinned, stored)
-    assert used() == {"exact_fingerprint", "dumps", "loads"}
+            result = await Add(Pinned(f=1))
+        assert (result, type(result), ctx.analyses.counts["pass stored"]) == ({"f": 1, "g": 2}, Pinned, stored)
+    assert called_methods() == {"exact_fingerprint", "dumps", "loads"}
 
 
-async def test_so_are_those_of_a_journal(tmp_path: Path) -> None:
+async def test_journal_uses_adapter_in_loop_thread(tmp_path: Path) -> None:
     for _ in range(2):
         assert await optimize_all({"m": Pinned(f=1)}, Add, journal=tmp_path / "journal") == {"m": {"f": 1, "g": 2}}
-    assert used() == {"fingerprint", "dumps", "loads"}
+    assert called_methods() == {"fingerprint", "dumps", "loads"}
 
 
-async def test_modules_go_to_other_processes_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_process_executor_uses_adapter_in_loop_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apass.executors.remote.BIG", 1)
     async with PassContext(executor=PROCESSES):
         assert await Grow(Pinned(f=1)) == {"f": 2}
         assert await optimize_all({"m": Pinned(f=1)}, Add, executor=PROCESSES) == {"m": {"f": 1, "g": 2}}
-    assert used() >= {"dumps", "loads"}
+    assert called_methods() >= {"dumps", "loads"}
 
 
-async def test_instruments_look_at_them_there(tmp_path: Path) -> None:
-    watching = [
+async def test_instruments_use_adapter_in_loop_thread(tmp_path: Path) -> None:
+    instruments = [
         VerifyInstrument(),
         HonestChangeInstrument(),
         DumpTree(tmp_path / "tree"),
         ReproducerInstrument(tmp_path / "reproducers"),
     ]
     with pytest.raises(ValueError, match="no"):
-        async with PassContext(instruments=watching):
+        async with PassContext(instruments=instruments):
             await Sequential([Add, Grow, Fail])(Pinned(f=1))
-    assert used() >= {"verify", "fingerprint", "to_text", "dumps"}
+    assert called_methods() >= {"verify", "fingerprint", "to_text", "dumps"}

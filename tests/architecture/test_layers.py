@@ -1,6 +1,7 @@
-"""The layers of the package: a module imports only from the rows above its own."""
+"""Layers of the package: a folder imports only from the floors above its own."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,39 +12,36 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-ROWS = (
-    "errors",
-    (
-        "info typed given fingerprint files gate stepping diagnostics timings event_file lanes textdiff single_flight "
-        "failures store shrinking journal_file source process_group process_worker"
-    ),
-    "relay.[!_t]* relay.t[!r]*",
-    "run adapter analysis config factories cleanup budget executor process_pool",
-    "remarks numbering analyses promises activity",
-    "instrument",
-    "context",
-    "transformer",
-    "fanout observing guard caching waits",
-    "funnel",
+FLOORS = (
+    "errors util",
+    "concurrency",
+    "core",
+    "runner stores external",
     "passes",
-    "registry decorators journal",
-    "sequential optimize blocking",
-    "combinators pipeline",
-    "plan reproducers resume report*",
-    "instruments* executors* adapters* external* stores* print_ir relay.transform*",
-    "bisecting replaying",
-    "reducing",
-    "relay",
-    "cli*",
+    "pipelines batch adapters executors sync",
+    "instruments relay",
+    "debugging",
+    "cli",
     "__init__ __main__",
 )
-"""The modules of each row, from the top; a star stands for a package and all in it."""
+"""The folders and root modules of `apass` on each floor, from the top."""
+
+RELAY_FLOORS = (
+    "errors",
+    "ir",
+    "visitors structural dataflow adt base expr function loops scope_builder ty",
+    "rewrite text type_inference expr_functor type_functor",
+    "analysis dataflow_pattern interpreter param_dict parser",
+    "op std build_module",
+    "frontend integration prelude",
+    "testing",
+    "transform",
+    "__init__",
+)
+"""The folders of `apass.relay`, and the modules of its root that have TVM's names."""
 
 FOREIGN_INSIDE = ("adapters*", "relay.frontend*")
-"""Where an import within a function is allowed: an adapter's own foreign library."""
-
-TOGETHER = ("cli", "executors", "external", "instruments", "relay", "report")
-"""Packages whose modules may import each other, without a cycle."""
+"""Modules whose functions may import: the foreign library of an adapter."""
 
 HEAVY = (
     "asyncio",
@@ -66,23 +64,18 @@ HEAVY = (
 
 
 def modules() -> dict[str, ast.Module]:
-    """Return every module of the package, parsed, by its name below `apass`."""
+    """Return the syntax tree of every module, by its name below `apass`."""
     files = {path.relative_to(ROOT / "apass"): path for path in sorted((ROOT / "apass").rglob("*.py"))}
     named = {".".join(short.with_suffix("").parts): path for short, path in files.items()}
     return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for name, path in named.items()}
 
 
 MODULES = modules()
-
-
-def row_of(name: str) -> int:
-    """Return the row of a module; -1 if the table does not have it."""
-    matches = (i for i, row in enumerate(ROWS) if any(fnmatch(name, one) for one in row.split()))
-    return next(matches, -1)
+FOLDERS = {name for name in MODULES if (ROOT / "apass" / name.replace(".", "/")).is_dir()}
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """Go over the full names that are imported anywhere in `tree`: modules, and members of modules."""
+    """Iterate over the full names of the modules and members that `tree` imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -92,50 +85,106 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 def own_imports(name: str) -> set[str]:
-    """Return the modules of the package that one of them imports."""
-    found: set[str] = set()
+    """Return the modules of the package that a module imports."""
+    result: set[str] = set()
     for full in imports(MODULES[name]):
         if full == "apass" or full.startswith("apass."):
             inner = full.removeprefix("apass").removeprefix(".") or "__init__"
-            found.add(inner if inner in MODULES else inner.rpartition(".")[0] or "__init__")
-    return found
+            result.add(inner if inner in MODULES else inner.rpartition(".")[0] or "__init__")
+    return result
 
 
-def is_allowed(name: str, imported: str) -> bool:
-    """Tell whether a module may import another: from the rows above, from its own package, or what it hands on."""
-    packages = [one.partition(".")[0] for one in (name, imported)]
-    is_within = imported.startswith(f"{name}.") or (packages[0] == packages[1] and packages[0] in TOGETHER)
-    return row_of(imported) < row_of(name) or (is_within and row_of(imported) <= row_of(name))
+def part_of(name: str, package: str) -> str:
+    """Return the folder or the root module of `package` that holds a module."""
+    return name.removeprefix(package).removeprefix(".").partition(".")[0] or "__init__"
 
 
-def test_every_module_has_a_row() -> None:
-    assert [name for name in MODULES if row_of(name) < 0] == []
+def floor_of(name: str, package: str, floors: tuple[str, ...]) -> int:
+    """Return the floor of a module; -1 if the table does not list it."""
+    part = part_of(name, package)
+    return next((i for i, floor in enumerate(floors) if part in floor.split()), -1)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_a_module_imports_only_from_the_rows_above_it(name: str) -> None:
-    assert sorted(one for one in own_imports(name) if not is_allowed(name, one)) == []
+def forbidden_imports(package: str, floors: tuple[str, ...]) -> list[str]:
+    """Return imports between parts of `package` that are not from a floor above."""
+    inside = [name for name in MODULES if name == package or name.startswith(f"{package}.") or not package]
+    return [
+        f"{name} imports {other}"
+        for name in inside
+        for other in sorted(own_imports(name))
+        if other in inside and part_of(name, package) != part_of(other, package)
+        if floor_of(other, package, floors) >= floor_of(name, package, floors)
+    ]
 
 
-def test_there_is_no_import_cycle() -> None:
+def room_of(name: str) -> str:
+    """Return the room of a module: its folder, or the module itself.
+
+    A module is a room of its own in a folder that has subfolders. The `__init__` of a folder, which only re-exports
+    names, is a room too.
+    """
+    folder = name.rpartition(".")[0]
+    has_folders = any(other.rpartition(".")[0] == folder for other in FOLDERS if other != folder)
+    return name if name in FOLDERS or has_folders or not folder else f"{folder}/"
+
+
+@pytest.mark.parametrize(("package", "floors"), [("", FLOORS), ("relay", RELAY_FLOORS)])
+def test_every_module_has_a_floor(package: str, floors: tuple[str, ...]) -> None:
+    inside = [name for name in MODULES if name == package or name.startswith(f"{package}.") or not package]
+    assert [name for name in inside if floor_of(name, package, floors) < 0] == []
+
+
+@pytest.mark.parametrize(("package", "floors"), [("", FLOORS), ("relay", RELAY_FLOORS)])
+def test_folder_imports_only_from_floors_above(package: str, floors: tuple[str, ...]) -> None:
+    assert forbidden_imports(package, floors) == []
+
+
+def test_no_import_cycle_between_modules() -> None:
     order = TopologicalSorter({name: own_imports(name) for name in MODULES})
     assert set(order.static_order()) >= set(MODULES)
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if not any(fnmatch(name, one) for one in FOREIGN_INSIDE)])
-def test_nothing_is_imported_within_a_function(name: str) -> None:
-    functions = [one for one in ast.walk(MODULES[name]) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+def test_no_import_cycle_between_rooms() -> None:
+    graph: dict[str, set[str]] = {}
+    for name in MODULES:
+        graph.setdefault(room_of(name), set()).update(set(map(room_of, own_imports(name))) - {room_of(name)})
+    assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
+
+
+def test_roots_hold_only_the_listed_modules() -> None:
+    roots = [sorted(name for name in MODULES if name.rpartition(".")[0] == folder) for folder in ("", "relay")]
+    tvm = "adt base build_module errors expr expr_functor function loops param_dict parser prelude scope_builder ty"
+    assert set(roots[0]) - FOLDERS == {"__init__", "__main__", "errors", "sync"}
+    assert {name.removeprefix("relay.") for name in set(roots[1]) - FOLDERS} == {*tvm.split(), "type_functor"}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in MODULES if not any(fnmatch(name, pattern) for pattern in FOREIGN_INSIDE)]
+)
+def test_functions_import_nothing(name: str) -> None:
+    functions = [node for node in ast.walk(MODULES[name]) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     assert [full for function in functions for full in imports(function)] == []
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_no_event_loop_is_imported_and_no_import_is_hidden_from_this_test(name: str) -> None:
+def test_module_imports_are_visible_and_loop_independent(name: str) -> None:
     words = {node.id for node in ast.walk(MODULES[name]) if isinstance(node, ast.Name)}
     tops = {full.partition(".")[0] for full in imports(MODULES[name])}
     assert (tops & {"asyncio", "trio", "sniffio"}, words & {"TYPE_CHECKING", "__import__"}) == (set(), set())
 
 
-def test_importing_apass_loads_nothing_heavy() -> None:
+def test_import_apass_loads_nothing_heavy() -> None:
     code = f"import sys, apass; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert (done.stdout.strip(), done.stderr) == ("", "")
+    completed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (completed.stdout.strip(), completed.stderr) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("heading", "floors"), [("### Floors of `apass`", FLOORS), ("### Rooms of Relay", RELAY_FLOORS)]
+)
+def test_table_of_floors_in_docs_is_current(heading: str, floors: tuple[str, ...]) -> None:
+    section = (ROOT / "docs/explanation/architecture.md").read_text().partition(heading)[2].partition("\n#")[0]
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", section, re.MULTILINE)
+    assert [(number, names.replace("`", "").strip()) for number, names in rows] == [
+        (str(number), names) for number, names in enumerate(floors, 1)
+    ]

@@ -1,4 +1,4 @@
-"""Journals: what is finished is neither lost nor done again, whenever a run is killed; and what a journal refuses."""
+"""Journals: results survive a kill and are not computed again; invalid journals."""
 
 import json
 import subprocess
@@ -42,7 +42,7 @@ class Doubling:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_run_killed_fifty_times_does_nothing_finished_again_and_loses_nothing(backend: str, tmp_path: Path) -> None:
+def test_killed_run_resumes_without_loss_or_repetition(backend: str, tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.helpers.killed_runs"]
     done = subprocess.run(
         [*command, str(tmp_path), backend, "50", "1"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -60,7 +60,7 @@ def test_a_run_killed_fifty_times_does_nothing_finished_again_and_loses_nothing(
 
 
 @pytest.mark.anyio
-async def test_what_is_finished_is_found_and_failures_are_tried_again(tmp_path: Path) -> None:
+async def test_journal_reuses_results_and_retries_failures(tmp_path: Path) -> None:
     work, path = Doubling(), tmp_path / "run.journal"
     given = {"a": {"f": 1}, "b": {"f": -2}, "c": {"f": 0}}
     for journal in (path, str(path), Journal(path, fsync=True)):
@@ -76,7 +76,7 @@ async def test_what_is_finished_is_found_and_failures_are_tried_again(tmp_path: 
 
 
 @pytest.mark.anyio
-async def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path) -> None:
+async def test_results_before_a_failure_are_stored(tmp_path: Path) -> None:
     work, path = Doubling(), tmp_path / "run.journal"
     with pytest.raises(ValueError, match="-1"):
         await optimize_all([{"f": 3}, {"f": 4}, {"f": -1}, {"f": 5}], work.make(), limit=1, journal=path)
@@ -89,7 +89,7 @@ async def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path) -> Non
 
 
 @pytest.mark.anyio
-async def test_modules_of_a_queue_are_known_by_their_contents_in_any_order(tmp_path: Path) -> None:
+async def test_unkeyed_modules_are_identified_by_contents(tmp_path: Path) -> None:
     work = Doubling()
 
     async def arrivals(*numbers: int) -> AsyncIterator[Module]:
@@ -105,7 +105,7 @@ async def test_modules_of_a_queue_are_known_by_their_contents_in_any_order(tmp_p
 
 
 @pytest.mark.anyio
-async def test_a_module_that_changed_or_has_another_key_is_done_again(tmp_path: Path) -> None:
+async def test_changed_module_or_key_is_computed_again(tmp_path: Path) -> None:
     work, path = Doubling(), tmp_path / "run.journal"
     for given in ({"a": {"f": 1}}, {"a": {"f": 2}}, {"b": {"f": 1}}, {"a": {"f": 1}}):
         await optimize_all(given, work.make(), journal=path)
@@ -113,7 +113,7 @@ async def test_a_module_that_changed_or_has_another_key_is_done_again(tmp_path: 
 
 
 @pytest.mark.anyio
-async def test_a_result_of_another_type_comes_back_as_that_type(tmp_path: Path) -> None:
+async def test_stored_result_keeps_its_type(tmp_path: Path) -> None:
     @module_pass(opt_level=0)
     def ToRelay(mod: Any, ctx: PassContext) -> Any:
         return apass_relay.IRModule.from_expr(apass_relay.var("x", shape=(mod["f"],)))
@@ -125,16 +125,16 @@ async def test_a_result_of_another_type_comes_back_as_that_type(tmp_path: Path) 
 
 
 @pytest.mark.anyio
-async def test_the_journal_of_another_run_is_refused_with_what_differs(tmp_path: Path) -> None:
+async def test_journal_of_another_run_raises_with_differences(tmp_path: Path) -> None:
     work, path = Doubling(), tmp_path / "run.journal"
-    advice = "; give that run's pipeline and options again, give another journal, or delete this one to begin anew"
+    advice = "; use the pipeline and options of that run, use another journal, or delete this one to start over"
     key = apass.register_config_option("journal.Test.depth", int, default=1).key
 
     async def refusal(pass_: apass.Pass[Any], **options: Any) -> str:
         async with PassContext(**options):
             with pytest.raises(JournalError) as caught:
                 await optimize_all([{"f": 7}], pass_, journal=path)
-        start, _, end = str(caught.value).partition("is of another run: ")
+        start, _, end = str(caught.value).partition("belongs to another run: ")
         assert str(path) in start
         assert end.endswith(advice)
         return end.removesuffix(advice)
@@ -150,31 +150,31 @@ async def test_the_journal_of_another_run_is_refused_with_what_differs(tmp_path:
 
 
 @pytest.mark.anyio
-async def test_a_pipeline_without_a_text_cannot_have_a_journal(tmp_path: Path) -> None:
+async def test_journal_needs_a_pipeline_with_text(tmp_path: Path) -> None:
     pass_ = apass.If(lambda mod: True, [Doubling().make()])
-    with pytest.raises(JournalError, match="knows a pipeline by its text, and this one has none"):
+    with pytest.raises(JournalError, match="identifies a pipeline by its text, but this one cannot be written"):
         await optimize_all([{"f": 1}], pass_, journal=tmp_path / "run.journal")
 
 
 @pytest.mark.anyio
-async def test_a_result_that_has_no_bytes_is_a_failure_that_says_so(tmp_path: Path) -> None:
+async def test_result_that_cannot_be_serialized_fails(tmp_path: Path) -> None:
     @module_pass(opt_level=0)
     def ToObject(mod: Module, ctx: PassContext) -> Module:
         return {"f": object()}
 
     with pytest.raises(AdapterError, match="cannot be written as JSON") as caught:
         await optimize_all({"a": {"f": 1}}, ToObject, journal=tmp_path / "run.journal")
-    assert caught.value.__notes__ == ["the passes are through, but the result cannot be kept in the journal"]
+    assert caught.value.__notes__ == ["the passes have finished, but the result cannot be written to the journal"]
 
 
 @pytest.mark.anyio
-async def test_damage_is_told_and_what_it_hit_is_done_again(tmp_path: Path) -> None:
+async def test_damaged_result_warns_and_is_computed_again(tmp_path: Path) -> None:
     work, path = Doubling(), tmp_path / "run.journal"
     given = {name: {"f": index} for index, name in enumerate("abc", 1)}
     await optimize_all(given, work.make(), limit=1, journal=path)
     whole = path.read_bytes()
     path.write_bytes(whole[:-4])
-    with pytest.warns(JournalWarning, match="bytes are dropped, and what they were for is done again"):
+    with pytest.warns(JournalWarning, match="bytes are dropped, and their modules are computed again"):
         await optimize_all(given, work.make(), limit=1, journal=path)
     path.write_bytes(whole.replace(b'{"f": 4}', b'{"f": 5}'))
     with pytest.warns(JournalWarning, match="a record in the journal .* is damaged"):
@@ -187,7 +187,7 @@ async def test_damage_is_told_and_what_it_hit_is_done_again(tmp_path: Path) -> N
 
 
 @pytest.mark.anyio
-async def test_a_run_that_is_cancelled_leaves_the_journal_to_the_next(tmp_path: Path) -> None:
+async def test_cancelled_run_releases_the_journal(tmp_path: Path) -> None:
     work, path = Doubling(), tmp_path / "run.journal"
     stream = apass.optimize_stream([{"f": index} for index in range(1, 50)], work.make(), limit=4, journal=path)
     async with stream as outcomes:
@@ -198,7 +198,7 @@ async def test_a_run_that_is_cancelled_leaves_the_journal_to_the_next(tmp_path: 
 
 
 @pytest.mark.anyio
-async def test_results_from_an_executor_are_kept_as_well(tmp_path: Path) -> None:
+async def test_results_from_an_executor_are_stored(tmp_path: Path) -> None:
     path, given = tmp_path / "run.journal", {"a": {"f": 1}, "b": {"f": 2}}
     pass_ = apass.Sequential[Module]([])
     for executor in EXECUTORS:
@@ -209,7 +209,7 @@ async def test_results_from_an_executor_are_kept_as_well(tmp_path: Path) -> None
         ]
 
 
-def test_what_is_no_journal_is_refused() -> None:
+def test_journal_argument_is_validated() -> None:
     wrong: Any = 3
     with pytest.raises(TypeError, match=r"journal must be a path or an apass.Journal\(path\), not 3"):
         apass.optimize_stream([], Doubling().make(), journal=wrong)

@@ -1,4 +1,4 @@
-"""Files of journals: what was added is there, whatever became of the end of the file; other files are left alone."""
+"""Journal files: records survive damage at the end; other files are not changed."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def write_records(path: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("fsync", [False, True])
-def test_records_come_back_in_order_and_more_can_be_added(tmp_path: Path, fsync: bool) -> None:
+def test_records_are_read_in_order(tmp_path: Path, fsync: bool) -> None:
     path = tmp_path / "new" / "run.journal"
     for count in range(3):
         file = JournalFile(path, fsync=fsync)
@@ -45,7 +45,7 @@ def test_records_come_back_in_order_and_more_can_be_added(tmp_path: Path, fsync:
     assert contents(path) == RECORDS * 3
 
 
-def test_a_file_that_was_cut_anywhere_has_every_whole_record_and_can_be_added_to(tmp_path: Path) -> None:
+def test_truncated_file_keeps_complete_records(tmp_path: Path) -> None:
     path = tmp_path / "run.journal"
     sizes = write_records(path)
     whole = path.read_bytes()
@@ -66,9 +66,7 @@ def test_a_file_that_was_cut_anywhere_has_every_whole_record_and_can_be_added_to
 
 
 @given(data=st.data())
-def test_no_byte_that_changed_is_taken_for_what_was_written(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_changed_bytes_are_detected(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / "flipped.journal"
     path.unlink(missing_ok=True)
     sizes = write_records(path)
@@ -83,17 +81,15 @@ def test_no_byte_that_changed_is_taken_for_what_was_written(
     assert all(kept in ([record, (record[0], None)]) for kept, record in zip(found, RECORDS, strict=False))
 
 
-def test_another_file_is_not_touched(tmp_path: Path) -> None:
+def test_foreign_file_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(b"\x08\x01" * 30)
-    with pytest.raises(
-        JournalError, match=r"model.onnx' is no journal, and is left as it is; give the path of another"
-    ):
+    with pytest.raises(JournalError, match=r"model.onnx' is not a journal and was not changed; use another path"):
         JournalFile(path)
     assert path.read_bytes() == b"\x08\x01" * 30
 
 
-def test_two_cannot_have_it_open_at_once(tmp_path: Path) -> None:
+def test_journal_cannot_be_opened_twice(tmp_path: Path) -> None:
     path = tmp_path / "run.journal"
     first = JournalFile(path)
     with pytest.raises(JournalError, match="is in use by another run"):
@@ -102,12 +98,12 @@ def test_two_cannot_have_it_open_at_once(tmp_path: Path) -> None:
     JournalFile(path).close()
 
 
-def test_a_place_that_cannot_be_written_to_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_unwritable_path_error_names_the_path(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"cannot be used: Is a directory"):
         JournalFile(tmp_path)
 
 
-def test_a_write_that_fails_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.journal"
     file = JournalFile(path, fsync=True)
     file.append(*RECORDS[2])

@@ -1,4 +1,4 @@
-"""What a journal knows a run and its results by, and how its file is written and read."""
+"""The identity of runs and results in a journal, and partial reads and writes."""
 
 import errno
 import os
@@ -30,11 +30,11 @@ async def refusal(path: Path, pass_: apass.Pass[Any], **options: Any) -> str:
     async with PassContext(**options):
         with pytest.raises(JournalError) as caught:
             await optimize_all([{"f": 7}], pass_, journal=path)
-    return str(caught.value).partition("is of another run: ")[2].partition("; give that")[0]
+    return str(caught.value).partition("belongs to another run: ")[2].partition("; use the pipeline")[0]
 
 
 @pytest.mark.anyio
-async def test_names_versions_and_values_tell_runs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_run_description_distinguishes_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [apass.register_config_option(f"journal.Kept.{name}", int, default=1).key for name in ("one", "two")]
     path, pipeline = tmp_path / "run.journal", Sequential([Versioned])
     async with PassContext(config={keys[0]: 7, keys[1]: 8}):
@@ -52,19 +52,19 @@ async def test_names_versions_and_values_tell_runs_apart(tmp_path: Path, monkeyp
     assert (await refusal(path, pipeline, config=same)).endswith(", not '0.0'")
 
 
-def test_what_only_one_of_two_runs_says_is_told(tmp_path: Path) -> None:
+def test_missing_values_are_listed_as_differences(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "run.journal")
     OpenJournal(journal, {"both": (1, 2), "old": 1}).close()
     # As JSON has it, a tuple is a list.
     OpenJournal(journal, {"both": (1, 2), "old": 1}).close()
-    with pytest.raises(JournalError, match=r"another run: old 1, not none; new none, not 2; give"):
+    with pytest.raises(JournalError, match=r"another run: old 1, not none; new none, not 2; use"):
         OpenJournal(journal, {"both": (1, 2), "new": 2})
     # The one that was refused has let go of the file.
     OpenJournal(journal, {"both": [1, 2], "old": 1}).close()
 
 
 @pytest.mark.anyio
-async def test_a_result_has_the_types_that_the_pass_gave(tmp_path: Path) -> None:
+async def test_stored_result_has_inferred_types(tmp_path: Path) -> None:
     mod = relay.parse("def @main(%x: float32) { add(%x, %x) }")
     for _ in range(2):
         made = await optimize_all([mod], transform.InferType(), journal=tmp_path / "run.journal")
@@ -87,9 +87,7 @@ apass.register_adapter(Gone, GoneAdapter())
 
 
 @pytest.mark.anyio
-async def test_a_result_whose_type_is_not_there_any_more_is_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_result_of_a_missing_type_is_recomputed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kind, calls = Gone, list[str]()
 
     @module_pass(opt_level=0)
@@ -113,7 +111,7 @@ def contents(path: Path) -> list[bytes | None]:
         file.close()
 
 
-def test_what_is_added_where_a_damaged_end_was_cut_off_follows_what_is_whole(tmp_path: Path) -> None:
+def test_records_follow_a_truncated_end(tmp_path: Path) -> None:
     path = tmp_path / "run.journal"
     file = JournalFile(path)
     file.append({}, b"one")
@@ -148,9 +146,7 @@ class Trickle:
         return getattr(self.file, name)
 
 
-def test_records_are_whole_where_the_system_takes_and_gives_a_few_bytes_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_partial_reads_and_writes_keep_records_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual: Any = files._open  # pyright: ignore[reportPrivateUsage]
 
     def trickling(path: Path) -> Trickle:
@@ -166,7 +162,7 @@ def test_records_are_whole_where_the_system_takes_and_gives_a_few_bytes_at_a_tim
 
 
 @pytest.mark.parametrize("fsync", [False, True])
-def test_the_disk_is_waited_for_only_when_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool) -> None:
+def test_fsync_is_called_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool) -> None:
     waited: list[int] = []
     file = JournalFile(tmp_path / "run.journal", fsync=fsync)
     monkeypatch.setattr(os, "fsync", waited.append)
@@ -175,9 +171,7 @@ def test_the_disk_is_waited_for_only_when_told(tmp_path: Path, monkeypatch: pyte
     assert len(waited) == fsync
 
 
-def test_a_file_that_cannot_be_locked_at_all_is_not_said_to_be_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lock_failure_differs_from_file_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(file: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 

@@ -10,6 +10,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from apass import PassContext, PassContextError, module_pass, optimize_all, optimize_stream
+from tests.helpers.context_state import state_of
 from tests.helpers.recording import Recorder, module_pass_of
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +35,7 @@ async def Wait(mod: Module, ctx: PassContext) -> Module:
 
 
 class Source:
-    """An async iterable without an end that counts what was asked of it and whether it was closed."""
+    """An endless async iterable that counts its requests and records its closing."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -54,7 +55,7 @@ class Source:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 256, None])
-async def test_results_have_the_keys_and_the_order_of_the_mapping(limit: int | None) -> None:
+async def test_results_have_keys_and_order_of_mapping(limit: int | None) -> None:
     modules: dict[Hashable, Module] = {
         "b": {"f": 9},
         ("a", 1): {"f": 0},
@@ -82,7 +83,7 @@ async def test_no_modules_give_no_results() -> None:
     assert (await optimize_all(nothing, Double), await optimize_all([], Double)) == ({}, [])
 
 
-async def test_collect_gives_an_outcome_for_each() -> None:
+async def test_collect_returns_an_outcome_for_each_module() -> None:
     modules = {"good": {"f": 1}, "bad": {"f": -1}, "fine": {"f": 2}}
     done = await optimize_all(modules, Double, errors="collect")
     assert [(key, one.name, one.module, type(one.error)) for key, one in done.items()] == [
@@ -96,7 +97,7 @@ async def test_collect_gives_an_outcome_for_each() -> None:
     assert caught.value.__notes__ == ["in pass 'Double', module 'bad'"]
 
 
-async def test_the_seconds_of_an_outcome_are_those_of_the_passes() -> None:
+async def test_outcome_seconds_measure_the_passes() -> None:
     spent: dict[int, float] = {}
 
     @module_pass(opt_level=0)
@@ -122,7 +123,7 @@ async def test_collect_of_an_iterable_gives_a_list() -> None:
 # Failures.
 
 
-async def test_raise_cancels_the_others_and_raises_the_error_itself() -> None:
+async def test_raise_cancels_other_modules() -> None:
     log: list[str] = []
 
     @module_pass(opt_level=0)
@@ -141,7 +142,7 @@ async def test_raise_cancels_the_others_and_raises_the_error_itself() -> None:
     assert (caught.value.args, log) == (("mine",), ["cancelled"] * 2)
 
 
-async def test_errors_of_the_cancelled_join_in_one_flat_group() -> None:
+async def test_errors_of_cancelled_modules_join_one_group() -> None:
     @module_pass(opt_level=0)
     async def FailAll(mod: Module, ctx: PassContext) -> Module:
         try:
@@ -155,13 +156,13 @@ async def test_errors_of_the_cancelled_join_in_one_flat_group() -> None:
     assert sorted(str(error) for error in caught.value.exceptions) == ["0", "1", "2"]
 
 
-async def test_one_failure_never_harms_another_module() -> None:
+async def test_failure_does_not_affect_other_modules() -> None:
     modules = [{"f": n if n % 3 else -1} for n in range(30)]
     done = await optimize_all(modules, Double, errors="collect", limit=4)
     assert [one.module for one in done] == [{"f": 2 * n} if n % 3 else None for n in range(30)]
 
 
-async def test_an_exception_that_is_no_error_comes_out_as_itself() -> None:
+async def test_base_exception_is_raised_unchanged() -> None:
     class StopEverythingError(BaseException):
         pass
 
@@ -175,7 +176,7 @@ async def test_an_exception_that_is_no_error_comes_out_as_itself() -> None:
 
 
 @pytest.mark.parametrize("errors", ["raise", "collect"])
-async def test_the_error_of_the_source_comes_out_when_what_came_before_is_done(errors: Any) -> None:
+async def test_source_error_is_raised_after_earlier_outcomes(errors: Any) -> None:
     done: list[int] = []
 
     @module_pass(opt_level=0)
@@ -194,7 +195,7 @@ async def test_the_error_of_the_source_comes_out_when_what_came_before_is_done(e
     assert sorted(done) == [1, 2]
 
 
-async def test_the_error_of_the_source_keeps_its_cause() -> None:
+async def test_source_error_keeps_its_cause() -> None:
     def modules() -> Iterator[Module]:
         yield {"f": 1}
         try:
@@ -207,7 +208,7 @@ async def test_the_error_of_the_source_keeps_its_cause() -> None:
     assert repr(caught.value.__cause__) == "KeyError('below')"
 
 
-async def test_the_error_of_an_async_source_comes_after_the_outcomes_before_it() -> None:
+async def test_async_source_error_follows_earlier_outcomes() -> None:
     async def modules() -> AsyncGenerator[Module, None]:
         yield {"f": 1}
         await checkpoint()
@@ -222,13 +223,13 @@ async def test_the_error_of_an_async_source_comes_after_the_outcomes_before_it()
 # The stream.
 
 
-async def test_outcomes_come_as_they_are_done() -> None:
+async def test_outcomes_arrive_in_completion_order() -> None:
     async with optimize_stream({"slow": {"f": 50}, "fast": {"f": 0}, "mid": {"f": 20}}, Double) as outcomes:
         assert [outcome.name async for outcome in outcomes] == ["fast", "mid", "slow"]
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-async def test_at_most_limit_modules_are_in_flight_counting_those_not_taken(limit: int) -> None:
+async def test_limit_includes_unconsumed_outcomes(limit: int) -> None:
     source = Source()
     async with optimize_stream(source, Double, limit=limit) as outcomes:
         for taken in range(5):
@@ -264,7 +265,7 @@ async def test_an_endless_source_runs_in_constant_memory() -> None:
     assert (modules <= 8, tasks <= counts[0][1] + 4) == (True, True)
 
 
-async def test_no_module_is_asked_for_before_the_one_that_makes_room_has_been_seen() -> None:
+async def test_next_module_is_requested_after_consumption() -> None:
     """Whatever the order in which the loop runs its tasks, which is random on trio."""
     inside: set[int] = set()
     most = 0
@@ -282,7 +283,7 @@ async def test_no_module_is_asked_for_before_the_one_that_makes_room_has_been_se
     assert (most, inside) == (3, set())
 
 
-async def test_leaving_early_cancels_what_is_in_flight_and_closes_the_source() -> None:
+async def test_leaving_early_cancels_modules_and_closes_source() -> None:
     source = Source()
     cancelled: list[int] = []
 
@@ -302,10 +303,10 @@ async def test_leaving_early_cancels_what_is_in_flight_and_closes_the_source() -
                 for _ in range(50):
                     await checkpoint()
                 break
-        assert (sorted(cancelled), source.closed, ctx.gate.free) == ([2, 3, 4, 5], True, 256)
+        assert (sorted(cancelled), source.closed, state_of(ctx).scheduler.free) == ([2, 3, 4, 5], True, 256)
 
 
-async def test_a_source_that_waits_is_closed_when_the_block_is_left() -> None:
+async def test_waiting_source_is_closed_on_exit() -> None:
     closed: list[bool] = []
 
     class Waiting:
@@ -321,7 +322,7 @@ async def test_a_source_that_waits_is_closed_when_the_block_is_left() -> None:
     assert closed == [True]
 
 
-async def test_the_error_of_the_block_comes_out_as_itself() -> None:
+async def test_error_of_the_block_is_raised_unchanged() -> None:
     own = KeyError("of the block")
 
     async def leave_by_an_error() -> None:
@@ -334,7 +335,7 @@ async def test_the_error_of_the_block_comes_out_as_itself() -> None:
     assert caught.value is own
 
 
-async def test_a_cancelled_run_leaves_no_module_at_work() -> None:
+async def test_cancelled_run_leaves_no_module_running() -> None:
     log, scope = list[str](), anyio.CancelScope()
 
     async def run() -> None:
@@ -349,7 +350,7 @@ async def test_a_cancelled_run_leaves_no_module_at_work() -> None:
     assert (scope.cancelled_caught, counts) == (True, {"run_before_pass": 3, "run_after_pass_failed": 3})
 
 
-async def test_a_failure_closes_all_streams_of_modules_that_were_not_begun() -> None:
+async def test_failure_closes_streams_of_unstarted_modules() -> None:
     fail = module_pass_of(lambda mod, ctx: 1 // 0, opt_level=0, name="Fail")
     with pytest.raises(ZeroDivisionError):
         await optimize_all([{"f": n} for n in range(20)], fail)
@@ -359,14 +360,14 @@ async def test_a_failure_closes_all_streams_of_modules_that_were_not_begun() -> 
 
 
 @pytest.mark.parametrize("limit", [0, -1, True, 1.5, "2"])
-async def test_a_wrong_limit_is_told(limit: Any) -> None:
+async def test_invalid_limit_raises(limit: Any) -> None:
     with pytest.raises(ValueError, match=f"limit must be an int of at least 1, or None for no limit; not {limit!r}"):
         await optimize_all([{"f": 1}], Double, limit=limit)
 
 
-async def test_iterating_outside_of_the_block_is_told() -> None:
+async def test_iterating_outside_the_block_raises() -> None:
     stream = optimize_stream([{"f": 1}], Double)
-    says = r"^outcomes come only within `async with optimize_stream\(...\) as outcomes:`; iterate over them there$"
+    says = r"^outcomes are available only inside `async with optimize_stream\(...\) as outcomes:`; iterate there$"
     with pytest.raises(PassContextError, match=says):
         aiter(stream)
     async with stream as outcomes:
@@ -375,12 +376,12 @@ async def test_iterating_outside_of_the_block_is_told() -> None:
         aiter(stream)
 
 
-async def test_other_wrong_arguments_are_told() -> None:
+async def test_invalid_arguments_raise() -> None:
     wrong: Any = "ignore"
     with pytest.raises(ValueError, match="errors must be 'raise' or 'collect', not 'ignore'"):
         await optimize_all([{"f": 1}], Double, errors=wrong)
     no_pass: Any = len
-    with pytest.raises(TypeError, match="a pass is needed, not <built-in function len>"):
+    with pytest.raises(TypeError, match="pass_ must be a pass, not <built-in function len>"):
         await optimize_all([{"f": 1}], no_pass)
     endless: Any = Source()
     with pytest.raises(TypeError, match="use optimize_stream for an async iterable"):

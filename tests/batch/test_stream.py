@@ -1,4 +1,4 @@
-"""What `optimize_stream` says where it is not used as `async with ... as outcomes: async for ...`."""
+"""Errors of `optimize_stream` for incorrect use."""
 
 from typing import Any
 
@@ -18,17 +18,17 @@ async def Double(mod: Module, ctx: PassContext) -> Module:
     return {"f": 2 * mod["f"]}
 
 
-async def test_outcomes_are_there_within_the_block_only() -> None:
+async def test_outcomes_are_available_only_in_the_block() -> None:
     stream = optimize_stream(MODULES, Double)
-    with pytest.raises(PassContextError, match="only within `async with optimize_stream"):
+    with pytest.raises(PassContextError, match="only inside `async with optimize_stream"):
         await anext(stream)
     async with stream:
         assert (await anext(stream)).error is None
-    with pytest.raises(PassContextError, match="only within `async with optimize_stream"):
+    with pytest.raises(PassContextError, match="only inside `async with optimize_stream"):
         await anext(stream)
 
 
-async def test_a_stream_is_entered_once_as_its_modules_are_gone() -> None:
+async def test_stream_can_be_entered_only_once() -> None:
     stream = optimize_stream(MODULES, Double)
     async with stream as outcomes:
         assert len([one async for one in outcomes]) == 2
@@ -37,7 +37,7 @@ async def test_a_stream_is_entered_once_as_its_modules_are_gone() -> None:
             raise AssertionError("nothing is there to be given out")
 
 
-async def test_a_stream_that_is_entered_within_itself_goes_on() -> None:
+async def test_nested_entry_raises_and_outer_stream_continues() -> None:
     async with optimize_stream(MODULES, Double) as outcomes:
         with pytest.raises(PassContextError, match="call optimize_stream again"):
             await outcomes.__aenter__()
@@ -45,12 +45,12 @@ async def test_a_stream_that_is_entered_within_itself_goes_on() -> None:
 
 
 @pytest.mark.parametrize("modules", [3, None, "model.onnx", b"model", Double])
-async def test_what_is_no_modules_is_told(modules: Any) -> None:
-    with pytest.raises(TypeError, match="modules must be a mapping of them by key, an iterable or an async iterable"):
+async def test_invalid_modules_argument_raises(modules: Any) -> None:
+    with pytest.raises(TypeError, match="modules must be a mapping, an iterable or an async iterable"):
         await optimize_all(modules, Double)
 
 
-async def test_modules_may_be_what_gives_them_by_place() -> None:
+async def test_modules_can_be_a_getitem_sequence() -> None:
     class Row:
         def __getitem__(self, place: int) -> Module:
             return MODULES[place]

@@ -1,4 +1,4 @@
-"""ONNX models in files, and ways to run the command line on them."""
+"""Helpers that write ONNX models to files and run the command line on them."""
 
 import os
 import subprocess
@@ -18,11 +18,17 @@ TEST_DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
 
 def write_model(path: Path, *, identities: int = 2) -> Path:
-    """Write a model of a Relu and so many Identity nodes behind it that `onnx.Default` drops, and one that it keeps."""
+    """Write a model of a Relu, `identities` Identity nodes and a Neg.
+
+    `onnx.Default` removes the Identity nodes and keeps the others.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = ["x", *(f"v{place}" for place in range(identities + 1)), "y"]
+    names = ["x", *(f"v{index}" for index in range(identities + 1)), "y"]
     ops = ["Relu", *["Identity"] * identities, "Neg"]
-    nodes = [helper.make_node(op, [given], [made]) for op, given, made in zip(ops, names[:-1], names[1:], strict=True)]
+    nodes = [
+        helper.make_node(op, [operand], [output])
+        for op, operand, output in zip(ops, names[:-1], names[1:], strict=True)
+    ]
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y"))
     model = helper.make_model(
         helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 18)], ir_version=9
@@ -32,24 +38,24 @@ def write_model(path: Path, *, identities: int = 2) -> Path:
 
 
 def nodes_of(path: Path) -> list[str]:
-    """Return the operators of a model in a file, which must be valid."""
+    """Verify the model in a file, and return its operators."""
     model = load_model(path)
     ADAPTER.verify(model)
     return [node.op_type for node in model.graph]
 
 
 def files(folder: Path) -> list[str]:
-    """Return every file below a folder, hidden ones too."""
+    """Return the files below a folder, including hidden files."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def apass(*arguments: object) -> Result:
     """Run the command line in this process."""
-    return CliRunner().invoke(app, [str(one) for one in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def script(body: str, arguments: Sequence[object]) -> subprocess.Popen[str]:
-    """Start the command line in a process of its own, after `body`."""
+    """Start the command line in a new process, after running `body`."""
     code = f"{body}\nfrom apass.cli import main\nmain()\n"
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
@@ -61,7 +67,7 @@ def script(body: str, arguments: Sequence[object]) -> subprocess.Popen[str]:
 
 
 def process(*arguments: object, body: str = "") -> tuple[int, str, str]:
-    """Run the command line in a process of its own; return status, output and error output."""
-    with script(body, arguments) as started:
-        out, err = started.communicate(timeout=300)
-        return started.returncode, out, err
+    """Run the command line in a new process; return status, output and error output."""
+    with script(body, arguments) as command:
+        out, err = command.communicate(timeout=300)
+        return command.returncode, out, err

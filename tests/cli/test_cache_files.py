@@ -1,4 +1,4 @@
-"""`--cache` with a file that is no cache: a line, and the file stays what it was."""
+"""`--cache` with a file that is not a cache, or is damaged."""
 
 from pathlib import Path
 
@@ -8,21 +8,23 @@ from tests.cli.models import apass, files, write_model
 
 
 @pytest.mark.parametrize("command", [["cache", "info"], ["cache", "clear"], ["opt", "model.onnx"]])
-def test_a_file_of_another_kind_is_left_as_it_is(
+def test_other_file_as_cache_is_left_unchanged(
     tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_model(tmp_path / "model.onnx", identities=2)
     before = (tmp_path / "model.onnx").read_bytes()
     result = apass(*command, "--cache", "model.onnx")
-    said = "'model.onnx' is no cache, and is left as it is; name another file, or delete this one"
-    assert (result.exit_code, said in result.stderr) == (2, True), result.output
+    message = "'model.onnx' is not a cache file and was left unchanged; name another file, or delete this one"
+    assert (result.exit_code, message in result.stderr) == (2, True), result.output
     assert (tmp_path / "model.onnx").read_bytes() == before
     assert list(files(tmp_path)) == ["model.onnx"]
 
 
 @pytest.mark.parametrize("command", [["cache", "info"], ["opt", "model.onnx"]])
-def test_a_damaged_cache_is_told_in_a_line(tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_cache_is_one_line_of_warning(
+    tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     write_model(tmp_path / "model.onnx", identities=2)
     (tmp_path / "results.db").write_bytes(b"SQLite format 3\0" + b"damage" * 1000)

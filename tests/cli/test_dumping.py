@@ -12,11 +12,11 @@ PIPELINE = "onnx.NameFix,Repeat{times=2}(onnx.IdentityElimination),onnx.RemoveUn
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_every_command_in_a_header_goes_on_to_the_same_result(tmp_path: Path, backend: str) -> None:
+def test_resume_commands_in_dumps_reproduce_the_result(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path / "m.onnx", "-p", PIPELINE, "--dump-ir", tmp_path / "dump", "--backend", backend)
     assert result.exit_code == 0, result.output
-    whole = (tmp_path / "m.opt.onnx").read_bytes()
+    expected = (tmp_path / "m.opt.onnx").read_bytes()
     commands = [
         line.removeprefix("# resume: apass ")
         for path in sorted((tmp_path / "dump").rglob("*.txt"))
@@ -28,10 +28,10 @@ def test_every_command_in_a_header_goes_on_to_the_same_result(tmp_path: Path, ba
         (tmp_path / "m.opt.onnx").unlink()
         resumed = apass(*shlex.split(command))
         assert resumed.exit_code == 0, resumed.output
-        assert onnx.load_from_string((tmp_path / "m.opt.onnx").read_bytes()) == onnx.load_from_string(whole)
+        assert onnx.load_from_string((tmp_path / "m.opt.onnx").read_bytes()) == onnx.load_from_string(expected)
 
 
-def test_a_dumped_model_that_was_changed_by_hand_is_what_is_gone_on_with(tmp_path: Path) -> None:
+def test_resume_uses_an_edited_dump(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     apass("opt", tmp_path / "m.onnx", "-p", PIPELINE, "--dump-ir", tmp_path / "dump")
     write_model(tmp_path / "dump/m.onnx/0_sequential/0_onnx.NameFix.onnx", identities=0)
@@ -42,16 +42,16 @@ def test_a_dumped_model_that_was_changed_by_hand_is_what_is_gone_on_with(tmp_pat
     assert nodes_of(tmp_path / "m.opt.onnx") == ["Relu", "Neg"]
 
 
-def test_what_cannot_be_gone_on_from_is_a_line(tmp_path: Path) -> None:
+def test_resume_errors_are_one_line(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     missing = apass("opt", tmp_path / "m.onnx", "--resume-from", tmp_path / "no.txt")
     assert (missing.exit_code, missing.stderr) == (
         2,
-        f"apass: cannot go on from '{tmp_path / 'no.txt'}': No such file or directory\n",
+        f"apass: cannot resume from '{tmp_path / 'no.txt'}': No such file or directory\n",
     )
     write_model(tmp_path / "n.onnx")
     several = apass("opt", tmp_path, "--resume-from", tmp_path / "no.txt")
     assert (several.exit_code, several.stderr) == (
         2,
-        "apass: --resume-from goes on with one model, not 2; name the one that was dumped\n",
+        "apass: --resume-from takes one model, got 2; name the model that was dumped\n",
     )

@@ -1,4 +1,4 @@
-"""`apass opt --executor`: models optimized elsewhere than in the event loop."""
+"""`apass opt --executor`: passes run outside the event loop."""
 
 import json
 import sys
@@ -10,16 +10,16 @@ from tests.cli.models import apass, files, nodes_of, write_model
 
 
 @pytest.mark.parametrize(("executor", "backend"), [("thread", "trio"), ("process", "asyncio")])
-def test_models_are_optimized_there_and_written_here(tmp_path: Path, executor: str, backend: str) -> None:
+def test_models_are_optimized_in_an_executor(tmp_path: Path, executor: str, backend: str) -> None:
     for name in ("a", "b"):
         write_model(tmp_path / f"{name}.onnx")
     result = apass("opt", tmp_path, "-o", tmp_path / "out", "--executor", executor, "--backend", backend)
     assert (result.exit_code, result.stderr) == (0, "")
     assert files(tmp_path / "out") == ["a.onnx", "b.onnx"]
-    assert {tuple(nodes_of(one)) for one in (tmp_path / "out").iterdir()} == {("Relu", "Neg")}
+    assert {tuple(nodes_of(path)) for path in (tmp_path / "out").iterdir()} == {("Relu", "Neg")}
 
 
-def test_a_pass_that_fails_there_fails_its_model_alone(tmp_path: Path) -> None:
+def test_failure_in_an_executor_fails_its_model(tmp_path: Path) -> None:
     write_model(tmp_path / "a.onnx")
     result = apass("opt", tmp_path / "a.onnx", "-p", "onnx.TopologicalSort,InferType", "--executor", "thread")
     assert result.exit_code == 1
@@ -28,33 +28,35 @@ def test_a_pass_that_fails_there_fails_its_model_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("arguments", "message"),
     [
-        (["proces"], "no executor 'proces'; did you mean 'process'?"),
-        (["mars"], "no executor 'mars'; known are process, thread, interpreter, dask and dask://HOST:PORT"),
-        (["dask://"], "--executor dask:// lacks the address of a scheduler: dask://HOST:PORT, or dask alone"),
+        (["proces"], "unknown executor 'proces'; did you mean 'process'?"),
+        (["mars"], "unknown executor 'mars'; expected process, thread, interpreter, dask or dask://HOST:PORT"),
+        (["dask://"], "--executor dask:// has no scheduler address; write dask://HOST:PORT, or dask"),
         (
             ["process", "--trace", "t.json", "--progress"],
-            "--executor sends models elsewhere, where --trace, --progress would see nothing; leave it out",
+            "--executor cannot be used with --trace, --progress, which cannot observe its passes",
         ),
         (
             ["process", "--timing", "--timing-functions", "3"],
             (
-                "--timing-functions shows nothing here: the passes run elsewhere (--executor), so only whole models "
-                "are timed"
+                "--timing-functions cannot be used here: passes in an executor (--executor) are not observed, "
+                "so only models are timed"
             ),
         ),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_is_begun(tmp_path: Path, given: list[str], complaint: str) -> None:
+def test_invalid_executor_options_are_rejected_before_the_run(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
     model = write_model(tmp_path / "a.onnx")
-    result = apass("opt", model, "--executor", *given)
-    assert (result.exit_code, complaint in result.stderr) == (2, True), result.stderr
+    result = apass("opt", model, "--executor", *arguments)
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
     assert files(tmp_path) == ["a.onnx"]
 
 
 @pytest.mark.parametrize("form", ["", "=list"])
-def test_whole_models_are_timed(tmp_path: Path, form: str) -> None:
+def test_timing_in_an_executor_times_models(tmp_path: Path, form: str) -> None:
     for name in ("a", "b"):
         write_model(tmp_path / f"{name}.onnx")
     result = apass("opt", tmp_path, "-o", tmp_path / "out", "--executor", "thread", f"--timing{form}")
@@ -62,10 +64,10 @@ def test_whole_models_are_timed(tmp_path: Path, form: str) -> None:
     *_, header, first, second, note = result.stdout.splitlines()
     assert header.split() == ["wall", "ms", "busy", "ms", "waiting", "ms", "of", "all", "module"]
     assert {line.split()[-1] for line in (first, second)} == {"a.onnx", "b.onnx"}
-    assert note == "the passes run elsewhere (--executor), so only whole models are timed"
+    assert note == "passes in an executor (--executor) are not observed, so only models are timed"
 
 
-def test_whole_models_are_timed_as_json_with_failed_ones(tmp_path: Path) -> None:
+def test_timing_json_counts_failed_models(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write_model(tmp_path / f"{name}.onnx")
     (tmp_path / "b.onnx").write_bytes((tmp_path / "b.onnx").read_bytes()[:40])
@@ -74,13 +76,12 @@ def test_whole_models_are_timed_as_json_with_failed_ones(tmp_path: Path) -> None
     options = ["-p", "InferType", "--executor", "thread", "--timing=json", "--timing-output", times]
     result = apass("opt", tmp_path, "-o", tmp_path / "out", *options)
     assert result.exit_code == 1
-    found = [
-        (one["module"], one["calls"], one["failed"], one["children"]) for one in json.loads(times.read_text())["passes"]
-    ]
-    assert sorted(found) == [("a.onnx", 1, 1, []), ("c.relay", 1, 0, [])]
+    passes = json.loads(times.read_text())["passes"]
+    models = [(entry["module"], entry["calls"], entry["failed"], entry["children"]) for entry in passes]
+    assert sorted(models) == [("a.onnx", 1, 1, []), ("c.relay", 1, 0, [])]
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="this Python has interpreters")
-def test_an_older_python_has_no_interpreters(tmp_path: Path) -> None:
+def test_interpreter_executor_needs_python_3_13(tmp_path: Path) -> None:
     result = apass("opt", write_model(tmp_path / "a.onnx"), "--executor", "interpreter")
-    assert (result.exit_code, "need Python 3.13 or later" in result.stderr) == (2, True)
+    assert (result.exit_code, "requires Python 3.13 or later" in result.stderr) == (2, True)

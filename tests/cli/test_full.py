@@ -1,4 +1,4 @@
-"""Output that goes to a device that is full: a line on standard error, and the models are written all the same."""
+"""Output to a full device: one line on standard error; the models are written."""
 
 import os
 import subprocess
@@ -12,7 +12,8 @@ from tests.cli.models import ROOT, apass, files, nodes_of, write_model
 FULL = Path("/dev/full")
 
 
-def run_into_a_full_device(*arguments: object) -> subprocess.CompletedProcess[str]:
+def run_into_full_device(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the command line with a full device as standard output."""
     command = [sys.executable, "-c", "from apass.cli import main; main()", *map(str, arguments)]
     with FULL.open("w") as full:
         return subprocess.run(
@@ -26,25 +27,25 @@ def run_into_a_full_device(*arguments: object) -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize("command", ["opt", "passes"])
-def test_a_table_that_cannot_be_written_is_told(tmp_path: Path, command: str) -> None:
+def test_full_output_is_reported(tmp_path: Path, command: str) -> None:
     model = write_model(tmp_path / "m.onnx")
-    result = run_into_a_full_device(*((command, model) if command == "opt" else (command,)))
-    complaint = "apass: cannot write the output: No space left on device\n"
-    assert (result.returncode, result.stderr) == (1, complaint)
+    result = run_into_full_device(*((command, model) if command == "opt" else (command,)))
+    message = "apass: cannot write the output: No space left on device\n"
+    assert (result.returncode, result.stderr) == (1, message)
     if command == "opt":
         assert nodes_of(tmp_path / "m.opt.onnx") == ["Relu", "Neg"]
 
 
-def test_times_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_full_timing_output_is_reported(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     result = apass("opt", model, "--timing", "--timing-output", FULL)
     assert result.stderr == "apass: --timing-output cannot write /dev/full: No space left on device\n"
     assert files(tmp_path) == ["m.onnx", "m.opt.onnx"]
 
 
-def test_a_place_for_times_that_cannot_be_is_told_before_the_run(tmp_path: Path) -> None:
+def test_invalid_timing_output_is_rejected_before_the_run(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     result = apass("opt", model, "--timing", "--timing-output", model / "times.txt")
-    complaint = f"apass: --timing-output cannot write {model}/times.txt: File exists\n"
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", complaint)
+    message = f"apass: --timing-output cannot write {model}/times.txt: File exists\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
     assert files(tmp_path) == ["m.onnx"]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.models import files, nodes_of, script, write_model
 
-HOLDS = """
+HOLD_PASS = """
 import time
 import anyio
 from apass.executors import ProcessExecutor
@@ -28,20 +28,20 @@ async def hold(mod, ctx):
 
 PROCESSES = ProcessExecutor(workers=2)
 """
-"""Registers a pass that never ends for one module; of its workers one is at work and one is free."""
+"""Registers a pass that never ends for one module. One of its workers is busy, the other is idle."""
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_an_interrupt_leaves_whole_files_only_and_says_so(tmp_path: Path, backend: str) -> None:
+def test_interrupt_leaves_only_complete_files(tmp_path: Path, backend: str) -> None:
     for name in ("a.onnx", "b.onnx", "c.onnx"):
         write_model(tmp_path / "in" / name)
     pipeline = "onnx.IdentityElimination,Hold"
-    given = ("opt", tmp_path / "in", "-p", pipeline, "-o", tmp_path / "out", "--jobs", 1, "--backend", backend)
-    with script(HOLDS, given) as started:
-        assert started.stdout is not None
-        assert started.stdout.readline() == "holding\n"
-        started.send_signal(signal.SIGINT)
-        out, err = started.communicate(timeout=300)
-    assert (started.returncode, err) == (130, "apass: interrupted; every file that was written is whole\n")
+    arguments = ("opt", tmp_path / "in", "-p", pipeline, "-o", tmp_path / "out", "--jobs", 1, "--backend", backend)
+    with script(HOLD_PASS, arguments) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "holding\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (130, "apass: interrupted; all files written so far are complete\n")
     assert out.splitlines()[-1] == "1 of 3 models written, 4 nodes before, 2 after, 2 not done"
     assert (files(tmp_path / "out"), nodes_of(tmp_path / "out" / "a.onnx")) == (["a.onnx"], ["Relu", "Neg"])

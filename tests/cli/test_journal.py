@@ -1,4 +1,4 @@
-"""`apass opt --journal`: what is finished is not done again, after kills, failures and changes of files."""
+"""`apass opt --journal`: finished models are skipped after kills and failures."""
 
 import signal
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.cli.models import apass, files, nodes_of, process, script, write_mode
 
 PIPELINE = "onnx.IdentityElimination,Begin"
 
-HOLDS = """
+BEGIN_PASS = """
 import anyio
 from apass.passes.decorators import module_pass
 from apass.passes.registry import register_pass
@@ -36,7 +36,7 @@ async def begin(mod, ctx):
 
 @pytest.fixture
 def begun() -> Iterator[list[str]]:
-    """Register the pass Begin, which notes the models that it is given."""
+    """Register the pass Begin, which records the names of its models."""
     names: list[str] = []
 
     @register_pass
@@ -52,9 +52,10 @@ def begun() -> Iterator[list[str]]:
 
 
 def write_chain(path: Path, *operators: str) -> None:
-    """Write a model of these operators in a row."""
-    names = ["x", *(f"v{place}" for place in range(len(operators) - 1)), "y"]
-    body = "".join(f"{made} = {op}({given}) " for op, given, made in zip(operators, names[:-1], names[1:], strict=True))
+    """Write a model of a chain of these operators."""
+    names = ["x", *(f"v{index}" for index in range(len(operators) - 1)), "y"]
+    nodes = zip(operators, names[:-1], names[1:], strict=True)
+    body = "".join(f"{output} = {op}({operand}) " for op, operand, output in nodes)
     model = onnx.parser.parse_model(
         f'<ir_version: 9, opset_import: ["": 18]> g (float[2] x) => (float[2] y) {{{body}}}'
     )
@@ -62,36 +63,36 @@ def write_chain(path: Path, *operators: str) -> None:
 
 
 def lines(output: str) -> list[str]:
-    """Return the lines of the table, blanks as one."""
+    """Return the rows of the table and the totals, with single spaces."""
     return [" ".join(line.split()) for line in output.splitlines() if "ok" in line or "written" in line]
 
 
-def test_a_command_that_was_killed_goes_on_where_it_was_on_either_event_loop(tmp_path: Path) -> None:
+def test_killed_command_continues_on_either_event_loop(tmp_path: Path) -> None:
     names = ["a.onnx", "b.onnx", "c.onnx"]
     for name in names:
         write_model(tmp_path / "in" / name)
-    given = ("opt", tmp_path / "in", "-o", tmp_path / "out", "--journal", tmp_path / "run.journal", "-p", PIPELINE)
-    with script(f"HELD = 'b.onnx'\n{HOLDS}", (*given, "--jobs", 1)) as started:
-        assert started.stdout is not None
-        assert [started.stdout.readline() for _ in range(2)] == ["begin a.onnx\n", "begin b.onnx\n"]
-        started.send_signal(signal.SIGKILL)
+    arguments = ("opt", tmp_path / "in", "-o", tmp_path / "out", "--journal", tmp_path / "run.journal", "-p", PIPELINE)
+    with script(f"HELD = 'b.onnx'\n{BEGIN_PASS}", (*arguments, "--jobs", 1)) as command:
+        assert command.stdout is not None
+        assert [command.stdout.readline() for _ in range(2)] == ["begin a.onnx\n", "begin b.onnx\n"]
+        command.send_signal(signal.SIGKILL)
     assert files(tmp_path / "out") == ["a.onnx"]
-    status, out, err = process(*given, "--jobs", 1, "--backend", "trio", body=f"HELD = None\n{HOLDS}")
+    status, out, err = process(*arguments, "--jobs", 1, "--backend", "trio", body=f"HELD = None\n{BEGIN_PASS}")
     assert (status, err, files(tmp_path / "out")) == (0, "", names)
     assert out.splitlines()[:2] == ["begin b.onnx", "begin c.onnx"]
     assert lines(out)[-1] == "3 of 3 models written, 12 nodes before, 6 after"
 
 
-def test_only_what_changed_or_went_away_is_done_again(tmp_path: Path, begun: list[str]) -> None:
+def test_only_changed_or_missing_files_are_redone(tmp_path: Path, begun: list[str]) -> None:
     for name in ("a", "b", "c", "d"):
         write_model(tmp_path / f"{name}.onnx")
-    given = ("opt", tmp_path / "?.onnx", "-p", PIPELINE, "--journal", tmp_path / "run.journal")
-    first = lines(apass(*given).stdout)
+    arguments = ("opt", tmp_path / "?.onnx", "-p", PIPELINE, "--journal", tmp_path / "run.journal")
+    first = lines(apass(*arguments).stdout)
     begun.clear()
     write_model(tmp_path / "b.onnx", identities=5)
     (tmp_path / "c.opt.onnx").unlink()
     (tmp_path / "d.opt.onnx").write_bytes((tmp_path / "d.onnx").read_bytes())
-    second = apass(*given)
+    second = apass(*arguments)
     assert (second.exit_code, sorted(begun)) == (0, ["b.onnx", "c.onnx", "d.onnx"])
     assert [line.rpartition("ok")[2] for line in lines(second.stdout)[:-1]] == [" by an earlier run", "", "", ""]
     assert first[-1] == "4 of 4 models written, 16 nodes before, 8 after"
@@ -99,33 +100,33 @@ def test_only_what_changed_or_went_away_is_done_again(tmp_path: Path, begun: lis
     assert {tuple(nodes_of(path)) for path in tmp_path.glob("*.opt.onnx")} == {("Relu", "Neg")}
 
 
-def test_failures_are_tried_again(tmp_path: Path, begun: list[str]) -> None:
+def test_failures_are_retried(tmp_path: Path, begun: list[str]) -> None:
     write_model(tmp_path / "a.onnx")
     write_chain(tmp_path / "b.onnx", "Abs", "Abs", "Abs")
-    given = ("opt", tmp_path / "?.onnx", "-p", PIPELINE, "--journal", tmp_path / "run.journal")
-    assert [apass(*given).exit_code for _ in range(2)] == [1, 1]
+    arguments = ("opt", tmp_path / "?.onnx", "-p", PIPELINE, "--journal", tmp_path / "run.journal")
+    assert [apass(*arguments).exit_code for _ in range(2)] == [1, 1]
     assert begun.count("a.onnx") == 1
     assert begun.count("b.onnx") == 2
 
 
-def test_in_place_a_result_is_known_and_one_that_did_not_get_there_is_not(
+def test_in_place_entry_without_result_is_ignored(
     tmp_path: Path, begun: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_model(tmp_path / "a.onnx")
-    given = ("opt", path, "--in-place", "-p", PIPELINE, "--journal", tmp_path / "run.journal")
+    arguments = ("opt", path, "--in-place", "-p", PIPELINE, "--journal", tmp_path / "run.journal")
 
     def fail(self: Path, target: Path) -> None:
         raise OSError(5, "the plug was pulled")
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", fail)
-        assert apass(*given).exit_code == 1
+        assert apass(*arguments).exit_code == 1
     assert nodes_of(path) == ["Relu", "Identity", "Identity", "Neg"]
-    assert [apass(*given).exit_code for _ in range(3)] == [0, 0, 0]
+    assert [apass(*arguments).exit_code for _ in range(3)] == [0, 0, 0]
     assert (begun, nodes_of(path)) == (["a.onnx", "a.onnx"], ["Relu", "Neg"])
 
 
-def test_a_model_whose_weights_beside_it_changed_is_done_again(tmp_path: Path, begun: list[str]) -> None:
+def test_model_with_changed_external_data_is_redone(tmp_path: Path, begun: list[str]) -> None:
     header = '<ir_version: 9, opset_import: ["": 18]>'
     text = f"{header} g (float[2000] x) => (float[2000] y) {{ y = Add(x, w) }}"
     model = onnx.parser.parse_model(text)
@@ -133,36 +134,35 @@ def test_a_model_whose_weights_beside_it_changed_is_done_again(tmp_path: Path, b
     convert_model_to_external_data(model, location="weights.bin", size_threshold=0)
     write_external_data_tensors(model, str(tmp_path))
     (tmp_path / "a.onnx").write_bytes(model.SerializeToString())
-    given = ("opt", tmp_path / "a.onnx", "-p", PIPELINE, "--journal", tmp_path / "run.journal")
-    assert [apass(*given).exit_code for _ in range(2)] == [0, 0]
+    arguments = ("opt", tmp_path / "a.onnx", "-p", PIPELINE, "--journal", tmp_path / "run.journal")
+    assert [apass(*arguments).exit_code for _ in range(2)] == [0, 0]
     assert begun == ["a.onnx"]
     data = bytearray((tmp_path / "weights.bin").read_bytes())
     data[7] ^= 1
     (tmp_path / "weights.bin").write_bytes(data)
-    assert apass(*given).exit_code == 0
+    assert apass(*arguments).exit_code == 0
     (tmp_path / "a.opt.onnx.data").unlink()
-    assert apass(*given).exit_code == 0
+    assert apass(*arguments).exit_code == 0
     assert begun == ["a.onnx"] * 3
 
 
-def test_the_journal_of_another_command_is_refused_before_anything_is_done(tmp_path: Path, begun: list[str]) -> None:
+def test_journal_of_another_command_is_rejected(tmp_path: Path, begun: list[str]) -> None:
     path = write_model(tmp_path / "a.onnx")
-    given = ("opt", path, "--journal", tmp_path / "run.journal")
-    assert apass(*given, "-p", PIPELINE).exit_code == 0
-    result = apass(*given, "-p", "Begin", "--verify-outputs", "-O", 3)
+    arguments = ("opt", path, "--journal", tmp_path / "run.journal")
+    assert apass(*arguments, "-p", PIPELINE).exit_code == 0
+    result = apass(*arguments, "-p", "Begin", "--verify-outputs", "-O", 3)
     assert result.exit_code == 2
-    start = (
-        f"apass: the journal '{tmp_path}/run.journal' is of another run: pipeline 'onnx.IdentityElimination,Begin', "
-    )
+    journal = f"{tmp_path}/run.journal"
+    start = f"apass: the journal '{journal}' belongs to another run: pipeline 'onnx.IdentityElimination,Begin', "
     assert result.stderr.startswith(f"{start}not 'Begin'; versions of passes ")
     assert result.stderr.endswith(
-        "; opt_level 2, not 3; --verify-outputs none, not True; give that run's pipeline and options again, give "
-        "another journal, or delete this one to begin anew\n"
+        "; opt_level 2, not 3; --verify-outputs none, not True; use the pipeline and options of that run, use "
+        "another journal, or delete this one to start over\n"
     )
     assert begun == ["a.onnx"]
 
 
-def test_a_damaged_end_is_told_in_a_line(tmp_path: Path) -> None:
+def test_damaged_journal_is_one_line_of_warning(tmp_path: Path) -> None:
     path, journal = write_model(tmp_path / "a.onnx"), tmp_path / "run.journal"
     assert apass("opt", path, "--journal", journal).exit_code == 0
     journal.write_bytes(journal.read_bytes()[:-9])

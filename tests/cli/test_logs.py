@@ -1,4 +1,4 @@
-"""`--log-level` and `--log-format`: what the passes do, as lines on standard error."""
+"""`--log-level` and `--log-format`: pass events on standard error."""
 
 import json
 import logging
@@ -12,7 +12,7 @@ from tests.cli.test_relay import program
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_the_end_of_each_pass_is_a_line(tmp_path: Path, backend: str) -> None:
+def test_info_logs_the_end_of_each_pass(tmp_path: Path, backend: str) -> None:
     source = program(tmp_path / "m.relay")
     result = apass("opt", source, "-p", "FoldConstant", "--log-level", "info", "--backend", backend)
     lines = [
@@ -20,12 +20,12 @@ def test_the_end_of_each_pass_is_a_line(tmp_path: Path, backend: str) -> None:
     ]
     outer = "TIME INFO    apass.pass pass_finished pass_name=sequential pass_path=0:sequential"
     inner = outer.replace("name=sequential", "name=FoldConstant") + "/0:FoldConstant"
-    assert lines == [f"{one} module_name=m.relay seconds=N changed=True" for one in (inner, outer)]
+    assert lines == [f"{line} module_name=m.relay seconds=N changed=True" for line in (inner, outer)]
     logger = logging.getLogger("apass")
     assert (logger.level, logger.handlers, logger.propagate) == (logging.NOTSET, [], True)
 
 
-def test_failures_are_lines_of_json_with_the_traceback_once(tmp_path: Path) -> None:
+def test_json_log_has_traceback_of_a_failure_once(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     model.write_bytes(model.read_bytes().replace(b"Neg", b"Ngg"))
     result = apass("opt", model, "-p", "onnx.Checker", "--log-level", "error", "--log-format", "json")
@@ -37,7 +37,7 @@ def test_failures_are_lines_of_json_with_the_traceback_once(tmp_path: Path) -> N
         assert list(shown)[:4] == ["time", "level", "logger", "event"]
 
 
-def test_a_format_without_a_level_is_refused(tmp_path: Path) -> None:
+def test_log_format_without_level_is_rejected(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     result = apass("opt", model, "--log-format", "json")
-    assert (result.exit_code, result.stderr) == (2, "apass: --log-format needs --log-level, what to log\n")
+    assert (result.exit_code, result.stderr) == (2, "apass: --log-format needs --log-level\n")

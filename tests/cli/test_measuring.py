@@ -1,4 +1,4 @@
-"""`--timing`, `--memory` and `--statistics`: what the passes of a run took, and what they counted."""
+"""`--timing`, `--memory` and `--statistics`."""
 
 import json
 import re
@@ -14,15 +14,15 @@ SQUEEZENET = TEST_DATA / "light" / "light_squeezenet.onnx"
 
 
 def after_totals(out: str) -> list[str]:
-    """Return the lines below the table and the totals, without times, and with one blank for several in a head."""
+    """Return the lines below the totals, without times and repeated spaces."""
     lines = out.splitlines()
-    place = max(at for at, line in enumerate(lines) if " models written" in line)
-    plain = [re.sub(r"^ *[\d.]+ +[\d.]+ +[\d.]+( +[\d.]+%)?  ", "# ", line) for line in lines[place + 1 :]]
+    totals = max(index for index, line in enumerate(lines) if " models written" in line)
+    plain = [re.sub(r"^ *[\d.]+ +[\d.]+ +[\d.]+( +[\d.]+%)?  ", "# ", line) for line in lines[totals + 1 :]]
     return [line if line.startswith("#") else re.sub(" +", " ", line.strip()) for line in plain]
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_timing_alone_shows_the_tree(tmp_path: Path, backend: str) -> None:
+def test_timing_without_value_shows_the_tree(tmp_path: Path, backend: str) -> None:
     source = program(tmp_path / "m.relay")
     out = apass("opt", source, "-p", "FoldConstant", "--timing", "--backend", backend).stdout
     assert after_totals(out) == [
@@ -34,7 +34,7 @@ def test_timing_alone_shows_the_tree(tmp_path: Path, backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_timing_as_a_list_shows_passes_modules_and_functions(tmp_path: Path, backend: str) -> None:
+def test_timing_list_shows_passes_modules_and_functions(tmp_path: Path, backend: str) -> None:
     program(tmp_path / "a.relay")
     program(tmp_path / "b.relay")
     out = apass("opt", tmp_path, "-o", tmp_path / "out", "-p", "FoldConstant", "--timing=list", "--backend", backend)
@@ -55,22 +55,23 @@ def test_timing_as_a_list_shows_passes_modules_and_functions(tmp_path: Path, bac
     ]
 
 
-def test_many_modules_are_cut_on_the_terminal_and_all_in_a_file(tmp_path: Path) -> None:
-    for place in range(12):
-        write_model(tmp_path / f"m{place:02}.onnx")
+def test_timing_list_is_complete_in_a_file(tmp_path: Path) -> None:
+    for index in range(12):
+        write_model(tmp_path / f"m{index:02}.onnx")
     out = apass("opt", tmp_path, "-o", tmp_path / "out", "--timing=list").stdout
-    assert out.splitlines()[-1] == "and 2 more modules; a file gets them all"
+    assert out.splitlines()[-1] == "and 2 more modules; use --timing-output to get all"
     file = tmp_path / "times" / "list.txt"
     result = apass("opt", tmp_path, "-o", tmp_path / "out", "--timing=list", "--timing-output", file)
     assert after_totals(result.stdout) == []
-    assert sorted(re.findall(r"m\d\d\.onnx", file.read_text())) == [f"m{place:02}.onnx" for place in range(12)]
+    assert sorted(re.findall(r"m\d\d\.onnx", file.read_text())) == [f"m{index:02}.onnx" for index in range(12)]
 
 
 def shapes(passes: list[dict[str, Any]]) -> list[Any]:
-    return [[one["name"], one["module"], one["calls"], shapes(one["children"])] for one in passes]
+    """Return name, module, calls and children of timings, recursively."""
+    return [[entry["name"], entry["module"], entry["calls"], shapes(entry["children"])] for entry in passes]
 
 
-def test_timing_as_json_is_a_line_on_the_terminal_and_can_go_to_a_file(tmp_path: Path) -> None:
+def test_timing_json_goes_to_output_or_file(tmp_path: Path) -> None:
     arguments = ("opt", SQUEEZENET, "-o", tmp_path / "out", "-p", "onnx.IdentityElimination", "--timing=json")
     line = json.loads(apass(*arguments).stdout.splitlines()[-1])
     name = SQUEEZENET.name
@@ -79,18 +80,18 @@ def test_timing_as_json_is_a_line_on_the_terminal_and_can_go_to_a_file(tmp_path:
     for shown in (line, json.loads(file.read_text())):
         assert list(shown) == ["version", "passes", "by_pass", "by_module", "functions"]
         assert shapes(shown["passes"]) == [["sequential", name, 1, [["onnx.IdentityElimination", name, 1, []]]]]
-        assert [one["name"] for one in shown["by_pass"]] == ["sequential", "onnx.IdentityElimination"]
-        assert [one["module"] for one in shown["by_module"]] == [name]
+        assert [entry["name"] for entry in shown["by_pass"]] == ["sequential", "onnx.IdentityElimination"]
+        assert [entry["module"] for entry in shown["by_module"]] == [name]
         assert shown["functions"] == []
-        assert all(one["wall"] == pytest.approx(one["busy"] + one["waiting"]) for one in shown["by_pass"])
+        assert all(entry["wall"] == pytest.approx(entry["busy"] + entry["waiting"]) for entry in shown["by_pass"])
     assert after_totals(result.stdout) == []
 
 
-def test_the_number_of_functions_is_given(tmp_path: Path) -> None:
+def test_timing_functions_sets_the_number_of_functions(tmp_path: Path) -> None:
     source = program(tmp_path / "m.relay")
     pipeline = ("opt", source, "-p", "FoldConstant,DeadCodeElimination", "--in-place")
     shown = json.loads(apass(*pipeline, "--timing=json", "--timing-functions", 1).stdout.splitlines()[-1])
-    assert [(one["module"], one["function"]) for one in shown["functions"]] == [("m.relay", "main")]
+    assert [(entry["module"], entry["function"]) for entry in shown["functions"]] == [("m.relay", "main")]
     tree = after_totals(apass(*pipeline, "--timing", "--timing-functions", 5).stdout)
     assert sorted(line for line in tree if "main" in line) == [
         "# m.relay:main  sequential/DeadCodeElimination",
@@ -99,43 +100,39 @@ def test_the_number_of_functions_is_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
-        (("--timing-output", "x"), "--timing-output needs --timing, or --timing=list or --timing=json"),
-        (("--timing-functions", 3), "--timing-functions needs --timing, or --timing=list or --timing=json"),
-        (("--timing", "--timing-output", "."), "--timing-output writes a file, and . is a folder"),
+        (("--timing-output", "x"), "--timing-output needs --timing, --timing=list or --timing=json"),
+        (("--timing-functions", 3), "--timing-functions needs --timing, --timing=list or --timing=json"),
+        (("--timing", "--timing-output", "."), "--timing-output must name a file, but . is a folder"),
         (("--timing=rows",), "'rows' is not one of 'tree', 'list', 'json'"),
         (("--timing", "list"), "no such file or directory: 'list'"),
     ],
 )
-def test_options_of_timing_that_are_wrong_are_refused(
-    tmp_path: Path, options: tuple[object, ...], complaint: str
-) -> None:
+def test_invalid_timing_options_are_rejected(tmp_path: Path, options: tuple[object, ...], message: str) -> None:
     model = write_model(tmp_path / "m.onnx")
     result = apass("opt", model, *options)
     shown = " ".join(result.stderr.replace("│", " ").split())
-    assert (result.exit_code, complaint in shown) == (2, True), shown
+    assert (result.exit_code, message in shown) == (2, True), shown
     assert not (tmp_path / "m.opt.onnx").exists()
 
 
-def test_what_follows_two_dashes_is_a_file_whatever_it_is_called(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arguments_after_two_dashes_are_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = apass("opt", "--", "--timing")
     assert (result.exit_code, "no such file or directory: '--timing'" in result.stderr) == (2, True)
 
 
-def test_memory_shows_the_most_that_passes_took(tmp_path: Path) -> None:
+def test_memory_shows_the_peak_of_each_pass(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     shown = apass("opt", model, "-p", "onnx.IdentityElimination", "--memory").stdout.splitlines()[-3:]
     assert shown[0].split() == ["peak", "MiB", "grown", "MiB", "calls", "pass"]
     assert {line.split()[3] for line in shown[1:]} == {"sequential", "onnx.IdentityElimination"}
 
 
-def test_statistics_show_what_passes_counted(tmp_path: Path) -> None:
-    for place in range(2):
-        write_model(tmp_path / f"m{place}.onnx")
+def test_statistics_shows_the_counters_of_passes(tmp_path: Path) -> None:
+    for index in range(2):
+        write_model(tmp_path / f"m{index}.onnx")
     arguments = ("opt", tmp_path, "-o", tmp_path / "out", "-p", "onnx.IdentityElimination")
     assert apass(*arguments, "--statistics").stdout.splitlines()[-3:] == [
         "onnx.IdentityElimination",

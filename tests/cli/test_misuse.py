@@ -1,4 +1,4 @@
-"""What a user may get wrong is told in a line, with exit status 2, before anything is written."""
+"""Wrong arguments: one line, exit status 2, and nothing is written."""
 
 import re
 from pathlib import Path
@@ -13,11 +13,11 @@ NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         (["m.onx"], "no such file or directory: 'm.onx'; did you mean 'm.onnx'?"),
-        (["empty"], "no model (.onnx, .relay) in 'empty'"),
-        (["*.pb"], "no model (.onnx, .relay) in '*.pb'"),
+        (["empty"], "no model (.onnx, .relay) found in 'empty'"),
+        (["*.pb"], "no model (.onnx, .relay) found in '*.pb'"),
         (["a.txt"], "a.txt is no model that apass knows by its ending; known are .onnx, .relay"),
         (
             ["m.onnx", "-p", "onnx.Inlin"],
@@ -29,25 +29,25 @@ NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria"
         ),
         (
             ["m.onnx", "--disable", "onnx.Inlin"],
-            "--disable names 'onnx.Inlin', which is no pass; did you mean 'onnx.Inline'?",
+            "--disable: no pass is named 'onnx.Inlin'; did you mean 'onnx.Inline'?",
         ),
         (
             ["m.onnx", "--require", "onnx.Inlin"],
-            "--require names 'onnx.Inlin', which is no pass; did you mean 'onnx.Inline'?",
+            "--require: no pass is named 'onnx.Inlin'; did you mean 'onnx.Inline'?",
         ),
-        (["m.onnx", "--config", "depth"], "--config takes KEY=VALUE, not 'depth'"),
-        (["m.onnx", "--backend", "trioo"], "no event loop 'trioo'; did you mean 'trio'?"),
+        (["m.onnx", "--config", "depth"], "--config must be KEY=VALUE, got 'depth'"),
+        (["m.onnx", "--backend", "trioo"], "unknown event loop 'trioo'; did you mean 'trio'?"),
         (["m.onnx", "-o", "a.txt/out"], "cannot write to a.txt/out: Not a directory"),
-        (["m.onnx", "-o", "."], "the result of m.onnx would overwrite m.onnx; give another -o, or --in-place"),
+        (["m.onnx", "-o", "."], "the result of m.onnx would overwrite m.onnx; use another -o, or --in-place"),
         (
             ["m.onnx", "m.opt.onnx"],
-            "the result of m.onnx would overwrite m.opt.onnx; give another -o, or --in-place",
+            "the result of m.onnx would overwrite m.opt.onnx; use another -o, or --in-place",
         ),
-        (["m.onnx", "--in-place", "-o", "out"], "--in-place and -o exclude each other"),
+        (["m.onnx", "--in-place", "-o", "out"], "--in-place and -o cannot be used together"),
     ],
 )
-def test_misuse_is_told_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], complaint: str
+def test_misuse_is_reported_before_any_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     for name in ("m.onnx", "m.opt.onnx"):
         write_model(tmp_path / name)
@@ -55,39 +55,39 @@ def test_misuse_is_told_before_anything_is_written(
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     result = apass("opt", *arguments)
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {complaint}\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n")
     assert files(tmp_path) == ["a.txt", "m.onnx", "m.opt.onnx"]
 
 
-def test_two_results_in_one_place_are_refused(tmp_path: Path) -> None:
+def test_two_results_with_one_target_are_rejected(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     link = tmp_path / "l.onnx"
     link.symlink_to(model)
     result = apass("opt", model, link, "--in-place")
     assert (result.exit_code, result.stderr) == (
         2,
-        f"apass: the results of {model} and {link} would both be written to {model.resolve()}\n",
+        f"apass: the results of {model} and {link} would both be written to {model.resolve()}; name only one of them\n",
     )
 
 
-def test_a_bad_option_value_of_the_command_line_itself_is_told(tmp_path: Path) -> None:
+def test_invalid_option_value_is_reported(tmp_path: Path) -> None:
     result = apass("opt", write_model(tmp_path / "m.onnx"), "--jobs", 0)
     assert (result.exit_code, "--jobs" in result.stderr, "Traceback" in result.output) == (2, True, False)
 
 
-def test_a_config_value_of_another_type_is_told(tmp_path: Path) -> None:
+def test_config_value_of_wrong_type_is_reported(tmp_path: Path) -> None:
     register_config_option("demo.cli.depth", int, default=3)
     register_config_option("demo.cli.depths", list[int])
-    for given, complaint in (
+    for item, message in (
         ("demo.cli.depth=deep", "demo.cli.depth: wanted int, got 'deep' (str)"),
         ("demo.cli.depths=3", "demo.cli.depths: wanted list[int], got 3 (int)"),
     ):
-        result = apass("opt", write_model(tmp_path / "m.onnx"), "--config", given)
-        assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: --config {complaint}\n")
+        result = apass("opt", write_model(tmp_path / "m.onnx"), "--config", item)
+        assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: --config {message}\n")
 
 
 @pytest.mark.parametrize("name", ["FoldConstant", "onnx.Inline"])
-def test_any_registered_pass_may_be_disabled(tmp_path: Path, name: str) -> None:
+def test_disable_and_require_accept_any_registered_pass(tmp_path: Path, name: str) -> None:
     result = apass("opt", write_model(tmp_path / "m.onnx"), "--disable", name, "--require", name)
     assert (result.exit_code, result.stderr) == (0, "")
 
@@ -105,13 +105,13 @@ sys.meta_path.insert(0, Hide())
 """
 
 
-def test_a_missing_onnx_ir_names_the_extra(tmp_path: Path) -> None:
+def test_missing_onnx_ir_names_the_extra(tmp_path: Path) -> None:
     code, out, err = process("opt", write_model(tmp_path / "m.onnx"), body=HIDE.format("onnx_ir"))
     assert (code, out) == (2, "")
     assert re.fullmatch(r"apass: .*No module named 'onnx_ir'.*pip install apass\[onnx\]\n", err)
 
 
-def test_a_missing_trio_names_the_extra(tmp_path: Path) -> None:
+def test_missing_trio_names_the_extra(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     code, out, err = process("opt", model, "--backend", "trio", body=HIDE.format("trio"))
     assert (code, out, err) == (
@@ -121,7 +121,7 @@ def test_a_missing_trio_names_the_extra(tmp_path: Path) -> None:
     )
 
 
-def test_passes_says_which_passes_a_missing_library_hides() -> None:
+def test_passes_reports_extra_for_hidden_passes() -> None:
     code, out, err = process("passes", body=HIDE.format("onnx_ir"))
     shown = out[out.index("onnx.*\n") :]
     assert (code, err, shown.count("\n"), "pip install apass[onnx]" in shown) == (0, "", 2, True)

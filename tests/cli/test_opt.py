@@ -1,4 +1,4 @@
-"""`apass opt`: what it writes, what it shows, and its exit status."""
+"""`apass opt`: its files, its output and its exit status."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from apass.passes.registry import register_pass, unregister_pass
 from tests.cli.models import TEST_DATA, apass, files, nodes_of, process, write_model
 
 
-def test_results_go_beside_their_models_which_stay_as_they_were(tmp_path: Path) -> None:
+def test_results_are_written_beside_unchanged_models(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     before = model.read_bytes()
     result = apass("opt", model)
@@ -23,21 +23,21 @@ def test_results_go_beside_their_models_which_stay_as_they_were(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_results_below_a_directory_keep_their_folders(tmp_path: Path, backend: str) -> None:
+def test_results_keep_the_folders_of_their_models(tmp_path: Path, backend: str) -> None:
     for name in ("a/m.onnx", "b/m.onnx", "b/c/n.onnx"):
         write_model(tmp_path / "in" / name)
     result = apass("opt", tmp_path / "in", "-o", tmp_path / "out", "--backend", backend, "--jobs", 2)
     assert (result.exit_code, files(tmp_path / "out")) == (0, ["a/m.onnx", "b/c/n.onnx", "b/m.onnx"])
-    assert {tuple(nodes_of(one)) for one in (tmp_path / "out").rglob("*.onnx")} == {("Relu", "Neg")}
+    assert {tuple(nodes_of(path)) for path in (tmp_path / "out").rglob("*.onnx")} == {("Relu", "Neg")}
 
 
-def test_in_place_writes_over_the_models_and_nothing_else(tmp_path: Path) -> None:
+def test_in_place_replaces_only_the_models(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     assert apass("opt", tmp_path / "*.onnx", "--in-place").exit_code == 0
     assert (files(tmp_path), nodes_of(model)) == (["m.onnx"], ["Relu", "Neg"])
 
 
-def test_in_place_follows_a_link_and_leaves_it_one(tmp_path: Path) -> None:
+def test_in_place_writes_through_a_link(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     link = tmp_path / "links" / "l.onnx"
     link.parent.mkdir()
@@ -46,7 +46,7 @@ def test_in_place_follows_a_link_and_leaves_it_one(tmp_path: Path) -> None:
     assert (link.is_symlink(), nodes_of(model)) == (True, ["Relu", "Neg"])
 
 
-def test_a_second_run_does_the_same_as_the_first(tmp_path: Path) -> None:
+def test_second_run_ignores_earlier_results(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     runs = [apass("opt", tmp_path, "-o", tmp_path / "out").exit_code for _ in range(2)]
     assert (runs, files(tmp_path)) == ([0, 0], ["m.onnx", "out/m.onnx"])
@@ -54,7 +54,7 @@ def test_a_second_run_does_the_same_as_the_first(tmp_path: Path) -> None:
     assert (runs, files(tmp_path)) == ([0, 0], ["m.onnx", "m.opt.onnx", "out/m.onnx"])
 
 
-def test_a_model_named_in_several_ways_is_optimized_once(tmp_path: Path) -> None:
+def test_model_named_several_times_is_optimized_once(tmp_path: Path) -> None:
     model = write_model(tmp_path / "a" / "m.onnx")
     result = apass("opt", model, model.parent, tmp_path / "a" / ".." / "a" / "m.onnx", tmp_path / "*" / "m.onnx")
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (
@@ -64,7 +64,7 @@ def test_a_model_named_in_several_ways_is_optimized_once(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_corrupt_model_fails_and_the_others_are_written(tmp_path: Path, backend: str) -> None:
+def test_corrupt_model_fails_and_others_are_written(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "good.onnx")
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 this is no model")
     result = apass("opt", tmp_path, "-o", tmp_path / "out", "--backend", backend)
@@ -74,7 +74,7 @@ def test_a_corrupt_model_fails_and_the_others_are_written(tmp_path: Path, backen
     assert out.splitlines()[-1] == "1 of 2 models written, 4 nodes before, 2 after, 1 failed"
 
 
-def test_a_pass_that_fails_on_a_model_is_shown_with_its_notes(tmp_path: Path) -> None:
+def test_failed_pass_is_shown_with_its_notes(tmp_path: Path) -> None:
     write_model(tmp_path / "good.onnx")
     model = write_model(tmp_path / "wrong.onnx")
     model.write_bytes(model.read_bytes().replace(b"Neg", b"Ngg"))
@@ -85,9 +85,9 @@ def test_a_pass_that_fails_on_a_model_is_shown_with_its_notes(tmp_path: Path) ->
     assert "    in pass 'sequential > onnx.Checker', module 'wrong.onnx'" in shown
 
 
-def test_the_table_has_a_line_for_each_model(tmp_path: Path) -> None:
-    for place in range(3):
-        write_model(tmp_path / f"m{place}.onnx", identities=place)
+def test_table_has_a_row_for_each_model(tmp_path: Path) -> None:
+    for index in range(3):
+        write_model(tmp_path / f"m{index}.onnx", identities=index)
     out = apass("opt", tmp_path, "-o", tmp_path / "out").stdout
     rows = [re.sub(r"\d+\.\d{3}", "S", " ".join(line.split())) for line in out.splitlines()]
     assert [row for row in rows if row and set(row) != {"─"}] == [
@@ -100,11 +100,11 @@ def test_the_table_has_a_line_for_each_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_a_long_table_shows_failures_and_what_changed_most(
+def test_long_table_shows_failures_and_largest_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
-    for place in range(150):
-        write_model(tmp_path / f"m{place:03}.onnx", identities=place == 149)
+    for index in range(150):
+        write_model(tmp_path / f"m{index:03}.onnx", identities=index == 149)
     (tmp_path / "m100.onnx").write_bytes(b"\x08\x09\x12 no model")
     monkeypatch.setenv("COLUMNS", str(width))
     lines = apass("opt", tmp_path, "-o", tmp_path / "out").stdout.splitlines()
@@ -115,11 +115,11 @@ def test_a_long_table_shows_failures_and_what_changed_most(
         "m149.onnx",
         "failed",
     ]
-    assert "and 110 more; a pipe or a file gets them all" in lines
+    assert "and 110 more; redirect the output to a file to get all" in lines
 
 
-def test_a_pipe_gets_all_of_a_long_table_a_line_for_each(tmp_path: Path) -> None:
-    names = [f"{'very_long_name_' * 8}{place:02}.onnx" for place in range(50)]
+def test_long_table_in_a_pipe_has_all_rows(tmp_path: Path) -> None:
+    names = [f"{'very_long_name_' * 8}{index:02}.onnx" for index in range(50)]
     for name in names:
         write_model(tmp_path / name, identities=0)
     code, out, err = process("opt", tmp_path, "-o", tmp_path / "out", body="import os; os.environ.pop('COLUMNS', None)")
@@ -127,7 +127,7 @@ def test_a_pipe_gets_all_of_a_long_table_a_line_for_each(tmp_path: Path) -> None
     assert (code, err, rows) == (0, "", names)
 
 
-def test_verified_outputs_are_said_to_be_equal(tmp_path: Path) -> None:
+def test_verify_outputs_reports_equal_outputs(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path, "-o", tmp_path / "out", "--verify-outputs")
     assert (result.exit_code, "ok outputs equal" in result.stdout, files(tmp_path / "out")) == (0, True, ["m.onnx"])
@@ -135,32 +135,30 @@ def test_verified_outputs_are_said_to_be_equal(tmp_path: Path) -> None:
 
 @pytest.fixture
 def breaking_pass() -> Iterator[str]:
-    """The name of a registered pass that changes the meaning of a model."""
+    """Register a pass that changes the meaning of a model, and yield its name."""
 
     @register_pass
     @module_pass(opt_level=0, name="Break")
     def broken(mod: ir.Model, ctx: PassContext) -> ir.Model:
-        made = ir.from_proto(ir.to_proto(mod))
-        for node in made.graph:
+        result = ir.from_proto(ir.to_proto(mod))
+        for node in result.graph:
             node.op_type = {"Neg": "Abs"}.get(node.op_type, node.op_type)
-        return made
+        return result
 
     yield broken.info.name
     unregister_pass("Break")
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_model_that_would_compute_something_else_is_not_written(
-    tmp_path: Path, breaking_pass: str, backend: str
-) -> None:
+def test_result_with_changed_outputs_is_not_written(tmp_path: Path, breaking_pass: str, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
-    given = ("opt", tmp_path, "-p", breaking_pass, "-o", tmp_path / "out", "--backend", backend, "--verify-outputs")
-    result = apass(*given)
+    arguments = ("opt", tmp_path, "-p", breaking_pass, "-o", tmp_path / "out", "--backend", backend)
+    result = apass(*arguments, "--verify-outputs")
     assert (result.exit_code, result.stderr, files(tmp_path / "out")) == (1, "", [])
-    assert "failed m.onnx: OutputsChangedError: it would compute something else: outputs different" in result.stdout
+    assert "failed m.onnx: OutputsChangedError: the result computes something else: outputs different" in result.stdout
 
 
-def test_timing_shows_each_pass_over_all_models(tmp_path: Path) -> None:
+def test_timing_sums_each_pass_over_all_models(tmp_path: Path) -> None:
     for name in ("a.onnx", "b.onnx"):
         write_model(tmp_path / name)
     out = apass("opt", tmp_path, "-o", tmp_path / "out", "-p", "onnx.IdentityElimination", "--timing").stdout
@@ -169,7 +167,7 @@ def test_timing_shows_each_pass_over_all_models(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "kept"),
+    ("options", "expected"),
     [
         ([], ["Relu", "Neg"]),
         (["--disable", "onnx.IdentityElimination"], ["Relu", "Identity", "Identity", "Neg"]),
@@ -177,23 +175,21 @@ def test_timing_shows_each_pass_over_all_models(tmp_path: Path) -> None:
         (["--opt-level", 0, "--require", "onnx.IdentityElimination"], ["Relu", "Neg"]),
     ],
 )
-def test_levels_disabled_and_required_passes_reach_the_context(
-    tmp_path: Path, options: list[object], kept: list[str]
-) -> None:
+def test_context_options_select_the_passes(tmp_path: Path, options: list[object], expected: list[str]) -> None:
     model = write_model(tmp_path / "m.onnx")
     assert apass("opt", model, "-p", "onnx.IdentityElimination", *options).exit_code == 0
-    assert nodes_of(tmp_path / "m.opt.onnx") == kept
+    assert nodes_of(tmp_path / "m.opt.onnx") == expected
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_the_models_of_onnx_itself_are_all_written(tmp_path: Path, backend: str) -> None:
+def test_all_test_models_of_onnx_are_written(tmp_path: Path, backend: str) -> None:
     folders = [TEST_DATA / "simple", TEST_DATA / "pytorch-operator"]
     result = apass("opt", *folders, "-o", tmp_path, "--backend", backend)
-    wanted = sorted(str(one.relative_to(TEST_DATA)) for folder in folders for one in folder.rglob("*.onnx"))
-    assert (result.exit_code, len(wanted) > 50, files(tmp_path)) == (0, True, wanted)
+    expected = sorted(str(path.relative_to(TEST_DATA)) for folder in folders for path in folder.rglob("*.onnx"))
+    assert (result.exit_code, len(expected) > 50, files(tmp_path)) == (0, True, expected)
 
 
-def test_a_name_that_met_no_pass_is_one_line_of_warning(tmp_path: Path) -> None:
+def test_unmatched_disabled_name_is_one_warning_line(tmp_path: Path) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 no model")
     result = apass("opt", tmp_path, "-p", "Sequential{name=zzzz}(onnx.NameFix)", "--disable", "zzzz")
     assert (result.exit_code, result.stderr) == (

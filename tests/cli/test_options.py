@@ -1,4 +1,4 @@
-"""Options of a command that come from dataclasses."""
+"""Options of a command that are declared by dataclasses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,33 +13,33 @@ from apass.cli.options import with_options
 
 @dataclass(frozen=True)
 class Colour:
-    """One group of options."""
+    """A group of options."""
 
     colour: Annotated[str, typer.Option("--colour")] = "red"
 
 
 @dataclass(frozen=True)
 class Size:
-    """Another one."""
+    """Another group of options."""
 
     size: Annotated[int, typer.Option("--size")] = 3
 
 
-def test_each_field_is_an_option_and_the_command_gets_the_instances() -> None:
-    app, seen = typer.Typer(), list[tuple[str, Sequence[Any]]]()
+def test_with_options_passes_instances_to_the_command() -> None:
+    app, calls = typer.Typer(), list[tuple[str, Sequence[Any]]]()
 
     @app.command()
     @with_options(Colour, Size)
-    def paint(what: str, *, options: Sequence[Any]) -> None:
+    def paint(target: str, *, options: Sequence[Any]) -> None:
         """Paint it."""
-        seen.append((what, options))
+        calls.append((target, options))
 
     result = CliRunner().invoke(app, ["wall", "--size", "5"])
-    assert (result.exit_code, seen) == (0, [("wall", (Colour("red"), Size(5)))])
+    assert (result.exit_code, calls) == (0, [("wall", (Colour("red"), Size(5)))])
 
 
-def test_an_option_of_two_groups_is_an_error_at_once() -> None:
-    with pytest.raises(TypeError, match=r"options named twice: \['size'\]"):
+def test_with_options_rejects_duplicate_options() -> None:
+    with pytest.raises(TypeError, match=r"duplicate options: \['size'\]"):
 
         @with_options(Size, Size)
         def paint(options: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""`apass passes`, and what the command line says of itself."""
+"""`apass passes`, and `apass --version`."""
 
 from importlib.metadata import version
 
@@ -6,11 +6,11 @@ from apass.passes.registry import list_passes, register_pass, unregister_pass
 from tests.cli.models import apass
 
 
-def test_every_pass_is_listed_with_its_level() -> None:
+def test_passes_lists_each_pass_with_its_level() -> None:
     result = apass("passes")
     heads = [line for line in result.stdout.splitlines() if line and not line.startswith(" ")]
     assert (result.exit_code, [line.split()[0] for line in heads]) == (0, list_passes())
-    # Other tests may have registered passes of their own in this process.
+    # Other tests may have registered passes in this process; their names start with "tests.".
     assert [line for line in heads if "  level " not in line and not line.startswith("tests.")] == [
         "ConvertLayout  needs options",
         "MergeComposite  needs options",
@@ -18,7 +18,7 @@ def test_every_pass_is_listed_with_its_level() -> None:
     ]
 
 
-def test_a_pass_is_listed_with_its_options_and_a_line_of_documentation() -> None:
+def test_passes_lists_options_and_summary() -> None:
     lines = apass("passes").stdout.splitlines()
     start = lines.index("onnx.Checker  level 0")
     assert lines[start + 1 : start + 5] == [
@@ -29,12 +29,12 @@ def test_a_pass_is_listed_with_its_options_and_a_line_of_documentation() -> None
     ]
 
 
-def test_one_pass_is_shown_with_its_whole_documentation() -> None:
+def test_passes_shows_full_documentation_of_one_pass() -> None:
     result = apass("passes", "onnx.Inline")
-    assert result.stdout.startswith("onnx.Inline  level 3\n    Put the bodies of model-local functions in")
+    assert result.stdout.startswith("onnx.Inline  level 3\n    Replace calls of model-local functions")
 
 
-def test_a_pass_that_cannot_be_made_keeps_no_other_from_the_list() -> None:
+def test_passes_lists_others_when_a_factory_fails() -> None:
     def fail() -> None:
         raise OSError("no device")
 
@@ -49,11 +49,11 @@ def test_a_pass_that_cannot_be_made_keeps_no_other_from_the_list() -> None:
     assert "onnx.Checker  level 0" in lines
 
 
-def test_an_unknown_pass_is_told() -> None:
+def test_passes_suggests_name_for_unknown_pass() -> None:
     result = apass("passes", "Repeet")
-    complaint = "apass: no pass is registered under the name 'Repeet'; did you mean 'Repeat'?\n"
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", complaint)
+    message = "apass: no pass is registered under the name 'Repeet'; did you mean 'Repeat'?\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
 
 
-def test_the_version_is_that_of_the_package() -> None:
+def test_version_is_that_of_the_package() -> None:
     assert apass("--version").stdout == f"apass {version('apass')}\n"

@@ -1,9 +1,9 @@
-"""`apass plan`: what it prints, and its complaints."""
+"""`apass plan`: its output and its error messages."""
 
 from tests.cli.models import apass
 
 
-def test_the_plan_of_a_pipeline_is_printed() -> None:
+def test_plan_prints_the_passes_of_a_pipeline() -> None:
     result = apass("plan", "-p", "FoldConstant,If{predicate=builtins:bool}(SimplifyExpr,FastMath)", "-O", 2)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
@@ -16,7 +16,7 @@ def test_the_plan_of_a_pipeline_is_printed() -> None:
     )
 
 
-def test_passes_can_be_disabled_and_required() -> None:
+def test_plan_respects_disabled_and_required_passes() -> None:
     result = apass("plan", "-p", "FoldConstant,FastMath", "--disable", "FoldConstant", "--require", "FastMath")
     assert result.stdout.splitlines() == [
         "run    sequential",
@@ -26,7 +26,7 @@ def test_passes_can_be_disabled_and_required() -> None:
     ]
 
 
-def test_a_name_that_is_no_pass_is_told() -> None:
+def test_plan_rejects_unknown_pass_names() -> None:
     result = apass("plan", "-p", "FoldConstant", "--disable", "FoldConstat")
-    complaint = "apass: --disable names 'FoldConstat', which is no pass; did you mean 'FoldConstant'?\n"
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", complaint)
+    message = "apass: --disable: no pass is named 'FoldConstat'; did you mean 'FoldConstant'?\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)

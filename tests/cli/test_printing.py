@@ -21,7 +21,7 @@ IR changed by onnx.IdentityElimination (module 'm.onnx')
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_print_changed_shows_only_what_changed(tmp_path: Path, backend: str) -> None:
+def test_print_changed_shows_only_changes(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     pipeline = "onnx.NameFix,onnx.IdentityElimination,onnx.RemoveUnusedNodes"
     result = apass("opt", tmp_path, "-p", pipeline, "--print-changed", "--backend", backend)
@@ -30,7 +30,7 @@ def test_print_changed_shows_only_what_changed(tmp_path: Path, backend: str) -> 
     assert "RemoveUnusedNodes" not in result.stdout
 
 
-def test_the_ir_is_printed_before_and_after_the_passes_that_are_named(tmp_path: Path) -> None:
+def test_print_ir_before_and_after_named_passes(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass(
         "opt", tmp_path, "-p", "onnx.NameFix,onnx.IdentityElimination", "--print-ir-before", "onnx.IdentityElimination",
@@ -45,22 +45,22 @@ def test_the_ir_is_printed_before_and_after_the_passes_that_are_named(tmp_path: 
     ]
 
 
-def test_a_pass_that_is_not_there_is_an_error_before_anything_runs(tmp_path: Path) -> None:
+def test_print_ir_rejects_unknown_pass_before_the_run(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path, "-p", "onnx.NameFix", "--print-ir-after", "onnx.NamFix")
     assert (result.exit_code, result.stderr) == (
         2,
-        "apass: --print-ir-after names 'onnx.NamFix', which is no pass; did you mean 'onnx.NameFix'?\n",
+        "apass: --print-ir-after: no pass is named 'onnx.NamFix'; did you mean 'onnx.NameFix'?\n",
     )
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (
             ["--print-ir-after", "all", "--filter-passes", "onnx.NameFix"],
-            "--filter-passes needs --print-changed; --print-ir-before and -after name passes themselves",
+            "--filter-passes needs --print-changed; --print-ir-before and --print-ir-after take names of passes",
         ),
         (
             ["--filter-functions", "main"],
@@ -72,16 +72,16 @@ def test_a_pass_that_is_not_there_is_an_error_before_anything_runs(tmp_path: Pat
         ),
         (
             ["--print-changed", "--filter-modules", "n.onnx"],
-            "--filter-modules names 'n.onnx', which is no model of this run; did you mean 'm.onnx'?",
+            "--filter-modules: no model of this run is named 'n.onnx'; did you mean 'm.onnx'?",
         ),
         (
             ["--print-changed", "--filter-passes", "onnx.NamFix"],
-            "--filter-passes names 'onnx.NamFix', which is no pass",
+            "--filter-passes: no pass is named 'onnx.NamFix'",
         ),
     ],
 )
-def test_a_filter_that_would_filter_nothing_is_an_error(tmp_path: Path, options: list[str], complaint: str) -> None:
+def test_filter_without_effect_is_rejected(tmp_path: Path, options: list[str], message: str) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path, "-p", "onnx.NameFix", *options)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"apass: {complaint}")
+    assert result.stderr.startswith(f"apass: {message}")

@@ -1,4 +1,4 @@
-"""The program as it is started from a shell."""
+"""The program as started from a shell."""
 
 import os
 import subprocess
@@ -12,13 +12,13 @@ MODULE = [sys.executable, "-m", "apass"]
 
 
 @pytest.mark.parametrize("program", [SCRIPT, MODULE], ids=["script", "module"])
-def test_what_a_pipeline_names_is_found_in_the_current_folder(program: list[str], tmp_path: Path) -> None:
+def test_pipeline_finds_modules_in_current_directory(program: list[str], tmp_path: Path) -> None:
     (tmp_path / "rules.py").write_text("def is_small(mod):\n    return True\n")
-    # A file there must not be taken for a module of Python's.
+    # A file in the current directory must not shadow a module of the standard library.
     (tmp_path / "json.py").write_text("raise RuntimeError('the wrong json')\n")
-    # What `-m` puts first is what the user asked Python for, and can ask it to leave out.
+    # `python -m` puts the current directory first on `sys.path`; PYTHONSAFEPATH turns this off.
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}
     command = [*program, "plan", "-p", "If{predicate=rules:is_small}(FoldConstant)"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split("\n")[1] == "run      If              decided at run time by its predicate"
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.split("\n")[1] == "run      If              decided at run time by its predicate"

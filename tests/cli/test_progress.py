@@ -1,4 +1,4 @@
-"""`--progress`, `--watch` and `--no-progress`: what is shown of a run meanwhile."""
+"""`--progress`, `--watch` and `--no-progress`: the display during a run."""
 
 import os
 import pty
@@ -17,7 +17,7 @@ from tests.cli.test_relay import program
 
 DENSENET = TEST_DATA / "light" / "light_densenet121.onnx"
 
-HOLDS = """
+HOLD_PASS = """
 import faulthandler
 import onnx_ir as ir
 from apass.adapters.onnx.passes import OnnxPass
@@ -37,13 +37,16 @@ register_pass("Hold", lambda: OnnxPass(Hold, PassInfo(0, "Hold"), {}))
 
 
 @contextmanager
-def held(folder: Path) -> Generator[tuple[str, Callable[[], None]]]:
-    """Give what registers a pass of onnx_ir, Hold, that keeps its thread until it is let go; and what lets it go."""
+def hold_pass(folder: Path) -> Generator[tuple[str, Callable[[], None]]]:
+    """Yield code that registers the pass Hold, and a function that releases it.
+
+    The pass is an onnx_ir pass. It blocks its thread until it is released.
+    """
     path = folder / "gate"
     os.mkfifo(path)
     gate = os.open(path, os.O_RDWR)
     try:
-        yield f"GATE = {str(path)!r}\n{HOLDS}", lambda: _write(gate)
+        yield f"GATE = {str(path)!r}\n{HOLD_PASS}", lambda: _write(gate)
     finally:
         os.close(gate)
 
@@ -53,61 +56,62 @@ def _write(gate: int) -> None:
 
 
 def on_terminal(*arguments: object, body: str = "", read: Callable[[str], None] | None = None) -> tuple[int, str]:
-    """Run the command line with a terminal for its error output; return the status, and what that terminal got.
+    """Run the command line with a terminal as standard error.
 
-    `read` is told meanwhile what it has got so far.
+    Return the status and the output on the terminal. `read` is called with the output so far whenever there is more.
     """
-    ours, theirs = pty.openpty()
+    master, terminal = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-c", f"{body}\nfrom apass.cli import main; main()", *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "100", "LINES": "30"},
         stdout=subprocess.DEVNULL,
-        stderr=theirs,
-    ) as started:
-        os.close(theirs)
+        stderr=terminal,
+    ) as process:
+        os.close(terminal)
         text = b""
-        while select.select([ours], [], [], 300)[0]:
+        while select.select([master], [], [], 300)[0]:
             try:
-                text += os.read(ours, 65536)
-            except OSError:  # the other end is closed
+                text += os.read(master, 65536)
+            except OSError:
+                # On Linux, reading fails with EIO once the terminal is closed.
                 break
             if read is not None:
                 read(plain(text))
-        os.close(ours)
-        return started.wait(300), plain(text)
+        os.close(master)
+        return process.wait(300), plain(text)
 
 
 def plain(text: bytes) -> str:
-    """Return what a terminal got, without what moves and colours."""
+    """Return the output of a terminal without escape sequences."""
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text.decode(errors="ignore"))
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_in_a_pipe_progress_is_a_line_that_counts_models_that_cannot_be_read_too(tmp_path: Path, backend: str) -> None:
+def test_progress_in_a_pipe_counts_unreadable_models(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     (tmp_path / "bad.onnx").write_bytes(b"\x08\x09\x12 no model")
-    at_the_end = ("--progress", "--progress-interval", 1000)
-    result = apass("opt", tmp_path, "-o", tmp_path / "out", *at_the_end, "--backend", backend)
+    options = ("--progress", "--progress-interval", 1000)
+    result = apass("opt", tmp_path, "-o", tmp_path / "out", *options, "--backend", backend)
     (line,) = result.stderr.splitlines()
-    assert line.startswith("2 of 2 modules, 1 failed; at work: 0 modules, 0 passes, 0 functions; ")
+    assert line.startswith("2 of 2 modules, 1 failed; running: 0 modules, 0 passes, 0 functions; ")
 
 
-def test_in_a_pipe_the_live_view_prints_what_waits(tmp_path: Path) -> None:
-    given = ("opt", DENSENET, "-o", tmp_path / "out", "-p", "Hold", "--watch", "--progress-interval", 0.05)
+def test_watch_in_a_pipe_prints_waiting_passes(tmp_path: Path) -> None:
+    arguments = ("opt", DENSENET, "-o", tmp_path / "out", "-p", "Hold", "--watch", "--progress-interval", 0.05)
     lines: list[str] = []
-    with held(tmp_path) as (body, let_go), script(body, given) as started:
-        assert started.stderr is not None
-        for line in started.stderr:
+    with hold_pass(tmp_path) as (body, release), script(body, arguments) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
             lines.append(line.rstrip("\n"))
             if line.endswith(" for its worker thread\n"):
-                let_go()
+                release()
     waits = [line for line in lines if line.endswith(" for its worker thread")]
-    assert lines[-1].startswith("1 of 1 module; at work: 0 modules, 0 passes, 0 functions; ")
+    assert lines[-1].startswith("1 of 1 module; running: 0 modules, 0 passes, 0 functions; ")
     assert re.fullmatch(rf"  {DENSENET.name}: sequential/Hold: waits [\d.]+ s for its worker thread", waits[-1])
-    assert started.returncode == 0
+    assert process.returncode == 0
 
 
-def test_on_a_terminal_there_is_one_bar_or_none(tmp_path: Path) -> None:
+def test_terminal_shows_at_most_one_bar(tmp_path: Path) -> None:
     model = program(tmp_path / "m.relay")
     shown = {option: on_terminal("opt", model, option) for option in ("--in-place", "--progress", "--no-progress")}
     assert {status for status, _ in shown.values()} == {0}
@@ -116,13 +120,13 @@ def test_on_a_terminal_there_is_one_bar_or_none(tmp_path: Path) -> None:
     assert shown["--no-progress"] == (0, "")
 
 
-def test_on_a_terminal_the_live_view_shows_what_is_waited_for(tmp_path: Path) -> None:
+def test_watch_on_a_terminal_shows_waiting_passes(tmp_path: Path) -> None:
     row = re.compile(r"densenet121\.onnx +sequential/Hold +waits [\d.]+ s for its worker thread")
-    with held(tmp_path) as (body, let_go):
+    with hold_pass(tmp_path) as (body, release):
 
         def read(shown: str) -> None:
             if row.search(shown):
-                let_go()
+                release()
 
         status, shown = on_terminal(
             "opt", DENSENET, "-o", tmp_path / "out", "-p", "Hold", "--watch", body=body, read=read

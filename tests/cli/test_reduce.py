@@ -1,4 +1,4 @@
-"""`apass reduce`: a real model that a pass fails on, made smaller."""
+"""`apass reduce`: reduces a real model that a pass fails on."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from apass.adapters.onnx import load_model
 from tests.cli.models import TEST_DATA, apass, files
 
 
-def test_a_real_model_is_reduced_to_the_node_that_the_pass_fails_on(tmp_path: Path) -> None:
+def test_reduce_keeps_only_the_failing_node(tmp_path: Path) -> None:
     model = tmp_path / "m.onnx"
     proto = load_proto(TEST_DATA / "light" / "light_squeezenet.onnx")
     proto.graph.node[40].op_type = "Nowhere"
@@ -20,21 +20,21 @@ def test_a_real_model_is_reduced_to_the_node_that_the_pass_fails_on(tmp_path: Pa
     assert (result.exit_code, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
     assert [line.split(":")[0] for line in lines[-4:-2]] == ["before", "after"]
-    assert lines[-1] == f"to see it fail: apass replay {tmp_path / 'small'}"
+    assert lines[-1] == f"to reproduce: apass replay {tmp_path / 'small'}"
     assert files(tmp_path / "small") == ["module.onnx", "reproducer.json", "traceback.txt"]
-    left = load_model(tmp_path / "small" / "module.onnx").graph
-    assert ([node.op_type for node in left], len(left.initializers)) == (["Nowhere"], 0)
+    reduced = load_model(tmp_path / "small" / "module.onnx").graph
+    assert ([node.op_type for node in reduced], len(reduced.initializers)) == (["Nowhere"], 0)
     assert apass("replay", tmp_path / "small").exit_code == 1
 
 
 def load_proto(path: Path) -> onnx.ModelProto:
-    """Return a model as a message."""
+    """Return the model in a file as a protobuf message."""
     proto = onnx.ModelProto()
     proto.ParseFromString(path.read_bytes())
     return proto
 
 
-def test_what_cannot_be_reduced_is_one_line(tmp_path: Path) -> None:
+def test_reduce_of_a_non_reproducer_is_one_line(tmp_path: Path) -> None:
     result = apass("reduce", tmp_path)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"apass: no reproducer in '{tmp_path}': ")

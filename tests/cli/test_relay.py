@@ -1,4 +1,4 @@
-"""`apass opt` on Relay: its text in and out, ONNX made into it, and what is told of a program that is wrong."""
+"""`apass opt` on Relay text, ONNX converted to Relay, and errors in programs."""
 
 from pathlib import Path
 
@@ -21,17 +21,19 @@ def @main(%x: Tensor[(2, 3), float32]) {
 
 
 def program(path: Path, text: str = PROGRAM) -> Path:
+    """Write a Relay program, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 
 
 def read(path: Path) -> IRModule:
+    """Return the module in a file."""
     return parse(path.read_text())
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_relay_is_optimized_and_the_result_stands_beside_it(tmp_path: Path, backend: str) -> None:
+def test_relay_result_is_written_beside_its_model(tmp_path: Path, backend: str) -> None:
     source = program(tmp_path / "m.relay")
     result = apass("opt", source, "--opt-level", 3, "--verify-outputs", "--backend", backend)
     assert (result.exit_code, result.stderr) == (0, "")
@@ -41,53 +43,54 @@ def test_relay_is_optimized_and_the_result_stands_beside_it(tmp_path: Path, back
     assert "outputs equal" in result.stdout
 
 
-def test_a_pipeline_of_relay_passes_can_be_named(tmp_path: Path) -> None:
+def test_pipeline_of_relay_passes_runs_in_place(tmp_path: Path) -> None:
     source = program(tmp_path / "m.relay")
     assert apass("opt", source, "-p", "FoldConstant", "--in-place").exit_code == 0
     assert ops_of(read(source)["main"]) == ["multiply", "multiply", "add"]
 
 
-def test_onnx_becomes_relay(tmp_path: Path) -> None:
+def test_onnx_is_converted_to_relay(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path / "m.onnx", "--to", "relay", "-o", tmp_path / "out")
     assert (result.exit_code, files(tmp_path)) == (0, ["m.onnx", "out/m.relay"])
     assert ops_of(read(tmp_path / "out" / "m.relay")["main"]) == ["nn.relu", "negative"]
 
 
-def test_both_kinds_of_model_can_be_given_at_once(tmp_path: Path) -> None:
+def test_onnx_and_relay_are_optimized_together(tmp_path: Path) -> None:
     write_model(tmp_path / "a.onnx")
     program(tmp_path / "b.relay")
     assert apass("opt", tmp_path, "-O", 3).exit_code == 0
     assert files(tmp_path) == ["a.onnx", "a.opt.onnx", "b.opt.relay", "b.relay"]
 
 
-def test_a_program_that_is_wrong_is_told_with_its_line_and_the_others_are_written(tmp_path: Path) -> None:
+def test_invalid_programs_fail_and_others_are_written(tmp_path: Path) -> None:
     program(tmp_path / "good.relay")
     bad = program(tmp_path / "bad.relay", PROGRAM.replace("multiply(%x, %0);\n  %2", "multiplie(%x, %0);\n  %2"))
     untyped = program(tmp_path / "untyped.relay", PROGRAM.replace("add(%1, %2)", "add(%1, 1)"))
     result = apass("opt", tmp_path)
     assert (result.exit_code, (tmp_path / "good.opt.relay").exists()) == (1, True)
-    for path, said in ((bad, "multiply"), (untyped, "int32")):
+    for path, text in ((bad, "multiply"), (untyped, "int32")):
         assert path.name in result.stdout + result.stderr
-        assert said in result.stdout + result.stderr
+        assert text in result.stdout + result.stderr
 
 
-def test_an_operator_that_relay_lacks_is_named(tmp_path: Path) -> None:
+def test_conversion_names_operators_missing_in_relay(tmp_path: Path) -> None:
     nodes = [helper.make_node(op, ["x"], [op]) for op in ("StringNormalizer", "Det")]
     x, y = (helper.make_tensor_value_info(name, 1, None) for name in ("x", "Det"))
     model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]))
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     result = apass("opt", tmp_path / "m.onnx", "--to", "relay", "-o", tmp_path / "out")
-    said = result.stdout + result.stderr
-    assert (result.exit_code, "StringNormalizer" in said, "Det" in said, files(tmp_path)) == (1, True, True, ["m.onnx"])
+    shown = result.stdout + result.stderr
+    assert (result.exit_code, files(tmp_path)) == (1, ["m.onnx"])
+    assert all(name in shown for name in ("StringNormalizer", "Det"))
 
 
-def test_what_cannot_be_combined_is_told(tmp_path: Path) -> None:
+def test_in_place_conversion_is_rejected(tmp_path: Path) -> None:
     source = program(tmp_path / "m.relay")
     result = apass("opt", source, "--to", "relay", "--in-place")
-    assert (result.exit_code, result.stderr) == (2, "apass: --in-place and --to exclude each other\n")
+    assert (result.exit_code, result.stderr) == (2, "apass: --in-place and --to cannot be used together\n")
 
 
-def test_passes_lists_those_of_relay() -> None:
+def test_passes_shows_relay_passes() -> None:
     result = apass("passes", "FoldConstant")
     assert (result.exit_code, result.stdout.startswith("FoldConstant  level 2")) == (0, True)

@@ -1,4 +1,4 @@
-"""`apass opt --remarks`: the file, its filter, and what is said of wrong options."""
+"""`apass opt --remarks`: the file, its filter, and wrong options."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from tests.cli.test_relay import program
 
 def names(path: Path) -> list[str]:
     """Return pass and name of each document."""
-    found = yaml.compose_all(path.read_text(), yaml.SafeLoader)
-    keys = ({key.value: value.value for key, value in node.value} for node in found)
-    return [f"{one['Pass']} {one['Name']}" for one in keys]
+    documents = yaml.compose_all(path.read_text(), yaml.SafeLoader)
+    keys = ({key.value: value.value for key, value in node.value} for node in documents)
+    return [f"{remark['Pass']} {remark['Name']}" for remark in keys]
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_remarks_of_both_kinds_of_model_go_to_one_file(tmp_path: Path, backend: str) -> None:
+def test_remarks_of_all_formats_share_a_file(tmp_path: Path, backend: str) -> None:
     program(tmp_path / "m.relay")
     write_model(tmp_path / "a.onnx")
     out = tmp_path / "out" / "remarks.yaml"
@@ -30,7 +30,7 @@ def test_remarks_of_both_kinds_of_model_go_to_one_file(tmp_path: Path, backend: 
     ]
 
 
-def test_a_filter_lets_only_some_passes_through(tmp_path: Path) -> None:
+def test_remarks_filter_selects_passes(tmp_path: Path) -> None:
     out = tmp_path / "remarks.yaml"
     source = program(tmp_path / "m.relay")
     assert apass("opt", source, "-O", 3, "--remarks", out, "--remarks-filter", "Fold|Inline").exit_code == 0
@@ -38,13 +38,13 @@ def test_a_filter_lets_only_some_passes_through(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
-        (["--remarks-filter", "x"], "--remarks-filter needs --remarks FILE, where to write what it lets through"),
-        (["--remarks", "r.yaml", "--remarks-filter", "("], "--remarks-filter: '(' is no regular expression"),
-        (["--remarks", "/"], "--remarks writes a file, and / is a folder"),
+        (["--remarks-filter", "x"], "--remarks-filter needs --remarks FILE"),
+        (["--remarks", "r.yaml", "--remarks-filter", "("], "--remarks-filter: passes must be a regular expression for pass names, got '('"),
+        (["--remarks", "/"], "--remarks must name a file, but / is a folder"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(tmp_path: Path, options: list[str], complaint: str) -> None:
+def test_invalid_remarks_options_are_rejected(tmp_path: Path, options: list[str], message: str) -> None:
     result = apass("opt", program(tmp_path / "m.relay"), *options)
-    assert (result.exit_code, complaint in result.stderr, result.stderr.count("\n")) == (2, True, 1), result.stderr
+    assert (result.exit_code, message in result.stderr, result.stderr.count("\n")) == (2, True, 1), result.stderr

@@ -1,4 +1,4 @@
-"""`apass opt --reproducer` and `apass replay`: in processes of their own, on real models."""
+"""`apass opt --reproducer` and `apass replay` in separate processes."""
 
 from pathlib import Path
 from platform import python_version
@@ -20,25 +20,25 @@ import apass
 @apass.register_pass
 @apass.function_pass(opt_level=0)
 class NoMultiply:
-    def __init__(self, what: str = "multiply") -> None:
-        self.what = what
+    def __init__(self, name: str = "multiply") -> None:
+        self.name = name
 
     async def transform_function(self, func, mod, ctx):
-        if self.what in str(func):
-            raise NotImplementedError(f"{self.what} in {len(str(func).splitlines())} lines")
+        if self.name in str(func):
+            raise NotImplementedError(f"{self.name} in {len(str(func).splitlines())} lines")
         return func
 """
 
 
 def broken(path: Path) -> Path:
-    """Write a model that `onnx.Checker` does not take."""
+    """Write a model that `onnx.Checker` rejects."""
     model = write_model(path)
     model.write_bytes(model.read_bytes().replace(b"Neg", b"Ngg"))
     return model
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_an_onnx_model_that_a_pass_failed_on_fails_again_in_another_process(tmp_path: Path, backend: str) -> None:
+def test_onnx_reproducer_fails_again(tmp_path: Path, backend: str) -> None:
     broken(tmp_path / "a" / "bad.onnx")
     write_model(tmp_path / "a" / "good.onnx")
     out = tmp_path / "out"
@@ -50,22 +50,22 @@ def test_an_onnx_model_that_a_pass_failed_on_fails_again_in_another_process(tmp_
     assert files(tmp_path / "r") == [
         f"bad.onnx/1_onnx.Checker/{name}" for name in ("module.onnx", "reproducer.json", "traceback.txt")
     ]
-    assert result.stdout.splitlines()[-1] == f"to see it fail again: apass replay {folder}"
+    assert result.stdout.splitlines()[-1] == f"to reproduce: apass replay {folder}"
     last = "pass onnx.Checker at 0:sequential/1:onnx.Checker on bad.onnx: fails the same way"
     again = apass("replay", folder)
     assert (again.exit_code, again.stdout.splitlines()[-1], again.stderr) == (1, last, "")
     assert "onnx.onnx_cpp2py_export.checker.ValidationError: No Op registered for Ngg" in again.stdout
     write_model(folder / "module.onnx")
-    mended = apass("replay", folder)
-    fine = last.replace("fails the same way", "does not fail any more")
-    assert (mended.exit_code, mended.stdout.splitlines()[0], mended.stderr) == (0, fine, "")
+    fixed = apass("replay", folder)
+    success = last.replace("fails the same way", "does not fail any more")
+    assert (fixed.exit_code, fixed.stdout.splitlines()[0], fixed.stderr) == (0, success, "")
 
 
-def test_a_pass_of_ones_own_fails_again_in_another_process_by_the_module_that_defines_it(tmp_path: Path) -> None:
+def test_replay_imports_module_of_a_user_pass(tmp_path: Path) -> None:
     (tmp_path / "my_passes.py").write_text(PASSES)
     (tmp_path / "m.relay").write_text(RELAY)
     path = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
-    pipeline = "InferType,NoMultiply{what=multiply}"
+    pipeline = "InferType,NoMultiply{name=multiply}"
     arguments = ["opt", tmp_path / "m.relay", "-p", pipeline, "--reproducer", tmp_path / "r"]
     status, shown, _ = process(*arguments, body=f"{path}; import my_passes")
     folder = tmp_path / "r" / "m.relay" / "1_NoMultiply"
@@ -81,14 +81,14 @@ def test_a_pass_of_ones_own_fails_again_in_another_process_by_the_module_that_de
     ]
 
 
-def test_another_failure_is_told_with_the_one_then(tmp_path: Path) -> None:
+def test_replay_shows_recorded_failure_when_it_differs(tmp_path: Path) -> None:
     broken(tmp_path / "bad.onnx")
     apass("opt", tmp_path / "bad.onnx", "-p", "onnx.Checker", "--reproducer", tmp_path / "r")
     folder = tmp_path / "r" / "bad.onnx" / "0_onnx.Checker"
     model = folder / "module.onnx"
     model.write_bytes(model.read_bytes().replace(b"Ngg", b"Nog"))
-    facts = folder / "reproducer.json"
-    facts.write_text(facts.read_text().replace('"python": "', '"python": "1'))
+    record = folder / "reproducer.json"
+    record.write_text(record.read_text().replace('"python": "', '"python": "1'))
     result = apass("replay", folder)
     last = result.stdout.splitlines()[
         result.stdout.splitlines().index(
@@ -96,16 +96,18 @@ def test_another_failure_is_told_with_the_one_then(tmp_path: Path) -> None:
         ) :
     ]
     assert result.exit_code == 3
-    assert last[1].startswith("  it was onnx.onnx_cpp2py_export.checker.ValidationError: No Op registered for Ngg")
-    assert last[-1] == f"  python was 1{python_version()}, is {python_version()}"
+    assert last[1].startswith(
+        "  recorded failure: onnx.onnx_cpp2py_export.checker.ValidationError: No Op registered for Ngg"
+    )
+    assert last[-1] == f"  python was 1{python_version()}, is now {python_version()}"
 
 
-def test_misuse_is_one_line(tmp_path: Path) -> None:
+def test_replay_misuse_is_one_line(tmp_path: Path) -> None:
     result = apass("replay", tmp_path)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(f"apass: no reproducer in '{tmp_path}': [Errno 2]")
     (tmp_path / "f").write_text("")
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path / "m.onnx", "--reproducer", tmp_path / "f")
-    complaint = f"apass: --reproducer: reproducers go into a folder, and '{tmp_path / 'f'}' is a file; choose another\n"
-    assert (result.exit_code, result.stderr) == (2, complaint)
+    message = f"apass: --reproducer: reproducers need a folder, got the file '{tmp_path / 'f'}'; choose another path\n"
+    assert (result.exit_code, result.stderr) == (2, message)

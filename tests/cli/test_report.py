@@ -1,4 +1,4 @@
-"""`apass opt --report`: the page, of real models of both kinds, and what is said of a wrong option."""
+"""`apass opt --report`: the page of ONNX and Relay models, and wrong options."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.instruments.report.samples import index_of, texts_of
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_models_of_both_kinds_and_those_that_fail_are_on_one_page(tmp_path: Path, backend: str) -> None:
+def test_report_has_all_formats_and_failed_models(tmp_path: Path, backend: str) -> None:
     program(tmp_path / "in" / "m.relay")
     write_model(tmp_path / "in" / "a.onnx")
     (tmp_path / "in" / "bad.onnx").write_bytes(b"\x08\x09\x12 this is no model")
@@ -29,7 +29,7 @@ def test_models_of_both_kinds_and_those_that_fail_are_on_one_page(tmp_path: Path
     assert {index["names"][remark[3]] for remark in index["remarks"]} >= {"onnx.IdentityElimination", "FoldConstant"}
 
 
-def test_a_real_model_has_its_texts_once(tmp_path: Path) -> None:
+def test_report_stores_each_text_once(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     model = TEST_DATA / "light" / "light_squeezenet.onnx"
     assert apass("opt", model, "-o", tmp_path / "out", "--report", page).exit_code == 0
@@ -38,7 +38,7 @@ def test_a_real_model_has_its_texts_once(tmp_path: Path) -> None:
     assert texts[int(index["runs"]["before"][0])].startswith("<\n   ir_version: 3")
 
 
-def test_a_pass_that_fails_is_told_once_with_its_notes(tmp_path: Path) -> None:
+def test_report_has_a_failure_once_with_notes(tmp_path: Path) -> None:
     model = write_model(tmp_path / "wrong.onnx")
     model.write_bytes(model.read_bytes().replace(b"Neg", b"Ngg"))
     page = tmp_path / "report.html"
@@ -49,13 +49,13 @@ def test_a_pass_that_fails_is_told_once_with_its_notes(tmp_path: Path) -> None:
     assert any("module 'wrong.onnx'" in note for note in index["failures"][0][2])
 
 
-def test_a_folder_is_no_page(tmp_path: Path) -> None:
+def test_report_rejects_a_folder(tmp_path: Path) -> None:
     result = apass("opt", program(tmp_path / "m.relay"), "--report", tmp_path)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert f"--report writes a file, and {tmp_path} is a folder" in result.stderr
+    assert f"--report must name a file, but {tmp_path} is a folder" in result.stderr
 
 
-def test_a_place_that_cannot_be_written_is_found_out_before_the_run(tmp_path: Path) -> None:
+def test_unwritable_report_is_rejected_before_the_run(tmp_path: Path) -> None:
     source = program(tmp_path / "m.relay")
     page = source / "report.html"
     result = apass("opt", source, "--report", page)

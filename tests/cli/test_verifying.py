@@ -12,16 +12,16 @@ from tests.cli.models import apass, write_model
 
 @pytest.fixture
 def _passes() -> Iterator[None]:
-    """Register a pass that breaks a model, and one that changes its input."""
+    """Register a pass that breaks a model, and a pass that modifies its input."""
 
-    def forget_node(mod: Any, ctx: core.PassContext) -> Any:
+    def remove_node(mod: Any, ctx: core.PassContext) -> Any:
         mod.graph.remove(mod.graph[-1])
         return mod
 
-    def forget_node_of_copy(mod: Any, ctx: core.PassContext) -> Any:
-        return forget_node(mod.clone(), ctx)
+    def remove_node_of_copy(mod: Any, ctx: core.PassContext) -> Any:
+        return remove_node(mod.clone(), ctx)
 
-    for name, function in (("test.InPlace", forget_node), ("test.Break", forget_node_of_copy)):
+    for name, function in (("test.InPlace", remove_node), ("test.Break", remove_node_of_copy)):
         core.register_pass(name, _factory(function, name))
     yield
     for name in ("test.InPlace", "test.Break"):
@@ -29,32 +29,32 @@ def _passes() -> Iterator[None]:
 
 
 def _factory(function: Callable[[Any, core.PassContext], Any], name: str) -> Callable[[], core.Pass[Any]]:
-    def make() -> core.Pass[Any]:
+    def create() -> core.Pass[Any]:
         return core.module_pass(function, opt_level=0, name=name)
 
-    return make
+    return create
 
 
 @pytest.mark.usefixtures("_passes")
-def test_a_pass_that_breaks_a_model_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+def test_verify_names_the_pass_that_breaks_a_model(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     pipeline = "onnx.NameFix,test.Break,onnx.IdentityElimination"
     result = apass("opt", tmp_path, "-p", pipeline, "--verify", "changed")
-    assert (result.exit_code, [one.name for one in tmp_path.iterdir()]) == (1, ["m.onnx"])
+    assert (result.exit_code, [path.name for path in tmp_path.iterdir()]) == (1, ["m.onnx"])
     assert "VerifyError: pass 'test.Break' broke the module:" in result.stdout
     assert "-   [node_3] y = Neg (v2)" in result.stdout
 
 
 @pytest.mark.usefixtures("_passes")
-def test_a_pass_that_changes_its_input_is_named(tmp_path: Path) -> None:
+def test_check_changes_names_pass_that_modifies_its_input(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path, "-p", "onnx.NameFix,test.InPlace", "--check-changes")
     assert result.exit_code == 1
-    assert "pass 'test.InPlace' changed in place the module that it was given ('main')" in result.stdout
+    assert "pass 'test.InPlace' changed its input in place ('main')" in result.stdout
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_passes_that_do_right_pass(tmp_path: Path, backend: str) -> None:
+def test_verify_accepts_correct_passes(tmp_path: Path, backend: str) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path, "--verify", "always", "--check-changes", "--backend", backend)
     assert result.exit_code == 0, result.output

@@ -1,4 +1,4 @@
-"""Worker processes: taken up again when they are free, killed when they are cancelled, and never lost."""
+"""Worker processes are reused, killed on cancellation, and never leaked."""
 
 import os
 import subprocess
@@ -17,17 +17,17 @@ pytestmark = pytest.mark.anyio
 
 
 def children() -> set[int]:
-    """The processes that this one has started and that have not ended."""
-    return {one.pid for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE}
+    """Return the ids of the running child processes."""
+    return {child.pid for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE}
 
 
-async def test_a_free_process_is_taken_up_again() -> None:
+async def test_idle_process_is_reused() -> None:
     first = await run_in_worker(os.getpid)
     assert [await run_in_worker(os.getpid) for _ in range(3)] == [first] * 3
     assert first != os.getpid()
 
 
-async def test_no_process_is_left_of_one_that_is_cancelled_as_it_starts() -> None:
+async def test_process_cancelled_at_its_start_is_killed() -> None:
     before = children()
     async with anyio.create_task_group() as group:
         group.start_soon(run_in_worker, time.sleep, 600)
@@ -37,7 +37,7 @@ async def test_no_process_is_left_of_one_that_is_cancelled_as_it_starts() -> Non
     assert children() == before
 
 
-async def test_who_is_cancelled_already_starts_no_process() -> None:
+async def test_cancelled_caller_starts_no_process() -> None:
     before = children()
     with anyio.move_on_after(0) as scope:
         await run_in_worker(time.sleep, 600)
@@ -45,7 +45,7 @@ async def test_who_is_cancelled_already_starts_no_process() -> None:
     assert children() == before
 
 
-async def test_a_process_that_is_cancelled_at_its_work_is_killed() -> None:
+async def test_process_cancelled_during_a_call_is_killed() -> None:
     pid = await run_in_worker(os.getpid)
     async with anyio.create_task_group() as group:
         group.start_soon(run_in_worker, time.sleep, 600)
@@ -55,24 +55,24 @@ async def test_a_process_that_is_cancelled_at_its_work_is_killed() -> None:
     assert await run_in_worker(os.getpid) != pid
 
 
-async def test_what_the_function_raises_is_raised() -> None:
+async def test_error_of_the_function_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         await run_in_worker(divmod, 1, 0)
 
 
-async def test_a_process_that_ends_is_told_and_replaced() -> None:
+async def test_process_that_exits_raises_and_is_replaced() -> None:
     with pytest.raises(anyio.BrokenWorkerProcess):
         await run_in_worker(os._exit, 3)
     assert await run_in_worker(abs, -3) == 3
 
 
-async def test_what_cannot_come_back_is_told() -> None:
+async def test_result_that_cannot_be_pickled_raises() -> None:
     with pytest.raises(TypeError, match="cannot pickle"):
         await run_in_worker(threading.Lock)
     assert await run_in_worker(abs, -3) == 3
 
 
-async def test_what_is_called_reads_nothing_and_writes_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_function_has_no_standard_streams(capfd: pytest.CaptureFixture[str]) -> None:
     assert await run_in_worker(os.read, 0, 10) == b""
     assert await run_in_worker(os.write, 1, b"to standard output") == 18
     assert await run_in_worker(os.write, 2, b"to standard error") == 17
@@ -87,7 +87,7 @@ def test_workers_end_with_their_event_loop(anyio_backend: str) -> None:
     assert children() == before
 
 
-async def test_a_process_that_was_idle_for_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_process_idle_for_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apass.concurrency.processes.pool.IDLE_SECONDS", -1.0)
     pid = await run_in_worker(os.getpid)
     assert await run_in_worker(os.getpid) != pid
@@ -95,22 +95,22 @@ async def test_a_process_that_was_idle_for_long_is_ended(monkeypatch: pytest.Mon
 
 
 def start_a_child() -> int:
-    """Start a process that would go on for long."""
+    """Start a process that runs for ten minutes, and return its id."""
     return subprocess.Popen(["sleep", "600"]).pid
 
 
-def test_what_a_worker_has_started_ends_with_it(anyio_backend: str) -> None:
+def test_children_of_a_worker_end_with_it(anyio_backend: str) -> None:
     pid = anyio.run(run_in_worker, start_a_child, backend=anyio_backend)
-    # That it is killed is certain now, but not that it has ended.
+    # The process has been sent a kill signal, but may take a moment to end.
     for _ in range(6000):
         if has_ended(pid):
             return
         time.sleep(0.01)
-    pytest.fail("a minute later, it is still there")
+    pytest.fail("the process is still running after a minute")
 
 
 def has_ended(pid: int) -> bool:
-    """Tell whether a process has ended, though whoever adopted it may not have buried it."""
+    """Return whether a process has ended, even if its new parent has not reaped it."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -140,23 +140,23 @@ os.kill, os.waitpid = kill_and_pause, pause_and_wait
 if __name__ == "__main__":
     print(anyio.run(run_in_worker, abs, -3, backend=sys.argv[1]))
 """
-"""A program whose threads that wait for children, if its event loop has such, are slower than its loop."""
+"""A program whose threads that wait for child processes, if any, are slower than its event loop."""
 
 
-def test_the_end_of_the_loop_is_quiet(anyio_backend: str, tmp_path: Path) -> None:
+def test_end_of_the_loop_prints_nothing(anyio_backend: str, tmp_path: Path) -> None:
     assert output_of(tmp_path, {"main.py": SLOW_MACHINE}, "main.py", anyio_backend) == (0, "3\n", "")
 
 
-def output_of(folder: Path, files: dict[str, str], *arguments: str, said: str = "") -> tuple[int, str, str]:
-    """Run a program of these files, which reads `said`; return its exit status and what it wrote."""
+def output_of(folder: Path, files: dict[str, str], *arguments: str, stdin: str = "") -> tuple[int, str, str]:
+    """Run a program made of these files; return its exit status, output and errors."""
     for name, text in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
-    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)}
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environ, input=said, capture_output=True, text=True, check=False
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    result = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environ, input=stdin, capture_output=True, text=True, check=False
     )
-    return done.returncode, done.stdout, done.stderr
+    return result.returncode, result.stdout, result.stderr
 
 
 PACKAGE = {
@@ -178,11 +178,11 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("main", ["package", "package.__main__"])
-def test_what_a_module_run_by_its_name_defines_can_be_called(main: str, anyio_backend: str, tmp_path: Path) -> None:
+def test_functions_of_a_main_module_can_be_called(main: str, anyio_backend: str, tmp_path: Path) -> None:
     assert output_of(tmp_path, PACKAGE, "-m", main, anyio_backend) == (0, "12\n", "")
 
 
-def test_a_main_module_that_does_its_work_when_imported_is_told(anyio_backend: str, tmp_path: Path) -> None:
+def test_main_module_without_guard_raises(anyio_backend: str, tmp_path: Path) -> None:
     main = SLOW_MACHINE.replace('if __name__ == "__main__":', "if True:")
     status, printed, error = output_of(tmp_path, {"main.py": main}, "main.py", anyio_backend)
     assert (status, printed) == (1, "")
@@ -190,11 +190,11 @@ def test_a_main_module_that_does_its_work_when_imported_is_told(anyio_backend: s
     assert error.splitlines()[-1] == "anyio.BrokenWorkerProcess: a worker process could not start"
 
 
-def test_a_program_that_came_from_standard_input_has_workers_too(anyio_backend: str, tmp_path: Path) -> None:
-    assert output_of(tmp_path, {}, "-", anyio_backend, said=SLOW_MACHINE) == (0, "3\n", "")
+def test_program_from_standard_input_can_use_workers(anyio_backend: str, tmp_path: Path) -> None:
+    assert output_of(tmp_path, {}, "-", anyio_backend, stdin=SLOW_MACHINE) == (0, "3\n", "")
 
 
-LEAVES = """
+EXITS = """
 import os, sys
 import anyio
 from apass.concurrency.processes.pool import run_in_worker
@@ -202,19 +202,19 @@ from apass.concurrency.processes.pool import run_in_worker
 if __name__ == "__main__":
     print(anyio.run(run_in_worker, abs, -3, backend=sys.argv[1]))
 else:
-    LEAVE
+    EXIT
 """
-"""A program that ends where it is imported."""
+"""A program that exits when it is imported."""
 
 
-def test_a_main_module_that_exits_when_imported_is_told(anyio_backend: str, tmp_path: Path) -> None:
-    files = {"main.py": LEAVES.replace("LEAVE", "sys.exit(3)")}
+def test_main_module_that_exits_on_import_raises(anyio_backend: str, tmp_path: Path) -> None:
+    files = {"main.py": EXITS.replace("EXIT", "sys.exit(3)")}
     status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)
     assert (status, error.splitlines()[-1]) == (1, "anyio.BrokenWorkerProcess: a worker process could not start")
-    assert "RuntimeError: the program's main module exits when it is imported, with 3" in error
+    assert "RuntimeError: the program's main module exits with 3 when it is imported" in error
 
 
-def test_a_process_that_dies_as_it_starts_is_one_that_died(anyio_backend: str, tmp_path: Path) -> None:
-    files = {"main.py": LEAVES.replace("LEAVE", "os._exit(3)")}
+def test_process_that_dies_on_start_raises(anyio_backend: str, tmp_path: Path) -> None:
+    files = {"main.py": EXITS.replace("EXIT", "os._exit(3)")}
     status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)
     assert (status, error.splitlines()[-1]) == (1, "anyio.BrokenWorkerProcess")

@@ -1,4 +1,4 @@
-"""The event loop's turns: however long bodies and passes go on without suspending, others are let in."""
+"""Bodies and passes that never suspend do not block the event loop."""
 
 from collections.abc import Awaitable, Callable
 from time import perf_counter
@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 import apass
 from apass import PassContext, Sequential, function_pass, module_pass
 from apass.concurrency.coroutines import metered
-from apass.concurrency.scheduler import BATCH, Gate
+from apass.concurrency.scheduler import BATCH, LoopScheduler
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ BODY_SECONDS = 50e-6
 
 
 def spin() -> None:
-    """Hold the loop for as long as a short body does."""
+    """Hold the loop for as long as a short body."""
     end = perf_counter() + BODY_SECONDS
     while perf_counter() < end:
         pass
@@ -30,8 +30,8 @@ def modules_of(count: int, functions: int) -> list[Module]:
     return [{f"f{n}": n for n in range(functions)} for _ in range(count)]
 
 
-async def most_bodies_between_turns(work: Callable[[Callable[[], None]], Any]) -> int:
-    """Return how many bodies ran at most before another task of the loop had its turn."""
+async def max_bodies_per_slice(work: Callable[[Callable[[], None]], Any]) -> int:
+    """Return the largest number of bodies that ran between two steps of another task."""
     counts = [0]
     done = anyio.Event()
 
@@ -76,8 +76,8 @@ def whole_pass(body: Callable[[], None]) -> apass.Pass[Module]:
     return module_pass(never_suspends, 0, "Whole")
 
 
-async def by_a_helper(body: Callable[[], None]) -> None:
-    """Run bodies of which the caller's own waits for the last, so that a helper runs the others."""
+async def run_in_a_helper(body: Callable[[], None]) -> None:
+    """Run a pass whose first body waits for the last: a helper runs the others."""
     last = anyio.Event()
 
     async def wait_or_work(func: int, mod: Module, ctx: PassContext) -> int:
@@ -95,7 +95,7 @@ async def by_a_helper(body: Callable[[], None]) -> None:
 WORK: dict[str, Callable[[Callable[[], None]], Awaitable[object]]] = {
     "plain bodies": lambda body: plain_pass(body)(modules_of(1, 10_000)[0]),
     "async bodies": lambda body: async_pass(body)(modules_of(1, 10_000)[0]),
-    "bodies of a helper": by_a_helper,
+    "bodies of a helper": run_in_a_helper,
     "bodies with a time limit": lambda body: async_pass(body, timeout=60)(modules_of(1, 2_000)[0]),
     "passes of a Sequential": lambda body: Sequential([whole_pass(body)] * 2_000)({}),
     "modules of plain bodies": lambda body: apass.optimize_all(modules_of(50, 100), plain_pass(body)),
@@ -107,13 +107,13 @@ WORK: dict[str, Callable[[Callable[[], None]], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
-async def test_bodies_that_never_suspend_let_others_in_every_few_milliseconds(work: Callable[..., Any]) -> None:
-    # A turn is 4 ms, which is 80 bodies; a busy machine only makes it fewer.
-    assert await most_bodies_between_turns(work) <= 200
+async def test_bodies_without_suspension_yield_every_few_milliseconds(work: Callable[..., Any]) -> None:
+    # A time slice is 4 ms, which is 80 bodies; on a busy machine it is fewer.
+    assert await max_bodies_per_slice(work) <= 200
 
 
 @pytest.mark.parametrize("short", range(1_000, 1_016))
-async def test_long_bodies_that_come_after_many_short_ones_let_others_in_too(short: int) -> None:
+async def test_long_bodies_after_short_ones_yield_too(short: int) -> None:
     def uneven(body: Callable[[], None]) -> apass.Pass[Module]:
         def work(func: int, mod: Module, ctx: PassContext) -> int:
             for _ in range(0 if func < short else 50):
@@ -122,56 +122,56 @@ async def test_long_bodies_that_come_after_many_short_ones_let_others_in_too(sho
 
         return function_pass(work, 0, "Uneven")
 
-    # Each long body takes more than half a turn.
-    assert await most_bodies_between_turns(lambda body: uneven(body)(modules_of(1, short + 20)[0])) <= 200
+    # Each long body takes more than half a time slice.
+    assert await max_bodies_per_slice(lambda body: uneven(body)(modules_of(1, short + 20)[0])) <= 200
 
 
-# The line.
+# The queue.
 
 
-async def use_up_a_turn(gate: Gate) -> None:
-    await gate.next_turn()
-    gate.turn_ends = 0.0
+async def use_up_a_slice(scheduler: LoopScheduler) -> None:
+    await scheduler.yield_to_loop()
+    scheduler.slice_ends = 0.0
 
 
 async def wakeups(waiters: int) -> int:
-    """Return how often so many are woken, of whom each wants a turn and uses it up."""
-    gate = Gate(None)
+    """Return the number of wake-ups of this many tasks that use up a slice each."""
+    scheduler = LoopScheduler(None)
     steps: list[float] = []
 
     def count(start: float, end: float) -> None:
         steps.append(start)
 
     async def wait() -> None:
-        await metered(use_up_a_turn(gate), count)
+        await metered(use_up_a_slice(scheduler), count)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(waiters):
             tasks.start_soon(wait)
-    assert gate.turn == waiters
+    assert scheduler.slice == waiters
     return len(steps)
 
 
-async def test_wake_ups_grow_with_those_who_wait_and_not_with_their_square() -> None:
+async def test_wake_ups_grow_linearly_with_waiters() -> None:
     few, many = await wakeups(256), await wakeups(1024)
     assert few <= 256 * BATCH
     assert many <= few * 5
 
 
-async def test_who_comes_first_has_a_turn_first() -> None:
-    gate = Gate(None)
-    came: list[int] = []
-    went: list[int] = []
+async def test_waiters_get_slices_in_order() -> None:
+    scheduler = LoopScheduler(None)
+    queued: list[int] = []
+    served: list[int] = []
 
     async def wait(number: int) -> None:
-        came.append(number)
-        await use_up_a_turn(gate)
-        went.append(number)
+        queued.append(number)
+        await use_up_a_slice(scheduler)
+        served.append(number)
 
     async with anyio.create_task_group() as tasks:
         for number in range(5 * BATCH):
             tasks.start_soon(wait, number)
-    batches = [came.index(number) // BATCH for number in went]
+    batches = [queued.index(number) // BATCH for number in served]
     assert batches == sorted(batches)
 
 
@@ -179,46 +179,46 @@ LEAVE_EARLY = {"every other": slice(1, None, 2), "first": slice(2 * BATCH), "mid
 
 
 @pytest.mark.parametrize("early", LEAVE_EARLY.values(), ids=LEAVE_EARLY)
-async def test_the_turn_of_who_is_cancelled_in_the_line_is_passed_on(early: slice) -> None:
-    gate = Gate(None)
+async def test_slice_of_a_cancelled_waiter_is_passed_on(early: slice) -> None:
+    scheduler = LoopScheduler(None)
     scopes = [anyio.CancelScope() for _ in range(4 * BATCH)]
     all_wait = anyio.Event()
-    came: list[int] = []
-    went: set[int] = set()
+    queued: list[int] = []
+    served: set[int] = set()
 
     async def wait(number: int) -> None:
-        came.append(number)
+        queued.append(number)
         with scopes[number]:
-            await gate.next_turn()
+            await scheduler.yield_to_loop()
             if not all_wait.is_set():
                 all_wait.set()
-                for other in set(came[early]) - {number}:
+                for other in set(queued[early]) - {number}:
                     scopes[other].cancel()
-            gate.turn_ends = 0.0
-            went.add(number)
+            scheduler.slice_ends = 0.0
+            served.add(number)
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             for number in range(4 * BATCH):
                 tasks.start_soon(wait, number)
-    stayed = {number for number, scope in enumerate(scopes) if not scope.cancel_called}
-    assert (went, len(gate.line.batches)) == (stayed, 0)
+    not_cancelled = {number for number, scope in enumerate(scopes) if not scope.cancel_called}
+    assert (served, len(scheduler.waiters.batches)) == (not_cancelled, 0)
 
 
-async def test_an_event_loop_in_another_thread_has_a_line_of_its_own(anyio_backend_name: str) -> None:
-    gate = Gate(None)
-    standing = [gate.line.join() for _ in range(BATCH + 1)]
+async def test_each_thread_has_its_own_queue(anyio_backend_name: str) -> None:
+    scheduler = LoopScheduler(None)
+    waiting = [scheduler.waiters.enqueue() for _ in range(BATCH + 1)]
     with anyio.fail_after(60):
         await anyio.to_thread.run_sync(
-            lambda: anyio.run(use_up_a_turn, gate, backend=anyio_backend_name), abandon_on_cancel=True
+            lambda: anyio.run(use_up_a_slice, scheduler, backend=anyio_backend_name), abandon_on_cancel=True
         )
-    for batch in standing:
-        gate.line.leave(batch, gate.turn)
-    assert len(gate.line.batches) == 0
+    for batch in waiting:
+        scheduler.waiters.leave(batch, scheduler.slice)
+    assert len(scheduler.waiters.batches) == 0
 
 
-async def test_bodies_that_were_suspended_do_not_stand_in_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apass.concurrency.scheduler.TURN_SECONDS", 0.0)
+async def test_resumed_bodies_are_not_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apass.concurrency.scheduler.SLICE_SECONDS", 0.0)
     rounds, done = [0], anyio.Event()
 
     async def beat() -> None:
@@ -237,5 +237,5 @@ async def test_bodies_that_were_suspended_do_not_stand_in_line(monkeypatch: pyte
         await checkpoint()
         await Wait(modules_of(1, 1000)[0])
         done.set()
-    # Eleven workers, of which each body takes five rounds; in line it would take as many again.
+    # There are eleven workers, and each body takes five iterations of the loop. Queueing would double that.
     assert 1000 * 5 / 11 < rounds[0] < 600

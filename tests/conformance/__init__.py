@@ -1,1 +1,1 @@
-"""Scenarios with the events that TVM emits, and the player that plays them on apass."""
+"""Scenarios with the events that TVM emits, and a player that runs them in apass."""

@@ -1,7 +1,7 @@
-"""Plays a recorded scenario on apass and returns the events, in the words of the recording.
+"""Runs recorded TVM scenarios in apass and returns the emitted events.
 
-A scenario is a JSON object: `functions` of a module, `instruments`, `contexts`, `passes`, and `steps` to play; its
-`expect` is the list of events that TVM emitted.
+A scenario is a JSON object: the `functions` of a module, `instruments`, `contexts`, `passes`, and the `steps` to run.
+Its `expect` is the list of events that TVM emitted.
 """
 
 import json
@@ -20,7 +20,7 @@ __all__ = ["Pause", "Scenario", "first_difference", "play", "read_scenarios"]
 Scenario = dict[str, Any]
 Module = dict[str, str]
 Pause = Callable[[], Awaitable[None]]
-"""What hooks and passes await on both sides of their event; None makes all of them plain functions."""
+"""Awaited by hooks and passes before and after their event; None makes all of them plain functions."""
 
 
 class BoomError(Exception):
@@ -28,26 +28,28 @@ class BoomError(Exception):
 
 
 def read_scenarios(path: Path) -> list[Scenario]:
-    """Read a file of scenarios, one a line."""
+    """Return the scenarios in a file that has one JSON object per line."""
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def play(scenario: Scenario, backend: str, pause: Pause | None) -> list[str]:
-    """Play a scenario in an event loop and a contextvars context of its own, and return its events."""
+    """Run a scenario in a new event loop and contextvars context; return its events."""
     player = _Player(scenario, pause)
     with _registered(player):
         Context().run(lambda: anyio.run(player.play, backend=backend))
     return player.events
 
 
-def first_difference(expect: list[str], got: list[str]) -> str:
-    """Show two traces side by side from a few events before the first one that differs."""
-    same = next((i for i, (a, b) in enumerate(zip(expect, got, strict=False)) if a != b), min(len(expect), len(got)))
-    rows = [f"{i:3} {_at(expect, i):45} {_at(got, i)}" for i in range(max(0, same - 5), same + 5)]
+def first_difference(expect: list[str], actual: list[str]) -> str:
+    """Return two traces side by side, from five events before the first difference."""
+    first = next(
+        (i for i, (a, b) in enumerate(zip(expect, actual, strict=False)) if a != b), min(len(expect), len(actual))
+    )
+    rows = [f"{i:3} {_event_at(expect, i):45} {_event_at(actual, i)}" for i in range(max(0, first - 5), first + 5)]
     return "\n".join([f"    {'TVM':45} apass", *rows])
 
 
-def _at(events: list[str], index: int) -> str:
+def _event_at(events: list[str], index: int) -> str:
     return events[index] if index < len(events) else "-"
 
 
@@ -64,7 +66,7 @@ def _registered(player: "_Player") -> Generator[None, None, None]:
 
 
 class _Player:
-    """One scenario at play."""
+    """Execution of one scenario."""
 
     def __init__(self, scenario: Scenario, pause: Pause | None) -> None:
         self.scenario = scenario
@@ -92,34 +94,34 @@ class _Player:
         raises, skips = spec.get("raises", ()), spec.get("skips", ())
 
         def event(info: apass.PassInfo | None) -> bool | None:
-            of_pass = "" if info is None else f" {info.name}"
-            self.events.append(f"{name}.{kind}{of_pass}")
-            if kind in raises or (info is not None and f"{kind}{of_pass}" in raises):
-                raise BoomError(f"{name}.{kind}{of_pass}")
+            suffix = "" if info is None else f" {info.name}"
+            self.events.append(f"{name}.{kind}{suffix}")
+            if kind in raises or (info is not None and f"{kind}{suffix}" in raises):
+                raise BoomError(f"{name}.{kind}{suffix}")
             return info is not None and info.name not in skips if kind == "should_run" else None
 
         emit = self._suspending(event)
         if kind in ("enter_pass_ctx", "exit_pass_ctx"):
 
-            def of_context(self: object) -> Any:
+            def hook_of_context(self: object) -> Any:
                 return emit(None)
 
-            return of_context
+            return hook_of_context
 
-        def of_pass(self: object, mod: Module, info: apass.PassInfo) -> Any:
+        def hook_of_pass(self: object, mod: Module, info: apass.PassInfo) -> Any:
             return emit(info)
 
-        return of_pass
+        return hook_of_pass
 
     def _suspending(self, event: Callable[..., Any]) -> Callable[..., Any]:
         pause = self.pause
         if pause is None:
             return event
 
-        async def suspending(*given: Any) -> Any:
+        async def suspending(*arguments: Any) -> Any:
             await pause()
             try:
-                return event(*given)
+                return event(*arguments)
             finally:
                 await pause()
 
@@ -128,7 +130,7 @@ class _Player:
     def _pass(self, name: str, spec: Scenario) -> "apass.Pass[Module]":
         opt_level, required = spec["opt_level"], spec["required"]
         if spec["kind"] == "sequential":
-            return apass.Sequential([self.passes[one] for one in spec["passes"]], opt_level, name, required)
+            return apass.Sequential([self.passes[inner] for inner in spec["passes"]], opt_level, name, required)
         if spec["kind"] == "function":
             body = self._suspending(self._function_body(name, spec))
             return apass.function_pass(body, opt_level, name, required)
@@ -186,7 +188,7 @@ class _Player:
                 await self._try(step["body"], mod)
             case "current":
                 ctx = apass.PassContext.current()
-                names = ",".join(type(one).__name__ for one in ctx.instruments)
+                names = ",".join(type(instrument).__name__ for instrument in ctx.instruments)
                 self.events.append(f"current opt_level={ctx.opt_level} instruments={names}")
             case other:
                 raise ValueError(f"unknown step {other!r}")

@@ -1,4 +1,4 @@
-"""Every recorded trace of TVM comes out of apass, event by event."""
+"""Comparison of apass with recorded traces of TVM, event by event."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ SCENARIOS = read_scenarios(Path(__file__).parent / "scenarios.jsonl")
 
 
 async def short_event() -> None:
-    """Suspend until another task, started for it, has set an event."""
+    """Suspend until a new task sets an event."""
     event = anyio.Event()
     async with anyio.create_task_group() as helpers:
         helpers.start_soon(wake, event)
@@ -23,18 +23,18 @@ async def wake(event: anyio.Event) -> None:
     event.set()
 
 
-def test_there_are_300_scenarios_with_a_trace_each() -> None:
+def test_there_are_300_scenarios_with_traces() -> None:
     ids = {scenario["id"] for scenario in SCENARIOS}
     assert (len(ids), all(scenario["expect"] for scenario in SCENARIOS)) == (300, True)
 
 
-# The scenarios name passes at random in `disabled_pass` and `required_pass`; those that no step runs are warned about.
+# Scenarios list random names in `disabled_pass` and `required_pass`; names without a run cause a warning.
 @pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
 @pytest.mark.parametrize("pause", [None, checkpoint, short_event], ids=["plain", "suspending", "waiting"])
-def test_every_trace_is_that_of_tvm(anyio_backend: str, pause: Pause | None) -> None:
-    played = [(scenario, play(scenario, anyio_backend, pause)) for scenario in SCENARIOS]
-    wrong = [(scenario, got) for scenario, got in played if got != scenario["expect"]]
-    if wrong:
-        scenario, got = wrong[0]
-        shown = first_difference(scenario["expect"], got)
-        pytest.fail(f"{len(wrong)} of {len(played)} traces differ; the first is {scenario['id']}:\n{shown}")
+def test_traces_equal_those_of_tvm(anyio_backend: str, pause: Pause | None) -> None:
+    traces = [(scenario, play(scenario, anyio_backend, pause)) for scenario in SCENARIOS]
+    mismatches = [(scenario, actual) for scenario, actual in traces if actual != scenario["expect"]]
+    if mismatches:
+        scenario, actual = mismatches[0]
+        shown = first_difference(scenario["expect"], actual)
+        pytest.fail(f"{len(mismatches)} of {len(traces)} traces differ; the first is {scenario['id']}:\n{shown}")

@@ -1,4 +1,4 @@
-"""Looking up adapters: by the type of a module, from apass, from a registration and from an entry point."""
+"""Lookup of adapters: by type, from apass, registrations and entry points."""
 
 import os
 import subprocess
@@ -13,19 +13,20 @@ import pytest
 import apass
 from apass import AdapterError, FunctionPass, PassContext, PassInfo, adapter_for, register_adapter
 from apass.adapters.mapping import ADAPTER, DictAdapter
+from apass.core.plugins import plugins
 
 pytestmark = pytest.mark.anyio
 
 
 class Program:
-    """A module of an IR of one's own: names, and texts in the same order."""
+    """A module of a custom IR: pairs of a name and a text, in order."""
 
     def __init__(self, *functions: tuple[str, str]) -> None:
         self.functions = functions
 
 
 class ProgramAdapter(DictAdapter):
-    """The few methods that a FunctionPass needs, and the dict adapter's for the rest."""
+    """Adapter with the methods that a FunctionPass needs; the rest is inherited."""
 
     def functions(self, mod: Any) -> Iterable[tuple[str, Any]]:
         return list(mod.functions)
@@ -48,7 +49,7 @@ ROOT = Path(apass.__file__).parent.parent
 
 @pytest.fixture
 def program() -> type[Program]:
-    """Return a class of modules that no test before has registered an adapter for."""
+    """Return a fresh class of modules, for which no adapter is registered."""
     return type("Program", (Program,), {})
 
 
@@ -62,54 +63,53 @@ class Upper(FunctionPass[Any, str]):
 @pytest.mark.parametrize(
     "mod", [{}, OrderedDict[str, Any](), defaultdict[str, Any](list)], ids=["dict", "subclass", "default"]
 )
-def test_a_dict_of_any_class_has_the_dict_adapter(mod: dict[str, Any]) -> None:
+def test_dict_subclass_uses_dict_adapter(mod: dict[str, Any]) -> None:
     assert adapter_for(mod) is ADAPTER
 
 
 @pytest.mark.parametrize("mod", [[], "text", 7, None, object()])
-def test_a_type_that_nothing_knows_says_how_to_provide_an_adapter(mod: object) -> None:
+def test_unknown_type_error_suggests_register_adapter(mod: object) -> None:
     name = type(mod).__qualname__
     with pytest.raises(AdapterError) as caught:
         adapter_for(mod)
     assert str(caught.value) == (
-        f"no IR adapter for modules of type builtins.{name}; pass a dict of functions, an "
-        f"apass.relay.IRModule or an onnx_ir.Model, or provide one with apass.register_adapter({name}, ...) or the "
-        f"entry point group 'apass.adapters'"
+        f"no IR adapter for modules of type builtins.{name}; known are {', '.join(sorted(plugins('apass.adapters')))}; "
+        f"provide one with apass.register_adapter({name}, ...) or the entry point group 'apass.adapters'"
     )
 
 
-async def test_a_registered_adapter_serves_the_type_and_its_subclasses(program: type[Program]) -> None:
+async def test_registered_adapter_serves_subclasses(program: type[Program]) -> None:
     register_adapter(program, PROGRAM_ADAPTER)
-    better = type("BetterProgram", (program,), {})
-    done = await Upper()(better(("f", "x"), ("p", "prim"), ("s", "skip"), ("g", "y")))
-    assert (type(done), done.functions) == (better, (("f", "X"), ("p", "prim"), ("s", "skip"), ("g", "Y")))
+    subclass = type("BetterProgram", (program,), {})
+    result = await Upper()(subclass(("f", "x"), ("p", "prim"), ("s", "skip"), ("g", "y")))
+    assert (type(result), result.functions) == (subclass, (("f", "X"), ("p", "prim"), ("s", "skip"), ("g", "Y")))
 
 
-def test_the_adapter_of_the_nearest_base_class_wins(program: type[Program]) -> None:
-    own: Any = ProgramAdapter()
-    better = type("BetterProgram", (program,), {})
+def test_adapter_of_nearest_base_class_wins(program: type[Program]) -> None:
+    subclass_adapter: Any = ProgramAdapter()
+    subclass = type("BetterProgram", (program,), {})
     register_adapter(program, PROGRAM_ADAPTER)
-    register_adapter(better, own)
-    assert (adapter_for(program()) is PROGRAM_ADAPTER, adapter_for(better()) is own) == (True, True)
+    register_adapter(subclass, subclass_adapter)
+    assert (adapter_for(program()) is PROGRAM_ADAPTER, adapter_for(subclass()) is subclass_adapter) == (True, True)
 
 
-def test_an_adapter_registered_after_a_look_up_is_found(program: type[Program]) -> None:
-    own: Any = ProgramAdapter()
-    better = type("BetterProgram", (program,), {})
+def test_adapter_registered_after_lookup_is_used(program: type[Program]) -> None:
+    subclass_adapter: Any = ProgramAdapter()
+    subclass = type("BetterProgram", (program,), {})
     with pytest.raises(AdapterError):
-        adapter_for(better())
+        adapter_for(subclass())
     register_adapter(program, PROGRAM_ADAPTER)
-    assert adapter_for(better()) is PROGRAM_ADAPTER
-    register_adapter(better, own)
-    assert adapter_for(better()) is own
+    assert adapter_for(subclass()) is PROGRAM_ADAPTER
+    register_adapter(subclass, subclass_adapter)
+    assert adapter_for(subclass()) is subclass_adapter
 
 
-def test_a_type_has_one_adapter(program: type[Program]) -> None:
-    another: Any = ProgramAdapter()
+def test_second_adapter_for_type_raises(program: type[Program]) -> None:
+    other_adapter: Any = ProgramAdapter()
     register_adapter(program, PROGRAM_ADAPTER)
     register_adapter(program, PROGRAM_ADAPTER)
     with pytest.raises(AdapterError, match="modules of type Program already have the adapter"):
-        register_adapter(program, another)
+        register_adapter(program, other_adapter)
     assert adapter_for(program()) is PROGRAM_ADAPTER
 
 
@@ -122,13 +122,11 @@ ADAPTER = DictAdapter()
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "expected"),
     [("my_ir.Program", ["Program"]), ("my_ir", ["Program", "Other"]), ("another", [])],
     ids=["class", "package", "other package"],
 )
-def test_an_entry_point_is_found_by_the_name_of_the_class_or_of_the_package(
-    name: str, found: list[str], tmp_path: Path
-) -> None:
+def test_entry_point_matches_class_or_package_name(name: str, expected: list[str], tmp_path: Path) -> None:
     (tmp_path / "my_ir.py").write_text(MY_IR)
     info = tmp_path / "my_ir-1.0.dist-info"
     info.mkdir()
@@ -142,10 +140,10 @@ def test_an_entry_point_is_found_by_the_name_of_the_class_or_of_the_package(
         "    except apass.AdapterError:\n"
         "        pass\n"
     )
-    assert run_python(code, tmp_path) == [word for one in found for word in (one, "True")]
+    assert run_python(code, tmp_path) == [word for class_name in expected for word in (class_name, "True")]
 
 
-def test_an_adapter_is_imported_when_its_first_module_arrives() -> None:
+def test_adapter_is_imported_on_first_use() -> None:
     code = (
         "import sys, apass\n"
         "print('apass.adapters.mapping' in sys.modules)\n"
@@ -156,10 +154,13 @@ def test_an_adapter_is_imported_when_its_first_module_arrives() -> None:
 
 
 def run_python(code: str, directory: Path) -> list[str]:
-    """Run `code` in a process of its own that finds apass, and what is in `directory`; return the words it printed."""
+    """Run `code` in a new process and return the words that it printed.
+
+    The process can import apass and the modules in `directory`.
+    """
     path = os.pathsep.join([str(directory), str(ROOT)])
     environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    return done.stdout.split()
+    return completed.stdout.split()

@@ -1,4 +1,4 @@
-"""What results of analyses are known by, how long they are kept, and what waits for what."""
+"""Keys of analysis results, their lifetime, and cycles of requests."""
 
 import enum
 import gc
@@ -11,34 +11,34 @@ import pytest
 import apass
 from apass import PassContext
 from apass.stores import MemoryStore
-from tests.helpers.analyses import counted
+from tests.helpers.analyses import length_analysis
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_is_kept_is_counted_as_a_hit() -> None:
-    length, _ = counted()
+async def test_repeated_request_counts_as_hit() -> None:
+    length, _ = length_analysis()
     ctx = PassContext()
     for text in ("ab", "ab", "ab", "c"):
         await ctx.get(length, text)
     assert ctx.analyses.counts == {"computed": 2, "hit": 2}
 
 
-async def test_the_order_in_which_options_are_given_does_not_matter() -> None:
-    seen: list[str] = []
+async def test_order_of_options_does_not_matter() -> None:
+    computed: list[str] = []
 
     @apass.analysis
     def Slice(func: str, *, first: int, last: int) -> str:
-        seen.append(func)
+        computed.append(func)
         return func[first:last]
 
     ctx = PassContext()
     assert await ctx.get(Slice, "abcd", first=1, last=3) == await ctx.get(Slice, "abcd", last=3, first=1) == "bc"
-    assert seen == ["abcd"]
+    assert computed == ["abcd"]
 
 
-async def test_an_analysis_that_takes_the_context_has_its_options_too() -> None:
-    length, _ = counted()
+async def test_analysis_with_context_parameter_takes_options() -> None:
+    length, _ = length_analysis()
 
     @apass.analysis
     async def IsLong(func: str, ctx: PassContext, limit: int = 3) -> bool:
@@ -48,7 +48,7 @@ async def test_an_analysis_that_takes_the_context_has_its_options_too() -> None:
     assert [await ctx.get(IsLong, "abc"), await ctx.get(IsLong, "abc", limit=2)] == [False, True]
 
 
-async def test_a_parameter_with_a_default_is_an_option_and_not_the_context() -> None:
+async def test_parameter_with_default_is_option() -> None:
     @apass.analysis
     def Repeated(func: str, times: int = 2) -> str:
         return func * times
@@ -58,17 +58,17 @@ async def test_a_parameter_with_a_default_is_an_option_and_not_the_context() -> 
 
 
 class Printed:
-    """What has a fingerprint of its own, and counts who asks for it."""
+    """An object that defines its fingerprint and counts the calls."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     def __fingerprint__(self) -> str:
-        self.asked += 1
+        self.calls += 1
         return "the same"
 
 
-async def test_the_fingerprint_of_an_object_is_taken_once() -> None:
+async def test_fingerprint_of_object_is_computed_once() -> None:
     @apass.analysis
     def Nothing(func: Printed) -> int:
         return 0
@@ -76,14 +76,14 @@ async def test_the_fingerprint_of_an_object_is_taken_once() -> None:
     ctx, func = PassContext(), Printed()
     for _ in range(3):
         await ctx.get(Nothing, func)
-    assert func.asked == 1
+    assert func.calls == 1
 
 
 class Limit:
-    """An option that can be referred to weakly."""
+    """An option value that supports weak references."""
 
 
-async def test_what_had_to_make_room_holds_nothing() -> None:
+async def test_evicted_result_releases_its_options() -> None:
     @apass.analysis
     def Within(func: str, *, limit: Limit) -> bool:
         return True
@@ -91,23 +91,23 @@ async def test_what_had_to_make_room_holds_nothing() -> None:
     ctx = PassContext()
     ctx.analyses._limit = 1  # pyright: ignore[reportPrivateUsage]
     limit = Limit()
-    gone = weakref.ref(limit)
+    limit_ref = weakref.ref(limit)
     await ctx.get(Within, "f", limit=limit)
     del limit
     gc.collect()
-    assert gone() is not None
+    assert limit_ref() is not None
     await ctx.get(Within, "f", limit=Limit())
     gc.collect()
-    assert gone() is None
+    assert limit_ref() is None
 
 
-async def test_an_analysis_that_failed_is_no_part_of_a_circle_afterwards() -> None:
-    fails = [True]
+async def test_failed_analysis_is_not_part_of_cycle() -> None:
+    failures = [True]
 
     @apass.analysis
     async def Flaky(func: str) -> int:
-        if fails:
-            fails.clear()
+        if failures:
+            failures.clear()
             raise ValueError("no answer")
         return 1
 
@@ -115,36 +115,36 @@ async def test_an_analysis_that_failed_is_no_part_of_a_circle_afterwards() -> No
     async def More(func: str, ctx: PassContext) -> int:
         return await ctx.get(Flaky, func) + 1
 
-    # In the same task: what was at work there is not any more.
+    # The same task: the failed computation must not stay on its stack of requests.
     ctx = PassContext()
     with pytest.raises(ValueError, match="no answer"):
         await ctx.get(Flaky, "f")
     assert await ctx.get(More, "f") == 2
 
 
-async def test_a_wait_that_is_over_is_no_part_of_a_circle() -> None:
-    found: dict[str, apass.Analysis[int]] = {}
-    fails = [True]
+async def test_finished_request_is_not_part_of_cycle() -> None:
+    analyses: dict[str, apass.Analysis[int]] = {}
+    failures = [True]
 
     @apass.analysis
     async def First(func: str, ctx: PassContext) -> int:
-        return await ctx.get(found["Second"], func) if fails else 1
+        return await ctx.get(analyses["Second"], func) if failures else 1
 
     @apass.analysis
     async def Second(func: str, ctx: PassContext) -> int:
-        if fails:
-            fails.clear()
+        if failures:
+            failures.clear()
             raise ValueError("no answer")
         return await ctx.get(First, func) + 1
 
-    found["Second"] = Second
+    analyses["Second"] = Second
     ctx = PassContext()
     with pytest.raises(ValueError, match="no answer"):
         await ctx.get(First, "f")
     assert await ctx.get(Second, "f") == 2
 
 
-async def test_a_result_of_other_types_than_json_has_is_not_kept_as_one_of_them() -> None:
+async def test_result_that_json_changes_raises() -> None:
     class Level(enum.IntEnum):
         LOW = 1
 
@@ -158,7 +158,7 @@ async def test_a_result_of_other_types_than_json_has_is_not_kept_as_one_of_them(
 
     store = MemoryStore()
     async with PassContext(store=store) as ctx:
-        with pytest.raises(apass.AnalysisError, match="would not come back from JSON as it is"):
+        with pytest.raises(apass.AnalysisError, match="JSON does not preserve"):
             await ctx.get(LevelOf, "f")
         await ctx.get(Ratio, "f")
     async with PassContext(store=store) as ctx:
@@ -166,27 +166,27 @@ async def test_a_result_of_other_types_than_json_has_is_not_kept_as_one_of_them(
     assert ctx.analyses.counts == {"stored": 1}
 
 
-def test_dumps_without_loads_is_an_error() -> None:
-    make: Any = apass.analysis
-    for given in ({"dumps": bytes}, {"loads": str}):
+def test_dumps_without_loads_raises() -> None:
+    declare: Any = apass.analysis
+    for options in ({"dumps": bytes}, {"loads": str}):
         with pytest.raises(apass.PassDefinitionError, match="both dumps and loads, or neither"):
-            make(persistent=True, **given)
+            declare(persistent=True, **options)
 
 
-async def test_options_and_versions_tell_results_in_a_store_apart() -> None:
+async def test_stored_results_depend_on_options_and_version() -> None:
     def times(func: str, *, factor: int = 1) -> int:
         return len(func) * factor
 
     store = MemoryStore()
     first = apass.analysis(name="Times", version="1", persistent=True)(times)
-    for asked, options, counts in (
+    for analysis, options, counts in (
         (first, {}, {"computed": 1}),
         (first, {"factor": 2}, {"computed": 1}),
         (first, {"factor": 2}, {"stored": 1}),
         (apass.analysis(name="Times", version="2", persistent=True)(times), {}, {"computed": 1}),
-        (apass.analysis(name="Others", version="1", persistent=True)(times), {}, {"computed": 1}),
+        (apass.analysis(name="OtherName", version="1", persistent=True)(times), {}, {"computed": 1}),
         (apass.analysis(name="Times", version="1", persistent=True)(times), {}, {"stored": 1}),
     ):
         async with PassContext(store=store) as ctx:
-            assert await ctx.get(asked, "ab", **options) == 2 * options.get("factor", 1)
+            assert await ctx.get(analysis, "ab", **options) == 2 * options.get("factor", 1)
         assert ctx.analyses.counts == counts

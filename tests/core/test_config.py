@@ -1,4 +1,4 @@
-"""Options for passes: registering, giving, reading and listing them, and what a wrong one says."""
+"""Options for passes: registration, values, conversion, listing and errors."""
 
 import subprocess
 import sys
@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import pytest
 
-from apass import ConfigTypeError, PassContext, UnknownConfigError, register_config_option
+import apass
+from apass import ConfigTypeError, PassContext, PassRegistrationError, UnknownConfigError, register_config_option
 from apass.core.config import ConfigOption, list_configs, provide_config_option
-from apass.errors import PassRegistrationError
 
 
 class Mode(Enum):
@@ -21,10 +21,10 @@ class Mode(Enum):
 
 @pytest.fixture(autouse=True)
 def options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let each test begin with the same options and leave none behind."""
+    """Register the same options for each test and remove them afterwards."""
     monkeypatch.setattr("apass.core.config._OPTIONS", {})
     monkeypatch.setattr("apass.core.config._PROVIDED", set[str]())
-    monkeypatch.setattr("apass.core.config._PROVIDERS", {})
+    monkeypatch.setattr("apass.core.config._MODULES", "apass.no_such_group")
     register_config_option("test.Unroll.depth", int, default=8, doc="how deep")
     register_config_option("test.Unroll.explicit", bool)
     register_config_option("test.Fuse.mode", Mode, default=Mode.SAFE)
@@ -35,7 +35,7 @@ def options(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return iter(())
 
 
-def test_a_context_gives_what_was_given_and_else_the_default() -> None:
+def test_config_returns_value_or_registered_default() -> None:
     config = PassContext(config={"test.Unroll.depth": 3}).config
     assert (config["test.Unroll.depth"], config["test.Fuse.mode"], config["test.Unroll.explicit"]) == (
         3,
@@ -44,17 +44,17 @@ def test_a_context_gives_what_was_given_and_else_the_default() -> None:
     )
 
 
-def test_get_knows_the_registered_default_before_its_own() -> None:
+def test_get_prefers_registered_default_over_argument() -> None:
     config = PassContext(config={"test.Fuse.kind": "b"}).config
-    assert [config.get(key, "own") for key in ("test.Fuse.kind", "test.Unroll.depth", "test.Any", "no.such")] == [
+    assert [config.get(key, "argument") for key in ("test.Fuse.kind", "test.Unroll.depth", "test.Any", "no.such")] == [
         "b",
         8,
-        "own",
-        "own",
+        "argument",
+        "argument",
     ]
 
 
-def test_len_and_iteration_and_in_go_over_what_was_given() -> None:
+def test_config_iterates_over_set_values_only() -> None:
     config = PassContext(config={"test.Unroll.depth": 3}).config
     assert (dict(config), len(config), "test.Unroll.depth" in config, "test.Any" in config, repr(config)) == (
         {"test.Unroll.depth": 3},
@@ -65,16 +65,16 @@ def test_len_and_iteration_and_in_go_over_what_was_given() -> None:
     )
 
 
-def test_what_was_given_cannot_change_afterwards() -> None:
-    given: dict[str, object] = {"test.Unroll.depth": 3}
-    ctx = PassContext(config=given)
-    given["test.Unroll.depth"] = 4
+def test_config_ignores_later_changes_of_its_source() -> None:
+    source: dict[str, object] = {"test.Unroll.depth": 3}
+    ctx = PassContext(config=source)
+    source["test.Unroll.depth"] = 4
     assert ctx.config["test.Unroll.depth"] == 3
     assert not hasattr(ctx.config, "__setitem__")
 
 
 @pytest.mark.parametrize(
-    ("key", "given", "is_read_as"),
+    ("key", "value", "expected"),
     [
         ("test.Fuse.mode", "fast", Mode.FAST),
         ("test.Fuse.mode", "FAST", Mode.FAST),
@@ -85,13 +85,13 @@ def test_what_was_given_cannot_change_afterwards() -> None:
         ("test.Any", object, object),
     ],
 )
-def test_values_are_converted_to_the_type_of_the_option(key: str, given: object, is_read_as: object) -> None:
-    read = PassContext(config={key: given}).config[key]
-    assert (read, type(read)) == (is_read_as, type(is_read_as))
+def test_values_are_converted_to_option_type(key: str, value: object, expected: object) -> None:
+    result = PassContext(config={key: value}).config[key]
+    assert (result, type(result)) == (expected, type(expected))
 
 
 @pytest.mark.parametrize(
-    ("key", "given", "says"),
+    ("key", "value", "message"),
     [
         ("test.Unroll.depth", "3", "config option 'test.Unroll.depth': wanted int, got '3' (str)"),
         ("test.Unroll.depth", True, "config option 'test.Unroll.depth': wanted int, got True (bool)"),
@@ -103,51 +103,54 @@ def test_values_are_converted_to_the_type_of_the_option(key: str, given: object,
         ("test.Fuse.kind", "c", "config option 'test.Fuse.kind': wanted 'a' | 'b', got 'c' (str)"),
     ],
 )
-def test_a_value_of_another_type_is_told_with_what_was_wanted_and_given(key: str, given: object, says: str) -> None:
+def test_value_of_wrong_type_raises(key: str, value: object, message: str) -> None:
     with pytest.raises(ConfigTypeError) as caught:
-        PassContext(config={key: given})
-    assert str(caught.value) == says
+        PassContext(config={key: value})
+    assert str(caught.value) == message
 
 
-def test_an_unknown_key_is_told_with_the_nearest_and_all_candidates() -> None:
-    for ask in (lambda: PassContext(config={"test.Unroll.dept": 3}), lambda: PassContext().config["test.Unroll.dept"]):
+def test_unknown_key_error_lists_candidates() -> None:
+    for read in (
+        lambda: PassContext(config={"test.Unroll.dept": 3}),
+        lambda: PassContext().config["test.Unroll.dept"],
+    ):
         with pytest.raises(UnknownConfigError) as caught:
-            ask()
+            read()
         assert str(caught.value) == (
             "unknown config option 'test.Unroll.dept'; did you mean 'test.Unroll.depth'?; registered are: test.Any, "
             "test.Fuse.kind, test.Fuse.mode, test.Fuse.names, test.Fuse.ratio, test.Unroll.depth, test.Unroll.explicit"
         )
 
 
-def test_where_none_is_registered_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_key_error_when_nothing_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apass.core.config._OPTIONS", {})
     with pytest.raises(UnknownConfigError, match="unknown config option 'x'; none is registered"):
         PassContext(config={"x": 1})
 
 
-def test_registering_the_same_again_changes_nothing() -> None:
+def test_registering_same_option_again_changes_nothing() -> None:
     again = register_config_option("test.Unroll.depth", int, default=8)
     assert again == ConfigOption("test.Unroll.depth", int, 8, "how deep")
 
 
 @pytest.mark.parametrize(("kind", "default"), [(float, 8), (int, 9), (int, None)])
-def test_registering_the_key_as_something_else_is_an_error(kind: type, default: object) -> None:
+def test_registering_key_with_other_type_raises(kind: type, default: object) -> None:
     with pytest.raises(PassRegistrationError) as caught:
         register_config_option("test.Unroll.depth", kind, default)
     assert str(caught.value).startswith("config option 'test.Unroll.depth' is already registered as int with default 8")
     assert PassContext().config["test.Unroll.depth"] == 8
 
 
-def test_a_default_of_another_type_is_an_error_and_registers_nothing() -> None:
+def test_default_of_wrong_type_raises_and_registers_nothing() -> None:
     with pytest.raises(ConfigTypeError, match=r"config option 'test.Bad': wanted int, got 'x'"):
         register_config_option("test.Bad", int, default="x")
     assert "test.Bad" not in list_configs()
 
 
-def test_list_configs_tells_key_type_default_and_doc_in_order_of_the_keys() -> None:
+def test_list_configs_is_sorted_by_key() -> None:
     listed = PassContext.list_configs()
     assert listed == list_configs()
-    assert [(key, *one.values()) for key, one in listed.items()] == [
+    assert [(key, *option.values()) for key, option in listed.items()] == [
         ("test.Any", "any", None, ""),
         ("test.Fuse.kind", "'a' | 'b'", "a", ""),
         ("test.Fuse.mode", "Mode", Mode.SAFE, ""),
@@ -158,7 +161,7 @@ def test_list_configs_tells_key_type_default_and_doc_in_order_of_the_keys() -> N
     ]
 
 
-def test_the_default_of_an_option_of_apass_gives_way_to_a_users_whichever_comes_first() -> None:
+def test_user_default_overrides_default_of_apass() -> None:
     provide_config_option("own.A", int, 1, "of apass")
     assert (register_config_option("own.A", int, 7).default, PassContext().config["own.A"]) == (7, 7)
     register_config_option("own.B", int, 7)
@@ -172,25 +175,62 @@ def test_the_default_of_an_option_of_apass_gives_way_to_a_users_whichever_comes_
         register_config_option("own.A", int, 8)
 
 
-def test_options_of_apass_are_known_before_their_passes_are_imported() -> None:
-    said = fresh("""
+def test_options_of_apass_are_listed_without_importing_passes() -> None:
+    output = output_of("""
         context = apass.PassContext(config={"relay.FuseOps.max_depth": 3})
         print(context.config["relay.FuseOps.max_depth"], apass.PassContext().config.get("relay.FuseOps.link_params"))
     """)
-    assert said == "3 False\n"
-    assert "relay.FuseOps.max_depth" in fresh("print(apass.PassContext.list_configs())")
+    assert output == "3 False\n"
+    assert "relay.FuseOps.max_depth" in output_of("print(apass.PassContext.list_configs())")
 
 
-def test_a_users_default_stands_when_the_passes_are_imported() -> None:
-    said = fresh("""
+def test_user_default_remains_after_passes_are_imported() -> None:
+    output = output_of("""
         apass.register_config_option("relay.FuseOps.max_depth", int, default=10)
         apass.parse_pipeline("FuseOps")
         print(apass.PassContext().config["relay.FuseOps.max_depth"])
     """)
-    assert said == "10\n"
+    assert output == "10\n"
 
 
-def fresh(code: str) -> str:
-    """Return what `code` prints in a process that has imported nothing but apass."""
+def output_of(code: str) -> str:
+    """Return the output of `code` in a process that has imported only apass."""
     command = [sys.executable, "-c", f"import apass\n{dedent(code)}"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("key", [3, None, "", ("a", "b")])
+def test_key_of_wrong_type_is_rejected(key: Any) -> None:
+    with pytest.raises(PassRegistrationError, match="is registered under a key, such as"):
+        register_config_option(key, int)
+    assert key not in PassContext.list_configs()
+
+
+@pytest.mark.parametrize("kind", ["int", 3, [int], (int, str), {"a": int}])
+def test_type_of_option_must_be_type(kind: Any) -> None:
+    with pytest.raises(PassRegistrationError, match=r"the type of config option 'misuse[.]kind' must be a type"):
+        register_config_option("misuse.kind", kind)
+    assert "misuse.kind" not in PassContext.list_configs()
+
+
+@pytest.mark.parametrize("config", [["misuse.depth"], "misuse.depth", [("misuse.depth", 3)], 3])
+def test_config_must_be_mapping(config: Any) -> None:
+    with pytest.raises(ConfigTypeError, match="config must be a mapping of options by key, not"):
+        PassContext(config=config)
+
+
+def test_context_rejects_key_of_wrong_type() -> None:
+    config: Any = {3: 4}
+    with pytest.raises(UnknownConfigError, match="the key of a config option is a text, not 3"):
+        PassContext(config=config)
+
+
+def test_default_changed_in_place_stays_in_context() -> None:
+    register_config_option("misuse.layers", list[str], default=["a"])
+    register_config_option("misuse.costs", dict[str, list[int]], default={"a": [1]})
+    first = PassContext().config
+    first["misuse.layers"].append("b")
+    first.get("misuse.layers").append("c")
+    first["misuse.costs"]["a"].append(2)
+    second = apass.PassContext().config
+    assert (second["misuse.layers"], second.get("misuse.costs")) == (["a"], {"a": [1]})

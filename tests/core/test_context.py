@@ -1,4 +1,4 @@
-"""`PassContext`: what is current where, how instruments are entered and left, and what a bad context says."""
+"""`PassContext`: the current context, entering and leaving, and instruments."""
 
 from itertools import pairwise
 from typing import Any
@@ -18,55 +18,55 @@ Module = dict[str, Any]
 
 
 async def current_in_new_task() -> PassContext:
-    """Return what is current in a task started here."""
-    found: list[PassContext] = []
+    """Return the current context of a new task."""
+    contexts: list[PassContext] = []
 
-    async def ask() -> None:
-        found.append(PassContext.current())
+    async def read_current() -> None:
+        contexts.append(PassContext.current())
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(ask)
-    return found[0]
+        tasks.start_soon(read_current)
+    return contexts[0]
 
 
-# What is current.
+# The current context.
 
 
-async def test_without_a_context_a_default_one_of_level_2_is_current() -> None:
+async def test_default_context_has_opt_level_2() -> None:
     ctx = PassContext.current()
     options = (ctx.opt_level, ctx.required_pass, ctx.disabled_pass, ctx.instruments, dict(ctx.config))
     assert options == (2, frozenset(), frozenset(), (), {})
 
 
-async def test_the_default_context_is_one_for_the_task_that_asks_and_those_it_starts() -> None:
+async def test_default_context_is_shared_with_new_tasks() -> None:
     ctx = PassContext.current()
     assert (await current_in_new_task() is ctx, PassContext.current() is ctx) == (True, True)
 
 
-async def test_the_default_context_is_one_for_all_tasks_of_a_tree_whichever_asks_first() -> None:
+async def test_default_context_is_shared_between_sibling_tasks() -> None:
     first, second = await current_in_new_task(), await current_in_new_task()
     assert first is second
     assert PassContext.current() is first
 
 
-async def test_the_default_context_is_that_of_worker_threads_too() -> None:
+async def test_default_context_is_shared_with_worker_threads() -> None:
     default = PassContext.current()
     assert await anyio.to_thread.run_sync(PassContext.current) is default
 
 
-async def test_the_modules_of_optimize_all_share_the_default_context() -> None:
-    met: list[PassContext] = []
+async def test_optimize_all_shares_default_context() -> None:
+    contexts: list[PassContext] = []
 
     @apass.module_pass(opt_level=0)
-    def Meet(mod: Module, ctx: PassContext) -> Module:
-        met.append(ctx)
+    def RecordContext(mod: Module, ctx: PassContext) -> Module:
+        contexts.append(ctx)
         return mod
 
-    await apass.optimize_all([{}, {}, {}], Meet)
-    assert [ctx is PassContext.current() for ctx in met] == [True, True, True]
+    await apass.optimize_all([{}, {}, {}], RecordContext)
+    assert [ctx is PassContext.current() for ctx in contexts] == [True, True, True]
 
 
-async def test_a_context_is_current_within_its_block_only() -> None:
+async def test_context_is_current_only_within_its_block() -> None:
     outside = PassContext.current()
     async with PassContext(opt_level=1) as outer:
         async with PassContext(opt_level=3) as inner:
@@ -75,64 +75,64 @@ async def test_a_context_is_current_within_its_block_only() -> None:
     assert PassContext.current() is outside
 
 
-async def test_a_task_inherits_what_is_current_where_it_is_started() -> None:
+async def test_task_inherits_current_context() -> None:
     async with PassContext(opt_level=3) as ctx:
         assert await current_in_new_task() is ctx
 
 
-async def test_a_task_keeps_what_it_inherited_when_its_starter_moves_on() -> None:
-    moved, found = anyio.Event(), list[PassContext]()
+async def test_task_keeps_inherited_context_after_parent_leaves() -> None:
+    left, contexts = anyio.Event(), list[PassContext]()
 
-    async def ask_later() -> None:
-        await moved.wait()
-        found.append(PassContext.current())
+    async def read_later() -> None:
+        await left.wait()
+        contexts.append(PassContext.current())
 
     ctx = PassContext()
     async with anyio.create_task_group() as tasks:
         async with ctx:
-            tasks.start_soon(ask_later)
+            tasks.start_soon(read_later)
             await checkpoint()
-        moved.set()
-    assert found[0] is ctx
+        left.set()
+    assert contexts[0] is ctx
 
 
-async def test_a_task_never_sees_the_context_of_a_sibling() -> None:
-    seen: dict[int, list[int]] = {}
+async def test_task_does_not_see_context_of_sibling() -> None:
+    levels: dict[int, list[int]] = {}
 
     async def work(level: int) -> None:
         async with PassContext(opt_level=level):
             await checkpoint()
-            seen[level] = [PassContext.current().opt_level]
+            levels[level] = [PassContext.current().opt_level]
             async with PassContext(opt_level=level + 100):
                 await checkpoint()
-                seen[level].append(PassContext.current().opt_level)
-            seen[level].append(PassContext.current().opt_level)
+                levels[level].append(PassContext.current().opt_level)
+            levels[level].append(PassContext.current().opt_level)
 
     async with anyio.create_task_group() as tasks:
         for level in range(10):
             tasks.start_soon(work, level)
-    assert seen == {level: [level, level + 100, level] for level in range(10)}
+    assert levels == {level: [level, level + 100, level] for level in range(10)}
 
 
-async def test_one_context_is_entered_by_many_tasks_at_once() -> None:
+async def test_many_tasks_can_enter_one_context() -> None:
     log: list[str] = []
     ctx = PassContext(instruments=[SuspendingRecorder("A", log)])
-    all_in, inside = anyio.Event(), list[bool]()
+    all_entered, is_current = anyio.Event(), list[bool]()
 
     async def work() -> None:
         async with ctx:
-            inside.append(PassContext.current() is ctx)
-            if len(inside) == 5:
-                all_in.set()
-            await all_in.wait()
+            is_current.append(PassContext.current() is ctx)
+            if len(is_current) == 5:
+                all_entered.set()
+            await all_entered.wait()
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
             tasks.start_soon(work)
-    assert (inside, sorted(log)) == ([True] * 5, ["A.enter_pass_ctx"] * 5 + ["A.exit_pass_ctx"] * 5)
+    assert (is_current, sorted(log)) == ([True] * 5, ["A.enter_pass_ctx"] * 5 + ["A.exit_pass_ctx"] * 5)
 
 
-async def test_a_context_can_be_entered_nested_and_again() -> None:
+async def test_context_can_be_entered_nested_and_again() -> None:
     log: list[str] = []
     ctx, other = PassContext(instruments=[Recorder("A", log)]), PassContext()
     async with ctx:
@@ -149,7 +149,7 @@ async def test_a_context_can_be_entered_nested_and_again() -> None:
 # Leaving out of order.
 
 
-async def test_leaving_what_was_never_entered_is_told_as_that() -> None:
+async def test_leaving_context_never_entered_raises() -> None:
     async with PassContext(opt_level=3):
         with pytest.raises(
             PassContextError, match=r"^PassContext\(opt_level=1\) was left in a task that had not entered"
@@ -157,7 +157,7 @@ async def test_leaving_what_was_never_entered_is_told_as_that() -> None:
             await PassContext(opt_level=1).__aexit__(None, None, None)
 
 
-async def test_a_task_does_not_leave_what_the_one_that_started_it_has_entered_twice() -> None:
+async def test_task_cannot_leave_inherited_context_entered_twice() -> None:
     async def leave() -> None:
         with pytest.raises(PassContextError, match=r"^PassContext\(opt_level=1\) was left in a task that had not"):
             await ctx.__aexit__(None, None, None)
@@ -167,7 +167,7 @@ async def test_a_task_does_not_leave_what_the_one_that_started_it_has_entered_tw
         tasks.start_soon(leave)
 
 
-async def test_leaving_out_of_order_is_an_error_that_harms_nothing() -> None:
+async def test_leaving_out_of_order_raises_and_keeps_state() -> None:
     log: list[str] = []
     before = PassContext.current()
     outer, inner = PassContext(1, instruments=[Recorder("O", log)]), PassContext(3, instruments=[Recorder("I", log)])
@@ -186,24 +186,24 @@ async def test_leaving_out_of_order_is_an_error_that_harms_nothing() -> None:
     )
 
 
-async def test_a_context_that_was_not_entered_cannot_be_left() -> None:
+async def test_leaving_unentered_context_raises() -> None:
     with pytest.raises(PassContextError):
         await PassContext().__aexit__(None, None, None)
 
 
-async def test_a_task_cannot_leave_a_context_that_another_one_entered() -> None:
+async def test_task_cannot_leave_context_entered_by_parent() -> None:
     log: list[str] = []
     async with PassContext(instruments=[Recorder("A", log)]) as ctx, anyio.create_task_group() as tasks:
-        tasks.start_soon(leave_in_vain, ctx)
+        tasks.start_soon(assert_leaving_raises, ctx)
     assert log == ["A.enter_pass_ctx", "A.exit_pass_ctx"]
 
 
-async def leave_in_vain(ctx: PassContext) -> None:
+async def assert_leaving_raises(ctx: PassContext) -> None:
     with pytest.raises(PassContextError):
         await ctx.__aexit__(None, None, None)
 
 
-async def test_with_in_place_of_async_with_says_so() -> None:
+async def test_plain_with_raises_and_suggests_async_with() -> None:
     with pytest.raises(PassContextError, match="write `async with PassContext"), PassContext():
         pass
 
@@ -211,24 +211,29 @@ async def test_with_in_place_of_async_with_says_so() -> None:
 # Entering.
 
 
-async def test_instruments_are_entered_in_order_before_the_context_is_current() -> None:
+async def test_instruments_are_entered_before_context_is_current() -> None:
     before = PassContext.current()
-    seen: list[bool] = []
+    was_outside: list[bool] = []
 
-    class Look:
+    class RecordCurrent:
         def enter_pass_ctx(self) -> None:
-            seen.append(PassContext.current() is before)
+            was_outside.append(PassContext.current() is before)
 
-    async with PassContext(instruments=[Look(), Look()]):
+    async with PassContext(instruments=[RecordCurrent(), RecordCurrent()]):
         pass
-    assert seen == [True, True]
+    assert was_outside == [True, True]
 
 
 @pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_a_failed_enter_undoes_the_entered_in_reverse_and_clears(recorder: type[Recorder]) -> None:
+async def test_failed_enter_exits_entered_instruments_and_clears(recorder: type[Recorder]) -> None:
     log: list[str] = []
-    row = [recorder("A", log), recorder("B", log), recorder("C", log, fails=["enter_pass_ctx"]), recorder("D", log)]
-    before, ctx = PassContext.current(), PassContext(instruments=row)
+    instruments = [
+        recorder("A", log),
+        recorder("B", log),
+        recorder("C", log, fails=["enter_pass_ctx"]),
+        recorder("D", log),
+    ]
+    before, ctx = PassContext.current(), PassContext(instruments=instruments)
     with pytest.raises(ValueError, match=r"C.enter_pass_ctx"):
         await ctx.__aenter__()
     assert log == ["A.enter_pass_ctx", "B.enter_pass_ctx", "C.enter_pass_ctx", "B.exit_pass_ctx", "A.exit_pass_ctx"]
@@ -236,11 +241,11 @@ async def test_a_failed_enter_undoes_the_entered_in_reverse_and_clears(recorder:
 
 
 @pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_when_entering_and_the_exits_after_it_fail_one_flat_group_holds_all(recorder: type[Recorder]) -> None:
+async def test_failed_enter_and_exits_raise_one_group(recorder: type[Recorder]) -> None:
     log: list[str] = []
     fails = ["exit_pass_ctx"]
-    row = [recorder("A", log, fails), recorder("B", log), recorder("C", log, fails)]
-    ctx = PassContext(instruments=[*row, recorder("D", log, ["enter_pass_ctx"])])
+    instruments = [recorder("A", log, fails), recorder("B", log), recorder("C", log, fails)]
+    ctx = PassContext(instruments=[*instruments, recorder("D", log, ["enter_pass_ctx"])])
     with pytest.raises(ExceptionGroup) as caught:
         await ctx.__aenter__()
     assert [str(error) for error in caught.value.exceptions] == [
@@ -248,12 +253,15 @@ async def test_when_entering_and_the_exits_after_it_fail_one_flat_group_holds_al
         "C.exit_pass_ctx",
         "A.exit_pass_ctx",
     ]
-    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)  # what failed first is in it
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (
+        None,
+        True,
+    )  # the first error is a member of the group
     assert log[-3:] == ["C.exit_pass_ctx", "B.exit_pass_ctx", "A.exit_pass_ctx"]
     assert ctx.instruments == ()
 
 
-async def test_what_was_cleared_stays_cleared() -> None:
+async def test_cleared_instruments_stay_cleared() -> None:
     log: list[str] = []
     ctx = PassContext(opt_level=3, instruments=[Recorder("A", log, ["enter_pass_ctx"])])
     with pytest.raises(ValueError, match=r"A.enter_pass_ctx"):
@@ -266,24 +274,24 @@ async def test_what_was_cleared_stays_cleared() -> None:
 # Leaving.
 
 
-async def test_the_context_is_no_longer_current_when_its_instruments_are_left() -> None:
-    before, seen = PassContext.current(), list[bool]()
+async def test_instruments_exit_after_context_is_no_longer_current() -> None:
+    before, was_outside = PassContext.current(), list[bool]()
 
-    class Look:
+    class RecordCurrent:
         async def exit_pass_ctx(self) -> None:
             await checkpoint()
-            seen.append(PassContext.current() is before)
+            was_outside.append(PassContext.current() is before)
 
-    async with PassContext(instruments=[Look()]):
+    async with PassContext(instruments=[RecordCurrent()]):
         pass
-    assert seen == [True]
+    assert was_outside == [True]
 
 
 @pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_a_failed_exit_ends_the_exits_and_clears(recorder: type[Recorder]) -> None:
+async def test_failed_exit_skips_remaining_exits_and_clears(recorder: type[Recorder]) -> None:
     log: list[str] = []
-    row = [recorder("A", log), recorder("B", log, ["exit_pass_ctx"]), recorder("C", log, ["exit_pass_ctx"])]
-    before, ctx = PassContext.current(), PassContext(instruments=row)
+    instruments = [recorder("A", log), recorder("B", log, ["exit_pass_ctx"]), recorder("C", log, ["exit_pass_ctx"])]
+    before, ctx = PassContext.current(), PassContext(instruments=instruments)
     await ctx.__aenter__()
     with pytest.raises(ValueError, match=r"B.exit_pass_ctx"):
         await ctx.__aexit__(None, None, None)
@@ -292,7 +300,7 @@ async def test_a_failed_exit_ends_the_exits_and_clears(recorder: type[Recorder])
 
 
 @pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_the_error_of_an_exit_is_chained_on_that_of_the_body(recorder: type[Recorder]) -> None:
+async def test_exit_error_has_body_error_as_context(recorder: type[Recorder]) -> None:
     body_error = KeyError("of the body")
     with pytest.raises(ValueError, match=r"A.exit_pass_ctx") as caught:
         async with PassContext(instruments=[recorder("A", [], ["exit_pass_ctx"])]):
@@ -301,7 +309,7 @@ async def test_the_error_of_an_exit_is_chained_on_that_of_the_body(recorder: typ
 
 
 @pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_the_error_of_the_body_comes_out_as_it_is(recorder: type[Recorder]) -> None:
+async def test_body_error_is_raised_unchanged(recorder: type[Recorder]) -> None:
     log: list[str] = []
     body_error = KeyError("of the body")
     with pytest.raises(KeyError) as caught:
@@ -318,7 +326,7 @@ async def test_the_error_of_the_body_comes_out_as_it_is(recorder: type[Recorder]
 
 
 @pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_override_leaves_the_old_in_order_and_enters_the_new(recorder: type[Recorder]) -> None:
+async def test_override_exits_old_and_enters_new_instruments(recorder: type[Recorder]) -> None:
     log: list[str] = []
     old, new = [recorder("A", log), recorder("B", log)], [recorder("C", log), recorder("D", log)]
     async with PassContext(instruments=old) as ctx:
@@ -330,7 +338,7 @@ async def test_override_leaves_the_old_in_order_and_enters_the_new(recorder: typ
     assert log == ["C.exit_pass_ctx", "D.exit_pass_ctx"]
 
 
-async def test_override_that_fails_in_the_old_clears_and_enters_nothing() -> None:
+async def test_override_clears_instruments_when_exit_fails() -> None:
     log: list[str] = []
     async with PassContext(instruments=[Recorder("A", log, ["exit_pass_ctx"]), Recorder("B", log)]) as ctx:
         log.clear()
@@ -339,7 +347,7 @@ async def test_override_that_fails_in_the_old_clears_and_enters_nothing() -> Non
         assert (log, ctx.instruments) == (["A.exit_pass_ctx"], ())
 
 
-async def test_override_that_fails_in_the_new_undoes_those_entered_and_clears() -> None:
+async def test_override_clears_instruments_when_enter_fails() -> None:
     log: list[str] = []
     async with PassContext(instruments=[Recorder("A", log)]) as ctx:
         log.clear()
@@ -349,8 +357,8 @@ async def test_override_that_fails_in_the_new_undoes_those_entered_and_clears() 
     assert log == ["A.exit_pass_ctx", "B.enter_pass_ctx", "C.enter_pass_ctx", "B.exit_pass_ctx"]
 
 
-@pytest.mark.parametrize("old", [[], ["A"]], ids=["where there were none", "where there was one"])
-async def test_a_pass_at_work_uses_the_instruments_now_in_force(old: list[str]) -> None:
+@pytest.mark.parametrize("old", [[], ["A"]], ids=["no old instruments", "one old instrument"])
+async def test_override_applies_to_running_pass(old: list[str]) -> None:
     log: list[str] = []
 
     async def override(mod: Module) -> Module:
@@ -372,7 +380,7 @@ async def test_a_pass_at_work_uses_the_instruments_now_in_force(old: list[str]) 
     ]
 
 
-async def test_instruments_can_be_set_on_the_default_context() -> None:
+async def test_instruments_can_be_set_on_default_context() -> None:
     log: list[str] = []
     await PassContext.current().override_instruments([Recorder("A", log)])
     await logging_pass(log, "P")({})
@@ -387,7 +395,7 @@ async def test_instruments_can_be_set_on_the_default_context() -> None:
     ]
 
 
-async def test_the_chain_of_contexts_survives_any_depth() -> None:
+async def test_context_can_be_nested_500_deep() -> None:
     contexts = [PassContext(opt_level=level) for level in range(500)]
     for ctx in contexts:
         await ctx.__aenter__()

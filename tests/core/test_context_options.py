@@ -1,4 +1,4 @@
-"""What a `PassContext` is made of: what a bad value says, and names of passes that match nothing."""
+"""Arguments of `PassContext`: checks, and warnings about unmatched pass names."""
 
 import subprocess
 import sys
@@ -15,15 +15,15 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "says"),
+    ("arguments", "error", "message"),
     [
         ({"opt_level": "3"}, TypeError, "opt_level must be an int, not '3'"),
         ({"opt_level": True}, TypeError, "opt_level must be an int, not True"),
         ({"required_pass": "P"}, TypeError, "required_pass must be a list or set of names, not the string 'P'"),
         ({"disabled_pass": [1]}, TypeError, "disabled_pass must hold names of passes, not 1"),
         ({"instruments": 7}, TypeError, "instruments must be a list of instruments, not 7"),
-        ({"instruments": [Recorder]}, TypeError, "Recorder is a class; an instrument is an instance: Recorder(...)"),
-        ({"instruments": ["timing"]}, TypeError, "'timing' is no instrument"),
+        ({"instruments": [Recorder]}, TypeError, "Recorder is a class; pass an instance: Recorder(...)"),
+        ({"instruments": ["timing"]}, TypeError, "'timing' is not an instrument"),
         ({"config": {"no.such.Option": 1}}, apass.UnknownConfigError, "unknown config option 'no.such.Option'"),
         (
             {"max_concurrency": 0},
@@ -44,19 +44,19 @@ pytestmark = pytest.mark.anyio
         ({"exit_grace": float("nan")}, ValueError, "exit_grace must be a number of seconds, 0 or more; not nan"),
     ],
 )
-def test_bad_input_is_told_at_once(given: dict[str, Any], error: type[Exception], says: str) -> None:
+def test_invalid_argument_raises_at_once(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:
-        PassContext(**given)
-    assert says in str(caught.value)
+        PassContext(**arguments)
+    assert message in str(caught.value)
 
 
-def test_the_representation_shows_what_was_given() -> None:
+def test_repr_shows_arguments_that_differ_from_defaults() -> None:
     ctx = PassContext(3, ["B", "A"], {"C"}, [Recorder("R", [])])
-    shown = "PassContext(opt_level=3, required_pass=['A', 'B'], disabled_pass=['C'], instruments=[R])"
-    assert (repr(ctx), repr(PassContext())) == (shown, "PassContext(opt_level=2)")
+    expected = "PassContext(opt_level=3, required_pass=['A', 'B'], disabled_pass=['C'], instruments=[R])"
+    assert (repr(ctx), repr(PassContext())) == (expected, "PassContext(opt_level=2)")
 
 
-def test_the_limits_have_the_defaults_of_the_contract() -> None:
+def test_default_limits_are_256_and_10_seconds() -> None:
     assert (PassContext().max_concurrency, PassContext().exit_grace) == (256, 10.0)
 
 
@@ -70,20 +70,21 @@ def registered() -> Iterator[str]:
     apass.unregister_pass("Registered")
 
 
-async def test_a_name_that_no_pass_met_is_warned_about_with_the_nearest() -> None:
+async def test_unmatched_pass_name_warns_with_suggestion() -> None:
     with pytest.warns(UnmatchedPassNameWarning) as caught:
         async with PassContext(disabled_pass=["SwapLoosp"], required_pass=["Skew"]):
             await apass.Sequential([logging_pass([], "SwapLoops"), logging_pass([], "Skew", 9)])({})
-    says = "disabled_pass names 'SwapLoosp', but no pass of that name ran or is registered"
-    assert [str(one.message) for one in caught] == [f"{says}; did you mean 'SwapLoops'?"]
+    message = "disabled_pass names 'SwapLoosp', but no pass of that name ran or is registered"
+    assert [str(warning.message) for warning in caught] == [f"{message}; did you mean 'SwapLoops'?"]
 
 
-async def test_a_registered_name_is_not_warned_about(registered: str) -> None:
+async def test_registered_pass_name_does_not_warn(registered: str) -> None:
     async with PassContext(disabled_pass=[registered], required_pass=[registered]):
         pass
 
 
-def test_a_pass_of_apass_is_registered_though_nothing_has_imported_it() -> None:
+def test_passes_of_apass_are_registered_without_import() -> None:
+    pytest.importorskip("onnx_ir")
     code = (
         "import anyio, apass\n"
         "async def main():\n"
@@ -93,8 +94,8 @@ def test_a_pass_of_apass_is_registered_though_nothing_has_imported_it() -> None:
         "    try: apass.get_pass(name)\n"
         "    except apass.UnknownPassError as error: print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
-    assert (done.stderr, done.stdout.splitlines()) == (
+    completed = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert (completed.stderr, completed.stdout.splitlines()) == (
         "",
         [
             "no pass is registered under the name 'IdentityElimination'; did you mean 'onnx.IdentityElimination'?",
@@ -103,7 +104,7 @@ def test_a_pass_of_apass_is_registered_though_nothing_has_imported_it() -> None:
     )
 
 
-async def test_a_body_that_failed_is_not_warned_about() -> None:
+async def test_body_error_suppresses_unmatched_name_warning() -> None:
     with pytest.raises(KeyError):
         async with PassContext(disabled_pass=["NoSuchPass"]):
             raise KeyError

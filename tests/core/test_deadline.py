@@ -1,4 +1,4 @@
-"""Budgets: the seconds of `PassContext(deadline=...)`, for everything beneath, and fallbacks when they are over."""
+"""`PassContext(deadline=...)`: the time budget, and fallbacks after its end."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 Module = dict[str, int]
 LATER = 60.0
-"""Seconds that no test waits for."""
+"""Seconds; longer than any test runs."""
 
 
 @module_pass(opt_level=0)
@@ -33,20 +33,20 @@ def negative(func: int, mod: Module, ctx: PassContext) -> int:
     return -func
 
 
-async def use_up(mod: Module, ctx: PassContext) -> Module:
+async def consume_budget(mod: Module, ctx: PassContext) -> Module:
     await anyio.sleep(PassContext.time_left() + 0.01)
     return mod
 
 
 @pytest.mark.parametrize("pass_", [WaitForever, WaitInBodies], ids=["module", "functions"])
-async def test_a_pass_is_cut_off_when_the_budget_ends(pass_: apass.Pass[Module]) -> None:
+async def test_pass_is_cancelled_when_budget_ends(pass_: apass.Pass[Module]) -> None:
     async with PassContext(deadline=0.05):
         with pytest.raises(BudgetExceededError, match=r"pass '\w+' ran out of the budget of 0\.05 s"):
             await Sequential([pass_])({"f": 1, "g": 2})
 
 
 @idle_clock
-async def test_the_error_of_a_budget_is_a_timeout_and_says_where() -> None:
+async def test_budget_error_is_timeout_with_location_note() -> None:
     async with PassContext(deadline=0.3):
         with pytest.raises(TimeoutError) as caught:
             await WaitInBodies({"f": 1})
@@ -54,7 +54,7 @@ async def test_the_error_of_a_budget_is_a_timeout_and_says_where() -> None:
 
 
 @idle_clock
-async def test_bodies_that_may_be_kept_are_kept_when_the_budget_ends() -> None:
+async def test_on_error_keep_applies_when_budget_ends() -> None:
     @function_pass(opt_level=0, on_error="keep")
     async def Half(func: int, mod: Module, ctx: PassContext) -> int:
         if func % 2:
@@ -62,30 +62,34 @@ async def test_bodies_that_may_be_kept_are_kept_when_the_budget_ends() -> None:
         return -func
 
     async with PassContext(deadline=0.5, max_concurrency=2) as ctx:
-        made = await Half({name: value for value, name in enumerate("abcdef")})
-    assert list(made.values()) == [0, 1, -2, 3, -4, 5]
-    kept = {one.function for one in ctx.diag_ctx.diagnostics if "ran out of the budget of 0.5 s" in one.message}
-    assert kept == {"b", "d", "f"}
+        result = await Half({name: value for value, name in enumerate("abcdef")})
+    assert list(result.values()) == [0, 1, -2, 3, -4, 5]
+    recovered = {
+        diagnostic.function
+        for diagnostic in ctx.diag_ctx.diagnostics
+        if "ran out of the budget of 0.5 s" in diagnostic.message
+    }
+    assert recovered == {"b", "d", "f"}
 
 
-async def test_what_begins_after_the_end_of_the_budget_is_not_begun() -> None:
-    begun: list[str] = []
+async def test_pass_does_not_start_after_budget_ends() -> None:
+    started: list[str] = []
 
     @function_pass(opt_level=0)
     def Plain(func: int, mod: Module, ctx: PassContext) -> int:
-        begun.append("body")
+        started.append("body")
         return func
 
     @module_pass(opt_level=0)
     def Whole(mod: Module, ctx: PassContext) -> Module:
-        begun.append("module")
+        started.append("module")
         return mod
 
-    for late in (Plain, Whole):
+    for late_pass in (Plain, Whole):
         async with PassContext(deadline=0.02):
             with pytest.raises(BudgetExceededError):
-                await Sequential([function_pass(wait_out, opt_level=0, on_error="keep"), late])({"f": 1})
-    assert begun == []
+                await Sequential([function_pass(wait_out, opt_level=0, on_error="keep"), late_pass])({"f": 1})
+    assert started == []
 
 
 async def wait_out(func: int, mod: Module, ctx: PassContext) -> int:
@@ -93,7 +97,7 @@ async def wait_out(func: int, mod: Module, ctx: PassContext) -> int:
     return func
 
 
-async def test_the_smaller_of_nested_budgets_counts() -> None:
+async def test_smallest_of_nested_budgets_applies() -> None:
     assert PassContext.time_left() == float("inf")
     async with PassContext(deadline=LATER):
         async with PassContext(deadline=2 * LATER):
@@ -105,7 +109,7 @@ async def test_the_smaller_of_nested_budgets_counts() -> None:
 
 
 @idle_clock
-async def test_a_budget_begins_each_time_its_context_is_entered() -> None:
+async def test_budget_starts_on_each_entry() -> None:
     ctx = PassContext(deadline=0.3)
     for _ in range(2):
         async with ctx:
@@ -114,31 +118,31 @@ async def test_a_budget_begins_each_time_its_context_is_entered() -> None:
             assert ctx.time_left() == 0
 
 
-async def test_a_context_without_a_deadline_inherits_that_of_the_one_around_it() -> None:
+async def test_nested_context_inherits_deadline() -> None:
     async with PassContext(deadline=0.05), PassContext():
         with pytest.raises(BudgetExceededError):
             await WaitForever({})
 
 
-async def test_a_nested_pass_and_its_tasks_inherit_the_budget() -> None:
-    seen: list[float] = []
+async def test_nested_pass_and_its_tasks_inherit_budget() -> None:
+    times_left: list[float] = []
 
     @function_pass(opt_level=0)
     async def Nest(func: int, mod: Module, ctx: PassContext) -> int:
-        async def look() -> None:
-            seen.append(PassContext.time_left())
+        async def read_time_left() -> None:
+            times_left.append(PassContext.time_left())
 
         async with anyio.create_task_group() as group:
-            group.start_soon(look)
+            group.start_soon(read_time_left)
         return func
 
     async with PassContext(deadline=LATER):
         await Nest({"f": 1, "g": 2})
-    assert len(seen) == 2
-    assert all(0 < left <= LATER for left in seen)
+    assert len(times_left) == 2
+    assert all(0 < seconds <= LATER for seconds in times_left)
 
 
-async def test_the_shorter_of_timeout_and_budget_names_the_error() -> None:
+async def test_shorter_of_timeout_and_budget_names_error() -> None:
     slow = function_pass(wait_out, opt_level=0, timeout=0.03)
     async with PassContext(deadline=LATER):
         with pytest.raises(PassTimeoutError, match=r"took longer than 0\.03 s"):
@@ -148,7 +152,7 @@ async def test_the_shorter_of_timeout_and_budget_names_the_error() -> None:
             await function_pass(wait_out, opt_level=0, timeout=LATER)({"f": 1})
 
 
-async def test_within_its_budget_a_pipeline_does_what_it_does_without() -> None:
+async def test_pipeline_result_is_unchanged_within_budget() -> None:
     @module_pass(opt_level=0)
     async def Add(mod: Module, ctx: PassContext) -> Module:
         await checkpoint()
@@ -159,7 +163,7 @@ async def test_within_its_budget_a_pipeline_does_what_it_does_without() -> None:
         assert await pipeline({"f": 1}) == await pipeline({"f": 1}) == {"f": 1, "new": -5}
 
 
-async def test_a_cancellation_from_outside_is_none_of_the_budget() -> None:
+async def test_outer_cancellation_is_not_budget_error() -> None:
     with anyio.move_on_after(0.02) as scope:
         async with PassContext(deadline=LATER):
             await Sequential([WaitForever])({})
@@ -167,7 +171,7 @@ async def test_a_cancellation_from_outside_is_none_of_the_budget() -> None:
 
 
 @idle_clock
-async def test_of_many_modules_those_that_are_late_have_the_error_as_their_outcome() -> None:
+async def test_late_modules_have_budget_error_as_outcome() -> None:
     @module_pass(opt_level=0)
     async def WaitIfOdd(mod: Module, ctx: PassContext) -> Module:
         if mod["f"] % 2:
@@ -176,11 +180,11 @@ async def test_of_many_modules_those_that_are_late_have_the_error_as_their_outco
 
     async with PassContext(deadline=0.6):
         outcomes = await apass.optimize_all([{"f": index} for index in range(6)], WaitIfOdd, errors="collect")
-    assert [type(one.error) for one in outcomes] == [type(None), BudgetExceededError] * 3
+    assert [type(outcome.error) for outcome in outcomes] == [type(None), BudgetExceededError] * 3
 
 
 @pytest.mark.parametrize("deadline", [0, -1, float("nan"), True])
-async def test_a_deadline_is_a_number_of_seconds_above_zero(deadline: Any) -> None:
+async def test_invalid_deadline_raises(deadline: Any) -> None:
     with pytest.raises(ValueError, match="deadline must be a number of seconds above 0"):
         PassContext(deadline=deadline)
 
@@ -202,16 +206,18 @@ async def fail_on_odd(func: int, mod: Module, ctx: PassContext) -> int:
 
 
 @pytest.mark.parametrize("fallback", [plain_fallback, async_fallback])
-async def test_a_fallback_makes_the_functions_whose_bodies_failed(fallback: Any) -> None:
+async def test_fallback_replaces_failed_functions(fallback: Any) -> None:
     pass_ = function_pass(fail_on_odd, opt_level=0, on_error=fallback)
     async with PassContext() as ctx:
-        made = await pass_({"f": 1, "g": 2})
-    assert made == {"f": 101 if fallback is plain_fallback else 201, "g": -2}
-    told = "pass 'fail_on_odd' fell back for function 'f': OSError: no answer about 1"
-    assert [(one.level.name, one.message) for one in ctx.diag_ctx.diagnostics] == [("NOTE", told)]
+        result = await pass_({"f": 1, "g": 2})
+    assert result == {"f": 101 if fallback is plain_fallback else 201, "g": -2}
+    message = "pass 'fail_on_odd' fell back for function 'f': OSError: no answer about 1"
+    assert [(diagnostic.level.name, diagnostic.message) for diagnostic in ctx.diag_ctx.diagnostics] == [
+        ("NOTE", message)
+    ]
 
 
-async def test_a_fallback_of_a_class_of_passes_gets_no_self() -> None:
+async def test_fallback_of_pass_class_gets_no_self() -> None:
     class Odd:
         def transform_function(self, func: int, mod: Module, ctx: PassContext) -> int:
             raise ValueError("odd")
@@ -220,7 +226,7 @@ async def test_a_fallback_of_a_class_of_passes_gets_no_self() -> None:
     assert await pass_class()({"f": 1}) == {"f": 101}
 
 
-async def test_a_fallback_that_fails_shows_both_errors() -> None:
+async def test_failing_fallback_raises_with_original_error_as_context() -> None:
     def give_up(func: int, mod: Module, ctx: PassContext, error: Exception) -> int:
         raise LookupError("no idea either")
 
@@ -229,15 +235,15 @@ async def test_a_fallback_that_fails_shows_both_errors() -> None:
     assert isinstance(caught.value.__context__, OSError)
 
 
-async def test_a_fallback_must_return_a_function() -> None:
-    def nothing(func: int, mod: Module, ctx: PassContext, error: Exception) -> None:
+async def test_fallback_returning_none_raises() -> None:
+    def return_none(func: int, mod: Module, ctx: PassContext, error: Exception) -> None:
         return None
 
     with pytest.raises(apass.PassResultError, match="the fallback of pass 'fail_on_odd' returned None"):
-        await function_pass(fail_on_odd, opt_level=0, on_error=nothing)({"f": 1})
+        await function_pass(fail_on_odd, opt_level=0, on_error=return_none)({"f": 1})
 
 
-async def test_after_the_budget_a_fallback_may_do_what_needs_no_waiting() -> None:
+async def test_fallback_after_budget_may_not_wait() -> None:
     async def compute(func: int, mod: Module, ctx: PassContext, error: Exception) -> int:
         return func + 100
 
@@ -253,32 +259,32 @@ async def wait_and_return(func: int, mod: Module, ctx: PassContext, error: Excep
     return func
 
 
-async def test_a_cancellation_is_no_failure_to_fall_back_from() -> None:
+async def test_cancellation_does_not_trigger_fallback() -> None:
     with anyio.move_on_after(0.02) as scope:
         await function_pass(wait_out, opt_level=0, on_error=plain_fallback)({"f": 1})
     assert scope.cancelled_caught
 
 
-async def test_a_fallback_is_told_where_the_body_failed() -> None:
+async def test_fallback_error_has_location_note() -> None:
     notes: list[str] = []
 
-    def look(func: int, mod: Module, ctx: PassContext, error: Exception) -> int:
+    def record_notes(func: int, mod: Module, ctx: PassContext, error: Exception) -> int:
         notes.extend(map(str, error.__notes__))
         return func
 
-    await function_pass(fail_on_odd, opt_level=0, on_error=look)({"f": 1, "g": 2})
+    await function_pass(fail_on_odd, opt_level=0, on_error=record_notes)({"f": 1, "g": 2})
     assert notes == ["in pass 'fail_on_odd', function 'f'"]
 
 
-async def test_a_body_that_returns_nothing_failed_and_is_made_good() -> None:
-    nothing: Any = None
+async def test_body_returning_none_is_recovered_by_on_error() -> None:
+    no_function: Any = None
 
     async def forget(func: int, mod: Module, ctx: PassContext) -> int:
         await checkpoint()
-        return func if func % 2 else nothing
+        return func if func % 2 else no_function
 
     async with PassContext() as ctx:
-        made = await function_pass(forget, opt_level=0, on_error="keep")({"f": 1, "g": 2})
-    told = "pass 'forget' left function 'g' as it was: PassResultError: pass 'forget' returned None for a function"
-    assert (made, [one.message for one in ctx.diag_ctx.diagnostics]) == ({"f": 1, "g": 2}, [told])
+        result = await function_pass(forget, opt_level=0, on_error="keep")({"f": 1, "g": 2})
+    message = "pass 'forget' left function 'g' as it was: PassResultError: pass 'forget' returned None for a function"
+    assert (result, [diagnostic.message for diagnostic in ctx.diag_ctx.diagnostics]) == ({"f": 1, "g": 2}, [message])
     assert await function_pass(forget, opt_level=0, on_error=plain_fallback)({"g": 2}) == {"g": 102}

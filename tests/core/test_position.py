@@ -1,4 +1,4 @@
-"""Where each run of a pass stands in its pipeline."""
+"""Position of each run of a pass in its pipeline."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 
 import apass
 from apass import PassContext
-from apass.core.position import Numbering, Position, in_branch
+from apass.core.position import Position, PositionTracker, in_branch
 from apass.core.run import current_run
 
 pytestmark = pytest.mark.anyio
@@ -15,22 +15,22 @@ pytestmark = pytest.mark.anyio
 
 @apass.pass_instrument
 class Positions:
-    """Notes the position of every run, when it begins and when it ends."""
+    """Records the position of every run at its start and at its end."""
 
     def __init__(self) -> None:
-        self.numbering = Numbering()
+        self.tracker = PositionTracker()
         self.begun: list[str] = []
         self.ended: list[str] = []
 
     def run_before_pass(self, mod: Any, info: apass.PassInfo) -> None:
         run = current_run()
         assert run is not None
-        self.begun.append(str(self.numbering.begin(run)))
+        self.begun.append(str(self.tracker.begin(run)))
 
     def run_after_pass(self, mod: Any, info: apass.PassInfo) -> None:
         run = current_run()
         assert run is not None
-        self.ended.append(str(self.numbering.position(run)))
+        self.ended.append(str(self.tracker.position(run)))
 
 
 async def keep(mod: Any, ctx: Any) -> Any:
@@ -49,19 +49,19 @@ async def nest(func: Any, mod: Any, ctx: Any) -> Any:
 Nest = apass.function_pass(nest, opt_level=0, name="Nest")
 
 
-async def test_positions_are_the_same_however_many_modules_are_at_work() -> None:
+async def test_positions_do_not_depend_on_concurrency() -> None:
     pipeline = apass.Sequential([Keep, Nest, apass.Sequential([Keep, Keep], name="inner")])
     modules = {f"m{index}": {"f": 1, "g": 2} for index in range(20)}
-    wanted: set[str] = set()
+    expected: set[str] = set()
     for limit in (1, 20):
         positions = Positions()
         async with apass.PassContext(instruments=[positions]):
             await apass.optimize_all(modules, pipeline, limit=limit)
         assert len(set(positions.begun)) == len(positions.begun) == 20 * 8
         assert set(positions.ended) == set(positions.begun)
-        assert wanted in (set(), set(positions.begun))
-        wanted = set(positions.begun)
-    assert sorted(one for one in wanted if one.startswith("m7:")) == [
+        assert expected in (set(), set(positions.begun))
+        expected = set(positions.begun)
+    assert sorted(position for position in expected if position.startswith("m7:")) == [
         "m7: 0:sequential",
         "m7: 0:sequential/0:Keep",
         "m7: 0:sequential/1:Nest",
@@ -73,7 +73,7 @@ async def test_positions_are_the_same_however_many_modules_are_at_work() -> None
     ]
 
 
-async def test_the_outermost_runs_of_one_module_are_counted() -> None:
+async def test_outermost_runs_of_module_are_numbered() -> None:
     positions = Positions()
     async with apass.PassContext(instruments=[positions]):
         await Keep({})
@@ -81,7 +81,7 @@ async def test_the_outermost_runs_of_one_module_are_counted() -> None:
     assert positions.begun == ["0:Keep", "1:Keep"]
 
 
-async def test_the_branches_of_an_if_have_positions_of_their_own() -> None:
+async def test_branches_of_if_have_own_positions() -> None:
     choice = apass.If(lambda mod: mod["f"] == 1, [Keep], otherwise=[apass.If(lambda mod: True, [Keep]), Keep])
     positions = Positions()
     async with apass.PassContext(instruments=[positions]):
@@ -105,26 +105,26 @@ async def test_the_branches_of_an_if_have_positions_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-async def test_positions_in_a_race_are_the_same_whichever_alternative_is_faster(first: int) -> None:
+async def test_positions_in_race_do_not_depend_on_speed(first: int) -> None:
     done = anyio.Event()
 
-    def alternative(place: int) -> apass.Pass[Any]:
+    def alternative(index: int) -> apass.Pass[Any]:
         async def wait(mod: Any, ctx: Any) -> Any:
-            if place != first:
+            if index != first:
                 await done.wait()
             return mod
 
-        async def tell(mod: Any, ctx: Any) -> Any:
+        async def finish(mod: Any, ctx: Any) -> Any:
             done.set()
             return mod
 
         return apass.Sequential(
-            [apass.module_pass(wait, opt_level=0, name="Wait"), apass.module_pass(tell, opt_level=0, name="Tell")]
+            [apass.module_pass(wait, opt_level=0, name="Wait"), apass.module_pass(finish, opt_level=0, name="Finish")]
         )
 
     positions = Positions()
     async with apass.PassContext(instruments=[positions]):
-        race = apass.Race([apass.If(lambda mod: True, [alternative(place)]) for place in (0, 1)], key=lambda mod: 0)
+        race = apass.Race([apass.If(lambda mod: True, [alternative(index)]) for index in (0, 1)], key=lambda mod: 0)
         await race({})
     assert (
         sorted(positions.begun)
@@ -134,25 +134,25 @@ async def test_positions_in_a_race_are_the_same_whichever_alternative_is_faster(
             "0:Race@1/0:If",
             "0:Race@1/0:If/0:sequential",
             "0:Race@1/0:If/0:sequential/0:Wait",
-            "0:Race@1/0:If/0:sequential/1:Tell",
+            "0:Race@1/0:If/0:sequential/1:Finish",
             "0:Race@2/0:If",
             "0:Race@2/0:If/0:sequential",
             "0:Race@2/0:If/0:sequential/0:Wait",
-            "0:Race@2/0:If/0:sequential/1:Tell",
+            "0:Race@2/0:If/0:sequential/1:Finish",
         ]
     )
 
 
-async def test_requirements_in_a_race_are_numbered_by_alternative(anyio_backend: str) -> None:
+async def test_requirements_in_race_are_numbered_by_alternative(anyio_backend: str) -> None:
     later_name = f"numbering.Later_{anyio_backend}"
-    last = anyio.Event()
+    later_may_end = anyio.Event()
 
     async def later(mod: Any, ctx: Any) -> Any:
-        await last.wait()
+        await later_may_end.wait()
         return mod
 
     async def now(mod: Any, ctx: Any) -> Any:
-        last.set()
+        later_may_end.set()
         return mod
 
     apass.register_pass(later_name, apass.module_pass(later, opt_level=0, name=later_name))
@@ -175,18 +175,18 @@ async def test_requirements_in_a_race_are_numbered_by_alternative(anyio_backend:
         ((3, "Tune", "main"), (0, "If", "otherwise"), (1, "Inner", None)),
     ],
 )
-def test_the_text_of_a_position_says_it_all(steps: tuple[tuple[int, str, str | None], ...]) -> None:
+def test_text_of_position_can_be_parsed(steps: tuple[tuple[int, str, str | None], ...]) -> None:
     position = Position("net", steps)
     assert Position.parse(position.text, "net") == position
 
 
 @pytest.mark.parametrize("text", ["", "A", "x:A", ":A", "0:", "0:@f", "-1:A", "0:A/1:"])
-def test_what_is_no_position_is_an_error(text: str) -> None:
-    with pytest.raises(ValueError, match="is no position; one is written as 0:sequential/2:Tune@main/0:Inner"):
+def test_invalid_position_text_raises(text: str) -> None:
+    with pytest.raises(ValueError, match=r"invalid position .*; expected a form like 0:sequential/2:Tune@main/0:Inner"):
         Position.parse(text)
 
 
-async def test_after_a_branch_within_another_that_one_goes_on() -> None:
+async def test_numbering_continues_after_nested_branch() -> None:
     positions = Positions()
 
     @apass.module_pass(opt_level=0)
@@ -201,26 +201,26 @@ async def test_after_a_branch_within_another_that_one_goes_on() -> None:
 
     async with PassContext(instruments=[positions]):
         await Outer({"f": 1})
-    inner = [one.removeprefix("0:Outer") for one in positions.begun[1:]]
+    inner = [position.removeprefix("0:Outer") for position in positions.begun[1:]]
     assert inner == ["/0:Keep", "@one/0:Keep", "@two/0:Keep", "@one/1:Keep", "/1:Keep"]
 
 
-async def test_a_body_stands_where_its_pass_does() -> None:
-    positions, found = Positions(), list[str]()
+async def test_function_body_has_position_of_its_pass() -> None:
+    positions, recorded = Positions(), list[str]()
 
     @apass.function_pass(opt_level=0)
-    def Look(func: int, mod: Any, ctx: PassContext) -> int:
+    def RecordPosition(func: int, mod: Any, ctx: PassContext) -> int:
         run = current_run()
         assert run is not None
-        found.append(str(positions.numbering.position(run)))
+        recorded.append(str(positions.tracker.position(run)))
         return func
 
     async with PassContext(instruments=[positions]):
-        await apass.Sequential([Keep, Look])({"f": 1})
-    assert found == ["0:sequential/1:Look"]
+        await apass.Sequential([Keep, RecordPosition])({"f": 1})
+    assert recorded == ["0:sequential/1:RecordPosition"]
 
 
-async def test_what_was_at_work_before_the_numbering_began_is_on_the_way_too() -> None:
+async def test_position_includes_runs_started_before_tracker() -> None:
     positions = Positions()
 
     @apass.module_pass(opt_level=0)

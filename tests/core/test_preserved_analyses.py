@@ -1,4 +1,4 @@
-"""Results of analyses that a pass preserves, and the promises that it makes of them."""
+"""Preserved analysis results, and checks of what passes declare."""
 
 from typing import Any
 
@@ -9,47 +9,51 @@ from hypothesis import strategies as st
 
 import apass
 from apass import PassContext, relay
-from tests.helpers.analyses import Module, asking, counted
+from tests.helpers.analyses import Module, length_analysis, requesting_pass
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_a_pass_does_not_preserve_is_computed_anew() -> None:
-    length, seen = counted()
+async def test_result_is_recomputed_when_not_preserved() -> None:
+    length, computed = length_analysis()
     async with PassContext():
-        await apass.Sequential([asking(length), asking(length)])({"f": "ab"})
-    assert seen == ["ab", "ab:2"]
+        await apass.Sequential([requesting_pass(length), requesting_pass(length)])({"f": "ab"})
+    assert computed == ["ab", "ab:2"]
 
 
-async def test_what_a_pass_preserves_is_taken_over() -> None:
-    length, seen = counted()
+async def test_preserved_result_is_reused() -> None:
+    length, computed = length_analysis()
     async with PassContext() as ctx:
-        result = await apass.Sequential([asking(length, preserves={length}), asking(length)])({"f": "ab"})
-    assert (result, seen) == ({"f": "ab:2:2"}, ["ab"])
+        result = await apass.Sequential([requesting_pass(length, preserves={length}), requesting_pass(length)])(
+            {"f": "ab"}
+        )
+    assert (result, computed) == ({"f": "ab:2:2"}, ["ab"])
     assert ctx.analyses.counts["preserved"] == 1
 
 
-async def test_a_preserved_result_made_from_one_that_is_not_is_dropped() -> None:
-    length, seen = counted()
-    made: list[str] = []
+async def test_preserved_result_is_dropped_with_its_dependency() -> None:
+    length, lengths = length_analysis()
+    parities: list[str] = []
 
     @apass.analysis
     async def Parity(func: str, ctx: PassContext) -> int:
-        made.append(func)
+        parities.append(func)
         return await ctx.get(length, func) % 2
 
-    for preserves, wanted in (({Parity}, 2), ({Parity, length}, 1), ("all", 1)):
-        made.clear()
+    for preserves, expected in (({Parity}, 2), ({Parity, length}, 1), ("all", 1)):
+        parities.clear()
         async with PassContext():
-            pipeline = apass.Sequential([asking(Parity), asking(Parity, preserves=preserves), asking(Parity)])
+            pipeline = apass.Sequential(
+                [requesting_pass(Parity), requesting_pass(Parity, preserves=preserves), requesting_pass(Parity)]
+            )
             await pipeline({"f": "abc"})
-        assert len(made) - 1 == wanted, preserves
-    assert "abc" in seen
+        assert len(parities) - 1 == expected, preserves
+    assert "abc" in lengths
 
 
-async def test_a_result_is_dropped_whatever_lies_between_it_and_what_does_not_hold() -> None:
-    length, _ = counted()
-    made: list[str] = []
+async def test_result_is_dropped_with_indirect_dependency() -> None:
+    length, _ = length_analysis()
+    computed: list[str] = []
 
     @apass.analysis
     async def Parity(func: str, ctx: PassContext) -> int:
@@ -57,50 +61,50 @@ async def test_a_result_is_dropped_whatever_lies_between_it_and_what_does_not_ho
 
     @apass.analysis
     async def IsOdd(func: str, ctx: PassContext) -> int:
-        made.append(func)
+        computed.append(func)
         return await ctx.get(Parity, func)
 
     async with PassContext():
-        pipeline = apass.Sequential([asking(IsOdd, preserves={IsOdd, Parity}), asking(IsOdd)])
+        pipeline = apass.Sequential([requesting_pass(IsOdd, preserves={IsOdd, Parity}), requesting_pass(IsOdd)])
         await pipeline({"f": "abc"})
-    assert made == ["abc", "abc:1"]
+    assert computed == ["abc", "abc:1"]
 
 
-async def test_what_is_not_named_is_dropped_even_if_it_was_made_of_what_is() -> None:
-    length, _ = counted()
-    made: list[str] = []
+async def test_unlisted_result_is_dropped_despite_preserved_dependency() -> None:
+    length, _ = length_analysis()
+    computed: list[str] = []
 
     @apass.analysis
     async def Parity(func: str, ctx: PassContext) -> int:
-        made.append(func)
+        computed.append(func)
         return await ctx.get(length, func) % 2
 
     async with PassContext():
-        pipeline = apass.Sequential([asking(Parity, preserves={length}), asking(Parity)])
+        pipeline = apass.Sequential([requesting_pass(Parity, preserves={length}), requesting_pass(Parity)])
         await pipeline({"f": "abc"})
-    assert made == ["abc", "abc:1"]
+    assert computed == ["abc", "abc:1"]
 
 
-async def test_what_holds_for_some_options_holds_for_these() -> None:
-    length, seen = counted()
+async def test_preserved_results_are_kept_per_option() -> None:
+    length, computed = length_analysis()
 
-    def make(*factors: int) -> apass.Pass[Module]:
+    def pass_with_factors(*factors: int) -> apass.Pass[Module]:
         @apass.function_pass(opt_level=0, preserves={length})
-        async def Ask(func: str, mod: Module, ctx: PassContext) -> str:
+        async def Lengths(func: str, mod: Module, ctx: PassContext) -> str:
             return f"{func}{[await ctx.get(length, func, factor=factor) for factor in factors]}"
 
-        return Ask
+        return Lengths
 
     async with PassContext():
-        result = await apass.Sequential([make(2), make(2, 1)])({"f": "ab"})
-    assert (result, seen) == ({"f": "ab[4][4, 5]"}, ["ab", "ab[4]"])
+        result = await apass.Sequential([pass_with_factors(2), pass_with_factors(2, 1)])({"f": "ab"})
+    assert (result, computed) == ({"f": "ab[4][4, 5]"}, ["ab", "ab[4]"])
     async with PassContext(strict=True):
         with pytest.raises(apass.VerifyError, match="claims to preserve Length, but that was 4 and is 10"):
-            await make(2)({"f": "ab"})
+            await pass_with_factors(2)({"f": "ab"})
 
 
-async def test_nothing_is_taken_over_where_the_contents_are_the_same() -> None:
-    length, seen = counted()
+async def test_unchanged_contents_count_as_one_computation() -> None:
+    length, computed = length_analysis()
 
     @apass.function_pass(opt_level=0, preserves={length})
     async def Copy(func: list[int], mod: Module, ctx: PassContext) -> list[int]:
@@ -109,11 +113,11 @@ async def test_nothing_is_taken_over_where_the_contents_are_the_same() -> None:
 
     async with PassContext(strict=True) as ctx:
         await Copy({"f": [1, 2]})
-    assert len(seen) == 1
+    assert len(computed) == 1
     assert ctx.analyses.counts == {"computed": 1}
 
 
-async def test_what_holds_for_a_module_of_another_ir_is_known_about_its_equals() -> None:
+async def test_preserved_results_apply_across_irs() -> None:
     sizes: list[int] = []
     text = "def @main(%x: int32) { %x }"
 
@@ -122,11 +126,11 @@ async def test_what_holds_for_a_module_of_another_ir_is_known_about_its_equals()
         sizes.append(1)
         return 1
 
-    def converting(make: Any) -> apass.Pass[Any]:
+    def converting(build: Any) -> apass.Pass[Any]:
         @apass.module_pass(opt_level=0, preserves={Size})
         async def Convert(mod: Any, ctx: PassContext) -> Any:
             await ctx.get(Size, mod)
-            return make()
+            return build()
 
         return Convert
 
@@ -138,7 +142,7 @@ async def test_what_holds_for_a_module_of_another_ir_is_known_about_its_equals()
     assert sizes == [1]
 
 
-async def test_strict_compares_arrays_by_what_they_hold() -> None:
+async def test_strict_mode_compares_arrays_by_value() -> None:
     @apass.analysis
     def Ones(func: str) -> np.ndarray[Any, Any]:
         return np.ones(func.count("a"))
@@ -147,20 +151,20 @@ async def test_strict_compares_arrays_by_what_they_hold() -> None:
         await ctx.get(Ones, func)
         return f"{func}{mod['add']}"
 
-    make: Any = apass.function_pass
-    pass_ = make(add, opt_level=0, name="Add", preserves={Ones})
+    declare: Any = apass.function_pass
+    pass_ = declare(add, opt_level=0, name="Add", preserves={Ones})
     async with PassContext(strict=True):
         assert await pass_({"add": "x", "f": "aa"}) == {"add": "xx", "f": "aax"}
         with pytest.raises(apass.VerifyError, match="claims to preserve Ones"):
             await pass_({"add": "aa"})
 
 
-async def test_module_passes_preserve_too_and_modules_are_asked_about() -> None:
-    seen: list[int] = []
+async def test_module_pass_preserves_results_of_module() -> None:
+    sizes: list[int] = []
 
     @apass.analysis
     def Size(mod: Module) -> int:
-        seen.append(len(mod))
+        sizes.append(len(mod))
         return len(mod)
 
     @apass.module_pass(opt_level=0, required=[Size], preserves={Size})
@@ -170,60 +174,63 @@ async def test_module_passes_preserve_too_and_modules_are_asked_about() -> None:
 
     async with PassContext():
         result = await apass.Sequential([Rename, Rename])({"f": 1, "g": 2})
-    assert (sorted(result), seen) == (["f__", "g__"], [2])
+    assert (sorted(result), sizes) == (["f__", "g__"], [2])
 
 
-async def test_strict_finds_a_claim_that_is_not_true() -> None:
-    length, _ = counted()
+async def test_strict_mode_rejects_false_claim() -> None:
+    length, _ = length_analysis()
     async with PassContext(strict=True):
         with pytest.raises(apass.VerifyError) as caught:
-            await asking(length, preserves={length})({"f": "ab"})
+            await requesting_pass(length, preserves={length})({"f": "ab"})
     assert str(caught.value) == "pass 'Ask' claims to preserve Length, but that was 2 and is 4"
 
 
-def test_promises_are_checked() -> None:
+def test_declaration_checks_preserves_and_argument_names() -> None:
     def body(func: str, mod: Module, ctx: PassContext) -> str:
         return func
 
-    make: Any = apass.function_pass
-    with pytest.raises(apass.PassDefinitionError, match="preserves must be a set of analyses, or 'all'; not 'Length'"):
-        make(body, opt_level=0, name="P", preserves="Length")
+    declare: Any = apass.function_pass
+    with pytest.raises(apass.PassDefinitionError, match="preserves must be a set of analyses or 'all', not 'Length'"):
+        declare(body, opt_level=0, name="P", preserves="Length")
     with pytest.raises(TypeError, match="unexpected argument 'cachable'; did you mean 'cacheable'"):
-        make(body, opt_level=0, name="P", cachable=True)
+        declare(body, opt_level=0, name="P", cachable=True)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans(), st.booleans()), max_size=8))
-def test_with_honest_claims_what_is_asked_is_what_would_be_computed(steps: list[tuple[str, bool, bool]]) -> None:
-    """The number of a's is asked; each step adds a letter, and preserves the number where the letter is none."""
+def test_honest_claims_give_computed_results(steps: list[tuple[str, bool, bool]]) -> None:
+    """Steps append letters and request the number of "a".
+
+    They preserve that number if they append another letter.
+    """
 
     @apass.analysis
     def CountA(func: str) -> int:
         return func.count("a")
 
-    def step(letter: str, asks: bool, claims: bool) -> apass.Pass[Module]:
+    def step(letter: str, requests: bool, claims: bool) -> apass.Pass[Module]:
         async def body(func: str, mod: Module, ctx: PassContext) -> str:
-            if asks:
+            if requests:
                 assert await ctx.get(CountA, func) == func.count("a")
             return func + letter
 
-        make: Any = apass.function_pass
+        declare: Any = apass.function_pass
         preserves = {CountA} if claims and letter != "a" else ()
-        made: apass.Pass[Module] = make(body, opt_level=0, name="Step", preserves=preserves)
-        return made
+        pass_: apass.Pass[Module] = declare(body, opt_level=0, name="Step", preserves=preserves)
+        return pass_
 
-    pipeline = apass.Sequential([step(*one) for one in steps])
+    pipeline = apass.Sequential([step(*arguments) for arguments in steps])
     result = apass.run(pipeline, {"f": "x", "g": "a"}, context=PassContext(strict=True))
     assert result["g"] == "a" + "".join(letter for letter, _, _ in steps)
 
 
-def test_promises_that_cannot_be_kept_are_errors() -> None:
-    length, _ = counted()
+def test_invalid_declaration_raises() -> None:
+    length, _ = length_analysis()
 
     def body(func: str, mod: Module, ctx: PassContext) -> str:
         return func
 
-    make: Any = apass.function_pass
-    for wrong, message in (
+    declare: Any = apass.function_pass
+    for options, message in (
         ({"preserves": length}, "preserves must be a set of analyses"),
         ({"preserves": {"Length"}}, "preserves must be a set of analyses"),
         ({"required": length}, "required must be a list of names and analyses"),
@@ -231,12 +238,12 @@ def test_promises_that_cannot_be_kept_are_errors() -> None:
         ({"config_keys": "a.b"}, r"write \['a.b'\]"),
     ):
         with pytest.raises(apass.PassDefinitionError, match=message):
-            make(body, opt_level=0, **wrong)
-    assert make(body, opt_level=0, preserves=(one for one in [length])).preserves == {length}
+            declare(body, opt_level=0, **options)
+    assert declare(body, opt_level=0, preserves=(analysis for analysis in [length])).preserves == {length}
 
 
 class Count:
-    """A result that is compared by `==` alone."""
+    """A result type that defines only `==`."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -248,7 +255,7 @@ class Count:
         return hash(self.number)
 
 
-async def test_strict_compares_results_as_their_type_does() -> None:
+async def test_strict_mode_compares_results_with_equality_operator() -> None:
     @apass.analysis
     def Count_of(func: str) -> Count:
         return Count(func.count("a"))
@@ -257,29 +264,29 @@ async def test_strict_compares_results_as_their_type_does() -> None:
         await ctx.get(Count_of, func)
         return f"{func}{mod['add']}"
 
-    make: Any = apass.function_pass
-    pass_ = make(add, opt_level=0, name="Add", preserves={Count_of})
+    declare: Any = apass.function_pass
+    pass_ = declare(add, opt_level=0, name="Add", preserves={Count_of})
     async with PassContext(strict=True):
         assert await pass_({"add": "x"}) == {"add": "xx"}
         with pytest.raises(apass.VerifyError, match="claims to preserve Count_of"):
             await pass_({"add": "a"})
 
 
-async def test_what_is_preserved_of_a_function_holds_for_all_of_equal_contents() -> None:
-    seen: list[int] = []
+async def test_preserved_result_applies_to_equal_functions() -> None:
+    computed: list[int] = []
 
     @apass.analysis
     def Size(func: relay.Function) -> int:
-        seen.append(1)
+        computed.append(1)
         return len(func.params)
 
     async def mark(func: relay.Function, mod: relay.IRModule, ctx: PassContext) -> relay.Function:
         await ctx.get(Size, func)
         return relay.Function(func.params, func.body, func.ret_type, func.type_params, {"marked": 1})
 
-    make: Any = apass.function_pass
-    pass_ = make(mark, opt_level=0, preserves={Size})
+    declare: Any = apass.function_pass
+    pass_ = declare(mark, opt_level=0, preserves={Size})
     async with PassContext():
-        made = await pass_(relay.parse("def @main(%x: int32) { %x }"))
-        await pass_(relay.parse(made.astext()))
-    assert seen == [1]
+        result = await pass_(relay.parse("def @main(%x: int32) { %x }"))
+        await pass_(relay.parse(result.astext()))
+    assert computed == [1]

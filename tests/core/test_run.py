@@ -1,4 +1,4 @@
-"""`current_run()`: where a hook or a body stands, under nesting and concurrency."""
+"""`current_run()`: path, function and module of a run, nested and concurrent."""
 
 from collections import Counter
 from typing import Any
@@ -14,22 +14,22 @@ from tests.helpers.recording import FunctionBody, function_pass_of, logging_pass
 pytestmark = pytest.mark.anyio
 
 Module = dict[str, Any]
-Where = tuple[tuple[str, ...], str | None, str | None]
+Location = tuple[tuple[str, ...], str | None, str | None]
 
 
-def where() -> Where:
-    """Return path, function and module of the present run."""
+def location() -> Location:
+    """Return the path, function and module of the current run."""
     run = current_run()
     assert run is not None
     return run.path, run.function, run.module
 
 
 @pytest.mark.parametrize("kind", ["plain", "async", "suspending", "lambda", "timeout"])
-async def test_a_body_knows_pass_function_and_module(kind: str) -> None:
-    seen: dict[int, list[Where]] = {}
+async def test_body_sees_its_pass_function_and_module(kind: str) -> None:
+    locations: dict[int, list[Location]] = {}
 
     def plain(func: int, mod: Module, ctx: PassContext) -> int:
-        seen.setdefault(func, []).append(where())
+        locations.setdefault(func, []).append(location())
         return func
 
     async def work(func: int, mod: Module, ctx: PassContext) -> int:
@@ -43,17 +43,17 @@ async def test_a_body_knows_pass_function_and_module(kind: str) -> None:
     pipeline = Sequential([Sequential([inner], name="Mid")], name="Outer")
     modules = {f"m{n}": {f"f{m}": 10 * n + m for m in range(5)} for n in range(4)}
     await apass.optimize_all(modules, pipeline)
-    expect = {10 * n + m: {(("Outer", "Mid", "Inner"), f"f{m}", f"m{n}")} for n in range(4) for m in range(5)}
-    assert {func: set(places) for func, places in seen.items()} == expect
+    expected = {10 * n + m: {(("Outer", "Mid", "Inner"), f"f{m}", f"m{n}")} for n in range(4) for m in range(5)}
+    assert {func: set(actual) for func, actual in locations.items()} == expected
 
 
-async def test_outside_of_any_pass_there_is_no_run() -> None:
+async def test_no_run_is_current_outside_passes() -> None:
     await Sequential([logging_pass([], "P")])({"f": 1})
     assert current_run() is None
 
 
-async def test_a_pass_called_in_a_body_has_the_run_of_the_body_for_parent() -> None:
-    seen: list[Where] = []
+async def test_nested_pass_has_run_of_body_as_parent() -> None:
+    locations: list[Location] = []
 
     @module_pass(opt_level=0)
     async def Inner(mod: Module, ctx: PassContext) -> Module:
@@ -61,7 +61,7 @@ async def test_a_pass_called_in_a_body_has_the_run_of_the_body_for_parent() -> N
         run = current_run()
         assert run is not None
         assert run.parent is not None
-        seen.append((run.path, run.parent.function, run.function))
+        locations.append((run.path, run.parent.function, run.function))
         return mod
 
     @function_pass(opt_level=0)
@@ -73,39 +73,39 @@ async def test_a_pass_called_in_a_body_has_the_run_of_the_body_for_parent() -> N
         return func
 
     await Outer({"f": 1, "g": 2, "h": 3})
-    assert sorted(seen) == [(("Outer", "Inner"), name, None) for name in "fgh"]
+    assert sorted(locations) == [(("Outer", "Inner"), name, None) for name in "fgh"]
 
 
-async def test_the_hooks_of_one_execution_see_one_run_and_no_other_execution_sees_it() -> None:
+async def test_hooks_of_one_execution_share_one_run() -> None:
     runs: dict[Run, list[str]] = {}
 
-    class Note:
+    class Recording:
         def should_run(self, mod: Module, info: PassInfo) -> bool:
-            return self._note("should", info)
+            return self._record("should", info)
 
         async def run_before_pass(self, mod: Module, info: PassInfo) -> None:
             await checkpoint()
-            self._note("before", info)
+            self._record("before", info)
 
         async def run_after_pass(self, mod: Module, info: PassInfo) -> None:
             await checkpoint()
-            self._note("after", info)
+            self._record("after", info)
 
-        def _note(self, hook: str, info: PassInfo) -> bool:
+        def _record(self, hook: str, info: PassInfo) -> bool:
             run = current_run()
             assert run is not None
             assert run.info is info
             runs.setdefault(run, []).append(f"{hook} {run.module}")
             return True
 
-    async def look(mod: Module) -> Module:
+    async def record(mod: Module) -> Module:
         run = current_run()
         assert run is not None
         runs[run].append("body")
         return mod
 
-    p = logging_pass([], "P", body=look)
-    async with PassContext(instruments=[Note()]):
+    p = logging_pass([], "P", body=record)
+    async with PassContext(instruments=[Recording()]):
         await apass.optimize_all({"a": {}, "b": {}}, Sequential([p, p, Sequential([p], name="S")], name="T"))
     assert Counter((run.path, *hooks) for run, hooks in runs.items()) == {
         (path, f"should {mod}", f"before {mod}", *body, f"after {mod}"): count
@@ -119,27 +119,27 @@ async def test_the_hooks_of_one_execution_see_one_run_and_no_other_execution_see
     }
 
 
-async def test_the_failure_hook_and_the_hooks_of_a_context_know_where_they_are() -> None:
-    seen: list[tuple[str, tuple[str, ...] | None]] = []
+async def test_failure_and_context_hooks_see_current_run() -> None:
+    paths: list[tuple[str, tuple[str, ...] | None]] = []
 
-    class Note:
+    class Recording:
         def enter_pass_ctx(self) -> None:
-            self._note("enter")
+            self._record("enter")
 
         async def exit_pass_ctx(self) -> None:
             await checkpoint()
-            self._note("exit")
+            self._record("exit")
 
         async def run_after_pass_failed(self, mod: Module, info: PassInfo, error: BaseException) -> None:
             await checkpoint()
-            self._note(f"failed {info.name}")
+            self._record(f"failed {info.name}")
 
-        def _note(self, hook: str) -> None:
+        def _record(self, hook: str) -> None:
             run = current_run()
-            seen.append((hook, None if run is None else run.path))
+            paths.append((hook, None if run is None else run.path))
 
     async def enter_and_fail(mod: Module) -> Module:
-        async with PassContext(instruments=[Note()]):
+        async with PassContext(instruments=[Recording()]):
             await logging_pass([], "Inner", body=fail)(mod)
         return mod
 
@@ -148,56 +148,88 @@ async def test_the_failure_hook_and_the_hooks_of_a_context_know_where_they_are()
 
     with pytest.raises(KeyError):
         await logging_pass([], "Outer", body=enter_and_fail)({})
-    assert seen == [("enter", ("Outer",)), ("failed Inner", ("Outer", "Inner")), ("exit", ("Outer",))]
+    assert paths == [("enter", ("Outer",)), ("failed Inner", ("Outer", "Inner")), ("exit", ("Outer",))]
 
 
-async def test_a_required_pass_is_a_child_of_the_sequential() -> None:
-    seen: list[Where] = []
+async def test_required_pass_is_child_of_sequential() -> None:
+    locations: list[Location] = []
 
-    async def look(mod: Module) -> Module:
-        seen.append(where())
+    async def record(mod: Module) -> Module:
+        locations.append(location())
         return mod
 
-    apass.register_pass("Needed", logging_pass([], "Needed", body=look))
+    apass.register_pass("Needed", logging_pass([], "Needed", body=record))
     try:
-        await Sequential([logging_pass([], "P", required=["Needed"], body=look)], name="S")({})
+        await Sequential([logging_pass([], "P", required=["Needed"], body=record)], name="S")({})
     finally:
         apass.unregister_pass("Needed")
-    assert seen == [(("S", "Needed"), None, None), (("S", "P"), None, None)]
+    assert locations == [(("S", "Needed"), None, None), (("S", "P"), None, None)]
 
 
-async def test_tasks_that_a_body_starts_stand_where_it_stands() -> None:
-    seen: list[tuple[str, ...]] = []
+async def test_tasks_of_body_have_its_run() -> None:
+    paths: list[tuple[str, ...]] = []
 
-    async def look() -> None:
+    async def record() -> None:
         await checkpoint()
-        seen.append(where()[0])
+        paths.append(location()[0])
 
     async def start_some(mod: Module) -> Module:
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
-                tasks.start_soon(look)
+                tasks.start_soon(record)
         return mod
 
     await Sequential([logging_pass([], name, body=start_some) for name in "PQ"], name="S")({})
-    assert seen == [("S", "P")] * 3 + [("S", "Q")] * 3
+    assert paths == [("S", "P")] * 3 + [("S", "Q")] * 3
 
 
-async def test_a_run_of_any_depth_tells_its_path() -> None:
-    seen: list[Where] = []
+async def test_path_covers_deep_nesting() -> None:
+    locations: list[Location] = []
 
-    async def look(mod: Module) -> Module:
-        seen.append(where())
+    async def record(mod: Module) -> Module:
+        locations.append(location())
         return mod
 
-    pass_: apass.Pass[Module] = logging_pass([], "P", body=look)
+    pass_: apass.Pass[Module] = logging_pass([], "P", body=record)
     for n in range(50):
         pass_ = Sequential([pass_], name=f"S{n}")
     await pass_({})
-    assert seen == [((*(f"S{n}" for n in reversed(range(50))), "P"), None, None)]
+    assert locations == [((*(f"S{n}" for n in reversed(range(50))), "P"), None, None)]
 
 
-def test_runs_are_equal_only_to_themselves() -> None:
+def test_runs_compare_by_identity() -> None:
     info = PassInfo(0, "P")
-    one, other = Run(info, None), Run(info, None)
-    assert (one == one, one == other, one.lineage, Run(info, one).lineage[1:]) == (True, False, (one,), (one,))
+    first, second = Run(info, None), Run(info, None)
+    assert (first == first, first == second, first.lineage, Run(info, first).lineage[1:]) == (
+        True,
+        False,
+        (first,),
+        (first,),
+    )
+
+
+@module_pass(opt_level=0)
+class Keep:
+    def transform_module(self, mod: dict[str, int], ctx: PassContext) -> dict[str, int]:
+        return mod
+
+
+@pytest.mark.parametrize("value", ["Keep", None, Keep, [Keep()], len])
+def test_run_rejects_what_is_not_pass(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"apass\.run takes a pass, not .*; create one with module_pass"):
+        apass.run(value, {"f": 1})
+
+
+def test_run_rejects_what_is_not_context() -> None:
+    pass_: Any = Keep()
+    context: Any = {"opt_level": 3}
+    with pytest.raises(TypeError, match="context must be a PassContext, not"):
+        apass.run(pass_, {"f": 1}, context=context)
+
+
+def test_run_rejects_none_as_module(anyio_backend: str) -> None:
+    keep: Any = Keep()
+    no_module: Any = None
+    for pass_, name in ((keep, "Keep"), (apass.Sequential([keep]), "sequential")):
+        with pytest.raises(TypeError, match=f"^pass '{name}' was called with None, not a module; check the code that"):
+            anyio.run(pass_, no_module, backend=anyio_backend)

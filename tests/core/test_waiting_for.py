@@ -1,4 +1,4 @@
-"""`waiting_for`: what a pass says that it waits for is told to instruments, with the run that waits."""
+"""`waiting_for`: instruments receive the awaited resource and the waiting run."""
 
 import anyio.lowlevel
 import pytest
@@ -9,7 +9,7 @@ Module = dict[str, int]
 
 
 @apass.function_pass(opt_level=0)
-async def Ask(func: int, mod: Module, ctx: apass.PassContext) -> int:
+async def Query(func: int, mod: Module, ctx: apass.PassContext) -> int:
     with apass.waiting_for("the cost model"):
         await anyio.lowlevel.checkpoint()
         if func == 0:
@@ -17,26 +17,26 @@ async def Ask(func: int, mod: Module, ctx: apass.PassContext) -> int:
     return func
 
 
-class Listen:
-    """Keeps what it is told."""
+class WaitRecorder:
+    """Records the calls of `on_wait`."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str | None, str, bool]] = []
+        self.events: list[tuple[str | None, str, bool]] = []
 
     def on_wait(self, run: apass.Run | None, what: str, is_over: bool) -> None:
-        """Keep it."""
-        self.told.append((None if run is None else run.function, what, is_over))
+        """Record the function, the text, and whether the wait is over."""
+        self.events.append((None if run is None else run.function, what, is_over))
 
 
 @pytest.mark.anyio
-async def test_begin_and_end_are_told_with_the_function_that_waits_after_errors_too() -> None:
-    listen = Listen()
-    async with apass.PassContext(instruments=[listen], max_concurrency=1):
+async def test_on_wait_reports_begin_and_end_with_function() -> None:
+    recorder = WaitRecorder()
+    async with apass.PassContext(instruments=[recorder], max_concurrency=1):
         with pytest.raises(ValueError, match="no"):
-            await Ask({"f": 0})
+            await Query({"f": 0})
         with apass.waiting_for("nothing"):
             pass
-    assert listen.told == [
+    assert recorder.events == [
         ("f", "the cost model", False),
         ("f", "the cost model", True),
         (None, "nothing", False),
@@ -51,7 +51,7 @@ async def cost(func: int, ctx: apass.PassContext) -> int:
 
 
 @apass.function_pass(opt_level=0)
-async def Look(func: int, mod: Module, ctx: apass.PassContext) -> int:
+async def ReadCost(func: int, mod: Module, ctx: apass.PassContext) -> int:
     return await ctx.get(cost, func)
 
 
@@ -61,17 +61,17 @@ def Keep(func: int, mod: Module, ctx: apass.PassContext) -> int:
 
 
 @pytest.mark.anyio
-async def test_analyses_and_workers_are_named() -> None:
-    listen = Listen()
-    async with apass.PassContext(instruments=[listen], executor="thread"):
-        await apass.Sequential([Look, Keep])({"f": 1})
-    assert [told for told in listen.told if not told[2]] == [
+async def test_on_wait_names_analyses_and_workers() -> None:
+    recorder = WaitRecorder()
+    async with apass.PassContext(instruments=[recorder], executor="thread"):
+        await apass.Sequential([ReadCost, Keep])({"f": 1})
+    assert [event for event in recorder.events if not event[2]] == [
         ("f", "the analysis cost", False),
         ("f", "a worker thread", False),
     ]
-    assert sum(is_over for *_, is_over in listen.told) == 2
+    assert sum(is_over for *_, is_over in recorder.events) == 2
 
 
 @pytest.mark.anyio
-async def test_where_nobody_listens_it_does_nothing() -> None:
-    assert await Ask({"f": 1}) == {"f": 1}
+async def test_waiting_for_without_instrument_has_no_effect() -> None:
+    assert await Query({"f": 1}) == {"f": 1}

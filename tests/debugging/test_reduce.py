@@ -1,4 +1,4 @@
-"""`reduce`: the smallest module on which a pass fails the same way, of each IR."""
+"""`reduce`: the smallest module on which a pass fails the same way, for each IR."""
 
 import importlib
 import json
@@ -32,33 +32,36 @@ def _registered() -> Generator[None]:
 
 
 async def reproducer(pass_: apass.Pass[Any], mod: Any, folder: Path) -> Path:
-    """Return the folder of a pass that fails."""
+    """Run a failing pass, and return the folder of its reproducer."""
     instrument = ReproducerInstrument(folder)
     async with apass.PassContext(instruments=[instrument]):
         await apass.optimize_all({"m": mod}, pass_, errors="collect")
-    (made,) = instrument.folders
-    return made
+    (path,) = instrument.folders
+    return path
 
 
 def text(folder: Path) -> str:
-    """Return the module of a reproducer."""
+    """Return the module text of a reproducer."""
     return (folder / "module.json").read_text()
 
 
-async def test_a_dict_loses_the_functions_that_it_does_not_take(tmp_path: Path) -> None:
+async def test_reduce_removes_functions_of_a_dict(tmp_path: Path) -> None:
     folder = await reproducer(FailOn(1), {name: int(name == "k") for name in "abcdefghijklmnop"}, tmp_path)
     lines: list[str] = []
-    found = await apass.reduce(folder, report=lines.append)
-    assert (found.folder, found.complete) == (folder / "reduced", True)
-    assert text(found.folder) == '{"k": 1}'
-    assert (str(found.before), str(found.after)) == ("16 functions, 16 lines, 128 bytes", "1 function, 1 line, 8 bytes")
-    assert lines == ["left out 15 of 16 functions: 128 bytes before, 8 after"]
-    assert (await apass.replay(found.folder)).verdict is apass.Verdict.SAME
-    again = await apass.reduce(found.folder)
-    assert (again.before, again.after, again.folder) == (found.after, found.after, folder / "reduced" / "reduced")
+    result = await apass.reduce(folder, report=lines.append)
+    assert (result.folder, result.complete) == (folder / "reduced", True)
+    assert text(result.folder) == '{"k": 1}'
+    assert (str(result.before), str(result.after)) == (
+        "16 functions, 16 lines, 128 bytes",
+        "1 function, 1 line, 8 bytes",
+    )
+    assert lines == ["removed 15 of 16 functions: 128 bytes before, 8 after"]
+    assert (await apass.replay(result.folder)).verdict is apass.Verdict.SAME
+    again = await apass.reduce(result.folder)
+    assert (again.before, again.after, again.folder) == (result.after, result.after, folder / "reduced" / "reduced")
 
 
-async def test_entries_within_functions_are_left_out_too(tmp_path: Path) -> None:
+async def test_reduce_removes_entries_within_functions(tmp_path: Path) -> None:
     def fail(func: Any, mod: Any, ctx: Any) -> Any:
         if 7 in func["numbers"]:
             raise ValueError(f"{len(func)} entries, {len(mod)} functions")
@@ -67,18 +70,14 @@ async def test_entries_within_functions_are_left_out_too(tmp_path: Path) -> None
     pass_ = function_pass_of(fail)
     mod = {name: {"numbers": list(range(9)), "more": {"a": [1, 2], "b": "x"}} for name in "fgh"}
     folder = await reproducer(pass_, mod, tmp_path)
-    found = await apass.reduce(folder, pass_, output=tmp_path / "small")
+    result = await apass.reduce(folder, pass_, output=tmp_path / "small")
     (left,) = json.loads(text(tmp_path / "small")).values()
     assert left == {"numbers": [7]}
-    assert (
-        found.reproducer_failure
-        if False
-        else json.loads((tmp_path / "small" / "reproducer.json").read_text())["failure"]
-        == {"type": "builtins.ValueError", "message": "1 entries, 1 functions"}
-    )
+    failure = json.loads((result.folder / "reproducer.json").read_text())["failure"]
+    assert failure == {"type": "builtins.ValueError", "message": "1 entries, 1 functions"}
 
 
-async def test_a_message_may_be_asked_for_and_another_type_never_counts(tmp_path: Path) -> None:
+async def test_message_pattern_and_type_define_the_failure(tmp_path: Path) -> None:
     def fail(mod: Any, ctx: Any) -> Any:
         if "b" not in mod:
             raise KeyError("b")
@@ -109,7 +108,7 @@ def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32], %w: Tensor[(64, 4)
 """
 
 
-async def test_relay_is_reduced_to_the_call_that_it_takes(tmp_path: Path) -> None:
+async def test_relay_is_reduced_to_the_failing_call(tmp_path: Path) -> None:
     def fail(func: Any, mod: Any, ctx: Any) -> Any:
         if "nn.softmax" in str(func):
             raise NotImplementedError(f"softmax in {len(str(func).splitlines())} lines")
@@ -118,18 +117,18 @@ async def test_relay_is_reduced_to_the_call_that_it_takes(tmp_path: Path) -> Non
     pass_ = function_pass_of(fail)
     mod = await relay.transform.InferType()(relay.parse(RELAY))
     folder = await reproducer(pass_, mod, tmp_path)
-    found = await apass.reduce(folder, pass_)
-    assert (found.folder / "module.relay").read_text() == (
+    result = await apass.reduce(folder, pass_)
+    assert (result.folder / "module.relay").read_text() == (
         '#[version = "0.0.5"]\n'
         "def @main() -> Tensor[(1, 64), float32] {\n"
         '  %0 = zeros(shape=[1, 64], dtype="float32") /* ty=Tensor[(1, 64), float32] */;\n'
         "  nn.softmax(%0) /* ty=Tensor[(1, 64), float32] */\n"
         "}\n"
     )
-    assert str(found.after).startswith("1 function, 5 lines, ")
+    assert str(result.after).startswith("1 function, 5 lines, ")
 
 
-async def test_each_try_is_told_with_the_smallest_size_so_far(tmp_path: Path) -> None:
+async def test_on_try_receives_the_smallest_size(tmp_path: Path) -> None:
     def fail(mod: Any, ctx: Any) -> Any:
         if "f3" in mod:
             raise ValueError("no f3")
@@ -137,16 +136,16 @@ async def test_each_try_is_told_with_the_smallest_size_so_far(tmp_path: Path) ->
 
     pass_ = module_pass_of(fail)
     folder = await reproducer(pass_, {f"f{n}": n for n in range(8)}, tmp_path)
-    told: list[tuple[int, int]] = []
-    found = await apass.reduce(folder, pass_, on_try=lambda tries, size: told.append((tries, size)))
-    assert told[-1] == (found.tries, found.after.file_size)
-    assert [tries for tries, _ in told] == sorted(tries for tries, _ in told)
-    assert [size for _, size in told] == sorted((size for _, size in told), reverse=True)
+    calls: list[tuple[int, int]] = []
+    result = await apass.reduce(folder, pass_, on_try=lambda tries, size: calls.append((tries, size)))
+    assert calls[-1] == (result.tries, result.after.file_size)
+    assert [tries for tries, _ in calls] == sorted(tries for tries, _ in calls)
+    assert [size for _, size in calls] == sorted((size for _, size in calls), reverse=True)
 
 
 def model(nodes: str) -> ir.Model:
     """Return a model with two functions, one of which is called."""
-    made = parser.parse_model(
+    original = parser.parse_model(
         f"""
         <ir_version: 9, opset_import: ["": 18, "my": 1]>
         g (float[2] x, float[2] unused) => (float[2] y, float[2] z)
@@ -155,10 +154,10 @@ def model(nodes: str) -> ir.Model:
         <domain: "my", opset_import: ["": 18]> Never (a) => (b) {{ b = Neg (a) }}
         """
     )
-    return ir.from_proto(made)
+    return ir.from_proto(original)
 
 
-async def test_onnx_loses_nodes_outputs_weights_inputs_and_functions(tmp_path: Path) -> None:
+async def test_onnx_loses_nodes_values_and_functions(tmp_path: Path) -> None:
     def fail(mod: Any, ctx: Any) -> Any:
         kinds = [node.op_type for node in mod.graph]
         if "Mul" in kinds:
@@ -168,20 +167,20 @@ async def test_onnx_loses_nodes_outputs_weights_inputs_and_functions(tmp_path: P
     pass_ = module_pass_of(fail)
     nodes = "a = Relu (x) b = Twice <> (a) c = Mul (b, w) d = Add (c, v) y = Neg (d) z = Sigmoid (a)"
     folder = await reproducer(pass_, model(nodes.replace("Twice <>", "my.Twice")), tmp_path)
-    found = await apass.reduce(folder, pass_)
-    left = load_model(found.folder / "module.onnx")
+    result = await apass.reduce(folder, pass_)
+    left = load_model(result.folder / "module.onnx")
     assert [node.op_type for node in left.graph] == ["Mul"]
     assert (len(left.graph.outputs), len(left.functions), list(left.graph.initializers)) == (0, 0, [])
-    assert found.after.lines < found.before.lines
+    assert result.after.lines < result.before.lines
 
 
-async def test_types_that_are_inferred_let_nodes_go_whose_results_are_needed(tmp_path: Path) -> None:
+async def test_inferred_types_permit_removing_needed_nodes(tmp_path: Path) -> None:
     folder = await reproducer(
         apass.get_pass("onnx.Checker"), model("a = Relu (x) y = Ngg (a) z = Sigmoid (a)"), tmp_path
     )
-    found = await apass.reduce(folder, timeout=60)
-    left = load_model(found.folder / "module.onnx")
-    assert ([node.op_type for node in left.graph], [str(one.type) for one in left.graph.inputs]) == (
+    result = await apass.reduce(folder, timeout=60)
+    left = load_model(result.folder / "module.onnx")
+    assert ([node.op_type for node in left.graph], [str(value.type) for value in left.graph.inputs]) == (
         ["Ngg"],
         ["FLOAT"],
     )
@@ -199,21 +198,21 @@ Deep (u) => (w) { k = Constant <value: tensor = float {2}> () m = Mul (u, k) n =
 """
 
 
-async def test_onnx_loses_nodes_within_functions_and_subgraphs(tmp_path: Path) -> None:
+async def test_onnx_loses_nodes_of_functions_and_subgraphs(tmp_path: Path) -> None:
     def kinds(nodes: Any) -> list[str]:
         return sorted(node.op_type for node in nodes)
 
     def fail(mod: Any, ctx: Any) -> Any:
-        inner = [kind for one in mod.functions.values() for kind in kinds(one)]
+        inner = [kind for function in mod.functions.values() for kind in kinds(function)]
         if "Erf" in inner and "Tanh" in kinds(mod.graph.all_nodes()):
             raise ValueError("Erf and Tanh")
         return mod
 
     pass_ = module_pass_of(fail)
     folder = await reproducer(pass_, ir.from_proto(parser.parse_model(INNER)), tmp_path)
-    found = await apass.reduce(folder, pass_)
-    left = load_model(found.folder / "module.onnx")
-    assert [kinds(one) for one in left.functions.values()] == [["Erf"]]
+    result = await apass.reduce(folder, pass_)
+    left = load_model(result.folder / "module.onnx")
+    assert [kinds(function) for function in left.functions.values()] == [["Erf"]]
     assert kinds(left.graph.all_nodes()) == ["Identity", "If", "Tanh"]
 
 
@@ -221,15 +220,17 @@ async def test_onnx_loses_nodes_within_functions_and_subgraphs(tmp_path: Path) -
     ("number", "kind"),
     list(enumerate(["Relu", "Tanh", "Neg", "Sigmoid", "Deep", "Constant", "Mul", "Exp", "Erf", "Sqrt"])),
 )
-def test_one_inner_node_alone_is_a_valid_model(number: int, kind: str) -> None:
-    made = ir.from_proto(parser.parse_model(INNER))
-    way = next(one for one in ADAPTER.shrinkings(made) if one.what == "nodes of functions and subgraphs")
-    assert way.count == 10
-    before = ADAPTER.to_text(made)
-    left = way.without(frozenset(range(10)) - {number})
+def test_each_inner_node_alone_is_valid(number: int, kind: str) -> None:
+    original = ir.from_proto(parser.parse_model(INNER))
+    shrinking = next(
+        shrinking for shrinking in ADAPTER.shrinkings(original) if shrinking.what == "nodes of functions and subgraphs"
+    )
+    assert shrinking.count == 10
+    before = ADAPTER.to_text(original)
+    left = shrinking.without(frozenset(range(10)) - {number})
     ADAPTER.verify(left)
-    assert ADAPTER.to_text(made) == before
-    nodes = [*left.graph.all_nodes(), *(node for one in left.functions.values() for node in one)]
+    assert ADAPTER.to_text(original) == before
+    nodes = [*left.graph.all_nodes(), *(node for function in left.functions.values() for node in function)]
     assert sorted(node.op_type for node in nodes if node.op_type != "Identity") == sorted(["Deep", "If", kind])
 
 
@@ -246,28 +247,28 @@ async def Crash(mod, ctx):
 """
 
 
-async def test_with_a_process_for_each_try_a_pass_may_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_isolated_pass_may_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "crashing.py").write_text(CRASHING)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     crash: Any = importlib.import_module("crashing").Crash
     try:
         folder = await reproducer(crash, {"a": 1, "keep": 2}, tmp_path / "r")
-        found = await apass.reduce(folder, isolate=True, timeout=120)
+        result = await apass.reduce(folder, isolate=True, timeout=120)
     finally:
         apass.unregister_pass("Crash")
         del sys.modules["crashing"]
-    assert text(found.folder) == '{"keep": 2}'
-    assert found.complete
+    assert text(result.folder) == '{"keep": 2}'
+    assert result.complete
 
 
 @idle_clock
-async def test_a_search_ends_when_its_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_search_ends_at_its_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apass.debugging.reduce.perf_counter", anyio.current_time)
     folder = await reproducer(FailOn(1), {"f": 1, "g": 2}, tmp_path)
     slow = module_pass_of(lambda mod, ctx: _fail_then_wait(mod))
-    found = await apass.reduce(folder, slow, timeout=1.5)
-    assert (found.complete, found.tries, text(found.folder)) == (False, 2, '{"f": 1, "g": 2}')
+    result = await apass.reduce(folder, slow, timeout=1.5)
+    assert (result.complete, result.tries, text(result.folder)) == (False, 2, '{"f": 1, "g": 2}')
 
 
 async def _fail_then_wait(mod: Any) -> Any:
@@ -276,13 +277,13 @@ async def _fail_then_wait(mod: Any) -> Any:
     raise ValueError("cannot do 1")
 
 
-async def test_what_cannot_be_reduced_is_told(tmp_path: Path) -> None:
+async def test_irreducible_reproducers_raise(tmp_path: Path) -> None:
     folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)
     with pytest.raises(
-        apass.ReproducerError, match="nothing to reduce: the pass does not fail any more; it was ValueE"
+        apass.ReproducerError, match="cannot reduce: the pass does not fail any more; the recorded failure is ValueE"
     ):
         await apass.reduce(folder, add_one)
-    with pytest.raises(apass.ReproducerError, match=r"the message '\(' is no regular expression"):
+    with pytest.raises(apass.ReproducerError, match=r"message must be a regular expression, got '\('"):
         await apass.reduce(folder, message="(")
-    with pytest.raises(apass.ReproducerError, match="another process cannot be given a pass"):
+    with pytest.raises(apass.ReproducerError, match="pass_ cannot be sent to another process"):
         await apass.reduce(folder, add_one, isolate=True)

@@ -1,4 +1,4 @@
-"""The example that measures: what is clearly faster is chosen, what is not or computes something else is refused."""
+"""`examples/measure_candidates.py`: faster forms are chosen, wrong ones rejected."""
 
 import anyio
 import numpy as np
@@ -20,7 +20,7 @@ def first_operands(mod: ir.Model) -> list[str | None]:
 
 
 def forget_a(mod: ir.Model) -> ir.Model:
-    """Return a fast model of something else."""
+    """Return a fast model with different outputs."""
     graph = private_copy(mod.graph)
     product = next(iter(graph))
     product.replace_input_with(0, product.inputs[1])
@@ -28,7 +28,7 @@ def forget_a(mod: ir.Model) -> ir.Model:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_no_model_with_much_to_gain_is_missed(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_large_gains_are_never_missed(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["--models", "4", "--backend", backend])
     written = capfd.readouterr().out
     assert status == 0
@@ -36,24 +36,24 @@ def test_no_model_with_much_to_gain_is_missed(backend: str, capfd: pytest.Captur
     assert "(256, 1, 64, 256)         4,210,688 or       81,920 multiplications: A (B C)" in written
 
 
-def test_the_other_order_computes_the_same() -> None:
+def test_reassociated_product_computes_the_same() -> None:
     before = chain((3, 4, 5, 2))
     after = reassociate(before)
     assert first_operands(before) == ["a", "b", "ab", "c"]
     assert first_operands(after)[:3] == ["b", "c", "a"]
     data = ADAPTER.dumps(before)
-    results = [evaluate(one, random_inputs(data)).outputs for one in (data, ADAPTER.dumps(after))]
+    results = [evaluate(model, random_inputs(data)).outputs for model in (data, ADAPTER.dumps(after))]
     assert results[0] is not None
     assert results[1] is not None
     assert distance(results[0], results[1]) < 1e-5
     assert reassociate(after) is after
 
 
-def test_a_candidate_that_computes_something_else_is_refused_and_one_that_is_slower_too() -> None:
-    listen = RemarksInstrument()
+def test_wrong_or_slower_candidate_is_rejected() -> None:
+    recorder = RemarksInstrument()
 
     async def choose() -> list[bool]:
-        async with apass.PassContext(instruments=[listen]):
+        async with apass.PassContext(instruments=[recorder]):
             wrong = chain((256, 256, 256, 256))
             slow = chain((1, 256, 256, 256))
             alone = chain((2, 2, 2, 2))
@@ -64,18 +64,18 @@ def test_a_candidate_that_computes_something_else_is_refused_and_one_that_is_slo
             ]
 
     assert anyio.run(choose) == [True, True, True]
-    assert [remark.message for remark in listen.remarks] == [
-        "no candidate is faster; 1 compute something else",
-        "no candidate is faster; 0 compute something else",
+    assert [remark.message for remark in recorder.remarks] == [
+        "no candidate is faster; 1 with different outputs",
+        "no candidate is faster; 0 with different outputs",
     ]
 
 
-def test_outputs_of_other_shapes_are_infinitely_far() -> None:
+def test_outputs_of_other_shapes_have_infinite_distance() -> None:
     assert distance([np.ones(2)], [np.ones(3)]) == float("inf")
     assert distance([np.full(2, 100.0)], [np.array([100.0, 101.0])]) == 0.01
 
 
-def test_a_measurement_that_takes_too_long_is_cut_off() -> None:
+def test_measurement_over_timeout_raises() -> None:
     with pytest.raises(TimeoutError) as caught:
         anyio.run(choose_fastest(reassociate, timeout=0.01), chain(THIN))
     assert caught.value.__notes__ == ["in pass 'ChooseFastest'"]

@@ -1,4 +1,4 @@
-"""The example over the corpus of ONNX models: a real part of it, and what it says when a pass changes a meaning."""
+"""`examples/optimize_onnx_corpus.py`: a part of the corpus, and its report."""
 
 import io
 from pathlib import Path
@@ -33,15 +33,15 @@ def printed(report: Report) -> str:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_part_of_the_corpus_keeps_its_meaning(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_part_of_corpus_keeps_its_outputs(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["--part", "25", "--backend", backend, "--jobs", "2"])
     written, errors = capfd.readouterr()
     assert (status, errors) == (0, "")
     assert "26 models in one event loop" in written
-    assert written.rstrip().endswith("0 changed meanings")
+    assert written.rstrip().endswith("0 models with changed outputs")
 
 
-def test_the_whole_corpus_is_two_thousand_models_and_a_part_is_spread_over_it() -> None:
+def test_corpus_parts_are_spread_over_all_sources() -> None:
     names = [case.name for case in load_cases(100)]
     assert len(names) == 101
     assert names[-1] == "light/light_squeezenet"
@@ -51,7 +51,7 @@ def test_the_whole_corpus_is_two_thousand_models_and_a_part_is_spread_over_it() 
 
 @apass.module_pass(opt_level=0)
 def ReluToAbs(mod: ir.Model, ctx: apass.PassContext) -> ir.Model:
-    """Change a meaning."""
+    """Change the outputs of a model."""
     graph = private_copy(mod.graph)
     for node in graph:
         node.op_type = "Abs" if node.op_type == "Relu" else node.op_type
@@ -60,14 +60,14 @@ def ReluToAbs(mod: ir.Model, ctx: apass.PassContext) -> ir.Model:
 
 @apass.module_pass(opt_level=0)
 def FailOnNeg(mod: ir.Model, ctx: apass.PassContext) -> ir.Model:
-    """Fail on some models."""
+    """Fail on models with a Neg node."""
     if any(node.op_type == "Neg" for node in mod.graph):
         raise ValueError("there is a Neg")
     return mod
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_changed_meaning_and_a_failed_pass_are_told(backend: str) -> None:
+def test_changed_outputs_and_failed_passes_are_reported(backend: str) -> None:
     cases = [
         Case(f"uses {op}", "own", model_of(f"g (float[4] a) => (float[4] x) {{ x = {op}(a) }}"), [(None, None)])
         for op in ("Relu", "Neg", "Exp")
@@ -76,30 +76,30 @@ def test_a_changed_meaning_and_a_failed_pass_are_told(backend: str) -> None:
     report = anyio.run(optimize_corpus, cases, pipeline, 1, 300.0, backend=backend)
     text = printed(report)
     assert report.exit_status() == 1
-    assert [one.case.name for one in report.changed()] == ["uses Relu"]
+    assert [result.case.name for result in report.changed()] == ["uses Relu"]
     assert "changed: uses Relu: different: output 'x' differs by up to" in text
     assert "failed: uses Neg: ValueError: there is a Neg (in pass 'sequential > FailOnNeg', module '1')" in text
-    assert "0 changed meanings" not in text
+    assert "0 models with changed outputs" not in text
 
 
-def test_big_networks_have_weights_that_show_in_their_outputs() -> None:
-    one, again = (load_heavy_case(DATA / "light" / "light_shufflenet.onnx") for _ in range(2))
-    assert ADAPTER.equal(one.model, again.model)
-    ADAPTER.verify(one.model)
-    drawn = [node for node in one.model.graph if node.op_type == "RandomUniform"]
-    assert len(drawn) == 243
-    assert count_nodes(one.model) == 446
-    seeds = {node.attributes["seed"].value for node in drawn}
-    assert len(seeds) == len(drawn)
+def test_big_networks_have_reproducible_random_weights() -> None:
+    first, second = (load_heavy_case(DATA / "light" / "light_shufflenet.onnx") for _ in range(2))
+    assert ADAPTER.equal(first.model, second.model)
+    ADAPTER.verify(first.model)
+    random_nodes = [node for node in first.model.graph if node.op_type == "RandomUniform"]
+    assert len(random_nodes) == 243
+    assert count_nodes(first.model) == 446
+    seeds = {node.attributes["seed"].value for node in random_nodes}
+    assert len(seeds) == len(random_nodes)
 
 
-def test_the_data_of_a_case_gives_the_outputs_that_it_says() -> None:
+def test_data_of_case_gives_expected_outputs() -> None:
     case = next(case for case in spread() if case.source == "pytorch-operator")
-    inputs, right = case.data[0]
+    inputs, expected = case.data[0]
     assert inputs is not None
-    assert right is not None
+    assert expected is not None
     outputs = evaluate(ADAPTER.dumps(case.model), inputs).outputs
     assert outputs is not None
-    assert abs(outputs[0] - right[0]).max() < 1e-5
+    assert abs(outputs[0] - expected[0]).max() < 1e-5
     assert random_inputs(ADAPTER.dumps(case.model)).keys() <= {value.name for value in case.model.graph.inputs}
     assert Path(DATA / case.name / "model.onnx").exists()

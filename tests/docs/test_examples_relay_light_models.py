@@ -1,4 +1,4 @@
-"""The example on the big networks: the quick part of it, and what it reports of a network that was changed."""
+"""`examples/relay_light_models.py`: the quick networks, and reported changes."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from examples.relay_light_models import LIGHT, Verdict, draw_inputs, line, load_
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_the_quick_networks_compute_the_same(
+def test_quick_networks_compute_the_same(
     backend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(relay_light_models, "QUICK", ("light_squeezenet",))
@@ -19,22 +19,22 @@ def test_the_quick_networks_compute_the_same(
     assert capsys.readouterr().out.splitlines()[-1] == "1 networks, 1 with the same outputs, 0 changed"
 
 
-def test_weights_and_inputs_are_drawn_and_the_same_every_time() -> None:
-    one, again = (load_light_model(LIGHT / "light_squeezenet.onnx") for _ in range(2))
-    assert one == again
-    assert all(np.ptp(value) > 0 for value in draw_inputs(one).values())
-    assert "ConstantOfShape" not in {node.op_type for node in one.graph.node}
+def test_random_weights_and_inputs_are_reproducible() -> None:
+    first, second = (load_light_model(LIGHT / "light_squeezenet.onnx") for _ in range(2))
+    assert first == second
+    assert all(np.ptp(value) > 0 for value in draw_inputs(first).values())
+    assert "ConstantOfShape" not in {node.op_type for node in first.graph.node}
 
 
-def test_networks_are_imported_and_have_types() -> None:
-    big = {"light_bvlc_alexnet", "light_vgg19", "light_zfnet512"}  # hundreds of megabytes of weights each
-    for path in sorted(path for path in LIGHT.glob("*.onnx") if path.stem not in big):
+def test_networks_are_imported_with_types() -> None:
+    skipped = {"light_bvlc_alexnet", "light_vgg19", "light_zfnet512"}  # each has hundreds of megabytes of weights
+    for path in sorted(path for path in LIGHT.glob("*.onnx") if path.stem not in skipped):
         mod = infer_module(from_onnx(load_light_model(path), freeze_params=True)[0])
         assert mod["main"].checked_type_ is not None, path.stem
 
 
-def test_a_changed_network_is_reported() -> None:
-    found = difference(np.zeros(3, np.float32), np.ones(3, np.float32))
-    assert line(Verdict("net", 5, 4, found)) == (
+def test_changed_network_is_reported() -> None:
+    message = difference(np.zeros(3, np.float32), np.ones(3, np.float32))
+    assert line(Verdict("net", 5, 4, message)) == (
         "net                          5 calls,     4 after   the result differs by up to 1 where magnitudes reach 0"
     )

@@ -1,4 +1,4 @@
-"""The example that asks z3: what it rewrites is right for every input, and what is wrong for one is left alone."""
+"""`examples/z3_rewrites.py`: only rewrites that hold for every input are made."""
 
 import subprocess
 import sys
@@ -19,13 +19,13 @@ REWRITTEN = {
 
 
 @pytest.mark.anyio
-async def test_what_z3_proves_is_rewritten_and_nothing_else() -> None:
+async def test_only_proved_rewrites_are_made() -> None:
     assert await RewriteProved(MODULE) == {**MODULE, **REWRITTEN}
 
 
-def test_the_example_runs_as_a_program() -> None:
-    done = subprocess.run(
+def test_example_runs_as_program() -> None:
+    completed = subprocess.run(
         [sys.executable, "examples/z3_rewrites.py", "trio"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[1] == "halve_positive  (x & 127) // 2  -> (x & 127) >> 1"
-    assert done.stderr == ""
+    assert completed.stdout.splitlines()[1] == "halve_positive  (x & 127) // 2  -> (x & 127) >> 1"
+    assert completed.stderr == ""

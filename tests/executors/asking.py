@@ -1,4 +1,4 @@
-"""Analyses, and passes that require them, which tests send to workers; importable there, without pytest."""
+"""Analyses, and passes that require them; importable in workers without pytest."""
 
 import threading
 from typing import Any
@@ -24,7 +24,7 @@ def Unsendable(func: str) -> object:
 
 
 @analysis
-def Unasked(func: str) -> int:
+def Unrequired(func: str) -> int:
     return len(func)
 
 
@@ -34,23 +34,23 @@ def Broken(_func: str) -> int:
 
 
 @function_pass(opt_level=0, required=[Words, Letters])
-def Tell(func: str, mod: Module, ctx: PassContext) -> str:
+def DescribeFunction(func: str, mod: Module, ctx: PassContext) -> str:
     return f"{ctx.got(Words, func)} {ctx.got(Letters, func)}"
 
 
 @function_pass(opt_level=0, required=[Unsendable])
-def TellUnsendable(func: str, mod: Module, ctx: PassContext) -> str:
+def UseUnsendable(func: str, mod: Module, ctx: PassContext) -> str:
     return str(ctx.got(Unsendable, func))
 
 
 @function_pass(opt_level=0, required=[Words])
-def TellUnasked(func: str, mod: Module, ctx: PassContext) -> str:
-    return str(ctx.got(Unasked, func))
+def UseUnrequired(func: str, mod: Module, ctx: PassContext) -> str:
+    return str(ctx.got(Unrequired, func))
 
 
 @register_pass("tests.Joined")
 def joined(by: str) -> Any:
-    """Return a pass that is known by its name and option."""
+    """Return a pass that workers find by its registered name and option."""
 
     def join(func: str, mod: Module, ctx: PassContext) -> str:
         return by.join(ctx.got(Words, func)[:-1])

@@ -1,4 +1,4 @@
-"""All tests of a file share one event loop of each kind, and with it the worker processes."""
+"""Fixtures: the tests of a file share one event loop per backend, and its workers."""
 
 from collections.abc import AsyncIterator
 
@@ -7,10 +7,10 @@ import pytest
 
 @pytest.fixture(scope="module", params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """The event loop of the async tests of a file."""
+    """Return the event loop of the async tests of a file."""
     return str(request.param)
 
 
 @pytest.fixture(scope="module", autouse=True)
 async def _one_loop(anyio_backend: str) -> AsyncIterator[None]:
-    yield  # noqa: PT022  a fixture that returns would let go of the loop
+    yield  # noqa: PT022  the loop is closed if the fixture returns

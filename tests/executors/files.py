@@ -1,4 +1,4 @@
-"""Files by which bodies in other processes say that they have begun."""
+"""Files in which bodies in other processes record that they have started."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,19 +7,19 @@ import anyio
 
 
 async def written_in(path: Path) -> str:
-    """Return what a body has written there, once it has."""
-    # A worker may have to start first, beside others that do.
+    """Wait until a body has written to `path`, and return the text."""
+    # Starting a worker can be slow while others start.
     with anyio.fail_after(300):
-        while not written([path]):  # noqa: ASYNC110  it is another process that writes
+        while not written([path]):  # noqa: ASYNC110  another process writes
             await anyio.sleep(0.01)
     return written([path])[0]
 
 
 async def pid_in(path: Path) -> int:
-    """Return the process id that a body has written there, once it has."""
+    """Wait until a body has written its process id to `path`, and return it."""
     return int(await written_in(path))
 
 
 def written(paths: Iterable[Path]) -> list[str]:
-    """Return what bodies have written there."""
+    """Return the texts of those files that exist and are not empty."""
     return [text for path in paths if path.exists() and (text := path.read_text())]

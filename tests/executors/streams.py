@@ -1,4 +1,4 @@
-"""Functions that write to standard output and read from standard input, past Python's own streams."""
+"""Functions that use file descriptors 0, 1 and 2 directly, past Python's streams."""
 
 import os
 import subprocess
@@ -6,16 +6,16 @@ import sys
 
 
 def write(text: str) -> int:
-    """Write as a library written in C does."""
+    """Write to both outputs, like a C library."""
     return os.write(1, text.encode()) + os.write(2, text.encode())
 
 
 def read(size: int) -> bytes:
-    """Read as a library written in C does."""
+    """Read standard input, like a C library."""
     return os.read(0, size)
 
 
 def run(text: str) -> int:
-    """Have a child print, and read all that there is."""
+    """Run a child process that prints `text` and reads its standard input to the end."""
     code = "import sys; print(sys.argv[1], flush=True); sys.exit(len(sys.stdin.read()))"
     return subprocess.run([sys.executable, "-c", code, text], check=False).returncode

@@ -1,4 +1,4 @@
-"""Addresses where no scheduler is: told soon, and with nothing left behind."""
+"""Addresses without a scheduler: DaskExecutor raises soon and cleans up."""
 
 import socket
 import subprocess
@@ -30,23 +30,25 @@ anyio.run(main)
 
 @pytest.mark.parametrize(
     ("listens", "reason"),
-    [(False, "after 0.2 s (.*Connection refused)"), (True, "what listens there gave no answer within 0.2 s")],
+    [(False, "after 0.2 s (.*Connection refused)"), (True, "the server at this address did not reply within 0.2 s")],
 )
-async def test_no_scheduler_is_told_soon(listens: bool, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_scheduler_raises_before_the_timeout(
+    listens: bool, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dask, "START_SECONDS", 0.2)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         if listens:
             taken.listen()
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        expected = f"no Dask scheduler answers at {address}; is one running there\\? .*{reason}"
+        expected = f"no Dask scheduler replied at {address}; check that it is running: .*{reason}"
         with pytest.raises(ExecutorError, match=expected):
             async with DaskExecutor(address):
-                pytest.fail("there is none")
+                pytest.fail("DaskExecutor connected to no scheduler")
 
 
-async def test_the_reason_is_told_though_the_last_try_was_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As happens now and then, when a try begins just before the time is over."""
+async def test_error_names_reason_when_last_attempt_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate an attempt that begins just before the timeout."""
 
     async def connect(address: str, timeout: float) -> None:
         raise OSError(f"Timed out trying to connect to {address} after {timeout} s") from TimeoutError()
@@ -56,11 +58,11 @@ async def test_the_reason_is_told_though_the_last_try_was_cut_short(monkeypatch:
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(ExecutorError, match=r"after 10\.0 s \(.*Connection refused\)$"):
             async with DaskExecutor(f"tcp://127.0.0.1:{taken.getsockname()[1]}"):
-                pytest.fail("there is none")
+                pytest.fail("DaskExecutor connected to no scheduler")
 
 
-async def test_what_gives_no_answer_is_told_though_all_tries_were_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As happens on a busy machine, where each try takes longer than it may."""
+async def test_silent_server_is_reported_when_attempts_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate a busy machine, where every attempt exceeds its timeout."""
 
     async def connect(address: str, timeout: float) -> None:
         await anyio.sleep(timeout)
@@ -71,12 +73,14 @@ async def test_what_gives_no_answer_is_told_though_all_tries_were_cut_short(monk
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(ExecutorError, match=r"there\? what listens there gave no answer within 0\.1 s$"):
+        with pytest.raises(ExecutorError, match=r"running: the server at this address did not reply within 0\.1 s$"):
             async with DaskExecutor(f"tcp://127.0.0.1:{taken.getsockname()[1]}"):
-                pytest.fail("there is none")
+                pytest.fail("DaskExecutor connected to no scheduler")
 
 
-def test_a_program_ends_when_it_was_given_what_is_no_address() -> None:
+def test_program_ends_when_address_is_invalid() -> None:
     done = subprocess.run([sys.executable, "-c", ENTER], capture_output=True, text=True, check=True)
-    said = "no Dask scheduler answers at nonsense; is one running there? missing port number in address 'nonsense'"
-    assert (done.stdout, done.stderr) == (f"{said}\n", "")
+    message = (
+        "no Dask scheduler replied at nonsense; check that it is running: missing port number in address 'nonsense'"
+    )
+    assert (done.stdout, done.stderr) == (f"{message}\n", "")

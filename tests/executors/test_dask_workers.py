@@ -1,4 +1,4 @@
-"""A cluster whose workers go for good: its own brings new ones, and another one's is an error in time."""
+"""Clusters whose workers are lost: a local one restarts them, others raise."""
 
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,17 @@ settings: Any = dask_config
 dask: Any = distributed
 
 
-async def test_a_worker_that_its_cluster_has_given_up_is_started_anew(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """As on a busy machine, where a killed worker takes longer to come back than the cluster waits for it."""
+async def test_worker_given_up_by_its_cluster_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Simulate a busy machine, where a killed worker restarts too late."""
     monkeypatch.setattr(dask_executor, "LOST_SECONDS", 300.0)
     mod = {"f": "x", "deadly": str(tmp_path / "died")}
     with anyio.fail_after(300), settings.set({"distributed.deploy.lost-worker-timeout": "0 s"}):
-        async with DaskExecutor(workers=1) as own, PassContext(executor=own):
+        async with DaskExecutor(workers=1) as local, PassContext(executor=local):
             assert await work.DieOnce(mod) == dict.fromkeys(mod, "done")
-            assert await own.call(work.double, 4) == 8
+            assert await local.call(work.double, 4) == 8
 
 
-async def test_a_cluster_without_a_worker_is_an_error_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_cluster_without_workers_raises_after_the_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(dask_executor, "LOST_SECONDS", 2.0)
     scheduler = {"allowed_failures": 5, "dashboard": False, "dashboard_address": "127.0.0.1:0"}
     cluster: Any = await anyio.to_thread.run_sync(
@@ -53,6 +51,4 @@ async def test_a_cluster_without_a_worker_is_an_error_in_time(monkeypatch: pytes
             await anyio.to_thread.run_sync(cluster.scale, 0)
     finally:
         await anyio.to_thread.run_sync(cluster.close)
-    assert lost == [
-        "the body of pass 'WaitOnce' lost workers, one after the other: the cluster has had no worker for 2 s"
-    ]
+    assert lost == ["the body of pass 'WaitOnce' lost workers in succession: the cluster has had no worker for 2 s"]

@@ -1,4 +1,4 @@
-"""Interpreters as workers, on Pythons that have them."""
+"""Interpreters as workers, on Python versions that support them."""
 
 import os
 import sys
@@ -13,18 +13,18 @@ from apass.executors import Executor
 from tests.executors import work
 from tests.executors.files import written_in
 
-HAS_THEM = sys.version_info >= (3, 13)
+HAS_INTERPRETERS = sys.version_info >= (3, 13)
 
 
-@pytest.mark.skipif(HAS_THEM, reason="this Python has interpreters")
-def test_an_older_python_says_what_is_needed() -> None:
-    with pytest.raises(ExecutorError, match=r"interpreters as workers need Python 3\.13 or later, and this is 3\.1"):
+@pytest.mark.skipif(HAS_INTERPRETERS, reason="this Python has interpreters")
+def test_older_python_error_names_the_required_version() -> None:
+    with pytest.raises(ExecutorError, match=r"the interpreter executor requires Python 3\.13 or later, this is 3\.1"):
         executor_in_force("interpreter")
 
 
-@pytest.mark.skipif(not HAS_THEM, reason="interpreters as workers need Python 3.13")
+@pytest.mark.skipif(not HAS_INTERPRETERS, reason="the interpreter executor requires Python 3.13")
 @pytest.mark.anyio
-async def test_bodies_functions_and_modules_go_to_interpreters() -> None:
+async def test_bodies_functions_and_modules_run_in_interpreters() -> None:
     executor: Executor | None = executor_in_force("interpreter")
     assert executor is not None
     async with PassContext(executor="interpreter", config={"tests.executors.step": 3}):
@@ -35,14 +35,14 @@ async def test_bodies_functions_and_modules_go_to_interpreters() -> None:
     assert await optimize_all([{"a": 1}], work.AddSum, executor=executor) == [{"a": 1, "sum": 1}]
 
 
-@pytest.mark.skipif(not HAS_THEM, reason="interpreters as workers need Python 3.13")
+@pytest.mark.skipif(not HAS_INTERPRETERS, reason="the interpreter executor requires Python 3.13")
 @pytest.mark.anyio
-async def test_a_cancelled_run_waits_for_its_interpreters(tmp_path: Path) -> None:
+async def test_cancelled_run_waits_for_its_interpreters(tmp_path: Path) -> None:
     executor: Executor | None = executor_in_force("interpreter")
     assert executor is not None
-    path = tmp_path / "said"
+    path = tmp_path / "state"
     async with anyio.create_task_group() as group:
-        group.start_soon(executor.call, work.say_and_end, str(path))
+        group.start_soon(executor.call, work.record_start_and_end, str(path))
         await written_in(path)
         group.cancel_scope.cancel()
     assert path.read_text() == "ended"

@@ -19,7 +19,7 @@ every_executor = pytest.mark.parametrize(
 
 
 @every_executor
-async def test_modules_come_back_under_their_keys(executor: Executor) -> None:
+async def test_modules_keep_their_keys(executor: Executor) -> None:
     modules = {f"m{i}": {"f": i} for i in range(6)}
     async with PassContext(config={"tests.executors.step": 5}) as ctx:
         results = await optimize_all(modules, Sequential([work.Increment, work.AddSum]), executor=executor)
@@ -28,13 +28,13 @@ async def test_modules_come_back_under_their_keys(executor: Executor) -> None:
 
 
 @every_executor
-async def test_a_module_that_does_not_change_is_the_same_object(executor: Executor) -> None:
+async def test_unchanged_module_is_the_same_object(executor: Executor) -> None:
     mod = {"f": 1}
     assert (await optimize_all([mod], work.Keep, executor=executor))[0] is mod
 
 
 @every_executor
-async def test_a_module_that_fails_says_where_and_harms_no_other(executor: Executor) -> None:
+async def test_failed_module_names_location_and_others_finish(executor: Executor) -> None:
     results: dict[str, Any] = await optimize_all(
         {"good": {"a": "fine"}, "bad": {"a": "plain"}}, work.Fail, errors="collect", executor=executor
     )
@@ -44,40 +44,42 @@ async def test_a_module_that_fails_says_where_and_harms_no_other(executor: Execu
 
 
 @every_executor
-async def test_bodies_do_not_go_on_to_an_executor_from_within_one(executor: Executor) -> None:
-    results = await optimize_all([{"a": 1, "b": 2}], work.WhereInProcess, executor=executor)
+async def test_nested_executor_runs_inline_in_a_worker(executor: Executor) -> None:
+    results = await optimize_all([{"a": 1, "b": 2}], work.ProcessIdInProcess, executor=executor)
     pids = set(results[0].values())
     assert len(pids) == 1
     assert (os.getpid() in pids) == isinstance(executor, ThreadExecutor)
 
 
 @every_executor
-async def test_names_that_only_match_elsewhere_are_not_warned_of(executor: Executor) -> None:
+async def test_workers_do_not_warn_of_unmatched_names(executor: Executor) -> None:
     async with PassContext(disabled_pass=["Keep"]):
         await optimize_all([{"a": 1}], Sequential([work.Keep]), executor=executor)
 
 
 @every_executor
-async def test_instruments_would_see_nothing_and_are_refused(executor: Executor) -> None:
+async def test_instruments_with_executor_are_rejected(executor: Executor) -> None:
     async with PassContext(instruments=[PassTimingInstrument()]):
-        with pytest.raises(PassContextError, match=r"instruments \(PassTimingInstrument\) do not go to an executor"):
+        with pytest.raises(
+            PassContextError, match=r"instruments \(PassTimingInstrument\) cannot observe whole modules in an executor"
+        ):
             await optimize_all([{"a": 1}], work.Keep, executor=executor)
 
 
 @every_executor
-async def test_a_cancelled_run_ends_whole_modules(executor: Executor) -> None:
+async def test_cancelled_run_ends_whole_modules(executor: Executor) -> None:
     with anyio.fail_after(60), anyio.move_on_after(1.5) as scope:
-        await optimize_all([{"a": 1}] * 3, work.WaitForEver, executor=executor)
+        await optimize_all([{"a": 1}] * 3, work.WaitForever, executor=executor)
     assert scope.cancelled_caught
 
 
-async def test_outcomes_stream_in(anyio_backend: str) -> None:
+async def test_optimize_stream_yields_every_outcome(anyio_backend: str) -> None:
     async with optimize_stream([{"f": 1}, {"f": 2}], work.Increment, executor=ProcessExecutor(workers=2)) as outcomes:
-        found = {outcome.name: outcome.unwrap() async for outcome in outcomes}
-    assert found == {0: {"f": 2}, 1: {"f": 3}}
+        results = {outcome.name: outcome.unwrap() async for outcome in outcomes}
+    assert results == {0: {"f": 2}, 1: {"f": 3}}
 
 
-async def test_relay_goes_to_processes_and_back() -> None:
+async def test_relay_results_in_processes_equal_inline_results() -> None:
     mod = relay.parse(
         '#[version = "0.0.5"]\n'
         "def @g(%x: Tensor[(2), float32]) -> Tensor[(2), float32] { add(add(%x, 0f), 1f) }\n"

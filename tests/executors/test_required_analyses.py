@@ -1,4 +1,4 @@
-"""What the analyses say that a pass requires, in bodies that work elsewhere than in the loop."""
+"""Required analyses: their results are available to bodies in executors."""
 
 import functools
 from collections.abc import Callable
@@ -6,11 +6,12 @@ from collections.abc import Callable
 import pytest
 
 from apass import AnalysisError, ExecutorError, Pass, PassContext, analysis, function_pass, module_pass
-from apass.core.run import Bodies, current_run
+from apass.core.run import current_run
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
-from apass.runner.fan_out import fan_out
+from apass.runner.fan_out import FunctionBatch, run_concurrently
 from tests.executors import asking
 from tests.executors.asking import Module
+from tests.helpers.context_state import state_of
 
 pytestmark = pytest.mark.anyio
 
@@ -20,51 +21,54 @@ every_executor = pytest.mark.parametrize("executor", [THREADS, PROCESSES], ids=[
 MODULE = {"a": "one two", "b": "three", "c": "one two"}
 
 
-def elsewhere(pass_: Pass[Module], executor: Executor) -> Pass[Module]:
-    """Return a pass that runs the bodies of another one in an executor."""
+def with_bodies_in(pass_: Pass[Module], executor: Executor) -> Pass[Module]:
+    """Return a pass that runs the bodies of `pass_` in an executor."""
 
     @module_pass(opt_level=0)
-    async def Elsewhere(mod: Module, ctx: PassContext) -> Module:
+    async def BodiesInExecutor(mod: Module, ctx: PassContext) -> Module:
         run = current_run()
         assert run is not None
         async with executor.bodies(pass_, mod, ctx) as body:
-            made = await fan_out(body, list(mod.values()), mod, ctx, Bodies(run, list(mod), mod), ctx.gate)
-        return dict(zip(mod, made, strict=True))
+            batch = FunctionBatch(run, list(mod), list(mod.values()), mod, ctx, state_of(ctx).scheduler)
+            changed = await run_concurrently(body, batch)
+        return {**mod, **changed}
 
-    return Elsewhere
+    return BodiesInExecutor
 
 
 @every_executor
-async def test_a_body_finds_what_its_pass_requires(executor: Executor) -> None:
+async def test_body_gets_results_of_required_analyses(executor: Executor) -> None:
     async with PassContext() as ctx:
-        made = await elsewhere(asking.Tell, executor)(MODULE)
+        result = await with_bodies_in(asking.DescribeFunction, executor)(MODULE)
     both = "['one', 'two', 'MainThread'] 6"
-    assert made == {"a": both, "b": "['three', 'MainThread'] 5", "c": both}
-    # Computed in the loop, and once for equal functions.
+    assert result == {"a": both, "b": "['three', 'MainThread'] 5", "c": both}
+    # Computed in the event loop, and once for equal functions.
     assert ctx.analyses.counts["computed"] == 4
 
 
 @every_executor
-async def test_so_does_a_pass_known_by_its_registered_name(executor: Executor) -> None:
-    assert await elsewhere(asking.JOINED, executor)(MODULE) == {"a": "one-two", "b": "three", "c": "one-two"}
+async def test_registered_pass_gets_results_of_required_analyses(executor: Executor) -> None:
+    assert await with_bodies_in(asking.JOINED, executor)(MODULE) == {"a": "one-two", "b": "three", "c": "one-two"}
 
 
 @every_executor
-async def test_what_is_not_required_is_not_there_and_that_is_told(executor: Executor) -> None:
-    with pytest.raises(AnalysisError, match="the result of Unasked is not there: name it in the pass's `required`"):
-        await elsewhere(asking.TellUnasked, executor)({"a": "one"})
+async def test_unrequired_analysis_raises_in_a_body(executor: Executor) -> None:
+    with pytest.raises(AnalysisError, match="the result of Unrequired is not available; add the analysis to the pass's `required`"):
+        await with_bodies_in(asking.UseUnrequired, executor)({"a": "one"})
 
 
-async def test_a_result_that_cannot_go_to_another_process_is_told() -> None:
-    assert "lambda" in (await elsewhere(asking.TellUnsendable, THREADS)(MODULE))["a"]
-    with pytest.raises(ExecutorError, match="what Unsendable said of function 'a' cannot go to another process"):
-        await elsewhere(asking.TellUnsendable, PROCESSES)({"a": "one"})
+async def test_unserializable_analysis_result_raises() -> None:
+    assert "lambda" in (await with_bodies_in(asking.UseUnsendable, THREADS)(MODULE))["a"]
+    with pytest.raises(
+        ExecutorError, match="the result of Unsendable for function 'a' cannot be sent to another process"
+    ):
+        await with_bodies_in(asking.UseUnsendable, PROCESSES)({"a": "one"})
 
 
 @every_executor
-async def test_an_analysis_that_fails_fails_its_function(executor: Executor) -> None:
+async def test_failed_analysis_fails_its_function(executor: Executor) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
-        await elsewhere(function_pass(untouched, opt_level=0, required=[asking.Broken]), executor)({"a": "one"})
+        await with_bodies_in(function_pass(untouched, opt_level=0, required=[asking.Broken]), executor)({"a": "one"})
     assert "function 'a'" in str(caught.value.__notes__[-1])
 
 
@@ -77,15 +81,15 @@ def hidden(_func: str) -> int:
 
 
 @pytest.mark.parametrize("function", [hidden, functools.partial(hidden)], ids=["named", "object"])
-async def test_an_analysis_that_is_not_to_be_found_by_name_is_told(function: Callable[[str], int]) -> None:
+async def test_unimportable_analysis_raises(function: Callable[[str], int]) -> None:
     pass_: Pass[Module] = function_pass(untouched, opt_level=0, required=[analysis(function)])
     with pytest.raises(
-        ExecutorError, match=r"the analysis .* is not to be found by name; define it by @apass.analysis"
+        ExecutorError, match=r"the analysis .* cannot be imported by name; define it with @apass.analysis"
     ):
-        await elsewhere(pass_, PROCESSES)({"a": "one"})
+        await with_bodies_in(pass_, PROCESSES)({"a": "one"})
 
 
 @every_executor
-async def test_so_it_is_where_the_context_names_the_executor(executor: Executor) -> None:
+async def test_results_are_available_when_context_sets_executor(executor: Executor) -> None:
     async with PassContext(executor=executor):
         assert await asking.JOINED(MODULE) == {"a": "one-two", "b": "three", "c": "one-two"}

@@ -1,4 +1,4 @@
-"""What bodies print and read in worker processes does not disturb the pipes that these are spoken to by."""
+"""Standard streams of bodies in workers are separate from the workers' own pipes."""
 
 import pytest
 
@@ -10,13 +10,13 @@ pytestmark = pytest.mark.anyio
 PROCESSES = ProcessExecutor(workers=1)
 
 
-async def test_a_library_may_write_to_standard_output() -> None:
+async def test_body_may_write_to_file_descriptors() -> None:
     assert await PROCESSES.map(streams.write, ["one\n", "three\n", "x" * 100_000]) == [8, 12, 200_000]
 
 
-async def test_a_library_reads_nothing_from_standard_input() -> None:
+async def test_standard_input_of_a_body_is_empty() -> None:
     assert await PROCESSES.map(streams.read, [1, 10]) == [b"", b""]
 
 
-async def test_so_do_children() -> None:
+async def test_children_of_a_body_have_the_same_streams() -> None:
     assert await PROCESSES.map(streams.run, ["one", "two"]) == [0, 0]

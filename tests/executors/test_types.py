@@ -1,4 +1,4 @@
-"""What the bytes of a module leave out, such as the types of Relay, comes through executors and journals too."""
+"""Facts that a serialized module omits, such as Relay types, survive executors."""
 
 from pathlib import Path
 
@@ -24,28 +24,28 @@ def text(mod: IRModule) -> str:
 
 
 @pytest.mark.parametrize("executor", [THREADS, PROCESSES], ids=["threads", "processes"])
-async def test_a_whole_pass_gives_the_types_that_it_gives_inline(executor: Executor) -> None:
-    wanted = await PIPELINE(MODULE)
-    made = await optimize_all({"m": MODULE}, PIPELINE, executor=executor)
-    assert wanted["main"].checked_type_ is not None
-    assert made["m"]["main"].checked_type_ == wanted["main"].checked_type_
-    assert text(made["m"]) == text(wanted)
+async def test_whole_pass_returns_the_same_types_as_inline(executor: Executor) -> None:
+    expected = await PIPELINE(MODULE)
+    result = await optimize_all({"m": MODULE}, PIPELINE, executor=executor)
+    assert expected["main"].checked_type_ is not None
+    assert result["m"]["main"].checked_type_ == expected["main"].checked_type_
+    assert text(result["m"]) == text(expected)
 
 
-async def test_so_do_bodies() -> None:
+async def test_bodies_return_the_same_types_as_inline() -> None:
     typed = await transform.InferType()(MODULE)
-    wanted = await transform.FoldConstant()(typed)
+    expected = await transform.FoldConstant()(typed)
     async with PassContext(executor=PROCESSES):
-        made = await transform.FoldConstant()(typed)
-    assert text(made) == text(wanted)
+        result = await transform.FoldConstant()(typed)
+    assert text(result) == text(expected)
 
 
-async def test_a_pass_that_gives_no_types_gives_none() -> None:
-    made = await optimize_all({"m": MODULE}, parse_pipeline("ToANormalForm"), executor=PROCESSES)
-    assert text(made["m"]) == text(await transform.ToANormalForm()(MODULE))
+async def test_untyped_result_stays_untyped() -> None:
+    result = await optimize_all({"m": MODULE}, parse_pipeline("ToANormalForm"), executor=PROCESSES)
+    assert text(result["m"]) == text(await transform.ToANormalForm()(MODULE))
 
 
-async def test_what_a_journal_kept_has_the_types_that_it_had(tmp_path: Path) -> None:
+async def test_journal_keeps_types(tmp_path: Path) -> None:
     runs = [await optimize_all({"m": MODULE}, PIPELINE, journal=tmp_path / "journal") for _ in range(2)]
     assert text(runs[1]["m"]) == text(runs[0]["m"])
     assert runs[1]["m"]["main"].checked_type_ is not None

@@ -1,4 +1,4 @@
-"""Workers that die, hang or are cancelled at their work: what becomes of the work, and of them."""
+"""Workers that die, hang or are cancelled: retries, errors and replacement."""
 
 import os
 import signal
@@ -26,43 +26,43 @@ every_executor = pytest.mark.parametrize("executor", [THREADS, PROCESSES], ids=[
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process runs; one that has ended and waits for its parent does not."""
+    """Return whether a process runs; a zombie does not count."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
 
 
-async def test_work_is_done_again_after_its_worker_died(tmp_path: Path) -> None:
+async def test_work_is_retried_when_its_worker_dies(tmp_path: Path) -> None:
     mod = {f"f{i}": "x" for i in range(20)} | {"deadly": str(tmp_path / "was here")}
     async with PassContext(executor=PROCESSES):
         assert await work.DieOnce(mod) == dict.fromkeys(mod, "done")
 
 
-async def test_work_that_kills_two_workers_is_an_error_and_harms_no_other() -> None:
+async def test_work_that_kills_two_workers_fails_alone() -> None:
     mod = {"a": "x", "b": "deadly", "c": "y"}
     async with PassContext(executor=PROCESSES):
         with pytest.raises(
-            WorkerLostError, match=r"body of pass 'DieAlways' lost two workers.*: its process died"
+            WorkerLostError, match=r"body of pass 'DieAlways' lost two workers.*: the worker process died"
         ) as caught:
             await work.DieAlways(mod)
         assert caught.value.__notes__ == ["in pass 'DieAlways', function 'b'"]
         assert await work.DieAlwaysKept(mod) == {"a": "done", "b": "deadly", "c": "done"}
 
 
-async def test_a_worker_that_somebody_kills_is_replaced(tmp_path: Path) -> None:
+async def test_killed_worker_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "pid"
     results: list[Module] = []
     pids: list[int] = []
 
     async def run() -> None:
         async with PassContext(executor=PROCESSES):
-            results.append(await work.SayAndWait({"a": str(path)}))
+            results.append(await work.RecordAndWait({"a": str(path)}))
 
     async with anyio.create_task_group() as group:
         group.start_soon(run)
         pids.append(await pid_in(path))
-        # Emptied, and there all the time, as the body goes on when it is not.
+        # Empty the file but do not remove it: the body ends when the file is gone.
         path.write_text("")
         os.kill(pids[0], signal.SIGKILL)
         pids.append(await pid_in(path))
@@ -71,23 +71,25 @@ async def test_a_worker_that_somebody_kills_is_replaced(tmp_path: Path) -> None:
     assert pids[0] != pids[1]
 
 
-async def test_a_worker_that_hangs_is_ended_and_its_work_done_again(tmp_path: Path) -> None:
+async def test_hanging_worker_is_replaced_and_work_retried(tmp_path: Path) -> None:
     executor = ProcessExecutor(workers=2, timeout=1.0)
     async with PassContext(executor=executor):
         assert await work.Hang({"a": str(tmp_path / "was here"), "b": "x"}) == {"a": "done", "b": "done"}
 
 
-async def test_work_that_hangs_twice_is_an_error_that_says_where() -> None:
+async def test_work_that_hangs_twice_raises_with_traceback() -> None:
     executor = ProcessExecutor(workers=2, timeout=0.3)
     async with PassContext(executor=executor):
-        with pytest.raises(WorkerLostError, match=r"lost two workers, .*: it took longer than 0\.3 s") as caught:
+        with pytest.raises(
+            WorkerLostError, match=r"lost two workers in succession: it took longer than 0\.3 s"
+        ) as caught:
             await work.Hang({"a": "hang", "b": "x"})
     assert "work.py" in caught.value.__notes__[0]
     with pytest.raises(WorkerLostError, match="function 'hang' lost two workers"):
         await executor.call(work.hang)
 
 
-async def test_a_body_over_its_own_time_fails_at_once_as_it_does_inline() -> None:
+async def test_pass_timeout_is_not_retried() -> None:
     async with PassContext(executor=PROCESSES) as ctx:
         with pytest.raises(PassTimeoutError, match=r"^the body of pass 'HangLimited' took longer than 0\.2 s"):
             await work.HangLimited({"a": "hang"})
@@ -95,11 +97,11 @@ async def test_a_body_over_its_own_time_fails_at_once_as_it_does_inline() -> Non
 
 
 @every_executor
-async def test_a_cancelled_run_begins_no_more_and_leaves_nobody_at_work(executor: Executor, tmp_path: Path) -> None:
+async def test_cancelled_run_stops_bodies_and_starts_no_more(executor: Executor, tmp_path: Path) -> None:
     paths = [tmp_path / str(i) for i in range(8)]
     async with PassContext(executor=executor), anyio.create_task_group() as group:
-        group.start_soon(work.SayAndWait, {path.name: str(path) for path in paths})
-        while len(written(paths)) < 2:  # noqa: ASYNC110  it is another process that writes
+        group.start_soon(work.RecordAndWait, {path.name: str(path) for path in paths})
+        while len(written(paths)) < 2:  # noqa: ASYNC110  another process writes
             await anyio.sleep(0.01)
         group.cancel_scope.cancel()
     pids = written(paths)
@@ -107,29 +109,27 @@ async def test_a_cancelled_run_begins_no_more_and_leaves_nobody_at_work(executor
     assert [pid for pid in pids if int(pid) != os.getpid() and is_alive(int(pid))] == []
 
 
-async def test_a_cancelled_run_waits_for_its_threads() -> None:
-    begun, ended = Event(), list[bool]()
+async def test_cancelled_run_waits_for_its_threads() -> None:
+    started, ended = Event(), list[bool]()
 
     def Slow(func: int, mod: Module, ctx: PassContext) -> int:
-        begun.set()
+        started.set()
         work.work_for(0.2)
         ended.append(True)
         return func
 
     async with anyio.create_task_group() as group:
         group.start_soon(function_pass(Slow, opt_level=0, executor=THREADS), {"a": 1})
-        await anyio.to_thread.run_sync(begun.wait)
+        await anyio.to_thread.run_sync(started.wait)
         group.cancel_scope.cancel()
     assert ended == [True]
 
 
-async def test_a_worker_that_is_nearly_done_survives_a_cancellation(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_worker_survives_cancellation_when_nearly_done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("apass.executors.processes.CANCEL_GRACE", 60.0)
     paths, pids = [tmp_path / "a", tmp_path / "b"], list[int]()
     async with PassContext(executor=PROCESSES), anyio.create_task_group() as group:
-        group.start_soon(work.SayAndWait, {path.name: str(path) for path in paths})
+        group.start_soon(work.RecordAndWait, {path.name: str(path) for path in paths})
         pids += [await pid_in(path) for path in paths]
         group.cancel_scope.cancel()
         for path in paths:
@@ -137,7 +137,7 @@ async def test_a_worker_that_is_nearly_done_survives_a_cancellation(
     assert set(await PROCESSES.map(work.pid_after, [0.01] * 6)) <= set(pids)
 
 
-async def test_a_failure_ends_the_bodies_at_work(tmp_path: Path) -> None:
+async def test_failure_ends_the_running_bodies(tmp_path: Path) -> None:
     path = tmp_path / "pid"
     async with PassContext(executor=PROCESSES):
         with pytest.raises(LookupError):
@@ -150,42 +150,42 @@ import sys, time
 from pathlib import Path
 from statistics import median
 gaps, path = [], Path(sys.argv[1])
-path.write_text("begun")
+path.write_text("started")
 while path.exists():
     before = time.perf_counter()
     time.sleep(0.002)
     gaps.append(time.perf_counter() - before)
 print(median(gaps))
 """
-"""A process that does nothing but sleep for two milliseconds and see how long that took, until its file is removed."""
+"""A script that measures how late the machine wakes a process that sleeps 2 ms."""
 
 
-async def test_the_loop_stays_responsive_while_both_processors_work(tmp_path: Path) -> None:
+async def test_loop_stays_responsive_when_all_cpus_are_busy(tmp_path: Path) -> None:
     bodies, beat = [str(tmp_path / "a"), str(tmp_path / "b")], tmp_path / "beat"
     gaps, others = list[float](), list[float]()
 
-    async def beat_beside() -> None:
+    async def measure_other_process() -> None:
         done = await anyio.run_process([sys.executable, "-c", BEAT, str(beat)])
         others.append(float(done.stdout))
 
     async with anyio.create_task_group() as group:
-        group.start_soon(PROCESSES.map, work.say_and_hold, bodies)
-        group.start_soon(beat_beside)
+        group.start_soon(PROCESSES.map, work.record_and_spin, bodies)
+        group.start_soon(measure_other_process)
         for path in [*map(Path, bodies), beat]:
             await written_in(path)
-        # Held by the bodies, which stay until they are told, the loop would not come here at all.
+        # The bodies run until their files are removed. If they blocked the loop, this line would not run.
         for _ in range(200):
             before = perf_counter()
             await anyio.sleep(0.002)
             gaps.append(perf_counter() - before)
         for path in [*map(Path, bodies), beat]:
             path.unlink()
-    # Twenty milliseconds, unless the machine is so busy that any process which waits is woken as late.
+    # The bound is 20 ms, or twice the lateness of an idle process if the machine is busy.
     assert median(gaps) < max(0.02, 2 * others[0])
 
 
 @every_executor
-async def test_plain_functions_are_called_and_mapped(executor: Executor) -> None:
+async def test_call_and_map_run_plain_functions(executor: Executor) -> None:
     assert await executor.call(work.double, 4) == 8
     assert await executor.map(work.double, range(500)) == [2 * i for i in range(500)]
     assert await executor.map(work.double, []) == []
@@ -195,8 +195,8 @@ async def test_plain_functions_are_called_and_mapped(executor: Executor) -> None
         await executor.call(work.fail_at_three, 3)
 
 
-async def test_one_executor_serves_several_event_loops(anyio_backend: str) -> None:
-    def elsewhere() -> list[int]:
+async def test_executor_serves_several_event_loops(anyio_backend: str) -> None:
+    def run_in_thread() -> list[int]:
         return anyio.run(PROCESSES.map, work.double, [1, 2], backend=anyio_backend)
 
-    assert await anyio.to_thread.run_sync(elsewhere) == [2, 4]
+    assert await anyio.to_thread.run_sync(run_in_thread) == [2, 4]

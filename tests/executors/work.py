@@ -1,4 +1,4 @@
-"""Passes and functions that the tests send to workers; importable there, without pytest."""
+"""Passes and functions that the tests send to workers; importable without pytest."""
 
 import os
 import signal
@@ -43,14 +43,14 @@ def IncrementEven(func: int, mod: Module, ctx: PassContext) -> int:
 
 
 @function_pass(opt_level=0)
-def WhereItRan(func: Any, mod: Module, ctx: PassContext) -> list[Any]:
+def Location(func: Any, mod: Module, ctx: PassContext) -> list[Any]:
     run = current_run()
     assert run is not None
     return [os.getpid(), threading.get_ident(), run.function, run.module, list(run.path), sorted(mod), ctx.opt_level]
 
 
 @function_pass(opt_level=0)
-def WhatOthersSet(func: str, mod: Module, ctx: PassContext) -> str:
+def ReturnPreviousValue(func: str, mod: Module, ctx: PassContext) -> str:
     before = SEEN.get()
     SEEN.set(func)
     return before
@@ -69,7 +69,7 @@ class Scale:
 
 
 class Shift(FunctionPass[Module, int]):
-    """A pass by subclassing, with a field."""
+    """A pass defined by subclassing, with a field."""
 
     info = PassInfo(opt_level=0, name="Shift")
 
@@ -80,7 +80,7 @@ class Shift(FunctionPass[Module, int]):
         return func + self.by
 
 
-def _made(by: int = 1) -> FunctionPass[Module, int]:
+def _make_shift(by: int = 1) -> FunctionPass[Module, int]:
     @function_pass(opt_level=0, name="ByFactory")
     def work(func: int, mod: Module, ctx: PassContext) -> int:
         return func + by
@@ -88,14 +88,14 @@ def _made(by: int = 1) -> FunctionPass[Module, int]:
     return work
 
 
-register_pass("tests.ByFactory", _made)
+register_pass("tests.ByFactory", _make_shift)
 
 
 class OddError(Exception):
-    """An error that pickle cannot rebuild: it takes more than its `args` say."""
+    """An error that pickle cannot rebuild: its `__init__` takes more than `args`."""
 
-    def __init__(self, what: str, *, hint: str) -> None:
-        super().__init__(f"{what}: {hint}")
+    def __init__(self, subject: str, *, hint: str) -> None:
+        super().__init__(f"{subject}: {hint}")
 
 
 @function_pass(opt_level=0)
@@ -134,8 +134,8 @@ def Report(func: str, mod: Module, ctx: PassContext) -> str:
     return func
 
 
-def _once(path: str) -> bool:
-    """Tell whether nobody was here before."""
+def _is_first_call(path: str) -> bool:
+    """Create a file, and return whether it was missing."""
     try:
         Path(path).touch(exist_ok=False)
     except FileExistsError:
@@ -145,7 +145,7 @@ def _once(path: str) -> bool:
 
 @function_pass(opt_level=0)
 def DieOnce(func: str, mod: Module, ctx: PassContext) -> str:
-    if func.startswith("/") and _once(func):
+    if func.startswith("/") and _is_first_call(func):
         os.kill(os.getpid(), signal.SIGKILL)
     return "done"
 
@@ -172,7 +172,7 @@ def HangLimited(func: str, mod: Module, ctx: PassContext) -> str:
 
 @function_pass(opt_level=0)
 def WaitOrFail(func: str, mod: Module, ctx: PassContext) -> str:
-    """Fail once the other body has written where it runs; that one waits for ever."""
+    """Fail after the other body has written its process id; that body never ends."""
     if func.startswith("fail"):
         path = Path(func.split()[2])
         while not (path.exists() and path.read_text()):
@@ -184,29 +184,29 @@ def WaitOrFail(func: str, mod: Module, ctx: PassContext) -> str:
 
 
 @function_pass(opt_level=0, executor="process")
-def WhereInProcess(func: int, mod: Module, ctx: PassContext) -> int:
+def ProcessIdInProcess(func: int, mod: Module, ctx: PassContext) -> int:
     return os.getpid()
 
 
 @function_pass(opt_level=0)
 def Hang(func: str, mod: Module, ctx: PassContext) -> str:
-    if func == "hang" or (func.startswith("/") and _once(func)):
+    if func == "hang" or (func.startswith("/") and _is_first_call(func)):
         time.sleep(600)
     return "done"
 
 
 @function_pass(opt_level=0)
 def WaitOnce(func: str, mod: Module, ctx: PassContext) -> str:
-    """Write where it runs into the file `func`, if it is one that is not there, and wait to be killed."""
-    if func.startswith("/") and _once(func):
+    """If `func` is a missing file, write the process id to it, and sleep."""
+    if func.startswith("/") and _is_first_call(func):
         Path(func).write_text(str(os.getpid()))
         time.sleep(600)
     return "done"
 
 
 @function_pass(opt_level=0)
-def SayAndWait(func: str, mod: Module, ctx: PassContext) -> str:
-    """Write where it runs into the file `func`, and wait until somebody removes it."""
+def RecordAndWait(func: str, mod: Module, ctx: PassContext) -> str:
+    """Write the process id to the file `func`, and wait until the file is removed."""
     Path(func).write_text(str(os.getpid()))
     while Path(func).exists():
         check_cancelled()
@@ -228,7 +228,7 @@ async def FailWhole(mod: Module, ctx: PassContext) -> Module:
 
 
 @module_pass(opt_level=0)
-async def WaitForEver(mod: Module, ctx: PassContext) -> Module:
+async def WaitForever(mod: Module, ctx: PassContext) -> Module:
     await anyio.sleep_forever()
     return mod
 
@@ -252,15 +252,15 @@ def fail_at_three(value: int) -> int:
 
 
 def work_for(seconds: float) -> float:
-    """Hold a processor."""
+    """Keep a CPU busy."""
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         pass
     return seconds
 
 
-def say_and_hold(path: str) -> None:
-    """Write into the file where it runs, and hold a processor until somebody removes the file."""
+def record_and_spin(path: str) -> None:
+    """Write the process id to a file, and keep a CPU busy until the file is removed."""
     Path(path).write_text(str(os.getpid()))
     end = time.perf_counter() + 300
     while Path(path).exists():
@@ -269,19 +269,19 @@ def say_and_hold(path: str) -> None:
             raise TimeoutError(path)
 
 
-def say_and_end(path: str) -> None:
-    """Write into the file that it has begun, and a while later that it has ended."""
+def record_start_and_end(path: str) -> None:
+    """Write to a file that the call has started, and later that it has ended."""
     Path(path).write_text("begun")
     time.sleep(0.3)
     Path(path).write_text("ended")
 
 
 def hang() -> None:
-    """Take much too long."""
+    """Sleep for much longer than any time limit."""
     time.sleep(600)
 
 
 def pid_after(seconds: float) -> int:
-    """Take a while, and return the process id."""
+    """Sleep, and return the process id."""
     time.sleep(seconds)
     return os.getpid()

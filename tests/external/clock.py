@@ -1,10 +1,10 @@
-"""A clock for tests in which time must not pass by itself."""
+"""A manual clock, for tests in which time must not pass by itself."""
 
 __all__ = ["Clock"]
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""What all tests of external helpers share."""
+"""Fixtures for tests of external helpers."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tests.external.clock import Clock
 
 @pytest.fixture(autouse=True)
 def _quiet_retries() -> Iterator[None]:
-    """Let retries pass without a line in the log each."""
+    """Disable the log messages of retries."""
     set_on_retry_hooks([])
     yield
     set_on_retry_hooks(None)
@@ -19,7 +19,7 @@ def _quiet_retries() -> Iterator[None]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock of all circuits."""
-    made = Clock()
-    monkeypatch.setattr(breakers, "monotonic", made)
-    return made
+    """Replace the clock of all circuits by a manual one."""
+    manual_clock = Clock()
+    monkeypatch.setattr(breakers, "monotonic", manual_clock)
+    return manual_clock

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that misbehaves by plan: it delays, drops, resets, fails, and answers garbage."""
+"""A real HTTP server on loopback that injects faults according to a plan."""
 
 import json
 import socket
@@ -14,16 +14,19 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 __all__ = ["Fault", "FaultyServer", "faulty_server"]
 
 Fault = Literal["none", "delay", "hang", "drop", "reset", "half", "garbage", "wrong", "busy", "500", "400"]
-"""What the server does with a request."""
+"""The behavior of the server for a request."""
 
 Plan = Callable[[Any, int], Fault]
-"""Tells what to do with a question, asked for the n-th time, from 0."""
+"""Returns the fault for a request at an attempt, counted from 0."""
 
 STATUS = {"500": "500 Internal Server Error", "400": "400 Bad Request", "busy": "503 Service Unavailable"}
 
 
 class FaultyServer:
-    """Answers `{"question": q}` with `{"answer": 2 * q}`, unless the plan says otherwise, and counts."""
+    """Answers `{"question": q}` with `{"answer": 2 * q}`, or with a fault of the plan.
+
+    It counts requests, answers and faults.
+    """
 
     def __init__(self, port: int, plan: Plan, delay: float) -> None:
         self.url = f"http://127.0.0.1:{port}/ask"
@@ -34,11 +37,11 @@ class FaultyServer:
         self.faults: Counter[str] = Counter()
         self.connections = 0
         self.most_in_flight = 0
-        self.most_begun = 0
-        self._at_work: set[socket.socket] = set()
+        self.most_started = 0
+        self._active: set[socket.socket] = set()
 
     async def serve(self, stream: SocketStream) -> None:
-        """Serve one connection until its end."""
+        """Serve one connection until it ends."""
         self.connections += 1
         async with stream:
             try:
@@ -49,25 +52,25 @@ class FaultyServer:
     async def _serve(self, stream: SocketStream, requests: BufferedByteReceiveStream) -> None:
         raw: socket.socket = stream.extra(SocketAttribute.raw_socket)
         while True:
-            question = await read_request(requests)
-            fault = self.plan(question, self.requests[question])
-            self.requests[question] += 1
+            request = await read_request(requests)
+            fault = self.plan(request, self.requests[request])
+            self.requests[request] += 1
             self.faults[fault] += 1
-            self._at_work.add(raw)
+            self._active.add(raw)
             self._measure()
             try:
-                reply = await self._reply(question, fault)
+                reply = await self._reply(request, fault)
             finally:
-                self._at_work.discard(raw)
+                self._active.discard(raw)
             await stream.send(reply)
             if fault == "reset":
-                # With no time to linger, closing is a reset.
+                # With a linger time of zero, closing sends a reset.
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
             if fault in ("drop", "reset", "half"):
                 return
 
-    async def _reply(self, question: Any, fault: Fault) -> bytes:
-        """Return the bytes to send, after a while."""
+    async def _reply(self, request: Any, fault: Fault) -> bytes:
+        """Sleep as the fault requires, and return the bytes to send."""
         await anyio.sleep({"delay": 5 * self.delay, "hang": 3600}.get(fault, self.delay))
         if fault in ("drop", "reset"):
             return b""
@@ -77,20 +80,20 @@ class FaultyServer:
             return response(b"\x00\xffno json{")
         if fault == "wrong":
             return response(b'{"error": "no idea"}')
-        whole = response(json.dumps({"answer": 2 * question}).encode())
-        self.answers[question] += fault != "half"
+        whole = response(json.dumps({"answer": 2 * request}).encode())
+        self.answers[request] += fault != "half"
         return whole[:-5] if fault == "half" else whole
 
     def _measure(self) -> None:
-        """Note how many requests are in flight; one that its asker has hung up on is not."""
-        if len(self._at_work) > self.most_in_flight:
-            self.most_in_flight = max(self.most_in_flight, sum(map(is_connected, self._at_work)))
+        """Update the maximum of concurrent requests, without disconnected clients."""
+        if len(self._active) > self.most_in_flight:
+            self.most_in_flight = max(self.most_in_flight, sum(map(is_connected, self._active)))
 
 
 def is_connected(raw: socket.socket) -> bool:
-    """Tell whether the other side has not closed the connection."""
+    """Return whether the client has not closed the connection."""
     try:
-        # A copy, as that of an event loop may not offer to be read.
+        # Read from a duplicate, because the event loop's socket object may forbid reading.
         with socket.fromfd(raw.fileno(), socket.AF_INET, socket.SOCK_STREAM) as copy:
             return copy.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
     except BlockingIOError:
@@ -100,7 +103,7 @@ def is_connected(raw: socket.socket) -> bool:
 
 
 async def read_request(requests: BufferedByteReceiveStream) -> Any:
-    """Return the question of the next request."""
+    """Receive a request, and return its value."""
     head = await requests.receive_until(b"\r\n\r\n", 65536)
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
     body = await requests.receive_exactly(int(lengths[0].partition(b":")[2]))
@@ -114,9 +117,12 @@ def response(body: bytes, status: str = "200 OK", headers: str = "") -> bytes:
 
 @asynccontextmanager
 async def faulty_server(
-    plan: Plan = lambda question, time: "none", *, delay: float = 0
+    plan: Plan = lambda request, attempt: "none", *, delay: float = 0
 ) -> AsyncGenerator[FaultyServer]:
-    """Serve on a port of its own until the end of the block; each answer takes `delay` seconds, a late one more."""
+    """Serve on a free port until the end of the block.
+
+    Each answer takes `delay` seconds, with the fault "delay" five times as long.
+    """
     async with await anyio.create_tcp_listener(local_host="127.0.0.1", backlog=512) as listener:
         server = FaultyServer(int(listener.extra(SocketAttribute.local_port)), plan, delay)
         async with anyio.create_task_group() as group:

@@ -1,4 +1,4 @@
-"""HTTP helpers against a real server on loopback."""
+"""HTTP services with a real server on loopback."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from apass import BudgetExceededError, HelperError, PassContext, ServiceTimeoutError
-from apass.external import Backoff, Counts, Policy
+from apass.external import Backoff, Policy, ServiceCounts
 from apass.external.http import HttpService
 from tests.external.faulty_server import Fault, FaultyServer, faulty_server
 
@@ -19,8 +19,8 @@ AT_ONCE = Backoff(initial=0, maximum=0, jitter=0)
 
 
 def service_of(server: FaultyServer, policy: Policy | None = None) -> HttpService[int, int]:
-    def encode(question: int) -> object:
-        return {"question": question}
+    def encode(request: int) -> object:
+        return {"question": request}
 
     def decode(reply: Any) -> int:
         return int(reply["answer"])
@@ -29,25 +29,25 @@ def service_of(server: FaultyServer, policy: Policy | None = None) -> HttpServic
 
 
 def planned(*faults: Fault) -> Any:
-    """Return a plan: these faults for the first requests of each question, and none for later ones."""
+    """Return a plan: these faults for the first attempts of each request, then none."""
 
-    def plan(question: object, time: int) -> Fault:
-        return faults[time] if time < len(faults) else "none"
+    def plan(request: object, attempt: int) -> Fault:
+        return faults[attempt] if attempt < len(faults) else "none"
 
     return plan
 
 
-async def test_a_question_is_answered() -> None:
+async def test_ask_returns_the_answer() -> None:
     async with faulty_server() as server, service_of(server) as service:
         assert await service.ask(21) == 42
 
 
-async def test_without_functions_of_its_own_json_goes_and_json_comes() -> None:
+async def test_json_is_sent_and_received_by_default() -> None:
     async with faulty_server() as server, HttpService[Any, Any](server.url, headers={"X-Key": "k"}) as service:
         assert await service.ask({"question": "ab"}) == {"answer": "abab"}
 
 
-async def test_connections_are_kept() -> None:
+async def test_connections_are_reused() -> None:
     async with faulty_server() as server, service_of(server, Policy(concurrency=3)) as service:
         async with anyio.create_task_group() as group:
             for index in range(60):
@@ -56,7 +56,7 @@ async def test_connections_are_kept() -> None:
 
 
 @pytest.mark.parametrize("fault", ["drop", "reset", "half", "garbage", "wrong", "busy", "500"])
-async def test_what_passes_is_retried(fault: Fault) -> None:
+async def test_transient_faults_are_retried(fault: Fault) -> None:
     async with faulty_server(planned(fault)) as server:
         async with service_of(server, Policy(attempts=2, backoff=AT_ONCE)) as service:
             assert await service.ask(5) == 10
@@ -64,23 +64,23 @@ async def test_what_passes_is_retried(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind", "says"),
+    ("fault", "kind", "message"),
     [
         ("drop", httpx.TransportError, ""),
-        ("garbage", HelperError, r"answered what is no answer, '.*no json\{' \(.*Decode"),
-        ("wrong", HelperError, r"""answered what is no answer, '\{"error": "no idea"\}' \(KeyError: 'answer'\)"""),
+        ("garbage", HelperError, r"returned an invalid answer, '.*no json\{' \(.*Decode"),
+        ("wrong", HelperError, r"""returned an invalid answer, '\{"error": "no idea"\}' \(KeyError: 'answer'\)"""),
         ("500", httpx.HTTPStatusError, "500 Internal Server Error"),
         ("400", httpx.HTTPStatusError, "400 Bad Request"),
     ],
 )
-async def test_without_more_attempts_the_error_comes_out(fault: Fault, kind: type[Exception], says: str) -> None:
+async def test_last_error_is_raised(fault: Fault, kind: type[Exception], message: str) -> None:
     async with faulty_server(planned(fault)) as server, service_of(server) as service:
         with pytest.raises(kind) as caught:
             await service.ask(5)
-        caught.match(says or ".")
+        caught.match(message or ".")
 
 
-async def test_a_bad_question_is_asked_once() -> None:
+async def test_client_error_is_not_retried() -> None:
     async with faulty_server(planned("400")) as server:
         async with service_of(server, Policy(attempts=5, backoff=AT_ONCE)) as service:
             with pytest.raises(httpx.HTTPStatusError):
@@ -88,26 +88,26 @@ async def test_a_bad_question_is_asked_once() -> None:
         assert server.requests == {5: 1}
 
 
-async def test_a_server_that_hangs_is_left_after_the_timeout_and_asked_again() -> None:
+async def test_hanging_request_is_cancelled_and_retried() -> None:
     async with faulty_server(planned("hang")) as server:
-        # More attempts than two, as a machine that stalls may have no time for the second.
+        # There are many attempts because a slow machine may miss the timeout of the second too.
         async with service_of(server, Policy(timeout=0.5, attempts=100, backoff=AT_ONCE)) as service:
             assert await service.ask(5) == 10
         assert server.faults["hang"] == 1
         async with service_of(server, Policy(timeout=0.02)) as service:
-            with pytest.raises(ServiceTimeoutError, match=rf"^{server.url} gave no answer within 0\.02 s$"):
+            with pytest.raises(ServiceTimeoutError, match=rf"^{server.url} did not answer within 0\.02 s$"):
                 await service.ask(6)
 
 
-async def test_a_server_that_hangs_is_hedged() -> None:
+async def test_hanging_request_is_hedged() -> None:
     async with faulty_server(planned("hang")) as server, service_of(server, Policy(hedge_after=0.05)) as service:
         assert await service.ask(5) == 10
-        assert service.counts == Counts(asked=1, answered=1, attempts=2, hedges=1)
+        assert service.counts == ServiceCounts(asked=1, answered=1, attempts=2, hedges=1)
 
 
-async def test_the_budget_ends_a_question_to_a_server_that_hangs() -> None:
+async def test_deadline_ends_a_hanging_request() -> None:
     faults: list[Fault] = ["hang"]
-    async with faulty_server(lambda question, time: faults[-1]) as server, service_of(server) as service:
+    async with faulty_server(lambda request, attempt: faults[-1]) as server, service_of(server) as service:
         async with PassContext(deadline=0.5):
             with pytest.raises(BudgetExceededError):
                 await service.ask(5)
@@ -116,7 +116,7 @@ async def test_the_budget_ends_a_question_to_a_server_that_hangs() -> None:
 
 
 def retry_after(value: str | None, status: int = 503) -> bool | float:
-    """Return when a service asks again that gets a response with that header."""
+    """Return the retry delay for a response with this header."""
     headers = {} if value is None else {"Retry-After": value}
     request = httpx.Request("POST", "http://127.0.0.1/")
     response = httpx.Response(status, headers=headers, request=request)
@@ -126,34 +126,34 @@ def retry_after(value: str | None, status: int = 503) -> bool | float:
 
 
 @pytest.mark.parametrize(("value", "seconds"), [("7", 7.0), ("0", 0.0), (None, True), ("soon", True)])
-def test_the_server_says_when_to_come_back(value: str | None, seconds: bool | float) -> None:
+def test_retry_after_sets_the_delay(value: str | None, seconds: bool | float) -> None:
     assert retry_after(value) is seconds if isinstance(seconds, bool) else retry_after(value) == seconds
     assert retry_after(value, status=404) is False
 
 
-def test_the_server_may_say_it_by_a_date() -> None:
-    begun = datetime.now(UTC)
-    seconds = retry_after(format_datetime(begun + timedelta(seconds=60), usegmt=True))
-    # A date has whole seconds.
-    assert 59 - (datetime.now(UTC) - begun).total_seconds() < seconds <= 60
+def test_retry_after_may_be_a_date() -> None:
+    start = datetime.now(UTC)
+    seconds = retry_after(format_datetime(start + timedelta(seconds=60), usegmt=True))
+    # HTTP dates have a resolution of one second.
+    assert 59 - (datetime.now(UTC) - start).total_seconds() < seconds <= 60
     assert retry_after("Sat, 01 Jan 2000 00:00:00 GMT") == 0
 
 
-async def test_a_client_of_ones_own_is_used_and_left_open() -> None:
-    kept = httpx.Limits(keepalive_expiry=None)
-    async with faulty_server() as server, httpx.AsyncClient(limits=kept) as client:
+async def test_client_of_the_caller_stays_open() -> None:
+    limits = httpx.Limits(keepalive_expiry=None)
+    async with faulty_server() as server, httpx.AsyncClient(limits=limits) as client:
         for _ in range(2):
             async with HttpService[Any, Any](server.url, client=client) as service:
                 assert await service.ask({"question": 1}) == {"answer": 2}
         assert (server.connections, client.is_closed) == (1, False)
 
 
-async def test_a_service_must_be_open_and_is_opened_once() -> None:
+async def test_service_must_be_open_and_opens_once() -> None:
     service = HttpService[Any, Any]("http://127.0.0.1:9/")
-    with pytest.raises(RuntimeError, match="is not open; ask it within `async with service:`"):
+    with pytest.raises(RuntimeError, match="is not open; call ask within `async with service:`"):
         await service.ask(1)
     async with service:
-        with pytest.raises(RuntimeError, match="is open already"):
+        with pytest.raises(RuntimeError, match="is already open"):
             await service.__aenter__()
 
 
@@ -164,23 +164,23 @@ def failed_with(status: int, **headers: str) -> httpx.HTTPStatusError:
     )
 
 
-def test_the_statuses_of_a_server_in_trouble_pass_and_those_of_a_bad_question_do_not() -> None:
+def test_server_errors_are_transient_and_client_errors_permanent() -> None:
     service = HttpService[Any, Any]("http://helper")
     passing = [status for status in range(300, 700) if service.seconds_to_retry(failed_with(status)) is not False]
     assert passing == [408, 425, 429, *range(500, 600)]
-    said = [service.seconds_to_retry(failed_with(503, **{"Retry-After": text})) for text in ("7", "soon")]
-    assert said == [7.0, True]
+    delays = [service.seconds_to_retry(failed_with(503, **{"Retry-After": text})) for text in ("7", "soon")]
+    assert delays == [7.0, True]
     assert service.seconds_to_retry(failed_with(404, **{"Retry-After": "7"})) is False
 
 
-async def test_headers_go_along_and_a_long_answer_that_is_none_is_told_in_short() -> None:
-    asked: list[bytes] = []
+async def test_headers_are_sent_and_invalid_answers_truncated() -> None:
+    received: list[bytes] = []
 
     async def answer(stream: anyio.abc.SocketStream) -> None:
         async with stream:
-            # All of it: a connection that is closed before all was read is reset.
-            while not asked or not asked[-1].endswith(b"\r\n\r\n1"):
-                asked.append(b"".join([*asked[-1:], await stream.receive()]))
+            # Read all of the request: closing a connection with unread data resets it.
+            while not received or not received[-1].endswith(b"\r\n\r\n1"):
+                received.append(b"".join([*received[-1:], await stream.receive()]))
             await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 5000\r\nconnection: close\r\n\r\n" + b"x" * 5000)
 
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
@@ -188,7 +188,7 @@ async def test_headers_go_along_and_a_long_answer_that_is_none_is_told_in_short(
     async with listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, answer)
         async with HttpService[Any, Any](f"http://127.0.0.1:{port}", headers={"X-Key": "secret"}) as service:
-            with pytest.raises(HelperError, match=r"answered what is no answer, 'x{200}' \(JSONDecodeError"):
+            with pytest.raises(HelperError, match=r"returned an invalid answer, 'x{200}' \(JSONDecodeError"):
                 await service.ask(1)
         group.cancel_scope.cancel()
-    assert b"x-key: secret" in asked[-1].lower()
+    assert b"x-key: secret" in received[-1].lower()

@@ -1,4 +1,4 @@
-"""The parts that a service is made of: circuits, races of two requests, rates, and places."""
+"""Parts of a service: circuits, hedges, rates and slots."""
 
 from itertools import count
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from stamina.instrumentation import get_on_retry_hooks, set_on_retry_hooks
 
 from apass import BudgetExceededError, CircuitOpenError, PassContext, function_pass
-from apass.external import Breaker, Counts, Policy, Rate, Service
+from apass.external import Breaker, Policy, Rate, Service, ServiceCounts
 from apass.external.circuit_breaker import Circuit
 from apass.external.hedging import first_answer
 from apass.external.policy import Backoff
@@ -23,14 +23,14 @@ DOWN = OSError("down")
 
 
 def open_circuit(rest: float = 30.0) -> Circuit:
-    """Return one that has just opened."""
+    """Return a circuit that has just opened."""
     circuit = Circuit("model", Breaker(failures=1, rest=rest))
     circuit.enter()
     circuit.failed(DOWN)
     return circuit
 
 
-def test_failures_count_in_a_row() -> None:
+def test_only_successive_failures_open_a_circuit() -> None:
     circuit = Circuit("model", Breaker(failures=2))
     for _ in range(3):
         circuit.failed(DOWN)
@@ -38,7 +38,7 @@ def test_failures_count_in_a_row() -> None:
     assert circuit.state == "closed"
 
 
-def test_a_trial_that_is_answered_lets_all_through_again(clock: Clock) -> None:
+def test_answered_trial_closes_the_circuit(clock: Clock) -> None:
     circuit = open_circuit()
     states = [circuit.state]
     clock.now = 30.0
@@ -50,7 +50,7 @@ def test_a_trial_that_is_answered_lets_all_through_again(clock: Clock) -> None:
     assert [circuit.enter(), circuit.enter()]
 
 
-def test_what_fails_while_a_circuit_is_open_does_not_make_it_rest_longer(clock: Clock) -> None:
+def test_failure_in_open_circuit_does_not_extend_rest(clock: Clock) -> None:
     circuit = open_circuit()
     clock.now = 29.0
     circuit.failed(DOWN)
@@ -58,7 +58,7 @@ def test_what_fails_while_a_circuit_is_open_does_not_make_it_rest_longer(clock: 
     assert circuit.state == "half-open"
 
 
-def test_a_question_that_began_before_and_is_cancelled_does_not_end_the_trial(clock: Clock) -> None:
+def test_cancelled_earlier_request_does_not_end_the_trial(clock: Clock) -> None:
     circuit = Circuit("model", Breaker(failures=1))
     early, _ = circuit.enter(), circuit.enter()
     circuit.failed(DOWN)
@@ -69,7 +69,7 @@ def test_a_question_that_began_before_and_is_cancelled_does_not_end_the_trial(cl
         circuit.enter()
 
 
-async def test_of_two_answers_at_the_same_time_the_first_one_counts() -> None:
+async def test_first_of_two_simultaneous_answers_is_returned() -> None:
     go, order = anyio.Event(), list[str]()
 
     async def answer(name: str) -> str:
@@ -86,24 +86,24 @@ async def test_of_two_answers_at_the_same_time_the_first_one_counts() -> None:
         assert await first_answer(lambda: answer("first"), lambda: answer("second"), 0) == order[0]
 
 
-async def test_what_is_answered_soon_is_asked_once() -> None:
+async def test_fast_request_is_not_hedged() -> None:
     go = anyio.Event()
     service = Service(Script(go.wait).answer, Policy(hedge_after=3600))
     async with anyio.create_task_group() as group:
         group.start_soon(service.ask, 1)
         await anyio.wait_all_tasks_blocked()
         go.set()
-    assert service.counts == Counts(asked=1, answered=1, attempts=1)
+    assert service.counts == ServiceCounts(asked=1, answered=1, attempts=1)
 
 
-async def test_a_hedge_gives_its_place_back() -> None:
+async def test_hedge_releases_its_slot() -> None:
     script = Script(forever, "a", forever, "b", forever, "c")
     service = Service(script.answer, Policy(hedge_after=0.001, concurrency=2))
     with anyio.fail_after(60):
         assert [await service.ask(index) for index in range(3)] == ["a", "b", "c"]
 
 
-async def test_a_hedge_uses_up_the_rate() -> None:
+async def test_hedge_consumes_the_rate() -> None:
     async def slow() -> str:
         await anyio.sleep(0.05)
         return "slow"
@@ -113,18 +113,20 @@ async def test_a_hedge_uses_up_the_rate() -> None:
     assert (await service.ask(1), script.requests) == ("slow", [1])
 
 
-async def test_a_rate_may_be_used_up_without_waiting() -> None:
+async def test_take_nowait_permits_a_burst() -> None:
     limiter = RateLimiter(Rate(questions=1, seconds=60, burst=3))
     await limiter.take()
     assert [limiter.take_nowait() for _ in range(4)] == [True, True, False, False]
 
 
 class StopError(BaseException):
-    """No error of the helper's."""
+    """An exception that is not an Exception."""
 
 
-@pytest.mark.parametrize("error", [BudgetExceededError("no time"), CircuitOpenError("another rests"), StopError("now")])
-async def test_some_errors_are_final_whatever_the_policy_says(error: BaseException) -> None:
+@pytest.mark.parametrize(
+    "error", [BudgetExceededError("no time"), CircuitOpenError("another circuit is open"), StopError("now")]
+)
+async def test_final_errors_are_never_retried(error: BaseException) -> None:
     requests = count()
 
     async def answer(question: int) -> str:
@@ -137,21 +139,21 @@ async def test_some_errors_are_final_whatever_the_policy_says(error: BaseExcepti
     assert next(requests) == 1
 
 
-async def test_who_would_stand_in_line_while_a_circuit_is_open_fails_at_once() -> None:
+async def test_request_fails_at_once_when_circuit_is_open() -> None:
     script = Script(DOWN, forever)
     service = Service(script.answer, Policy(concurrency=1, breaker=Breaker(failures=1, rest=0.01)))
     with pytest.raises(OSError, match="down"):
         await service.ask(1)
     await anyio.sleep(0.02)
     async with anyio.create_task_group() as group:
-        group.start_soon(service.ask, 2)  # the trial, which has the only place
+        group.start_soon(service.ask, 2)  # the trial, which holds the only slot
         await anyio.wait_all_tasks_blocked()
         with anyio.fail_after(60), pytest.raises(CircuitOpenError):
             await service.ask(3)
         group.cancel_scope.cancel()
 
 
-async def test_an_answer_to_a_bad_question_says_that_the_helper_is_there() -> None:
+async def test_rejected_request_resets_the_failure_count() -> None:
     script = Script(DOWN, ValueError("bad"), DOWN, ValueError("bad"), "yes")
     service = Service(script.answer, Policy(breaker=Breaker(failures=2)))
     for _ in range(4):
@@ -160,7 +162,7 @@ async def test_an_answer_to_a_bad_question_says_that_the_helper_is_there() -> No
     assert await service.ask(1) == "yes"
 
 
-async def test_a_service_may_ask_itself() -> None:
+async def test_service_may_call_itself() -> None:
     async def factorial(number: int) -> int:
         return number * await service.ask(number - 1) if number else 1
 
@@ -168,7 +170,7 @@ async def test_a_service_may_ask_itself() -> None:
     assert await service.ask(4) == 24
 
 
-async def test_the_waits_between_attempts_are_those_of_the_policy() -> None:
+async def test_delays_between_attempts_follow_the_policy() -> None:
     waits: list[float] = []
     before = get_on_retry_hooks()
     set_on_retry_hooks([lambda details: waits.append(details.wait_for)])
@@ -179,12 +181,12 @@ async def test_the_waits_between_attempts_are_those_of_the_policy() -> None:
     finally:
         set_on_retry_hooks(before)
     assert waits[:3] == [0.001, 0.002, 0.003]
-    # Jitter is by chance, but it is there.
+    # Jitter is random, but it must be added.
     assert len(waits) == 6
     assert sum(waits[3:]) > 0
 
 
-async def test_bodies_at_work_at_once_share_a_round_of_a_service_without_a_limit() -> None:
+async def test_concurrent_bodies_share_a_round_without_concurrency_limit() -> None:
     parts: list[float] = []
 
     async def answer(question: int) -> int:
@@ -199,7 +201,8 @@ async def test_bodies_at_work_at_once_share_a_round_of_a_service_without_a_limit
     async def Ask(func: int, mod: dict[str, int], ctx: PassContext) -> int:
         return await service.ask(func)
 
-    # The caller works beside those that the context lets work at once. Beside so much time none that passes counts.
+    # The caller runs a body beside those that `max_concurrency` permits. The deadline is so long that passing time
+    # does not matter.
     async with PassContext(deadline=1e6, max_concurrency=1):
         await Ask({f"f{index}": index for index in range(6)})
     assert [round(part) for part in parts] == [3, 3, 2, 2, 1, 1]

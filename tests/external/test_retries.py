@@ -1,4 +1,4 @@
-"""Retries that are logged where somebody listens, and print nothing where nobody does."""
+"""Log messages of retries: emitted only through configured loggers."""
 
 import logging
 import subprocess
@@ -18,37 +18,37 @@ async def ask(question):
     return "up"
 
 asked = []
-SET_UP = sys.argv[1]
-exec(SET_UP)
+SETUP = sys.argv[1]
+exec(SETUP)
 print(anyio.run(Service(ask, Policy(attempts=3, backoff=Backoff(initial=0, jitter=0))).ask, "q"))
 """
 
 
-def run(set_up: str) -> tuple[list[str], list[str]]:
-    """Return what a program prints that has set up logging so: to standard output, and to standard error."""
-    done = subprocess.run([sys.executable, "-c", RUN, set_up], capture_output=True, text=True, check=True)
+def run(setup: str) -> tuple[list[str], list[str]]:
+    """Run a program with a logging setup; return the lines of both its outputs."""
+    done = subprocess.run([sys.executable, "-c", RUN, setup], capture_output=True, text=True, check=True)
     return done.stdout.splitlines(), done.stderr.splitlines()
 
 
 @pytest.mark.parametrize("hook", ["StructlogOnRetryHook", "LoggingOnRetryHook"])
-def test_a_program_that_set_nothing_up_prints_what_it_prints(hook: str) -> None:
-    # As stamina does by default, where structlog is installed and where it is not.
-    set_up = f"from stamina import instrumentation as i; i.set_on_retry_hooks([i.{hook}])"
-    assert run(set_up) == (["up"], [])
+def test_unconfigured_program_prints_no_retries(hook: str) -> None:
+    # stamina's defaults, with structlog installed and without it.
+    setup = f"from stamina import instrumentation as i; i.set_on_retry_hooks([i.{hook}])"
+    assert run(setup) == (["up"], [])
     assert run("") == (["up"], [])
 
 
-def test_who_configures_structlog_has_the_lines_there() -> None:
+def test_configured_structlog_receives_retries() -> None:
     out, err = run("import structlog; structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))")
     assert out == ["up"]
     assert [line for line in err if "stamina.retry_scheduled" in line] == err
     assert len(err) == 2
 
 
-def test_who_sets_logging_up_has_the_lines_there() -> None:
+def test_configured_logging_receives_retries() -> None:
     out, err = run("import logging; logging.basicConfig(format='%(name)s %(message)s')")
-    # structlog is installed with the tests, and is not configured.
-    line = "apass.external attempt {} failed, the next is in 0.00 s: ConnectionError: down"
+    # structlog is installed for the tests, but not configured.
+    line = "apass.external attempt {} failed, retrying in 0.00 s: ConnectionError: down"
     assert (out, err) == (["up"], [line.format(1), line.format(2)])
     out, err = run(
         "import logging; logging.basicConfig(format='%(name)s %(message)s')\n"
@@ -57,12 +57,11 @@ def test_who_sets_logging_up_has_the_lines_there() -> None:
     assert (out, err) == (["up"], ["stamina stamina.retry_scheduled"] * 2)
 
 
-def test_hooks_of_the_program_stay() -> None:
-    set_up = (
-        "from stamina.instrumentation import set_on_retry_hooks; set_on_retry_hooks([lambda one: print(one.retry_num)])"
-    )
-    assert run(set_up) == (["1", "2", "up"], [])
+def test_hooks_of_the_program_are_unchanged() -> None:
+    hook = "lambda details: print(details.retry_num)"
+    setup = f"from stamina.instrumentation import set_on_retry_hooks; set_on_retry_hooks([{hook}])"
+    assert run(setup) == (["1", "2", "up"], [])
 
 
-def test_the_logger_says_nothing_by_itself() -> None:
-    assert [type(one) for one in logging.getLogger("apass.external").handlers] == [logging.NullHandler]
+def test_logger_has_only_a_null_handler() -> None:
+    assert [type(handler) for handler in logging.getLogger("apass.external").handlers] == [logging.NullHandler]

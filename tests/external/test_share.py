@@ -1,4 +1,4 @@
-"""Services within a budget: no question takes what others need."""
+"""Services with a deadline: no request uses time that others need."""
 
 import re
 
@@ -12,17 +12,17 @@ from tests.external.script import Script, forever
 pytestmark = pytest.mark.anyio
 
 Module = dict[str, int]
-PATIENCE = (0.3, 3, 30)
-"""Seconds in which a question is begun: first on a machine that is not busy, then on one that stalls."""
+DEADLINES = (0.3, 3, 30)
+"""Deadlines in seconds in which a request can start: first for a fast machine."""
 
 
-async def test_no_question_gets_more_than_what_is_left_of_the_budget() -> None:
+async def test_request_ends_with_the_deadline() -> None:
     script = Script(forever)
     service = Service(script.answer, Policy(timeout=3600, attempts=5), name="model")
-    for seconds in PATIENCE:
+    for seconds in DEADLINES:
         async with PassContext(deadline=seconds):
             with pytest.raises(
-                BudgetExceededError, match=rf"^the question to model ran out of the budget of {seconds} s;"
+                BudgetExceededError, match=rf"^the request to model ran out of the budget of {seconds} s;"
             ):
                 await service.ask(1)
             with pytest.raises(BudgetExceededError, match="ran out of the budget"):
@@ -32,35 +32,35 @@ async def test_no_question_gets_more_than_what_is_left_of_the_budget() -> None:
     assert script.requests == [1]
 
 
-async def test_waits_in_line_and_between_attempts_are_within_the_budget() -> None:
+async def test_queueing_and_backoff_end_with_the_deadline() -> None:
     service = Service(Script(OSError("a")).answer, Policy(attempts=9, backoff=Backoff(initial=60, maximum=60)))
     limited = Service(Script("yes").answer, Policy(rate=Rate(questions=1, seconds=60)))
     await limited.ask(1)
-    for one in (service, limited):
+    for limited_service in (service, limited):
         async with PassContext(deadline=0.02):
             with pytest.raises(BudgetExceededError):
-                await one.ask(1)
+                await limited_service.ask(1)
 
 
-async def test_one_question_may_not_eat_the_budget_of_those_that_come_after_it() -> None:
+async def test_request_is_limited_to_its_fair_share() -> None:
     service = Service(Script(forever, "yes").answer, Policy(concurrency=1), name="model")
-    # So many to come that a share is short, and what is left for them long.
+    # With this many requests to come, a share is short and the remaining time is long.
     async with PassContext(deadline=60):
         before = PassContext.time_left()
         with pytest.raises(BudgetExceededError) as caught:
             await service.ask(0, to_come=599)
-        found = re.match(
-            "the question to model took longer than its fair share, (.*) s, of the budget", str(caught.value)
+        match = re.match(
+            "the request to model took longer than its fair share, (.*) s, of the budget", str(caught.value)
         )
-        assert found is not None
-        # One of six hundred parts of what was left when the question began; printed with three digits.
-        assert PassContext.time_left() < 600 * float(found[1]) <= before * 1.0006
+        assert match is not None
+        # The share is 1/600 of the time left at the start, printed with three digits.
+        assert PassContext.time_left() < 600 * float(match[1]) <= before * 1.0006
         assert PassContext.time_left() > 30
-        # None is to come after this one, so it may take its time.
+        # No request follows, so this one may use all of the remaining time.
         assert await service.ask(1, to_come=0) == "yes"
 
 
-async def test_a_fair_share_is_counted_in_rounds_of_those_in_line() -> None:
+async def test_fair_share_counts_rounds_of_queued_requests() -> None:
     parts: list[float] = []
 
     async def answer(question: int) -> None:
@@ -69,17 +69,20 @@ async def test_a_fair_share_is_counted_in_rounds_of_those_in_line() -> None:
         await anyio.wait_all_tasks_blocked()
 
     service = Service(answer, Policy(concurrency=2, timeout=None))
-    # Beside so much time none that passes meanwhile counts.
+    # The deadline is so long that the time that passes in the test does not matter.
     async with PassContext(deadline=1e6), anyio.create_task_group() as group:
         for question in range(8):
             group.start_soon(service.ask, question)
-    # Two at a time: four rounds.
+    # Two concurrent requests make four rounds.
     assert [round(part) for part in parts] == [4, 4, 3, 3, 2, 2, 1, 1]
 
 
-async def test_functions_whose_bodies_have_not_begun_count_for_the_fair_share() -> None:
-    """Some functions' questions are never answered, and yet all others are, as none eats up the whole budget."""
-    # So few, and so many after them, that they take a second, and what is left is more than any machine needs.
+async def test_fair_share_counts_functions_not_yet_started() -> None:
+    """Some requests are never answered, but all others are.
+
+    None of them uses up the whole deadline.
+    """
+    # With few unanswered requests and many others, the test takes a second and leaves time for slow machines.
     unanswered = range(5, 505, 50)
 
     async def answer(question: int) -> int:
@@ -94,6 +97,6 @@ async def test_functions_whose_bodies_have_not_begun_count_for_the_fair_share() 
         return await service.ask(func)
 
     async with PassContext(deadline=60, max_concurrency=1) as ctx:
-        made = await Ask({f"f{index}": index for index in range(1, 1001)})
-    assert [value for value in made.values() if value > 0] == list(unanswered)
+        result = await Ask({f"f{index}": index for index in range(1, 1001)})
+    assert [value for value in result.values() if value > 0] == list(unanswered)
     assert len(ctx.diag_ctx.diagnostics) == 10

@@ -1,4 +1,4 @@
-"""What a child writes unasked: never taken for an answer, as far as that can be told."""
+"""Unrequested output of a child is not taken for an answer."""
 
 import os
 import sys
@@ -14,21 +14,21 @@ pytestmark = pytest.mark.anyio
 
 CHATTY = """
 while True:
-    question = input()
-    print(question, flush=True)
+    request = input()
+    print(request, flush=True)
     with open(sys.argv[1]):
-        print("by the way", flush=True)
+        print("extra", flush=True)
     with open(sys.argv[2]):
         pass
 """
 
 
 async def open_and_close(fifo: Path) -> None:
-    """Let the child go on that waits for somebody at the other end."""
+    """Unblock the child, which waits at the other end of the fifo."""
     await anyio.to_thread.run_sync(partial(fifo.write_text, ""))
 
 
-async def test_what_is_left_of_the_last_question_does_not_answer_the_next_one(tmp_path: Path) -> None:
+async def test_leftover_output_does_not_answer_the_next_request(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     os.mkfifo(before)
     os.mkfifo(after)
@@ -36,22 +36,22 @@ async def test_what_is_left_of_the_last_question_does_not_answer_the_next_one(tm
     async with ProcessHelper(command, Policy(timeout=60)) as helper:
         assert await helper.ask("a") == "a"
         await open_and_close(before)
-        # Whoever comes here has written the remark.
+        # The child opens this fifo only after it has written the extra line.
         await open_and_close(after)
         assert await helper.ask("b") == "b"
 
 
-async def test_a_child_that_writes_nothing_unasked_stays() -> None:
+async def test_child_without_extra_output_is_reused() -> None:
     command = [sys.executable, "-uc", "import os\nwhile True: print(input(), os.getpid())"]
     async with ProcessHelper(command, Policy(timeout=60)) as helper:
-        answers = [await helper.ask(question) for question in "abcdefgh"]
+        answers = [await helper.ask(request) for request in "abcdefgh"]
     assert len({answer.split()[1] for answer in answers}) == 1
 
 
-async def test_a_command_is_a_list() -> None:
-    with pytest.raises(TypeError, match="a command is a list of a program and its arguments, not 'cat -u'"):
+async def test_command_must_be_a_list() -> None:
+    with pytest.raises(TypeError, match="a command must be a list of a program and its arguments, got 'cat -u'"):
         ProcessHelper("cat -u")
-    with pytest.raises(TypeError, match=r"not \[\]"):
+    with pytest.raises(TypeError, match=r"got \[\]"):
         ProcessHelper([])
-    with pytest.raises(TypeError, match="not 'cat'"):
+    with pytest.raises(TypeError, match="got 'cat'"):
         await run_process("cat")

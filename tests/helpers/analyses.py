@@ -1,4 +1,4 @@
-"""An analysis that counts what it is computed for, and a pass that asks it."""
+"""An analysis that records its computations, and a pass that requests it."""
 
 from typing import Any
 
@@ -11,25 +11,25 @@ from apass import PassContext
 Module = dict[str, Any]
 
 
-def counted(**options: Any) -> tuple[apass.Analysis[int], list[str]]:
-    """Return an analysis that waits, and what it was computed for."""
-    seen: list[str] = []
+def length_analysis(**options: Any) -> tuple[apass.Analysis[int], list[str]]:
+    """Return an async analysis, and the list of the functions it was computed for."""
+    computed: list[str] = []
 
     async def Length(func: str, *, factor: int = 1) -> int:
-        seen.append(func)
+        computed.append(func)
         await anyio.lowlevel.checkpoint()
         return len(func) * factor
 
-    made: apass.Analysis[int] = apass.analysis(**options)(Length)
-    return made, seen
+    result: apass.Analysis[int] = apass.analysis(**options)(Length)
+    return result, computed
 
 
-def asking(asked: apass.Analysis[int], **promises: Any) -> apass.Pass[Module]:
-    """Return a function pass that asks, and adds what it learned to the function."""
+def requesting_pass(required: apass.Analysis[int], **options: Any) -> apass.Pass[Module]:
+    """Return a function pass that appends an analysis result to each function."""
 
-    async def ask(func: str, mod: Module, ctx: PassContext) -> str:
-        return f"{func}:{await ctx.get(asked, func)}"
+    async def append_result(func: str, mod: Module, ctx: PassContext) -> str:
+        return f"{func}:{await ctx.get(required, func)}"
 
-    make: Any = apass.function_pass
-    pass_: apass.Pass[Module] = make(ask, opt_level=0, name="Ask", **promises)
-    return pass_
+    declare: Any = apass.function_pass
+    result: apass.Pass[Module] = declare(append_result, opt_level=0, name="Ask", **options)
+    return result

@@ -12,11 +12,14 @@ from apass.adapters.mapping import DictAdapter
 Module = dict[str, Any]
 
 backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
-"""For tests of Hypothesis, which start an event loop for each example."""
+"""For Hypothesis tests, which start an event loop for each example."""
 
 
 def stepping(table: Sequence[int], name: str = "Step") -> ModulePass[Module]:
-    """Return a pass that takes the number of the module from a table; the module itself if that changes nothing."""
+    """Return a pass that maps the number of a module by a table.
+
+    It returns the same module if the number does not change.
+    """
 
     async def step(mod: Module, ctx: PassContext) -> Module:
         old: int = mod["f"]
@@ -26,7 +29,7 @@ def stepping(table: Sequence[int], name: str = "Step") -> ModulePass[Module]:
 
 
 def setting(value: object, name: str = "Set", opt_level: int = 0) -> ModulePass[Module]:
-    """Return a pass that puts one value into the module, always in a new one."""
+    """Return a pass that returns a new module with `value` as function `f`."""
     return apass.module_pass(lambda mod, ctx: {**mod, "f": value}, opt_level=opt_level, name=name)
 
 
@@ -40,18 +43,18 @@ def waiting(name: str, body: Callable[[Module], Awaitable[Module]], opt_level: i
 
 
 async def error_of(pass_: Pass[Module], mod: Module, error: type[BaseException] = Exception) -> Any:
-    """Return what the pass raises."""
+    """Return the error that the pass raises."""
     with pytest.raises(error) as caught:
         await pass_(mod)
     return caught.value
 
 
 class Box(dict[str, Any]):
-    """A module that a weak reference can watch."""
+    """A module that supports weak references."""
 
 
 class ContentsAlone(DictAdapter):
-    """Knows nothing of types."""
+    """Adapter whose fingerprints ignore types."""
 
     def fingerprint(self, x: Any) -> str:
         return repr(sorted(x.items()))

@@ -1,4 +1,7 @@
-"""How long work is, counted instead of timed: the same on every machine, whatever else it does."""
+"""Deterministic measure of work: the number of function calls.
+
+Unlike a time, it does not depend on the machine or its load.
+"""
 
 import sys
 from collections.abc import Callable
@@ -7,7 +10,7 @@ __all__ = ["calls_of"]
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """Return how many functions of Python are entered in some work."""
+    """Return how many Python functions `work` enters."""
     count = 0
 
     def enter(_frame: object, event: str, _arg: object) -> None:

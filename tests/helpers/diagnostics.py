@@ -1,11 +1,12 @@
-"""Sources, places in them, and how a warning there is rendered."""
+"""Sources, spans and rendered warnings for tests of diagnostics."""
 
 from textwrap import dedent
 
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from apass.core.diagnostics import DiagnosticContext, DiagnosticLevel, Span
+from apass.core.diagnostic_context import DiagnosticContext
+from apass.core.diagnostics import DiagnosticLevel, Span
 
 ERROR, WARNING, NOTE, HELP = DiagnosticLevel
 
@@ -13,17 +14,22 @@ PROGRAM = "def @main(%x) {\n  let %y = add(%x);\n  %y\n}\n"
 
 
 def golden(text: str) -> str:
+    """Return expected text without its indentation and outer blank lines."""
     return dedent(text).strip("\n")
 
 
 def at(line: int, column: int, end_line: int, end_column: int) -> Span:
+    """Return a span in source "m"."""
     return Span("m", line, column, end_line, end_column)
 
 
-def shown(text: str, *places: int) -> str:
-    """Return how a warning is rendered at line, column, end_line and end_column of source "m", which is `text`."""
+def rendered_warning(text: str, *positions: int) -> str:
+    """Return a warning in source `text`, rendered.
+
+    `positions` are line, column, end_line and end_column.
+    """
     diag_ctx = DiagnosticContext({"m": text})
-    diag_ctx.warning("here", at(*places))
+    diag_ctx.warning("here", at(*positions))
     return diag_ctx.rendered()
 
 

@@ -1,4 +1,4 @@
-"""Runs the Python snippets of one page of documentation and compares what they print with what the page says.
+"""Runs the Python snippets of one page and compares their output with the page.
 
 Run it as `python -m tests.helpers.docs_snippets PAGE BACKEND`.
 """
@@ -18,21 +18,21 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown.lexers import FencedCodeBlockLexer
 
 OUTPUT = 'text title="Output"'
-"""Heads what the snippet before it prints, word for word."""
+"""Info string of a block with the exact output of the snippet before it."""
 OUTPUT_THAT_VARIES = 'text title="Output (times vary)"'
-"""The same, but for the digits, and for how many blanks there are: a longer number makes its column wider."""
-SHOWN = frozenset({"console", "cpp", "sh", "text", "toml"})
-"""Languages of blocks that are there to be read."""
+"""Info string of a block whose digits and blanks may differ: a longer number widens its column."""
+SHOWN = frozenset({"console", "cpp", "mermaid", "sh", "text", "toml"})
+"""Languages of blocks that are not executed."""
 
 _execute = PythonEvaluator()
 
 
 class PageError(Exception):
-    """A page says something else than what its snippets do."""
+    """The output on a page differs from the output of its snippets."""
 
 
 def parse(document: Document) -> Iterable[Region]:
-    """Find the blocks of a page: what runs, what it prints, and what is only shown."""
+    """Iterate over the blocks of a page that are executed or compared."""
     for region in FencedCodeBlockLexer(language="[^\n]+")(document):
         info = str(region.lexemes["language"])
         language = info.partition(" ")[0]
@@ -49,8 +49,8 @@ def parse(document: Document) -> Iterable[Region]:
 
 
 def run(example: Example) -> None:
-    """Run a snippet in the namespace of its page, and keep what it prints for the block after it."""
-    check_claimed(example.namespace)
+    """Run a snippet in the namespace of its page, and keep its output."""
+    check_output_shown(example.namespace)
     printed = io.StringIO()
     with redirect_stdout(printed):
         _execute(example)
@@ -58,40 +58,40 @@ def run(example: Example) -> None:
 
 
 def compare(varies: bool, example: Example) -> None:
-    """Compare what a page says with what the snippet before it printed."""
-    printed = without_blank_ends(example.namespace.pop("_printed", ""))
-    said = without_blank_ends(str(example.parsed))
-    if (masked(printed) != masked(said)) if varies else (printed != said):
-        raise PageError(f"{example.path}:{example.line}: the page says\n{said}\nand the snippet printed\n{printed}")
+    """Compare the output on a page with the output of the snippet before it."""
+    printed = stripped(example.namespace.pop("_printed", ""))
+    shown = stripped(str(example.parsed))
+    if (masked(printed) != masked(shown)) if varies else (printed != shown):
+        raise PageError(f"{example.path}:{example.line}: the page shows\n{shown}\nbut the snippet printed\n{printed}")
 
 
-def check_claimed(namespace: dict[str, str]) -> None:
-    """Return if the page says all that its last snippet printed."""
+def check_output_shown(namespace: dict[str, str]) -> None:
+    """Raise a PageError if the page omits the output of its last snippet."""
     printed = namespace.pop("_printed", "")
     if printed:
-        raise PageError(f"a snippet printed what the page does not say:\n{printed}")
+        raise PageError(f"the page omits the output of a snippet:\n{printed}")
 
 
-def without_blank_ends(text: str) -> str:
-    """Return `text` without blanks at the ends of lines, and without blank lines at its end."""
+def stripped(text: str) -> str:
+    """Return `text` without trailing blanks in lines and trailing blank lines."""
     return "\n".join(line.rstrip() for line in text.splitlines()).rstrip()
 
 
 def masked(text: str) -> str:
-    """Return `text` with one sign for every number, one blank for several, and none around a line."""
+    """Return `text` with a sign for every number, without repeated or outer blanks."""
     one_blank = re.sub(r" +", " ", re.sub(r"[\d.]*\d", "#", text))
     return "\n".join(line.strip() for line in one_blank.split("\n"))
 
 
 def main(page: Path, backend: str) -> None:
-    """Run the snippets of a page from the first to the last."""
+    """Run the snippets of a page in order."""
     document = Document.parse(str(page), parse)
     document.namespace["__name__"] = "page"
-    # The page calls `anyio.run(main)`; it must say the truth on every event loop.
+    # The page calls `anyio.run(main)`: run it on the event loop under test.
     with patch("anyio.run", partial(anyio.run, backend=backend)):
         for example in document.examples():
             example.evaluate()
-    check_claimed(document.namespace)
+    check_output_shown(document.namespace)
 
 
 if __name__ == "__main__":

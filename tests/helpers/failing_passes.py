@@ -1,4 +1,4 @@
-"""Passes that fail, registered by name; for the tests of reproducers, of reducing and of bisecting."""
+"""Failing passes with registered names, for reproducers, reducing and bisecting."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -26,9 +26,9 @@ class _FailOn:
 
 
 def FailOn(value: int) -> apass.Pass[Any]:
-    """Return a pass that raises ValueError for a function that has the value."""
-    made: Any = _FailOn(value)
-    return cast("apass.Pass[Any]", made)
+    """Return a pass that raises ValueError for a function equal to `value`."""
+    pass_: Any = _FailOn(value)
+    return cast("apass.Pass[Any]", pass_)
 
 
 async def _add_one(mod: Module, ctx: apass.PassContext) -> Module:
@@ -56,7 +56,7 @@ async def _nest(func: Any, mod: Module, ctx: apass.PassContext) -> Any:
 
 
 Nest: apass.Pass[Any] = apass.function_pass(_nest, opt_level=0, name="Nest")
-"""Runs `Inner` on a module of its own for each function; on one that it fails on for a function that is 13."""
+"""Runs `Inner` on a new module for each function; for function 13, on a module that makes it fail."""
 
 
 async def _strict(mod: Module, ctx: apass.PassContext) -> Module:
@@ -65,15 +65,15 @@ async def _strict(mod: Module, ctx: apass.PassContext) -> Module:
 
 
 Strict: apass.Pass[Any] = apass.module_pass(_strict, opt_level=3, name="Strict")
-"""Fails, and says what the context is."""
+"""Fails with the options of its context in the message."""
 
 
 @contextmanager
 def failing_passes() -> Generator[None]:
-    """Register the passes by name, as long as the block lasts."""
+    """Register the passes by name within the block."""
     table: dict[str, Any] = {"FailOn": _FailOn, "add_one": add_one, "Inner": Inner, "Nest": Nest, "Strict": Strict}
-    for name, one in table.items():
-        apass.register_pass(name, one)
+    for name, factory in table.items():
+        apass.register_pass(name, factory)
     try:
         yield
     finally:

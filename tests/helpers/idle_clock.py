@@ -1,7 +1,7 @@
-"""A clock that stands still while anything runs: what a time limit cuts off is then the same on a machine that stalls.
+"""A clock that advances only while all tasks wait.
 
-It goes on only when every task waits, and then at once to the first time that one of them waits for. So it is of no use
-where a thread or a process is waited for within a time limit.
+When every task waits, it jumps to the earliest wake-up time, so that the load of the machine does not affect time
+limits. It cannot be used where a thread or a process is awaited within a time limit.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from trio.testing import MockClock
 __all__ = ["IdleClock", "idle_clock"]
 
 DAY = 24 * 3600
-"""The longest that asyncio waits at a time: nothing is due before."""
+"""Longest timeout that asyncio passes to `select`; it means that no timer is set for an earlier time."""
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that goes on to the next time it would wake at, instead of waiting for it."""
+    """An event loop that jumps to its next wake-up time."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -32,14 +32,17 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 class _Selector(DefaultSelector):
-    """What a loop waits with."""
+    """Selector that advances the clock of its loop."""
 
     def __init__(self, loop: _Loop) -> None:
         super().__init__()
         self.loop = loop
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
-        """Return what is ready; where nothing is, the time is over at once, and where nothing is due, wait."""
+        """Return the ready keys; if there are none, advance the clock by `timeout`.
+
+        If no timer is set, wait for input.
+        """
         if timeout is None or timeout >= DAY:
             return super().select(timeout)
         ready = super().select(0)
@@ -55,7 +58,7 @@ class IdleClock:
     backend: str
 
     def begin(self, monkeypatch: pytest.MonkeyPatch) -> tuple[str, dict[str, Any]]:
-        """Return the backend and its options; budgets go by the same clock."""
+        """Return the backend and its options; make deadlines use the same clock."""
         monkeypatch.setattr("apass.core.deadline.monotonic", anyio.current_time)
         if self.backend == "asyncio":
             return self.backend, {"loop_factory": _Loop}
@@ -65,4 +68,4 @@ class IdleClock:
 idle_clock = pytest.mark.parametrize(
     "anyio_backend", [IdleClock("asyncio"), IdleClock("trio")], ids=["asyncio", "trio"], indirect=True
 )
-"""For tests in which a time limit is over for some and not for others."""
+"""For tests in which a time limit ends for some bodies and not for others."""

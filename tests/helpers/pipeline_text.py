@@ -1,4 +1,4 @@
-"""Passes that pipelines in text are made of."""
+"""Passes for pipelines in text form."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ class Mode(Enum):
 
 
 class Tune(ModulePass[Module]):
-    """A leaf with an option of every kind."""
+    """A pass with one option of each kind."""
 
     info = PassInfo(opt_level=1, name="Tune")
 
@@ -48,7 +48,7 @@ def FoldConstant(mod: Module, ctx: PassContext) -> Module:
 
 
 class Rescue(Pass[Module]):
-    """A combinator from outside, with passes as an option too."""
+    """A user-defined combinator whose option holds passes."""
 
     def __init__(self, passes: Sequence[Pass[Module]], rescue: Sequence[Pass[Module]] = ()) -> None:
         self.info = PassInfo(0, "Rescue")
@@ -80,7 +80,7 @@ async def size_of(mod: Module) -> int:
 
 @contextmanager
 def registered() -> Generator[None]:
-    """Register the passes above, some by names that words of other kinds could be."""
+    """Register the passes above, also by names that look like other tokens."""
     names = ("FoldConstant", "demo.Fold-1", "none", "3")
     for factory in (Tune, Broken, Nested, Rescue):
         apass.register_pass(factory.__name__, factory)

@@ -1,4 +1,4 @@
-"""What many tests need: instruments and passes that write down what happens to them, and passes of any callable."""
+"""Recording instruments, recording passes, and passes made of any callable."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, cast
@@ -20,28 +20,29 @@ __all__ = [
 Module = dict[str, Any]
 
 FunctionBody = Callable[[Any, Any, Any], Any]
-"""What a function pass calls, where a type checker shall not look closer."""
+"""Body of a function pass, without a precise type."""
 ModuleBody = Callable[[Any, Any], Any]
-"""What a module pass calls, likewise."""
+"""Body of a module pass, without a precise type."""
 
 
-def function_pass_of(body: FunctionBody, opt_level: int = 0, name: str = "P", **guards: Any) -> apass.Pass[Any]:
-    """Return `function_pass` of a lambda or of any other callable."""
+def function_pass_of(body: FunctionBody, opt_level: int = 0, name: str = "P", **options: Any) -> apass.Pass[Any]:
+    """Return a function pass made of any callable."""
     declare: Callable[..., apass.Pass[Any]] = cast("Any", apass.function_pass)
-    return declare(body, opt_level, name, **guards)
+    return declare(body, opt_level, name, **options)
 
 
 def module_pass_of(body: ModuleBody, opt_level: int = 0, name: str = "P") -> apass.Pass[Any]:
-    """Return `module_pass` of a lambda or of any other callable."""
+    """Return a module pass made of any callable."""
     declare: Callable[..., apass.Pass[Any]] = cast("Any", apass.module_pass)
     return declare(body, opt_level, name)
 
 
 @apass.pass_instrument
 class Recorder:
-    """Defines every hook of a pass and of a context, and writes `A.run_before_pass P` when one is called.
+    """Instrument that logs every hook of passes and contexts.
 
-    It raises ValueError in the hooks named in `fails`, as in the log but for the name of the instrument.
+    A log entry is `A.run_before_pass P`. The hooks in `fails`, named as in the log without the name of the instrument,
+    raise ValueError.
     """
 
     def __init__(self, name: str, log: list[str], fails: Collection[str] = (), skips: Collection[str] = ()) -> None:
@@ -76,7 +77,7 @@ class Recorder:
 
 
 class SuspendingRecorder(Recorder):
-    """The same with hooks that suspend before and after they write."""
+    """A recorder whose hooks suspend before and after they log."""
 
     def event(self, text: str, answer: bool | None = None) -> Any:
         return self._suspend_around(lambda: Recorder.event(self, text, answer))
@@ -95,7 +96,7 @@ def logging_pass(
     required: Sequence[str] = (),
     body: Callable[[Module], Awaitable[Module]] | None = None,
 ) -> apass.ModulePass[Module]:
-    """Return a module pass that writes `run NAME`, runs `body` if there is one, and changes nothing of its own."""
+    """Return a module pass that logs `run NAME` and runs `body`, if any."""
 
     async def run(mod: Module, ctx: apass.PassContext) -> Module:
         log.append(f"run {name}")

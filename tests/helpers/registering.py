@@ -1,4 +1,4 @@
-"""Passes to register, and a registry that stays as it was; for the tests of registries."""
+"""Passes to register, and a fixture that restores the registry."""
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
@@ -24,7 +24,7 @@ class Mode(Enum):
 
 
 class Shift(ModulePass[Module]):
-    """A pass with options, which its attributes show."""
+    """A pass with options that are attributes."""
 
     info = PassInfo(opt_level=1, name="Shift")
 
@@ -45,7 +45,7 @@ async def Double(mod: Module, ctx: PassContext) -> Module:
 
 @pytest.fixture(autouse=True)
 def clean_registry() -> Iterator[None]:
-    """Take out again what a test registers."""
+    """Unregister the passes that a test registers."""
     load_providers()
     before = set(list_passes())
     yield
@@ -54,6 +54,7 @@ def clean_registry() -> Iterator[None]:
 
 
 def message_of(error: type[Exception], call: Callable[[], object]) -> str:
+    """Return the message of the error that `call` raises."""
     with pytest.raises(error) as caught:
         call()
     return str(caught.value)

@@ -1,4 +1,4 @@
-"""Types of values that options of passes may have."""
+"""Types of values of pass options."""
 
 from collections.abc import Mapping, Sequence, Set
 from enum import Enum, Flag, IntEnum, StrEnum
@@ -11,7 +11,7 @@ class Color(Enum):
     ALSO_RED = RED
 
 
-# Names and values that are each other's, and names that are words of their own as text.
+# Names that are values of other members, and names that the text format reads as other tokens.
 Odd = Enum("Odd", {"A": "B", "B": "A", "none": 1, "inf": 2, "two words": 3, "3": 4, "TRUE": 5})
 
 
@@ -39,12 +39,15 @@ class Box:
 
 
 def shape(value: object) -> object:
-    """Return `value` in a form that is equal only for values of equal types, all through; a nan is equal to a nan."""
+    """Return `value` in a form for comparisons that include all nested types.
+
+    A nan is equal to a nan.
+    """
     kind = type(value)
     if isinstance(value, list | tuple):
         return (kind, [shape(item) for item in cast("Sequence[Any]", value)])
     if isinstance(value, Mapping):
-        return (kind, [(shape(key), shape(one)) for key, one in cast("Mapping[object, Any]", value).items()])
+        return (kind, [(shape(key), shape(item)) for key, item in cast("Mapping[object, Any]", value).items()])
     if isinstance(value, set | frozenset):
         return (kind, {shape(item) for item in cast("Set[Any]", value)})
     return (kind, repr(value)) if isinstance(value, float) else (kind, value)

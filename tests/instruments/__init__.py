@@ -1,1 +1,1 @@
-"""The tests of the instruments that come with apass."""
+"""Tests of the instruments."""

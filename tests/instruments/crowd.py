@@ -1,4 +1,7 @@
-"""Two hundred modules with random failures, all at once or one after the other: what is seen must be the same."""
+"""Two hundred modules with random failures, run concurrently or one by one.
+
+An instrument must observe the same in both cases.
+"""
 
 from collections.abc import Iterable
 from random import Random
@@ -12,7 +15,7 @@ Module = dict[str, int]
 
 SIZE = 200
 WRONG = 5
-"""Functions whose number this divides, and that are not 0, fail in `Tune`."""
+"""`Tune` fails for functions that are multiples of this number, except 0."""
 
 
 @apass.function_pass(opt_level=0)
@@ -42,16 +45,19 @@ PIPELINE = apass.Sequential([Halve, apass.Sequential([Inner, Tune], name="tuning
 
 
 def crowd(seed: int = 7) -> dict[str, Module]:
-    """Return modules of one to three functions; about a third of them fail."""
+    """Return modules of one to three functions each. About a third of them fail."""
     random = Random(seed)
     return {
-        f"m{place:03}": {f"f{number}": random.randrange(40) for number in range(random.randrange(1, 4))}
-        for place in range(SIZE)
+        f"m{index:03}": {f"f{number}": random.randrange(40) for number in range(random.randrange(1, 4))}
+        for index in range(SIZE)
     }
 
 
 async def run_crowd(instruments: Iterable[object], *, limit: int | None) -> dict[str, apass.Outcome[Module]]:
-    """Run the pipeline on all modules, so many at once; one function of a module at a time, so all of them begin."""
+    """Run the pipeline on all modules, at most `limit` of them at once.
+
+    With a limit, the functions of a module run one by one, so that each of them starts.
+    """
     async with apass.PassContext(instruments=instruments, max_concurrency=None if limit is None else 1):
         return await apass.optimize_all(crowd(), PIPELINE, limit=limit, errors="collect")
 

@@ -1,4 +1,4 @@
-"""Every instrument that measures or shows a run, on two hundred modules at once: all of them see the same."""
+"""All measuring instruments agree about one concurrent run."""
 
 import logging
 from pathlib import Path
@@ -21,11 +21,11 @@ from apass.instruments.otel import OpenTelemetryInstrument
 from tests.instruments.crowd import failing, run_crowd
 from tests.instruments.test_logs import listening
 from tests.instruments.test_progress import console
-from tests.instruments.traces import read_trace, slices
+from tests.instruments.trace.traces import read_trace, slices
 
 
 @pytest.mark.anyio
-async def test_all_of_them_see_the_same_runs_and_failures(tmp_path: Path) -> None:
+async def test_instruments_agree_about_runs_and_failures(tmp_path: Path) -> None:
     timer, statistics, functions = PassTimingInstrument(), StatisticsInstrument(), FunctionTimingInstrument(top=100_000)
     exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -35,20 +35,20 @@ async def test_all_of_them_see_the_same_runs_and_failures(tmp_path: Path) -> Non
     with listening(logging.INFO) as logged:
         every = [timer, statistics, functions, spans, view, trace, LoggingInstrument()]
         outcomes = await run_crowd(every, limit=None)
-    by_pass = {one.name: (one.calls, one.failed) for one in timings_by_pass(timer.profile())}
-    passes, failures = (sum(one[at] for one in by_pass.values()) for at in (0, 1))
-    bodies, failed_bodies = len(functions.slowest()), sum(one.failed for one in functions.slowest())
+    by_pass = {item.name: (item.calls, item.failed) for item in timings_by_pass(timer.profile())}
+    passes, failures = (sum(counts[index] for counts in by_pass.values()) for index in (0, 1))
+    bodies, failed_bodies = len(functions.slowest()), sum(item.failed for item in functions.slowest())
     counts = view.activity.counts()
     shown = slices(read_trace(tmp_path / "trace.json"))
-    made = exporter.get_finished_spans()
-    ends = [one.getMessage() for one in logged.records]
+    spans_made = exporter.get_finished_spans()
+    ends = [item.getMessage() for item in logged.records]
 
     assert by_pass["sequential"] == (len(outcomes), len(failing(outcomes)))
-    assert by_pass["Inner"][0] == sum(one.amount for one in statistics.totals() if one.name == "inner")
+    assert by_pass["Inner"][0] == sum(item.amount for item in statistics.totals() if item.name == "inner")
     assert (counts.passes_done, counts.modules_done) == (passes, len(outcomes))
     assert (counts.functions_done, counts.functions_failed) == (bodies, failed_bodies)
-    assert [len([one for one in shown if one["cat"] == kind]) for kind in ("pass", "function")] == [passes, bodies]
-    assert sum("error" in one["args"] for one in shown) == failures + failed_bodies
-    assert len(made) == passes + bodies + len(outcomes)
+    assert [len([item for item in shown if item["cat"] == kind]) for kind in ("pass", "function")] == [passes, bodies]
+    assert sum("error" in item["args"] for item in shown) == failures + failed_bodies
+    assert len(spans_made) == passes + bodies + len(outcomes)
     assert (ends.count("pass_finished"), ends.count("pass_failed")) == (passes - failures, failures)
     assert ends.count("function_failed") == failed_bodies

@@ -1,4 +1,4 @@
-"""Every instrument at once, on two hundred modules of which some fail: each tells what it tells of a sequential run."""
+"""All instruments together record the same concurrently as one by one."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def _step(amount: int = 1) -> apass.Pass[Module]:
     async def step(func: int, mod: Module, ctx: apass.PassContext) -> int:
         for _ in range(random.Random(func).randrange(3)):
             await anyio.lowlevel.checkpoint()
-        # Alone in its module: of two bodies, the failure of one cuts off the other sooner or later.
+        # Only in modules of one function: if two bodies run, the time at which a failure cancels the other varies.
         if func % 31 == 7 and len(mod) == 1:
             raise ValueError("seven")
         if func % 3 == 0:
@@ -63,7 +63,7 @@ MODULES = {f"m{index}": {"f": index} if index % 2 else {"f": index % 31, "g": 3 
 
 
 class _Everything:
-    """One of each instrument, and what they tell."""
+    """One instance of each instrument, and the results."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -104,23 +104,25 @@ class _Everything:
             self.report,
         ]
 
-    def told(self) -> dict[str, Any]:
-        """Return everything that they tell, in an order of its own, without times."""
+    def results(self) -> dict[str, Any]:
+        """Return all results without times, sorted or counted."""
         record = self.report.record()
         return {
             "printed": Counter(self.printed.getvalue().split("\n\n")),
             "files": {str(path.relative_to(self.folder)): _timeless(path) for path in _texts(self.folder)},
-            "bisect": Counter((str(one.position), one.runs) for one in self.steps),
+            "bisect": Counter((str(item.position), item.runs) for item in self.steps),
             "trace": Counter(_traced(self.folder / "trace.json")),
-            "spans": Counter((one.name, one.status.status_code) for one in self.spans.get_finished_spans()),
+            "spans": Counter((item.name, item.status.status_code) for item in self.spans.get_finished_spans()),
             "timing": _calls(self.timing.profile()),
-            "functions": Counter((one.module, one.function, one.path, one.failed) for one in self.functions.slowest()),
-            "memory": sorted((one.name, one.calls) for one in self.memory.profile()),
+            "functions": Counter(
+                (item.module, item.function, item.path, item.failed) for item in self.functions.slowest()
+            ),
+            "memory": sorted((item.name, item.calls) for item in self.memory.profile()),
             "statistics": self.statistics.totals(merge=False),
             "remarks": Counter(map(repr, self.remarks.remarks)),
-            "report": Counter((one.module, one.steps, one.status) for one in record.runs),
-            "bodies": Counter((one.module, one.steps, one.function, one.status) for one in record.bodies),
-            "kept texts": len(record.texts),
+            "report": Counter((item.module, item.steps, item.status) for item in record.runs),
+            "bodies": Counter((item.module, item.steps, item.function, item.status) for item in record.bodies),
+            "stored texts": len(record.texts),
         }
 
 
@@ -129,16 +131,15 @@ def _texts(folder: Path) -> Iterable[Path]:
 
 
 def _traced(path: Path) -> Iterable[str]:
-    """Give the names of what ran; how many pieces it ran in, and in which lane, is a matter of the run."""
-    found = json.loads(path.read_text())
-    events: list[dict[str, Any]] = found["traceEvents"]
-    return sorted({f"{one['name']} {one.get('args', {}).get('path')}" for one in events if one["ph"] != "M"})
+    """Return the names of events, because slices and tracks vary between runs."""
+    events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
+    return sorted({f"{event['name']} {event.get('args', {}).get('path')}" for event in events if event["ph"] != "M"})
 
 
 def _timeless(path: Path) -> object:
-    """Return the text of a file without times, numbers of lines of code, and what is not in order."""
+    """Return the text of a file without times and line numbers."""
     if path.name == "trace.json":
-        return "looked at for itself"
+        return "compared separately"
     text = path.read_text()
     if "failed" in path.parts:
         return path.suffix if path.name != "module.json" else text
@@ -146,18 +147,20 @@ def _timeless(path: Path) -> object:
 
 
 def _calls(profile: Iterable[instruments.PassTiming]) -> list[tuple[str, str, int, int, str]]:
-    return sorted((one.module or "", one.name, one.calls, one.failed, str(_calls(one.children))) for one in profile)
+    return sorted(
+        (item.module or "", item.name, item.calls, item.failed, str(_calls(item.children))) for item in profile
+    )
 
 
 async def run_with_everything(folder: Path, limit: int, concurrency: int) -> tuple[dict[str, Any], dict[str, str]]:
-    """Run all modules; return what the instruments tell, and what failed."""
+    """Run all modules, and return the instruments' results and the errors."""
     everything = _Everything(folder)
     async with apass.PassContext(instruments=everything.all, max_concurrency=concurrency):
         outcomes = await apass.optimize_all(MODULES, PIPELINE, limit=limit, errors="collect")
-    return everything.told(), {name: str(one.error) for name, one in outcomes.items() if one.error is not None}
+    return everything.results(), {name: str(item.error) for name, item in outcomes.items() if item.error is not None}
 
 
-Told = tuple[dict[str, Any], dict[str, str], Counter[Any]]
+Results = tuple[dict[str, Any], dict[str, str], Counter[Any]]
 
 
 def _logged(caplog: pytest.LogCaptureFixture) -> Counter[Any]:
@@ -165,44 +168,44 @@ def _logged(caplog: pytest.LogCaptureFixture) -> Counter[Any]:
 
 
 def _fields(entry: logging.LogRecord) -> tuple[object, ...]:
-    kept = ("pass_path", "apass_module", "function", "module_name")
-    return (entry.msg, *(getattr(entry, name, None) for name in kept))
+    names = ("pass_path", "apass_module", "function", "module_name")
+    return (entry.msg, *(getattr(entry, name, None) for name in names))
 
 
-class _Keeping(logging.Handler):
-    """Keeps what is logged."""
+class _RecordHandler(logging.Handler):
+    """Stores log records."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[logging.LogRecord] = []
+        self.records: list[logging.LogRecord] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.seen.append(record)
+        self.records.append(record)
 
 
 @pytest.fixture(scope="module")
-def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """What is told of one module after the other, one body after the other."""
-    handler = _Keeping()
+def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Return the results of a run with one module and one function body at a time."""
+    handler = _RecordHandler()
     log = logging.getLogger("apass")
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     try:
-        told, failed = anyio.run(run_with_everything, tmp_path_factory.mktemp("one"), 1, 1)
+        results, failed = anyio.run(run_with_everything, tmp_path_factory.mktemp("one"), 1, 1)
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
-    return told, failed, Counter((entry.levelname, entry.name, *_fields(entry)) for entry in handler.seen)
+    return results, failed, Counter((entry.levelname, entry.name, *_fields(entry)) for entry in handler.records)
 
 
-async def test_all_instruments_tell_of_many_modules_what_they_tell_of_one_after_the_other(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, one_by_one: Told
+async def test_instruments_record_concurrent_modules_like_single_modules(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, one_by_one: Results
 ) -> None:
     caplog.set_level(logging.DEBUG, "apass")
-    told, failed = await run_with_everything(tmp_path, 200, 256)
+    results, failed = await run_with_everything(tmp_path, 200, 256)
     assert (failed, 20 < len(failed) < 180) == (one_by_one[1], True)
     assert _logged(caplog) == one_by_one[2]
-    assert told.keys() == one_by_one[0].keys()
-    for what in told:
-        assert told[what] == one_by_one[0][what], what
+    assert results.keys() == one_by_one[0].keys()
+    for kind in results:
+        assert results[kind] == one_by_one[0][kind], kind

@@ -1,4 +1,4 @@
-"""`LoggingInstrument`: the events, their fields, and what structlog makes of them."""
+"""`LoggingInstrument`: the events, their fields, and their rendering by structlog."""
 
 import json
 import logging
@@ -19,36 +19,36 @@ from tests.instruments.crowd import Module, crowd, failing, run_crowd
 FIELDS = ("pass_name", "pass_path", "module_name", "function", "changed", "error")
 
 
-class Keep(logging.Handler):
-    """Keeps records."""
+class RecordHandler(logging.Handler):
+    """Stores log records."""
 
     def __init__(self) -> None:
         super().__init__()
         self.records: list[logging.LogRecord] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep it."""
+        """Store the record."""
         self.records.append(record)
 
     def events(self) -> list[tuple[Any, ...]]:
         """Return logger, level, message and fields of each record, without times."""
-        shown: list[tuple[Any, ...]] = []
-        for one in self.records:
-            told = {key: vars(one)[key] for key in FIELDS if vars(one).get(key) is not None}
-            shown.append((one.name, one.levelname, one.getMessage(), told))
-        return shown
+        events: list[tuple[Any, ...]] = []
+        for record in self.records:
+            fields = {key: vars(record)[key] for key in FIELDS if vars(record).get(key) is not None}
+            events.append((record.name, record.levelname, record.getMessage(), fields))
+        return events
 
 
 @contextmanager
-def listening(level: int = logging.DEBUG, handler: logging.Handler | None = None) -> Generator[Keep]:
-    """Listen to the logger `apass`."""
-    logger, keep = logging.getLogger("apass"), Keep()
-    logger.addHandler(handler or keep)
+def listening(level: int = logging.DEBUG, handler: logging.Handler | None = None) -> Generator[RecordHandler]:
+    """Capture the records of the logger `apass`."""
+    logger, captured = logging.getLogger("apass"), RecordHandler()
+    logger.addHandler(handler or captured)
     logger.setLevel(level)
     try:
-        yield keep
+        yield captured
     finally:
-        logger.removeHandler(handler or keep)
+        logger.removeHandler(handler or captured)
         logger.setLevel(logging.NOTSET)
 
 
@@ -67,14 +67,14 @@ async def Ask(func: int, mod: Module, ctx: apass.PassContext) -> int:
 
 
 @pytest.mark.anyio
-async def test_each_pass_is_an_event_at_its_start_and_its_end() -> None:
-    with listening() as keep:
+async def test_each_pass_logs_start_and_end() -> None:
+    with listening() as log:
         async with apass.PassContext(instruments=[LoggingInstrument()]):
             await apass.optimize_all({"net": {"main": 1}}, apass.Sequential([Ask]))
     outer = {"pass_name": "sequential", "pass_path": "0:sequential", "module_name": "net"}
     ask = {"pass_name": "Ask", "pass_path": "0:sequential/0:Ask", "module_name": "net"}
     nap = {"pass_name": "Nap", "pass_path": "0:sequential/0:Ask@main/0:Nap", "module_name": "net", "function": "main"}
-    assert keep.events() == [
+    assert log.events() == [
         ("apass.pass", "DEBUG", "pass_started", outer),
         ("apass.pass", "DEBUG", "pass_started", ask),
         ("apass.pass", "DEBUG", "pass_started", nap),
@@ -82,67 +82,44 @@ async def test_each_pass_is_an_event_at_its_start_and_its_end() -> None:
         ("apass.pass", "INFO", "pass_finished", ask | {"changed": True}),
         ("apass.pass", "INFO", "pass_finished", outer | {"changed": True}),
     ]
-    assert all(vars(one)["seconds"] > 0 for one in keep.records if one.getMessage() == "pass_finished")
+    assert all(vars(item)["seconds"] > 0 for item in log.records if item.getMessage() == "pass_finished")
 
 
 @pytest.mark.anyio
-async def test_a_failure_is_logged_where_it_is_from_with_the_error_and_above_without() -> None:
-    with listening(logging.WARNING) as keep:
+async def test_only_the_innermost_failure_record_has_the_error() -> None:
+    with listening(logging.WARNING) as log:
         async with apass.PassContext(instruments=[LoggingInstrument()]):
             outcomes = await apass.optimize_all({"net": {"main": 13}}, apass.Sequential([Ask]), errors="collect")
-    told = {"module_name": "net", "error": "ValueError: unlucky"}
+    fields = {"module_name": "net", "error": "ValueError: unlucky"}
     ask = {"pass_name": "Ask", "pass_path": "0:sequential/0:Ask"}
-    assert keep.events() == [
-        ("apass.function", "ERROR", "function_failed", told | ask | {"function": "main"}),
-        ("apass.pass", "ERROR", "pass_failed", told | ask),
-        ("apass.pass", "ERROR", "pass_failed", told | {"pass_name": "sequential", "pass_path": "0:sequential"}),
+    assert log.events() == [
+        ("apass.function", "ERROR", "function_failed", fields | ask | {"function": "main"}),
+        ("apass.pass", "ERROR", "pass_failed", fields | ask),
+        ("apass.pass", "ERROR", "pass_failed", fields | {"pass_name": "sequential", "pass_path": "0:sequential"}),
     ]
-    errors = [one.exc_info and one.exc_info[1] for one in keep.records]
+    errors = [item.exc_info and item.exc_info[1] for item in log.records]
     assert errors == [outcomes["net"].error, None, None]
 
 
 @pytest.mark.anyio
-async def test_an_error_of_a_module_pass_is_on_its_own_record() -> None:
+async def test_module_pass_error_is_on_its_own_record() -> None:
     @apass.module_pass(opt_level=0)
     def Fail(mod: Module, ctx: apass.PassContext) -> Module:
         raise ValueError("no")
 
-    with listening() as keep:
+    with listening() as log:
         async with apass.PassContext(instruments=[LoggingInstrument()]):
             await apass.optimize_all([{"f": 1}], apass.Sequential([Fail]), errors="collect")
-    assert [(vars(one)["pass_name"], one.exc_info is not None) for one in keep.records if one.levelname == "ERROR"] == [
+    assert [
+        (vars(item)["pass_name"], item.exc_info is not None) for item in log.records if item.levelname == "ERROR"
+    ] == [
         ("Fail", True),
         ("sequential", False),
     ]
 
 
 @pytest.mark.anyio
-async def test_what_is_cancelled_is_a_warning() -> None:
-    begun = anyio.Event()
-
-    @apass.function_pass(opt_level=0)
-    async def Forever(func: int, mod: Module, ctx: apass.PassContext) -> int:
-        begun.set()
-        await anyio.sleep_forever()
-        return func
-
-    mod: Module = {"f": 1}
-    with listening(logging.WARNING) as keep:
-        async with (
-            apass.PassContext(instruments=[LoggingInstrument()]),
-            anyio.create_task_group() as tasks,
-        ):
-            tasks.start_soon(Forever, mod)
-            await begun.wait()
-            tasks.cancel_scope.cancel()
-    assert [(one.levelname, one.getMessage(), one.exc_info) for one in keep.records] == [
-        ("WARNING", "function_failed", None),
-        ("WARNING", "pass_failed", None),
-    ]
-
-
-@pytest.mark.anyio
-async def test_structlog_has_the_fields_as_keys() -> None:
+async def test_structlog_renders_the_fields_as_keys() -> None:
     file = StringIO()
     handler = logging.StreamHandler(file)
     handler.setFormatter(
@@ -172,16 +149,16 @@ async def test_structlog_has_the_fields_as_keys() -> None:
 
 
 @pytest.mark.anyio
-async def test_two_hundred_modules_at_once_log_as_one_after_the_other() -> None:
+async def test_concurrent_modules_log_the_same_as_sequential_ones() -> None:
     logs: list[list[str]] = []
     failed: list[set[str]] = []
     for limit in (None, 1):
-        with listening() as keep:
+        with listening() as log:
             failed.append(failing(await run_crowd([LoggingInstrument()], limit=limit)))
-        fine = [one for one in keep.events() if one[3]["module_name"] not in failed[-1]]
-        logs.append(sorted(map(str, fine)))
-        outermost = [one for one in keep.records if vars(one)["pass_path"] == "0:sequential"]
-        ends = [vars(one)["module_name"] for one in outermost if one.getMessage() == "pass_failed"]
+        events = [event for event in log.events() if event[3]["module_name"] not in failed[-1]]
+        logs.append(sorted(map(str, events)))
+        outermost = [item for item in log.records if vars(item)["pass_path"] == "0:sequential"]
+        ends = [vars(item)["module_name"] for item in outermost if item.getMessage() == "pass_failed"]
         assert sorted(ends) == sorted(failed[-1])
         assert len(outermost) == 2 * len(crowd())
     assert (logs[0], failed[0]) == (logs[1], failed[1])

@@ -1,4 +1,4 @@
-"""`PassMemoryInstrument`: memory is counted for the pass that takes it, for many modules at once too."""
+"""`PassMemoryInstrument`: attributes memory to passes of concurrent modules."""
 
 import tracemalloc
 
@@ -17,9 +17,9 @@ MIB = 2**20
 @apass.module_pass(opt_level=0)
 async def Grow(mod: Module, ctx: apass.PassContext) -> Module:
     await anyio.lowlevel.checkpoint()
-    made = {**mod, f"g{len(mod)}": bytes(4 * MIB)}
+    result = {**mod, f"g{len(mod)}": bytes(4 * MIB)}
     await anyio.lowlevel.checkpoint()
-    return made
+    return result
 
 
 @apass.module_pass(opt_level=0)
@@ -44,17 +44,17 @@ async def Fail(mod: Module, ctx: apass.PassContext) -> Module:
 
 
 @pytest.mark.anyio
-async def test_each_pass_is_told_apart_from_those_that_run_meanwhile() -> None:
+async def test_memory_of_concurrent_passes_is_distinguished() -> None:
     memory = PassMemoryInstrument()
     async with apass.PassContext(instruments=[memory]):
         await apass.optimize_all({"a": {}, "b": {"f": b""}}, apass.Sequential([Grow, Waste, Idle, Grow]))
-    found = {one.name: (one.calls, round(one.grown / MIB), round(one.peak / MIB)) for one in memory.profile()}
-    assert found == {"sequential": (2, 16, 12), "Grow": (4, 16, 4), "Waste": (2, 0, 8), "Idle": (2, 0, 0)}
+    memories = {item.name: (item.calls, round(item.grown / MIB), round(item.peak / MIB)) for item in memory.profile()}
+    assert memories == {"sequential": (2, 16, 12), "Grow": (4, 16, 4), "Waste": (2, 0, 8), "Idle": (2, 0, 0)}
     assert not tracemalloc.is_tracing()
 
 
 @pytest.mark.anyio
-async def test_a_pass_that_fails_is_measured_and_the_table_shows_the_highest_peak_first() -> None:
+async def test_table_includes_failed_passes_highest_peak_first() -> None:
     memory = PassMemoryInstrument()
     async with apass.PassContext(instruments=[memory]):
         await apass.optimize_all({"a": {}}, Fail, errors="collect")
@@ -70,20 +70,20 @@ async def test_a_pass_that_fails_is_measured_and_the_table_shows_the_highest_pea
 
 
 @pytest.mark.anyio
-async def test_the_table_says_so_where_modules_were_at_work_at_once() -> None:
+async def test_table_notes_inexact_numbers_of_concurrent_modules() -> None:
     memory = PassMemoryInstrument()
-    met = anyio.Event()
+    second_runs = anyio.Event()
 
     @apass.module_pass(opt_level=0)
     async def Meet(mod: Module, ctx: apass.PassContext) -> Module:
-        await met.wait() if "first" in mod else met.set()
+        await second_runs.wait() if "first" in mod else second_runs.set()
         return mod
 
     async with apass.PassContext(instruments=[memory]):
         await apass.optimize_all([{"first": b""}, {}], apass.Sequential([Meet, Idle]), limit=2)
         assert not memory.is_exact
         note = memory.render().splitlines()[-1]
-        assert note.startswith("several modules were at work at once, ")
+        assert note.startswith("several modules ran at once, ")
         memory.reset()
         await apass.optimize_all([{}, {}], apass.Sequential([Meet, Idle]), limit=1)
         assert memory.is_exact
@@ -91,7 +91,7 @@ async def test_the_table_says_so_where_modules_were_at_work_at_once() -> None:
 
 
 @pytest.mark.anyio
-async def test_tracing_that_was_on_before_stays_on() -> None:
+async def test_tracing_stays_active_if_it_was() -> None:
     tracemalloc.start()
     try:
         async with apass.PassContext(instruments=[PassMemoryInstrument()]):
@@ -102,28 +102,28 @@ async def test_tracing_that_was_on_before_stays_on() -> None:
 
 
 @pytest.mark.anyio
-async def test_two_hundred_modules_at_once_are_all_counted() -> None:
+async def test_every_call_of_concurrent_modules_is_counted() -> None:
     memory, timer = PassMemoryInstrument(), PassTimingInstrument()
     await run_crowd([memory, timer], limit=None)
-    calls = {one.name: one.calls for one in timings_by_pass(timer.profile())}
-    assert {one.name: one.calls for one in memory.profile()} == calls
+    calls = {item.name: item.calls for item in timings_by_pass(timer.profile())}
+    assert {item.name: item.calls for item in memory.profile()} == calls
     assert calls["sequential"] == calls["tuning"] == len(crowd())
 
 
 @pytest.mark.anyio
-async def test_a_context_within_another_does_not_end_the_measuring() -> None:
+async def test_nested_context_does_not_stop_tracing() -> None:
     memory = PassMemoryInstrument()
     async with apass.PassContext(instruments=[memory]):
         async with apass.PassContext(instruments=[memory]):
             pass
         assert tracemalloc.is_tracing()
         await Grow({})
-    assert [(one.name, round(one.grown / MIB)) for one in memory.profile()] == [("Grow", 4)]
+    assert [(item.name, round(item.grown / MIB)) for item in memory.profile()] == [("Grow", 4)]
     assert not tracemalloc.is_tracing()
 
 
 @pytest.mark.anyio
-async def test_the_module_of_the_highest_peak_is_named() -> None:
+async def test_module_of_the_highest_peak_is_named() -> None:
     @apass.module_pass(opt_level=0)
     def Copy(mod: Module, ctx: apass.PassContext) -> Module:
         return {"f": bytes(len(mod["f"]))}
@@ -133,4 +133,4 @@ async def test_the_module_of_the_highest_peak_is_named() -> None:
         await apass.optimize_all(
             {name: {"f": bytes(size * MIB)} for name, size in (("a", 1), ("b", 3), ("c", 2))}, Copy
         )
-    assert [(one.module, round(one.peak / MIB)) for one in memory.profile()] == [("b", 3)]
+    assert [(item.module, round(item.peak / MIB)) for item in memory.profile()] == [("b", 3)]

@@ -1,4 +1,4 @@
-"""`BisectInstrument`: the same pass has the same number, whatever else is at work."""
+"""`BisectInstrument`: numbering of passes, independent of concurrency."""
 
 import random
 from collections.abc import Sequence
@@ -27,15 +27,15 @@ PIPELINE: apass.Pass[Any] = apass.Sequential(
 )
 
 
-async def steps(mod: Module, **given: Any) -> tuple[list[str], Module]:
-    """Return the line and the position of each pass that was numbered, and the module."""
-    found: list[BisectStep] = []
-    async with apass.PassContext(instruments=[BisectInstrument(**given, report=found.append)]):
+async def steps(mod: Module, **arguments: Any) -> tuple[list[str], Module]:
+    """Return the messages and positions of numbered passes, and the new module."""
+    numbered_steps: list[BisectStep] = []
+    async with apass.PassContext(instruments=[BisectInstrument(**arguments, report=numbered_steps.append)]):
         outcomes = await apass.optimize_all({"m": mod}, PIPELINE)
-    return [f"{one} at {one.position.text}" for one in found], outcomes["m"]
+    return [f"{step} at {step.position.text}" for step in numbered_steps], outcomes["m"]
 
 
-async def test_passes_in_a_row_are_numbered_and_not_what_runs_within_them() -> None:
+async def test_only_passes_in_sequence_are_numbered() -> None:
     assert await steps({"f": 0}, limit=-1) == (
         [
             "BISECT: running pass (1) add_one on m at 0:sequential/0:add_one",
@@ -52,10 +52,10 @@ async def test_passes_in_a_row_are_numbered_and_not_what_runs_within_them() -> N
     )
 
 
-async def test_a_limit_stops_after_so_many_and_intervals_run_those_named() -> None:
+async def test_limit_and_intervals_select_the_passes_that_run() -> None:
     lines, mod = await steps({"f": 0}, limit=3)
     assert ([line.split(" pass")[0] for line in lines], mod) == (
-        # The first round of the Repeat changes nothing any more, and is the last.
+        # With the limit, the first round of the Repeat changes nothing, so it is the last round.
         ["BISECT: running"] * 3 + ["BISECT: NOT running"] * 5,
         {"f": 2},
     )
@@ -65,17 +65,17 @@ async def test_a_limit_stops_after_so_many_and_intervals_run_those_named() -> No
     assert (await steps({"f": 0}, limit=0))[1] == {"f": 0}
 
 
-async def test_passes_that_the_context_requires_run_and_have_no_number() -> None:
-    found: list[str] = []
-    instrument = BisectInstrument(0, report=lambda step: found.append(f"{step} at {step.position.text}"))
+async def test_required_passes_run_without_a_number() -> None:
+    messages: list[str] = []
+    instrument = BisectInstrument(0, report=lambda step: messages.append(f"{step} at {step.position.text}"))
     async with apass.PassContext(required_pass=["add_one"], instruments=[instrument]):
         assert await apass.Sequential([add_one, Nest])({"f": 1}) == {"f": 2}
-    assert found == ["BISECT: NOT running pass (1) Nest at 0:sequential/1:Nest"]
+    assert messages == ["BISECT: NOT running pass (1) Nest at 0:sequential/1:Nest"]
 
 
-async def test_modules_without_names_are_numbered_by_their_outermost_pass() -> None:
-    found: list[str] = []
-    instrument = BisectInstrument(1, report=lambda step: found.append(str(step)))
+async def test_unnamed_modules_are_numbered_per_outermost_pass() -> None:
+    messages: list[str] = []
+    instrument = BisectInstrument(1, report=lambda step: messages.append(str(step)))
     results: list[Module] = []
 
     async def optimize() -> None:
@@ -85,41 +85,41 @@ async def test_modules_without_names_are_numbered_by_their_outermost_pass() -> N
         for _ in range(3):
             tasks.start_soon(optimize)
     assert results == [{"f": 2}] * 3
-    assert sorted(found) == ["BISECT: NOT running pass (2) add_one"] * 3 + ["BISECT: running pass (1) add_one"] * 3
+    assert sorted(messages) == ["BISECT: NOT running pass (2) add_one"] * 3 + ["BISECT: running pass (1) add_one"] * 3
 
 
-def walking(seed: int) -> apass.Pass[Any]:
-    """Return a pipeline whose passes wait for some rounds of the loop, and call passes in the bodies of functions."""
+def yielding_pipeline(seed: int) -> apass.Pass[Any]:
+    """Return a pipeline whose passes yield and call passes in function bodies."""
     dice = random.Random(seed)
 
-    def one(place: int) -> apass.Pass[Any]:
+    def make_pass(index: int) -> apass.Pass[Any]:
         async def body(func: int, mod: Module, ctx: apass.PassContext) -> int:
-            for _ in range((func * 7 + place) % 4):
+            for _ in range((func * 7 + index) % 4):
                 await anyio.lowlevel.checkpoint()
             inner: Module = await add_one({"f": func})
-            return int(inner["f"]) * (place + 2) % 1009
+            return int(inner["f"]) * (index + 2) % 1009
 
-        made: apass.Pass[Any] = apass.function_pass(body, opt_level=0, name=f"P{place}")
-        return made
+        pass_: apass.Pass[Any] = apass.function_pass(body, opt_level=0, name=f"P{index}")
+        return pass_
 
-    passes = [one(place) for place in range(8)]
+    passes = [make_pass(index) for index in range(8)]
     dice.shuffle(passes)
     return apass.Sequential([*passes[:3], apass.Sequential(passes[3:6], name="inner"), *passes[6:]])
 
 
 async def numbered(modules: dict[str, Module], limit: int, at_once: int) -> tuple[dict[str, list[str]], Any]:
-    """Return the steps of each module in order, and the modules."""
-    found: dict[str, list[str]] = {name: [] for name in modules}
+    """Return the steps of each module in order, and the resulting modules."""
+    messages: dict[str, list[str]] = {name: [] for name in modules}
 
     def report(step: BisectStep) -> None:
         assert step.position.module is not None
-        found[step.position.module].append(f"{step} at {step.position.text}")
+        messages[step.position.module].append(f"{step} at {step.position.text}")
 
     async with apass.PassContext(instruments=[BisectInstrument(limit, report=report)]):
-        return found, await apass.optimize_all(modules, walking(7), limit=at_once)
+        return messages, await apass.optimize_all(modules, yielding_pipeline(7), limit=at_once)
 
 
-async def test_two_hundred_modules_at_once_have_the_numbers_and_results_that_they_have_one_by_one() -> None:
+async def test_concurrent_modules_are_numbered_like_single_modules() -> None:
     dice = random.Random(11)
     modules = {
         f"m{index}": {f"f{n}": dice.randrange(1000) for n in range(dice.randrange(1, 4))} for index in range(200)
@@ -130,26 +130,26 @@ async def test_two_hundred_modules_at_once_have_the_numbers_and_results_that_the
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
-        ({}, "takes either a limit or intervals"),
-        ({"limit": 1, "intervals": [(1, 2)]}, "takes either a limit or intervals"),
-        ({"limit": -2}, "limit must be an int of at least 0, or -1 for all; not -2"),
+        ({}, "needs either a limit or intervals"),
+        ({"limit": 1, "intervals": [(1, 2)]}, "needs either a limit or intervals"),
+        ({"limit": -2}, "limit must be an int of at least 0, or -1 for all passes, got -2"),
         ({"limit": True}, "limit must be an int"),
-        ({"intervals": [(2, 1)]}, "2-1 is no interval of numbers: they count from 1, the lower one first"),
+        ({"intervals": [(2, 1)]}, "an interval must be first-last with 1 <= first <= last, got 2-1"),
     ],
 )
-async def test_wrong_limits_are_told(given: dict[str, Any], message: str) -> None:
+async def test_invalid_limits_raise_value_error(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        BisectInstrument(**given)
+        BisectInstrument(**arguments)
 
 
 @pytest.mark.parametrize("text", ["", "a", "1-", "3-2", "0", "1,,2", "1;2"])
-async def test_wrong_intervals_are_told(text: str) -> None:
+async def test_invalid_intervals_raise_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"interval"):
         parse_intervals(text)
 
 
-async def test_intervals_are_read_as_they_are_written() -> None:
-    found: Sequence[tuple[int, int]] = parse_intervals(" 3-7, 9")
-    assert found == ((3, 7), (9, 9))
+async def test_intervals_are_parsed_with_spaces() -> None:
+    intervals: Sequence[tuple[int, int]] = parse_intervals(" 3-7, 9")
+    assert intervals == ((3, 7), (9, 9))

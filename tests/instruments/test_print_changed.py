@@ -1,4 +1,4 @@
-"""`PrintChanged`: what each pass changed, once, for the pass that did it."""
+"""`PrintChanged`: each change is printed once, for the pass that made it."""
 
 import io
 import random
@@ -34,21 +34,21 @@ async def Around(mod: Module, ctx: apass.PassContext) -> Module:
 
 
 async def printed(pass_: apass.Pass[Module], mod: Module, **options: Any) -> str:
-    """Return what is printed of a run."""
+    """Return the output of a run."""
     file = io.StringIO()
     async with apass.PassContext(instruments=[PrintChanged(file=file, **options)]):
         await pass_(mod)
     return file.getvalue()
 
 
-async def test_a_change_is_shown_once_by_the_pass_that_made_it() -> None:
+async def test_change_is_printed_once_for_its_pass() -> None:
     text = await printed(apass.Sequential([Keep, apass.Sequential([Increment]), Keep]), {"f": 1})
     assert text == "IR changed by Increment\n@@ -1 +1 @@\n-f: 1\n+f: 2\n\n"
 
 
-async def test_a_pass_made_of_passes_is_shown_for_what_it_did_itself() -> None:
+async def test_composite_pass_is_printed_for_its_own_change() -> None:
     text = await printed(Around, {"f": 1})
-    wanted = """\
+    expected = """\
         IR changed by Increment
         @@ -1 +1 @@
         -f: 1
@@ -60,15 +60,15 @@ async def test_a_pass_made_of_passes_is_shown_for_what_it_did_itself() -> None:
         +own: 1
 
         """
-    assert text == dedent(wanted)
+    assert text == dedent(expected)
 
 
-async def test_a_race_is_not_blamed_for_what_its_winner_did() -> None:
+async def test_race_is_not_printed_for_its_winner() -> None:
     text = await printed(apass.Race([Keep, Increment], key=lambda mod: -mod["f"]), {"f": 1})
     assert text == "IR changed by Increment\n@@ -1 +1 @@\n-f: 1\n+f: 2\n\n"
 
 
-async def test_only_what_is_selected_is_shown() -> None:
+async def test_selection_limits_passes_modules_and_functions() -> None:
     mod = {"f": 1, "g": 5}
     assert await printed(Increment, mod, names=["Other"]) == ""
     assert await printed(Increment, mod, names=["Inc*"], functions=["g"], color=True) == (
@@ -80,7 +80,7 @@ async def test_only_what_is_selected_is_shown() -> None:
     assert file.getvalue() == "IR changed by Increment (module 'b')\n@@ -1 +1 @@\n-f: 2\n+f: 3\n\n"
 
 
-async def test_many_modules_with_failures_print_what_they_print_one_by_one() -> None:
+async def test_concurrent_modules_print_the_same_as_sequential_ones() -> None:
     async def flaky(func: int, mod: Module, ctx: apass.PassContext) -> int:
         await anyio.lowlevel.checkpoint()
         if random.Random(func).random() < 0.1:
@@ -89,11 +89,11 @@ async def test_many_modules_with_failures_print_what_they_print_one_by_one() -> 
 
     pipeline = apass.Sequential([Increment, apass.function_pass(flaky, opt_level=0), Keep])
     modules = {f"m{index}": {"f": index, "g": -index} for index in range(200)}
-    pieces: list[Counter[str]] = []
+    outputs: list[Counter[str]] = []
     for limit in (1, 200):
         file = io.StringIO()
         async with apass.PassContext(instruments=[PrintChanged(file=file)]):
             outcomes = await apass.optimize_all(modules, pipeline, limit=limit, errors="collect")
-        assert 0 < sum(one.error is not None for one in outcomes.values()) < 200
-        pieces.append(Counter(file.getvalue().split("\n\n")))
-    assert pieces[0] == pieces[1]
+        assert 0 < sum(item.error is not None for item in outcomes.values()) < 200
+        outputs.append(Counter(file.getvalue().split("\n\n")))
+    assert outputs[0] == outputs[1]

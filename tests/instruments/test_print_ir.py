@@ -1,4 +1,4 @@
-"""The printing instruments: what they print, to the letter, where to, and never mixed up."""
+"""The printing instruments: exact output, output files, and single writes."""
 
 import io
 import sys
@@ -39,19 +39,19 @@ def Fail(mod: Module, ctx: apass.PassContext) -> Module:
 
 
 class Writes(io.StringIO):
-    """A file that remembers what each write was given."""
+    """A file that records each write."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.pieces: list[str] = []
+        self.writes: list[str] = []
 
     def write(self, text: str, /) -> int:
-        self.pieces.append(text)
+        self.writes.append(text)
         return super().write(text)
 
 
 async def printed(*instruments: object) -> str:
-    """Return what is printed to `sys.stdout` when two passes run."""
+    """Return the text that a run of two passes prints to `sys.stdout`."""
     with redirect_stdout(io.StringIO()) as out:
         async with apass.PassContext(instruments=instruments):
             await apass.Sequential([Double, Increment])({"f": 1, "g": 2})
@@ -59,7 +59,7 @@ async def printed(*instruments: object) -> str:
 
 
 @pytest.mark.anyio
-async def test_named_passes_are_printed_before_and_after() -> None:
+async def test_selected_passes_are_printed_before_and_after() -> None:
     assert await printed(PrintIRBefore({"Double"}), PrintIRAfter(["Double", "Increment"])) == dedent(
         """\
         Print IR before: Double
@@ -79,7 +79,7 @@ async def test_named_passes_are_printed_before_and_after() -> None:
 
 
 @pytest.mark.anyio
-async def test_without_names_every_pass_is_printed() -> None:
+async def test_every_pass_is_printed_without_names() -> None:
     assert await printed(PrintIRBefore(), PrintIRAfter(None)) == dedent(
         """\
         Print IR before: sequential
@@ -111,18 +111,18 @@ async def test_without_names_every_pass_is_printed() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_module_that_has_none_of_the_functions_is_not_printed() -> None:
+async def test_module_without_selected_functions_is_not_printed() -> None:
     assert await printed(PrintIRBefore(functions=["h*"]), PrintIRAfter(["Double"], functions=["h"])) == ""
     assert await printed(PrintIRAfter(["Double"], functions=["g", "h"])) == "Print IR after: Double\ng:\n4\n\n"
 
 
 @pytest.mark.anyio
-async def test_with_no_names_nothing_is_printed() -> None:
+async def test_nothing_is_printed_with_empty_names() -> None:
     assert await printed(PrintIRBefore([]), PrintIRAfter(()), PassPrintingInstrument()) == ""
 
 
 @pytest.mark.anyio
-async def test_pass_printing_instrument_takes_names_as_tvm_does() -> None:
+async def test_pass_printing_instrument_accepts_names_like_tvm() -> None:
     assert await printed(PassPrintingInstrument(["Increment"], print_after_pass_names=["Double"])) == dedent(
         """\
         Print IR after: Double
@@ -138,7 +138,7 @@ async def test_pass_printing_instrument_takes_names_as_tvm_does() -> None:
 
 
 @pytest.mark.anyio
-async def test_print_before_all_and_print_after_all_show_the_metadata_of_each_pass() -> None:
+async def test_print_all_instruments_print_pass_metadata() -> None:
     assert await printed(PrintBeforeAll(), PrintAfterAll()) == dedent(
         """\
         Before Running Pass: PassInfo(opt_level=0, name='sequential', required=())
@@ -170,7 +170,7 @@ async def test_print_before_all_and_print_after_all_show_the_metadata_of_each_pa
 
 
 @pytest.mark.anyio
-async def test_a_pass_that_fails_is_printed_before_only() -> None:
+async def test_failed_pass_is_printed_before_only() -> None:
     file = io.StringIO()
     async with apass.PassContext(instruments=[PrintIRBefore(file=file), PrintIRAfter(file=file)]):
         with pytest.raises(ValueError, match="no"):
@@ -179,7 +179,7 @@ async def test_a_pass_that_fails_is_printed_before_only() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_module_is_named_where_it_has_a_name_and_each_print_is_one_write() -> None:
+async def test_each_print_is_a_single_named_write() -> None:
     file = Writes()
     instruments = [
         PrintIRBefore(["Increment"], file),
@@ -205,11 +205,11 @@ async def test_the_module_is_named_where_it_has_a_name_and_each_print_is_one_wri
         expected[piece("Print IR before: Increment", name, 2 * n)] += 1
         expected[piece("Print IR after: Increment", name, 2 * n + 1)] += 1
         expected[piece("Print IR after: Double", name, 2 * n)] += 1
-    assert Counter(file.pieces) == expected
+    assert Counter(file.writes) == expected
 
 
 @pytest.mark.anyio
-async def test_a_module_that_no_adapter_can_show_is_an_error() -> None:
+async def test_module_without_adapter_raises_adapter_error() -> None:
     pass_: apass.Pass[Any] = apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Keep")
     async with apass.PassContext(instruments=[PrintIRBefore()]):
         with pytest.raises(apass.AdapterError, match=r"no IR adapter for modules of type builtins\.object"):
@@ -217,9 +217,11 @@ async def test_a_module_that_no_adapter_can_show_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("names", ["Double", 3, ["Double", 3]])
-def test_names_that_are_no_names_are_refused(names: Any) -> None:
+def test_invalid_names_raise_type_error(names: Any) -> None:
     for make in (PrintIRBefore, PrintIRAfter):
-        with pytest.raises(TypeError, match=r"^names must (be a list or set of pass names|hold names of passes), not "):
+        with pytest.raises(
+            TypeError, match=r"^names must (be a list or set of pass names|contain names of passes), got "
+        ):
             make(names)
     with pytest.raises(TypeError, match=r"^print_before_pass_names must "):
         PassPrintingInstrument(names, [])
@@ -227,7 +229,7 @@ def test_names_that_are_no_names_are_refused(names: Any) -> None:
         PassPrintingInstrument([], names)
 
 
-def test_the_file_is_what_stdout_is_at_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_current_stdout_is_the_default_file(capsys: pytest.CaptureFixture[str]) -> None:
     context = apass.PassContext(instruments=[PrintIRBefore()])
     apass.run(Double, {"f": 1}, context=context)
     with redirect_stdout(sys.stderr):

@@ -1,4 +1,4 @@
-"""`ProgressInstrument` and `LiveViewInstrument`: the counts, the lines, and what a terminal shows."""
+"""`ProgressInstrument` and `LiveViewInstrument`: counts and display."""
 
 import io
 import re
@@ -12,7 +12,7 @@ from rich.console import Console
 import apass
 from apass.instruments.live_view import LiveViewInstrument, waiting_text
 from apass.instruments.progress import ProgressInstrument, progress_text
-from apass.instruments.support.activity import Activity, Counts
+from apass.instruments.support.activity import ActiveCounts, Activity
 from tests.instruments.crowd import Module, crowd, failing, run_crowd
 
 
@@ -21,22 +21,22 @@ def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
     return Console(file=file, force_terminal=terminal, width=100, height=20, color_system=None), file
 
 
-def picture(progress: ProgressInstrument) -> list[str]:
-    """Return the lines of what a terminal would show, but for rules, and spaces as one."""
+def displayed_lines(progress: ProgressInstrument) -> list[str]:
+    """Return the lines of the terminal display, without rules and repeated spaces."""
     other, file = console(terminal=True)
     other.print(progress.shown())
     return [" ".join(line.split()) for line in file.getvalue().splitlines() if set(line.strip()) - {"─"}]
 
 
-class Gathering:
-    """Lets nobody go on before so many are there."""
+class Barrier:
+    """Blocks its callers until `size` of them have arrived."""
 
     def __init__(self, size: int) -> None:
         self._missing = size
         self._complete = anyio.Event()
 
     async def join(self) -> None:
-        """Wait for the others."""
+        """Wait for the other callers."""
         self._missing -= 1
         if not self._missing:
             self._complete.set()
@@ -44,7 +44,7 @@ class Gathering:
 
 
 class Clock:
-    """Tells the time that it is set to."""
+    """Returns the time that it is set to."""
 
     now = 100.0
 
@@ -56,7 +56,7 @@ def run_of(name: str, module: str | None, parent: apass.Run | None = None) -> ap
     return apass.Run(apass.PassInfo(0, name), parent, module=module)
 
 
-def test_what_is_at_work_is_told_with_its_waits_the_longest_first() -> None:
+def test_running_items_are_sorted_by_wait() -> None:
     clock = Clock()
     activity = Activity(clock)
     net, fast = run_of("Tune", "net"), run_of("Fold", "fast")
@@ -70,12 +70,12 @@ def test_what_is_at_work_is_told_with_its_waits_the_longest_first() -> None:
     activity.wait(inner, "a retry", False)
     activity.step(net, 100.5, 101.0)
     clock.now = 103.0
-    assert [(one.run, one.seconds, one.waiting, one.busy, one.waits_for) for one in activity.at_work()] == [
+    assert [(item.run, item.seconds, item.waiting, item.busy, item.waits_for) for item in activity.running()] == [
         (inner, 3.0, 2.75, 0.25, ("the cost model", "a retry")),
         (net, 3.0, 2.0, 0.5, ()),
         (fast, 3.0, None, 0.0, ()),
     ]
-    assert [waiting_text(one) for one in activity.at_work()] == [
+    assert [waiting_text(item) for item in activity.running()] == [
         "waits 2.8 s for the cost model, then a retry",
         "waits 2.0 s",
         "runs",
@@ -85,20 +85,22 @@ def test_what_is_at_work_is_told_with_its_waits_the_longest_first() -> None:
     activity.end(outer, failed=True)
     activity.end(net, failed=False)
     activity.lose()
-    assert activity.counts() == Counts(
+    assert activity.counts() == ActiveCounts(
         modules=1, modules_done=3, modules_failed=2, passes=1, passes_done=3, seconds=3.0
     )
-    assert [one.run for one in activity.at_work()] == [fast]
+    assert [item.run for item in activity.running()] == [fast]
 
 
-def test_the_line_says_how_far_the_run_has_come() -> None:
-    one = Counts(modules=1, modules_done=1, passes=1, functions=1, seconds=2.0)
-    assert progress_text(one) == "1 module; at work: 1 module, 1 pass, 1 function; 0.5 modules/s"
-    assert progress_text(Counts(), 3) == "0 of 3 modules; at work: 0 modules, 0 passes, 0 functions; 0.0 modules/s"
+def test_progress_text_counts_done_and_running_items() -> None:
+    counts = ActiveCounts(modules=1, modules_done=1, passes=1, functions=1, seconds=2.0)
+    assert progress_text(counts) == "1 module; running: 1 module, 1 pass, 1 function; 0.5 modules/s"
+    assert (
+        progress_text(ActiveCounts(), 3) == "0 of 3 modules; running: 0 modules, 0 passes, 0 functions; 0.0 modules/s"
+    )
 
 
 @pytest.mark.anyio
-async def test_where_there_is_no_terminal_a_line_comes_now_and_then_and_one_at_the_end() -> None:
+async def test_final_line_is_printed_without_a_terminal() -> None:
     shown, file = console()
     progress = ProgressInstrument(len(crowd()), console=shown, interval=3600)
     outcomes = await run_crowd([progress], limit=None)
@@ -108,25 +110,25 @@ async def test_where_there_is_no_terminal_a_line_comes_now_and_then_and_one_at_t
     failed = len(failing(outcomes))
     assert file.getvalue().count("\n") == 1
     assert file.getvalue().startswith(
-        f"200 of 200 modules, {failed} failed; at work: 0 modules, 0 passes, 0 functions; "
+        f"200 of 200 modules, {failed} failed; running: 0 modules, 0 passes, 0 functions; "
     )
 
 
 @pytest.mark.anyio
-async def test_lines_come_although_everything_waits() -> None:
+async def test_lines_are_printed_while_passes_wait() -> None:
     shown, file = console()
     printed, token = anyio.Event(), current_token()
 
-    class Tell(ProgressInstrument):
-        """Tells the pass when the first line about it has come."""
+    class Notify(ProgressInstrument):
+        """Sets `printed` after the first line that counts the pass."""
 
-        has_told = False
+        has_notified = False
 
         def print(self) -> None:
-            """Print, and tell it."""
+            """Print, and set the event."""
             super().print()
-            if not self.has_told and "1 pass" in file.getvalue():
-                self.has_told = True
+            if not self.has_notified and "1 pass" in file.getvalue():
+                self.has_notified = True
                 from_thread.run_sync(printed.set, token=token)
 
     @apass.module_pass(opt_level=0)
@@ -134,34 +136,34 @@ async def test_lines_come_although_everything_waits() -> None:
         await printed.wait()
         return mod
 
-    async with apass.PassContext(instruments=[Tell(console=shown, interval=0.01)]):
+    async with apass.PassContext(instruments=[Notify(console=shown, interval=0.01)]):
         await Wait({"f": 1})
-    assert "0 modules; at work: 1 module, 1 pass, 0 functions; 0.0 modules/s" in file.getvalue().splitlines()
+    assert "0 modules; running: 1 module, 1 pass, 0 functions; 0.0 modules/s" in file.getvalue().splitlines()
 
 
 @pytest.mark.anyio
-async def test_a_terminal_shows_a_bar_and_nothing_is_left_of_it() -> None:
+async def test_terminal_bar_is_removed_at_the_end() -> None:
     shown, file = console(terminal=True)
     progress = ProgressInstrument(2, console=shown)
     seen: list[list[str]] = []
 
     @apass.function_pass(opt_level=0)
     async def Look(func: int, mod: Module, ctx: apass.PassContext) -> int:
-        seen.append(picture(progress))
+        seen.append(displayed_lines(progress))
         return func
 
     async with apass.PassContext(instruments=[progress]):
         await apass.optimize_all({"a": {"f": 1}, "b": {"f": 1}}, Look, limit=1)
     assert [[bar.rpartition(" ")[0], line.rpartition(";")[0]] for bar, line in seen] == [
-        ["", "0 of 2 modules; at work: 1 module, 1 pass, 1 function"],
-        ["━" * 15, "1 of 2 modules; at work: 1 module, 1 pass, 1 function"],
+        ["", "0 of 2 modules; running: 1 module, 1 pass, 1 function"],
+        ["━" * 15, "1 of 2 modules; running: 1 module, 1 pass, 1 function"],
     ]
     assert "\x1b[?25l" in file.getvalue()
     assert file.getvalue().rstrip().endswith("\x1b[2K")
 
 
 @pytest.mark.anyio
-async def test_the_live_view_shows_what_waits_and_for_what() -> None:
+async def test_live_view_shows_waits_and_their_reasons() -> None:
     shown, _ = console(terminal=True)
     view = LiveViewInstrument(console=shown)
     asks, over = anyio.Event(), anyio.Event()
@@ -181,7 +183,7 @@ async def test_the_live_view_shows_what_waits_and_for_what() -> None:
 
         tasks.start_soon(optimize)
         await asks.wait()
-        seen = picture(view), view.lines()
+        seen = displayed_lines(view), view.lines()
         over.set()
     assert [re.sub(r"\d+\.\d", "N", line) for line in seen[0][2:]] == [
         "module pass function now",
@@ -191,16 +193,18 @@ async def test_the_live_view_shows_what_waits_and_for_what() -> None:
 
 
 @pytest.mark.anyio
-async def test_only_the_first_are_shown_of_many() -> None:
+async def test_live_view_shows_only_the_first_rows() -> None:
     shown, _ = console(terminal=True)
-    view, everybody = LiveViewInstrument(console=shown), Gathering(20)
+    view, barrier = LiveViewInstrument(console=shown), Barrier(20)
     seen: list[tuple[int, list[str]]] = []
 
     @apass.module_pass(opt_level=0)
     async def Look(mod: Module, ctx: apass.PassContext) -> Module:
-        await everybody.join()
-        lines = picture(view)
-        seen.append((sum("Look" in line for line in lines), [one for one in (*lines, *view.lines()) if "more" in one]))
+        await barrier.join()
+        lines = displayed_lines(view)
+        seen.append(
+            (sum("Look" in line for line in lines), [item for item in (*lines, *view.lines()) if "more" in item])
+        )
         return mod
 
     async with apass.PassContext(instruments=[view]):
@@ -210,16 +214,16 @@ async def test_only_the_first_are_shown_of_many() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("width", [100, 80, 50])
-async def test_the_live_view_fits_into_any_terminal(width: int) -> None:
+async def test_live_view_fits_into_any_terminal(width: int) -> None:
     shown, paper = (
         Console(file=io.StringIO(), force_terminal=True, width=width, height=16, color_system=None) for _ in range(2)
     )
-    view, everybody = LiveViewInstrument(total=1000, console=shown), Gathering(20)
+    view, barrier = LiveViewInstrument(total=1000, console=shown), Barrier(20)
     seen: list[list[str]] = []
 
     @apass.module_pass(opt_level=0)
     async def Look(mod: Module, ctx: apass.PassContext) -> Module:
-        await everybody.join()
+        await barrier.join()
         with paper.capture() as capture:
             paper.print(view.shown())
         seen.append(capture.get().splitlines())
@@ -232,10 +236,10 @@ async def test_the_live_view_fits_into_any_terminal(width: int) -> None:
 
 
 @pytest.mark.anyio
-async def test_two_hundred_modules_at_once_leave_nothing_at_work() -> None:
+async def test_nothing_runs_after_concurrent_modules_have_ended() -> None:
     shown, _ = console()
     view = LiveViewInstrument(console=shown, interval=0.05)
     outcomes = await run_crowd([view], limit=None)
     counts = view.activity.counts()
     assert (counts.modules_done, counts.modules_failed) == (len(crowd()), len(failing(outcomes)))
-    assert (counts.modules, counts.passes, counts.functions, view.activity.at_work()) == (0, 0, 0, [])
+    assert (counts.modules, counts.passes, counts.functions, view.activity.running()) == (0, 0, 0, [])

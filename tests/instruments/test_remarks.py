@@ -1,4 +1,4 @@
-"""`RemarksInstrument`: what is kept, in which order, and the YAML, which another library reads back."""
+"""`RemarksInstrument`: the selection and order of remarks, and their YAML form."""
 
 import math
 from pathlib import Path
@@ -39,7 +39,7 @@ Args:            []
 
 
 class Loader(yaml.SafeLoader):
-    """Reads the tag of a document along with its mapping."""
+    """Loads the tag of a document together with its mapping."""
 
 
 def _tagged(loader: Any, suffix: str, node: Any) -> dict[str, Any]:
@@ -50,7 +50,7 @@ Loader.add_multi_constructor("!", _tagged)  # pyright: ignore[reportUnknownMembe
 
 
 def load(text: str) -> list[dict[str, Any]]:
-    """Return the documents of a stream, each with its tag under the empty key."""
+    """Return the documents of a stream, each with its tag under the key `""`."""
     return list(yaml.load_all(text, Loader))
 
 
@@ -76,7 +76,7 @@ def FailOnNines(mod: Module, ctx: apass.PassContext) -> Module:
 PIPELINE = apass.Sequential([Halve, FailOnNines, Halve])
 
 
-def test_the_yaml_is_that_of_llvm() -> None:
+def test_yaml_equals_that_of_llvm() -> None:
     span = Span("a b.relay", 3, 5, 3, 9)
     missed = Remark.missed("TooBig", "120 nodes, at most 100", span, nodes=120, limit=100, share=0.5, is_root=True)
     run = apass.Run(apass.PassInfo(opt_level=0, name="FuseOps", required=()), None, function="main", module="net.relay")
@@ -89,53 +89,51 @@ ARGS = st.dictionaries(
 
 
 @given(st.text(), st.text(), st.text(), ARGS)
-def test_another_library_reads_back_what_was_written(
-    name: str, message: str, source: str, args: dict[str, Any]
-) -> None:
+def test_pyyaml_reads_rendered_remarks(name: str, message: str, source: str, args: dict[str, Any]) -> None:
     remark = Remark(apass.RemarkKind.ANALYSIS, name, message, Span(source, 1, 2, 1, 3), args)
     [document] = load(render_remarks([remark]))
     assert (document[""], document["Name"]) == ("Analysis", name)
     assert document["DebugLoc"] == {"File": source, "Line": 1, "Column": 2}
-    pairs = [pair for one in document["Args"] for pair in one.items()]
+    pairs = [pair for item in document["Args"] for pair in item.items()]
     values = {key: value for key, value in pairs if key in args}
     assert "String" in args or values == args
     extra = "".join(str(value) for value in args.values())
-    said = "".join(str(value) for _, value in pairs)
-    assert said.startswith(message) or not message
-    assert len(said) <= len(message) + len(extra)
+    text = "".join(str(value) for _, value in pairs)
+    assert text.startswith(message) or not message
+    assert len(text) <= len(message) + len(extra)
 
 
-def test_numbers_that_yaml_writes_in_its_own_way_are_read_back() -> None:
+def test_pyyaml_reads_extreme_floats() -> None:
     values = {"small": 1e-300, "large": 1e300, "inf": math.inf, "minus": -math.inf}
     [document] = load(render_remarks([Remark(apass.RemarkKind.PASSED, "Numbers", "", args=values)]))
-    assert {key: value for one in document["Args"] for key, value in one.items()} == values
+    assert {key: value for item in document["Args"] for key, value in item.items()} == values
     [document] = load(render_remarks([Remark.passed("Number", "", value=math.nan)]))
     assert math.isnan(document["Args"][0]["value"])
 
 
 @pytest.mark.anyio
-async def test_many_modules_at_once_say_the_same_as_one_after_the_other(anyio_backend: str) -> None:
+async def test_concurrent_modules_have_the_remarks_of_sequential_ones(anyio_backend: str) -> None:
     modules = {f"m{n}": {f"f{k}": 7 * n + k for k in range(4)} for n in range(200)}
     texts: list[str] = []
     for limit in (1, None):
         remarks = RemarksInstrument()
         async with apass.PassContext(instruments=[remarks]):
             outcomes = await apass.optimize_all(modules, PIPELINE, limit=limit, errors="collect")
-        failed = sum(one.error is not None for one in outcomes.values())
+        failed = sum(item.error is not None for item in outcomes.values())
         assert 0 < failed < len(modules)
         texts.append(remarks.render())
     assert texts[0] == texts[1]
     documents = load(texts[0])
-    assert {one["Module"] for one in documents} == set(modules)
-    assert {one["Pass"] for one in documents} == {"Halve", "FailOnNines"}
+    assert {item["Module"] for item in documents} == set(modules)
+    assert {item["Pass"] for item in documents} == {"Halve", "FailOnNines"}
 
 
 @pytest.mark.anyio
-async def test_remarks_stand_in_the_order_of_module_pipeline_and_function(anyio_backend: str) -> None:
+async def test_remarks_are_sorted_by_module_pipeline_and_function(anyio_backend: str) -> None:
     remarks = RemarksInstrument()
     async with apass.PassContext(instruments=[remarks]):
         await PIPELINE({"b": 4, "a": 3})
-    assert [(one.pass_name, one.function, one.message) for one in remarks.remarks] == [
+    assert [(item.pass_name, item.function, item.message) for item in remarks.remarks] == [
         ("Halve", "a", "3 is odd"),
         ("Halve", "b", "4 is even"),
         ("Halve", "b", "half of it is 2"),
@@ -146,38 +144,41 @@ async def test_remarks_stand_in_the_order_of_module_pipeline_and_function(anyio_
     ]
 
 
-def test_only_passes_whose_name_matches_are_listened_to() -> None:
+def test_only_remarks_of_matching_passes_are_kept() -> None:
     remarks = RemarksInstrument("^Fail")
     apass.run(PIPELINE, {"a": 4}, context=apass.PassContext(instruments=[remarks]))
-    assert [one.name for one in remarks.remarks] == ["Size"]
+    assert [item.name for item in remarks.remarks] == ["Size"]
 
 
-def test_no_more_than_the_limit_is_kept_and_the_rest_is_counted() -> None:
+def test_remarks_beyond_the_limit_are_counted() -> None:
     remarks = RemarksInstrument(limit=2)
     apass.run(PIPELINE, {"a": 4}, context=apass.PassContext(instruments=[remarks]))
-    assert ([one.name for one in remarks.remarks], remarks.dropped) == (["Halved", "Half"], 3)
+    assert ([item.name for item in remarks.remarks], remarks.dropped) == (["Halved", "Half"], 3)
 
 
-def test_a_remark_made_outside_of_any_pass_is_kept() -> None:
+def test_remark_outside_of_any_pass_is_kept() -> None:
     remarks = RemarksInstrument()
-    apass.PassContext(instruments=[remarks]).remark(Remark.passed("Said", "by nobody"))
-    assert [(one.pass_name, one.message) for one in remarks.remarks] == [(None, "by nobody")]
+    apass.PassContext(instruments=[remarks]).remark(Remark.passed("Outside", "no pass"))
+    assert [(item.pass_name, item.message) for item in remarks.remarks] == [(None, "no pass")]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
-        ({"passes": "("}, r"'\(' is no regular expression for names of passes: missing \), unterminated subpattern"),
-        ({"limit": 0}, "limit must be at least 1, not 0"),
+        (
+            {"passes": "("},
+            r"passes must be a regular expression for pass names, got '\(': missing \), unterminated subpattern",
+        ),
+        ({"limit": 0}, "limit must be at least 1, got 0"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_invalid_arguments_raise_value_error(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         RemarksInstrument(**arguments)
 
 
 @pytest.mark.anyio
-async def test_they_are_written_to_a_file(tmp_path: Path, anyio_backend: str) -> None:
+async def test_write_creates_the_file_and_its_folder(tmp_path: Path, anyio_backend: str) -> None:
     remarks = RemarksInstrument()
     async with apass.PassContext(instruments=[remarks]):
         await Halve({"f": 4})
@@ -185,15 +186,15 @@ async def test_they_are_written_to_a_file(tmp_path: Path, anyio_backend: str) ->
     assert (tmp_path / "new" / "remarks.yaml").read_text() == remarks.render()
 
 
-def test_a_value_in_a_message_is_found_only_where_it_stands_by_itself() -> None:
-    told = yaml.safe_load(render_remarks([Remark.passed("Cut", "f10 and g1: 1 of 10", left=1)]).partition("\n")[2])
-    assert told["Args"] == [{"String": "f10 and g1: "}, {"left": 1}, {"String": " of 10"}]
-    told = yaml.safe_load(render_remarks([Remark.passed("Cut", "10 a1", left=1)]).partition("\n")[2])
-    assert told["Args"] == [{"String": "10 a1"}, {"left": 1}]
+def test_argument_matches_only_whole_words_of_message() -> None:
+    document = yaml.safe_load(render_remarks([Remark.passed("Cut", "f10 and g1: 1 of 10", left=1)]).partition("\n")[2])
+    assert document["Args"] == [{"String": "f10 and g1: "}, {"left": 1}, {"String": " of 10"}]
+    document = yaml.safe_load(render_remarks([Remark.passed("Cut", "10 a1", left=1)]).partition("\n")[2])
+    assert document["Args"] == [{"String": "10 a1"}, {"left": 1}]
 
 
 @pytest.mark.anyio
-async def test_what_is_said_at_one_place_stays_in_the_order_in_which_it_was_said() -> None:
+async def test_remarks_of_a_pass_keep_their_order() -> None:
     @apass.module_pass(opt_level=0)
     def Say(mod: Module, ctx: apass.PassContext) -> Module:
         for name in "zayb":
@@ -203,4 +204,4 @@ async def test_what_is_said_at_one_place_stays_in_the_order_in_which_it_was_said
     remarks = RemarksInstrument()
     async with apass.PassContext(instruments=[remarks]):
         await Say({"f": 1})
-    assert [one.name for one in remarks.remarks] == list("zayb")
+    assert [item.name for item in remarks.remarks] == list("zayb")

@@ -1,4 +1,4 @@
-"""`ReproducerInstrument`: one whole folder for each innermost failure, the same whatever else is at work."""
+"""`ReproducerInstrument`: one complete folder for each innermost failure."""
 
 import json
 import random
@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 import apass
@@ -26,26 +25,26 @@ def _registered() -> Generator[None]:
 
 
 def names(folder: Path) -> list[str]:
-    """Return every file below a folder, hidden ones too."""
+    """Return the paths of all files below a folder, including hidden ones."""
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Return every file below a folder."""
+    """Return the contents of all files below a folder."""
     return {name: (folder / name).read_bytes() for name in names(folder)}
 
 
 def facts(folder: Path) -> dict[str, Any]:
-    """Return what a reproducer says, without what depends on the machine."""
-    found: dict[str, Any] = json.loads((folder / "reproducer.json").read_text())
-    assert set(found.pop("versions")) >= {"apass", "anyio", "python", "platform"}
-    return found
+    """Return the data of a reproducer that does not depend on the machine."""
+    data: dict[str, Any] = json.loads((folder / "reproducer.json").read_text())
+    assert set(data.pop("versions")) >= {"apass", "anyio", "python", "platform"}
+    return data
 
 
 async def fail(
     pass_: apass.Pass[Any], mod: Module, folder: Path, name: str | None = "m", **settings: Any
 ) -> ReproducerInstrument:
-    """Run a pass that fails."""
+    """Run a pass that fails, and return the instrument."""
     instrument = ReproducerInstrument(folder)
     async with apass.PassContext(instruments=[instrument], **settings):
         if name is None:
@@ -57,7 +56,7 @@ async def fail(
     return instrument
 
 
-async def test_a_folder_has_all_that_it_takes(tmp_path: Path, anyio_backend: str) -> None:
+async def test_folder_contains_module_settings_and_traceback(tmp_path: Path, anyio_backend: str) -> None:
     pipeline = apass.Sequential([add_one, FailOn(3), add_one])
     instrument = await fail(pipeline, {"f": 1, "g": 2}, tmp_path / "new", opt_level=1, disabled_pass=["Strict"])
     folder = tmp_path / "new" / "m" / "1_FailOn"
@@ -86,12 +85,12 @@ async def test_a_folder_has_all_that_it_takes(tmp_path: Path, anyio_backend: str
         "facts": None,
         "trouble": None,
     }
-    told = (folder / "traceback.txt").read_text()
-    assert told.startswith("Traceback (most recent call last):")
-    assert told.endswith("ValueError: cannot do 3\nin pass 'sequential > FailOn', function 'g', module 'm'\n")
+    traceback = (folder / "traceback.txt").read_text()
+    assert traceback.startswith("Traceback (most recent call last):")
+    assert traceback.endswith("ValueError: cannot do 3\nin pass 'sequential > FailOn', function 'g', module 'm'\n")
 
 
-async def test_only_the_innermost_pass_that_failed_is_written_and_the_error_names_the_folder(tmp_path: Path) -> None:
+async def test_only_the_innermost_failed_pass_is_written(tmp_path: Path) -> None:
     instrument = ReproducerInstrument(tmp_path)
     async with apass.PassContext(instruments=[instrument]):
         with pytest.raises(KeyError) as caught:
@@ -103,7 +102,7 @@ async def test_only_the_innermost_pass_that_failed_is_written_and_the_error_name
     assert (facts(folder)["pipeline"], facts(folder)["rest"]) == ("Inner", None)
 
 
-async def test_an_error_that_a_pass_makes_of_another_has_one_folder(tmp_path: Path) -> None:
+async def test_translated_error_has_one_folder(tmp_path: Path) -> None:
     @apass.module_pass(opt_level=0)
     async def Translate(mod: Module, ctx: apass.PassContext) -> Module:
         try:
@@ -116,7 +115,7 @@ async def test_an_error_that_a_pass_makes_of_another_has_one_folder(tmp_path: Pa
     assert [path.name for path in instrument.folders] == ["0_Translate.0_Inner"]
 
 
-async def test_a_failure_after_one_that_was_caught_has_a_folder_of_its_own(tmp_path: Path) -> None:
+async def test_failure_after_a_caught_failure_has_a_folder(tmp_path: Path) -> None:
     @apass.module_pass(opt_level=0)
     async def Stubborn(mod: Module, ctx: apass.PassContext) -> Module:
         with suppress(KeyError):
@@ -127,68 +126,51 @@ async def test_a_failure_after_one_that_was_caught_has_a_folder_of_its_own(tmp_p
     assert [path.name for path in instrument.folders] == ["0_Stubborn", "0_Stubborn.0_Inner"]
 
 
-async def test_a_failing_alternative_of_a_race_has_a_folder_though_the_module_has_none(tmp_path: Path) -> None:
+async def test_failed_race_alternative_has_a_folder(tmp_path: Path) -> None:
     instrument = ReproducerInstrument(tmp_path)
     async with apass.PassContext(instruments=[instrument]):
         assert await apass.Race([FailOn(1), add_one], key=len)({"f": 1}) == {"f": 2}
     assert [path.name for path in instrument.folders] == ["0_FailOn"]
 
 
-async def test_a_second_failure_at_the_same_place_keeps_the_first_ones_folder(tmp_path: Path) -> None:
+async def test_second_failure_keeps_the_first_folder(tmp_path: Path) -> None:
     for value in (1, 2):
         await fail(FailOn(value), {"f": value}, tmp_path)
-    found = {path.name: facts(path)["pipeline"] for path in (tmp_path / "m").iterdir()}
-    assert found == {"0_FailOn": "FailOn{value=1}", "0_FailOn~2": "FailOn{value=2}"}
+    pipelines = {path.name: facts(path)["pipeline"] for path in (tmp_path / "m").iterdir()}
+    assert pipelines == {"0_FailOn": "FailOn{value=1}", "0_FailOn~2": "FailOn{value=2}"}
 
 
-async def test_what_cannot_be_written_is_said_to_be_missing(tmp_path: Path) -> None:
+async def test_missing_module_and_pipeline_are_explained(tmp_path: Path) -> None:
     @apass.module_pass(opt_level=0)
     class Picky:
-        def __init__(self, what: object) -> None:
-            self.what = what
+        def __init__(self, value: object) -> None:
+            self.value = value
 
         async def transform_module(self, mod: Any, ctx: apass.PassContext) -> Any:
-            raise ValueError(self.what)
+            raise ValueError(self.value)
 
     picky: Any = Picky
     instrument = await fail(picky(object()), {"f": object()}, tmp_path, name=None)
     (folder,) = instrument.folders
-    found = facts(folder)
-    assert (found["pipeline"], found["module_file"]) == (None, None)
-    assert "the pass has no text: <object object" in found["trouble"]
-    assert "; the module could not be written: AdapterError: this dict module cannot be written as" in found["trouble"]
+    data = facts(folder)
+    assert (data["pipeline"], data["module_file"]) == (None, None)
+    assert "the pass has no text: <object object" in data["trouble"]
+    assert "; the module could not be written: AdapterError: this dict module cannot be written as" in data["trouble"]
     with pytest.raises(apass.ReproducerError, match="has no module: the pass has no text"):
         await apass.replay(folder)
 
 
-async def test_a_cancelled_pass_has_not_failed(tmp_path: Path) -> None:
-    begun = anyio.Event()
-
-    @apass.module_pass(opt_level=0)
-    async def Wait(mod: Module, ctx: apass.PassContext) -> Module:
-        begun.set()
-        await anyio.sleep_forever()
-        return mod
-
-    instrument = ReproducerInstrument(tmp_path)
-    async with apass.PassContext(instruments=[instrument]), anyio.create_task_group() as tasks:
-        tasks.start_soon(Wait, {"f": 1})
-        await begun.wait()
-        tasks.cancel_scope.cancel()
-    assert (instrument.folders, names(tmp_path)) == ([], [])
-
-
-async def test_a_file_is_no_folder_for_reproducers(tmp_path: Path) -> None:
+async def test_reproducer_dir_that_is_a_file_raises(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
-    with pytest.raises(NotADirectoryError, match=r"reproducers go into a folder, and '.*f' is a file; choose another"):
+    with pytest.raises(NotADirectoryError, match=r"reproducers need a folder, got the file '.*f'; choose another path"):
         ReproducerInstrument(tmp_path / "f")
 
 
-async def test_two_hundred_modules_at_once_leave_the_folders_that_they_leave_one_by_one(tmp_path: Path) -> None:
+async def test_concurrent_modules_leave_the_folders_of_sequential_ones(tmp_path: Path) -> None:
     dice = random.Random(4)
     modules = {
-        # No value twice, so that the function that fails first is the only one.
-        f"m{index}": {f"f{place}": value for place, value in enumerate(dice.sample(range(14), 4))}
+        # The values are distinct, so that exactly one function fails first.
+        f"m{index}": {f"f{number}": value for number, value in enumerate(dice.sample(range(14), 4))}
         | ({"bad": 0} if dice.random() < 0.1 else {})
         for index in range(200)
     }
@@ -201,14 +183,16 @@ async def test_two_hundred_modules_at_once_leave_the_folders_that_they_leave_one
             apass.Repeat([add_one], times=2),
         ]
     )
-    found: list[dict[str, Any]] = []
+    runs: list[dict[str, Any]] = []
     for limit in (1, 200):
         instrument = ReproducerInstrument(tmp_path / str(limit))
         async with apass.PassContext(instruments=[instrument]):
             outcomes = await apass.optimize_all(modules, pipeline, limit=limit, errors="collect")
-        assert {one.name for one in outcomes.values() if one.error} == {path.parent.name for path in instrument.folders}
+        assert {item.name for item in outcomes.values() if item.error} == {
+            path.parent.name for path in instrument.folders
+        }
         texts = contents(tmp_path / str(limit))
         assert len(texts) == 3 * len(instrument.folders)
-        found.append({path: text for path, text in texts.items() if not path.endswith("traceback.txt")})
-    assert len(found[0]) > 100
-    assert found[0] == found[1]
+        runs.append({path: text for path, text in texts.items() if not path.endswith("traceback.txt")})
+    assert len(runs[0]) > 100
+    assert runs[0] == runs[1]

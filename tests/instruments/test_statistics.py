@@ -1,4 +1,4 @@
-"""`StatisticsInstrument`, and what the passes that come with apass count."""
+"""`StatisticsInstrument`, and the statistics of the passes of apass."""
 
 from textwrap import dedent
 
@@ -30,7 +30,7 @@ async def Count(mod: Module, ctx: apass.PassContext) -> Module:
     return mod
 
 
-def test_what_passes_counted_is_shown_for_each() -> None:
+def test_statistics_are_summed_for_each_pass() -> None:
     statistics = StatisticsInstrument()
     context = apass.PassContext(instruments=[statistics])
     context.statistic("outside", 12_345)
@@ -52,7 +52,7 @@ def test_what_passes_counted_is_shown_for_each() -> None:
     assert statistics.render() == "no pass counted anything"
 
 
-def test_passes_of_relay_count_what_they_did() -> None:
+def test_relay_passes_count_their_rewrites() -> None:
     statistics = StatisticsInstrument()
     context = apass.PassContext(opt_level=3, instruments=[statistics])
     pipeline = apass.parse_pipeline("FoldConstant,EliminateCommonSubexpr,DeadCodeElimination")
@@ -65,13 +65,15 @@ def test_passes_of_relay_count_what_they_did() -> None:
 
 
 @pytest.mark.anyio
-async def test_two_hundred_modules_at_once_count_as_one_after_the_other() -> None:
-    counted = [StatisticsInstrument(), StatisticsInstrument()]
-    together = await run_crowd([counted[0]], limit=None)
-    alone = await run_crowd([counted[1]], limit=1)
+async def test_statistics_of_concurrent_modules_equal_sequential_ones() -> None:
+    instruments = [StatisticsInstrument(), StatisticsInstrument()]
+    together = await run_crowd([instruments[0]], limit=None)
+    alone = await run_crowd([instruments[1]], limit=1)
     assert failing(together) == failing(alone)
-    fine = [[one for one in each.totals(merge=False) if one.module not in failing(alone)] for each in counted]
-    assert fine[0] == fine[1]
-    assert len({one.module for one in fine[0]}) == len(alone) - len(failing(alone))
-    halved = [sum(one.amount for one in each.totals() if one.name == "halved") for each in counted]
+    succeeded = [
+        [item for item in each.totals(merge=False) if item.module not in failing(alone)] for each in instruments
+    ]
+    assert succeeded[0] == succeeded[1]
+    assert len({item.module for item in succeeded[0]}) == len(alone) - len(failing(alone))
+    halved = [sum(item.amount for item in each.totals() if item.name == "halved") for each in instruments]
     assert halved[0] == halved[1] > 0

@@ -1,4 +1,4 @@
-"""Instruments written as TVM's documents write them run as they stand."""
+"""Instruments copied from TVM's documentation run unchanged."""
 
 from textwrap import dedent
 from types import SimpleNamespace
@@ -56,7 +56,7 @@ class Broken:
 
 
 def classes(log: list[str]) -> SimpleNamespace:
-    """Return the classes of SOURCE, for which `tvm.instrument` is what apass has in its place."""
+    """Return the classes of SOURCE, with apass in place of `tvm.instrument`."""
     instrument = SimpleNamespace(pass_instrument=apass.pass_instrument, PassInstrument=apass.PassInstrument)
 
     def write(*words: object) -> None:
@@ -82,7 +82,7 @@ def AnnotateSpans(mod: Module, ctx: apass.PassContext) -> Module:
 
 
 @pytest.mark.anyio
-async def test_an_instrument_class_of_tvm_runs_unchanged() -> None:
+async def test_tvm_instrument_class_runs_unchanged() -> None:
     log: list[str] = []
     tvm_style = classes(log)
     instruments = [tvm_style.Logging("first"), tvm_style.Logging("second", "Annotate"), tvm_style.Depth()]
@@ -109,7 +109,7 @@ async def test_an_instrument_class_of_tvm_runs_unchanged() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_broken_one_disables_the_instruments_as_in_tvm() -> None:
+async def test_failing_enter_hook_disables_all_instruments() -> None:
     log: list[str] = []
     tvm_style = classes(log)
     context = apass.PassContext(instruments=[tvm_style.Logging("first"), tvm_style.Broken()])

@@ -1,4 +1,4 @@
-"""`VerifyInstrument` and `HonestChangeInstrument`: the pass that broke a module, or changed its input, is named."""
+"""`VerifyInstrument` and `HonestChangeInstrument`: name the pass that did harm."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,40 +33,37 @@ def Break(mod: Module, ctx: apass.PassContext) -> Module:
 
 
 async def failure(pass_: apass.Pass[Module], mod: Module, instrument: object) -> str:
-    """Return what a run fails with."""
+    """Return the message of the VerifyError that ends a run."""
     async with apass.PassContext(instruments=[instrument]):
         with pytest.raises(apass.VerifyError) as caught:
             await pass_(mod)
     return str(caught.value)
 
 
-async def test_the_pass_that_broke_the_module_is_named_with_what_it_changed() -> None:
+async def test_error_names_the_pass_and_its_changes() -> None:
     text = await failure(apass.Sequential([Increment, Break, Keep]), {"f": 1}, VerifyInstrument())
     assert text == (
-        "pass 'Break' broke the module: function 'g' of a dict module is None\n"
-        "what it changed:\n@@ -1 +1,2 @@\n f: 2\n+g: None"
+        "pass 'Break' broke the module: function 'g' of a dict module is None\nchanges:\n@@ -1 +1,2 @@\n f: 2\n+g: None"
     )
 
 
-async def test_a_module_that_was_broken_before_is_not_blamed_on_a_pass() -> None:
+async def test_invalid_input_is_reported_as_input() -> None:
     text = await failure(apass.Sequential([Keep]), {"f": None}, VerifyInstrument())
-    assert text == "pass 'sequential' was given a module that is not valid: function 'f' of a dict module is None"
+    assert text == "the input of pass 'sequential' is not valid: function 'f' of a dict module is None"
 
 
-async def test_a_pass_that_breaks_its_input_in_place_is_found_where_every_pass_is_checked() -> None:
+async def test_invalid_in_place_change_is_found_with_always() -> None:
     @apass.module_pass(opt_level=0)
     def BreakInPlace(mod: Module, ctx: apass.PassContext) -> Module:
         mod["g"] = None
         return mod
 
     text = await failure(apass.Sequential([Keep, BreakInPlace]), {"f": 1}, VerifyInstrument("always"))
-    assert text == (
-        "the module that pass 'BreakInPlace' left as it was is not valid: function 'g' of a dict module is None"
-    )
+    assert text == ("pass 'BreakInPlace' returned its input, which is not valid: function 'g' of a dict module is None")
 
 
-def test_when_to_verify_is_checked() -> None:
-    with pytest.raises(ValueError, match="when must be one of changed, always, not 'never'"):
+def test_unknown_when_raises_value_error() -> None:
+    with pytest.raises(ValueError, match="when must be one of changed, always, got 'never'"):
         VerifyInstrument("never")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
@@ -81,22 +78,24 @@ def replace_inside(mod: Module) -> Module:
 
 
 @pytest.mark.parametrize(
-    ("change", "wanted"),
+    ("change", "expected"),
     [
-        (add, "pass 'Change' changed in place the module that it was given ('g'), and returned it as if nothing had"),
-        (replace_inside, "pass 'Change' changed in place the module that it was given ('f'), and returned another one"),
+        (add, "pass 'Change' changed its input in place ('g'), and returned it as if nothing had"),
+        (replace_inside, "pass 'Change' changed its input in place ('f'), and returned another module"),
     ],
 )
-async def test_a_pass_that_changes_its_input_is_caught(change: Callable[[Module], Module], wanted: str) -> None:
+async def test_pass_that_changes_its_input_raises_verify_error(
+    change: Callable[[Module], Module], expected: str
+) -> None:
     @apass.module_pass(opt_level=0)
     def Change(mod: Module, ctx: apass.PassContext) -> Module:
         return change(mod)
 
     text = await failure(apass.Sequential([Keep, Change, Keep]), {"f": [1]}, HonestChangeInstrument())
-    assert text.startswith(wanted)
+    assert text.startswith(expected)
 
 
-async def test_a_function_pass_that_changes_a_function_is_caught_with_its_name() -> None:
+async def test_changed_function_is_named_for_function_passes() -> None:
     @apass.function_pass(opt_level=0)
     async def Append(func: list[int], mod: Module, ctx: apass.PassContext) -> list[int]:
         await anyio.lowlevel.checkpoint()
@@ -105,10 +104,10 @@ async def test_a_function_pass_that_changes_a_function_is_caught_with_its_name()
         return func
 
     text = await failure(Append, {"f": [1], "g": [2], "h": [3]}, HonestChangeInstrument())
-    assert "given ('g')" in text
+    assert "in place ('g')" in text
 
 
-async def test_among_many_modules_just_those_fail_that_fail_alone() -> None:
+async def test_concurrent_modules_fail_as_single_modules_do() -> None:
     def change(func: Any) -> Any:
         return None if func[0] % 7 == 3 else func if func[0] % 5 else func.append(1) or func
 
@@ -117,30 +116,30 @@ async def test_among_many_modules_just_those_fail_that_fail_alone() -> None:
         return {name: change(func) for name, func in mod.items()}
 
     instruments = [VerifyInstrument(), HonestChangeInstrument()]
-    seen: list[dict[str, str]] = []
+    failures: list[dict[str, str]] = []
     for limit in (1, 200):
         modules = {f"m{index}": {"f": [index]} for index in range(200)}
         async with apass.PassContext(instruments=instruments):
             outcomes = await apass.optimize_all(
                 modules, apass.Sequential([Keep, Change, Keep]), limit=limit, errors="collect"
             )
-        seen.append({name: str(one.error) for name, one in outcomes.items() if one.error})
-    assert seen[0] == seen[1]
-    assert seen[0].keys() == {f"m{index}" for index in range(200) if index % 7 == 3 or index % 5 == 0}
+        failures.append({name: str(item.error) for name, item in outcomes.items() if item.error})
+    assert failures[0] == failures[1]
+    assert failures[0].keys() == {f"m{index}" for index in range(200) if index % 7 == 3 or index % 5 == 0}
 
 
 class Checked(dict[str, Any]):
-    """A module that is verified by an adapter that counts."""
+    """A module type whose adapter records verifications."""
 
 
 class CountingAdapter(DictAdapter):
-    """An adapter that notes what it verified."""
+    """An adapter that records the modules that it verified."""
 
     def __init__(self) -> None:
         self.verified: list[dict[str, Any]] = []
 
     def verify(self, mod: dict[str, Any]) -> None:
-        """Note the module."""
+        """Record the module."""
         self.verified.append(dict(mod))
 
 
@@ -148,21 +147,21 @@ ADAPTER = CountingAdapter()
 apass.register_adapter(Checked, ADAPTER)
 
 
-@pytest.mark.parametrize(("when", "wanted"), [("changed", [1, 2]), ("always", [1, 1, 2, 2, 2])])
-async def test_each_module_is_verified_as_often_as_was_asked_for(when: Any, wanted: list[int]) -> None:
+@pytest.mark.parametrize(("when", "expected"), [("changed", [1, 2]), ("always", [1, 1, 2, 2, 2])])
+async def test_verifications_follow_the_when_argument(when: Any, expected: list[int]) -> None:
     ADAPTER.verified.clear()
     async with apass.PassContext(instruments=[VerifyInstrument(when)]):
         await apass.Sequential([Keep, Increment, Keep])(Checked(f=1))
-    # What the outermost pass got comes first; what a pass within it has been found to be is not asked again.
-    assert [mod["f"] for mod in ADAPTER.verified] == wanted
+    # The first is the input of the outermost pass. A result of an inner pass is not verified again for the outer one.
+    assert [mod["f"] for mod in ADAPTER.verified] == expected
 
 
-async def test_a_broken_module_is_shown_up_to_a_limit() -> None:
+async def test_diff_of_a_large_module_is_truncated() -> None:
     @apass.module_pass(opt_level=0)
     def Lose(mod: Module, ctx: apass.PassContext) -> Module:
         return dict.fromkeys(mod)
 
     with pytest.raises(apass.VerifyError) as caught:
         async with apass.PassContext(instruments=[VerifyInstrument()]):
-            await Lose({f"f{place}": place for place in range(500)})
+            await Lose({f"f{index}": index for index in range(500)})
     assert len(str(caught.value).splitlines()) < 70

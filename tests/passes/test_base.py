@@ -1,4 +1,4 @@
-"""Passes: what a direct call runs, what a pass may return, how functions are visited, and when two passes are equal."""
+"""Base classes of passes: direct calls, results, kinds of functions, equality."""
 
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError
@@ -80,32 +80,32 @@ def visiting(log: list[Any], of: str = "function") -> apass.Pass[Module]:
 # Calling a pass.
 
 
-async def test_a_module_pass_returns_what_its_method_returns() -> None:
+async def test_module_pass_returns_the_result_of_its_method() -> None:
     assert await Rename("x_")({"f": 1, "g": 2}) == {"x_f": 1, "x_g": 2}
 
 
 @pytest.mark.parametrize("kind", [Increment, SuspendingIncrement])
-async def test_a_function_pass_puts_results_in_their_places_and_leaves_the_input(kind: Any) -> None:
+async def test_function_pass_replaces_functions_and_keeps_the_input(kind: Any) -> None:
     mod = {"b": 1, "a": 2, "c": 3}
     result = await kind()(mod)
     assert (list(result.items()), mod) == ([("b", 2), ("a", 3), ("c", 4)], {"b": 1, "a": 2, "c": 3})
 
 
-async def test_a_direct_call_runs_a_pass_of_any_level_even_if_disabled() -> None:
+async def test_direct_call_ignores_level_and_disabled_pass() -> None:
     log: list[str] = []
     async with PassContext(opt_level=0, disabled_pass=["P"]):
         await logging_pass(log, "P", opt_level=9)({})
     assert log == ["run P"]
 
 
-async def test_a_direct_call_does_not_resolve_requirements() -> None:
+async def test_direct_call_does_not_resolve_requirements() -> None:
     log: list[str] = []
     await logging_pass(log, "P", required=["NoSuchPass"])({})
     await Sequential([logging_pass(log, "Q")], required=["NoSuchPass"])({})
     assert log == ["run P", "run Q"]
 
 
-async def test_one_pass_object_runs_on_a_thousand_modules_at_once() -> None:
+async def test_pass_object_runs_on_many_modules_concurrently() -> None:
     pass_ = Sequential([SuspendingIncrement(), Rename("x_"), SuspendingIncrement()])
     done = await apass.optimize_all({key: {"f": key} for key in range(1000)}, pass_, limit=None)
     assert done == {key: {"x_f": key + 2} for key in range(1000)}
@@ -123,7 +123,7 @@ async def test_one_pass_object_runs_on_a_thousand_modules_at_once() -> None:
     ],
 )
 @pytest.mark.parametrize("instruments", [False, True], ids=["without instruments", "with instruments"])
-async def test_a_pass_that_returns_no_module_is_named(given: object, says: str, instruments: bool) -> None:
+async def test_error_names_a_pass_without_module_result(given: object, says: str, instruments: bool) -> None:
     async def bad(mod: Module, ctx: PassContext) -> Any:
         return given
 
@@ -136,7 +136,7 @@ async def test_a_pass_that_returns_no_module_is_named(given: object, says: str, 
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_a_function_pass_that_returns_no_function_is_named_with_it(is_async: bool) -> None:
+async def test_error_names_the_function_without_result(is_async: bool) -> None:
     async def bad(func: int, mod: Module, ctx: PassContext) -> Any:
         return None if func == 2 else func
 
@@ -148,7 +148,7 @@ async def test_a_function_pass_that_returns_no_function_is_named_with_it(is_asyn
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_the_same_module_comes_back_when_every_function_is_the_same_object(is_async: bool) -> None:
+async def test_unchanged_functions_return_the_same_module(is_async: bool) -> None:
     async def same(func: Any, mod: Module, ctx: PassContext) -> Any:
         await checkpoint()
         return func
@@ -159,13 +159,13 @@ async def test_the_same_module_comes_back_when_every_function_is_the_same_object
     assert await function_pass_of(body, opt_level=0, name="Same")(mod) is mod
 
 
-async def test_an_equal_function_that_is_another_object_makes_a_new_module() -> None:
+async def test_equal_but_new_function_makes_a_new_module() -> None:
     mod = {"f": [1]}
     result = await function_pass_of(lambda func, mod, ctx: list(func), opt_level=0, name="Copy")(mod)
     assert (result is mod, result["f"] is mod["f"], result) == (False, False, mod)
 
 
-async def test_a_module_without_functions_comes_back_as_it_is() -> None:
+async def test_module_without_functions_is_returned_unchanged() -> None:
     mod: Module = {}
     assert (await Increment()(mod) is mod, await SuspendingIncrement()(mod) is mod) == (True, True)
 
@@ -188,7 +188,7 @@ async def test_every_body_gets_the_input_module() -> None:
     assert seen == [(True, {"f": 1, "g": 2, "h": 3})] * 3
 
 
-async def test_functions_with_a_true_skip_optimization_are_left_out() -> None:
+async def test_skip_optimization_attribute_skips_a_function() -> None:
     log: list[Any] = []
     mod: Module = {
         "plain": Func(),
@@ -203,7 +203,7 @@ async def test_functions_with_a_true_skip_optimization_are_left_out() -> None:
     assert {name for name, func in mod.items() if any(func is one for one in log)} == {"plain", "false", "other"}
 
 
-async def test_each_kind_of_function_is_visited_by_its_own_kind_of_pass() -> None:
+async def test_function_kinds_have_separate_passes() -> None:
     functions: list[Any] = []
     prim_funcs: list[Any] = []
     mod: Module = {"f": Func(), "p": Func(kind="prim_func"), "q": {"kind": "prim_func", "SkipOptimization": True}}
@@ -212,7 +212,7 @@ async def test_each_kind_of_function_is_visited_by_its_own_kind_of_pass() -> Non
     assert (functions, prim_funcs) == ([mod["f"]], [mod["p"]])
 
 
-def test_a_prim_func_pass_is_a_function_pass_over_another_kind() -> None:
+def test_prim_func_pass_has_its_own_function_kind() -> None:
     assert (FunctionPass.kind, PrimFuncPass.kind, issubclass(PrimFuncPass, FunctionPass)) == (
         "function",
         "prim_func",
@@ -220,7 +220,7 @@ def test_a_prim_func_pass_is_a_function_pass_over_another_kind() -> None:
     )
 
 
-async def test_a_module_that_no_adapter_knows_says_how_to_provide_one() -> None:
+async def test_missing_adapter_error_suggests_registration() -> None:
     pass_: Any = Increment()
     with pytest.raises(apass.AdapterError, match=r"no IR adapter for modules of type builtins.list"):
         await pass_([1, 2])
@@ -234,7 +234,7 @@ async def test_a_module_pass_needs_no_adapter() -> None:
 # Declaring a pass.
 
 
-async def test_a_pass_without_info_says_so_when_it_is_called() -> None:
+async def test_pass_without_info_raises_when_called() -> None:
     class NoInfo(ModulePass[Module]):
         def transform_module(self, mod: Module, ctx: PassContext) -> Module:
             return mod
@@ -244,12 +244,12 @@ async def test_a_pass_without_info_says_so_when_it_is_called() -> None:
     assert str(caught.value) == "NoInfo has no `info`; set it to PassInfo(opt_level=..., name='NoInfo')"
 
 
-def test_info_that_is_no_pass_info_is_an_error_where_the_class_is_made() -> None:
+def test_class_with_invalid_info_raises() -> None:
     with pytest.raises(PassDefinitionError, match=r"Wrong.info must be a PassInfo"):
         type("Wrong", (ModulePass,), {"info": "Wrong"})
 
 
-def test_a_pass_must_have_the_method_that_does_its_work() -> None:
+def test_pass_class_needs_its_transform_method() -> None:
     for base in (ModulePass, FunctionPass, PrimFuncPass):
         incomplete: Any = type("Incomplete", (base,), {"info": PassInfo(0, "Incomplete")})
         with pytest.raises(TypeError, match="abstract"):
@@ -286,7 +286,7 @@ def test_info_is_a_value() -> None:
 # Text and equality.
 
 
-def test_passes_are_equal_if_they_were_made_in_the_same_way() -> None:
+def test_passes_with_equal_spec_are_equal() -> None:
     apass.register_pass("Rename", Rename)
     try:
         one, same, other = (apass.get_pass("Rename", prefix=prefix) for prefix in ("x", "x", "y"))
@@ -299,15 +299,15 @@ def test_passes_are_equal_if_they_were_made_in_the_same_way() -> None:
         apass.unregister_pass("Rename")
 
 
-def test_passes_of_which_nothing_is_known_are_equal_only_to_themselves() -> None:
+def test_passes_without_spec_compare_by_identity() -> None:
     one, other = Rename("x"), Rename("x")
     assert (one == one, one == other, {one: 1}.get(one), {one: 1}.get(other)) == (True, False, 1, None)
 
 
-def test_a_pass_without_children_has_none() -> None:
+def test_simple_pass_has_no_children() -> None:
     pass_ = Increment()
     assert (pass_.children(), Sequential([pass_]).children()) == ((), (pass_,))
 
 
-def test_a_pass_runs_from_synchronous_code_by_anyio() -> None:
+def test_anyio_runs_a_pass_from_synchronous_code() -> None:
     assert anyio.run(Rename("x"), {"f": 1}) == {"xf": 1}

@@ -1,4 +1,4 @@
-"""Passes of every kind of callable: partials, callable objects, bound and static methods; and subclasses of passes."""
+"""Passes from partials, callable objects and methods, and subclasses of passes."""
 
 import functools
 from typing import Any
@@ -75,20 +75,20 @@ CALLABLES = [
 
 
 @pytest.mark.parametrize(("make", "name"), CALLABLES)
-async def test_a_callable_of_any_kind_is_a_pass_of_its_name(make: Any, name: str) -> None:
+async def test_any_callable_becomes_a_named_pass(make: Any, name: str) -> None:
     decorate: Any = function_pass
     made = decorate(make(3), opt_level=0)
     assert (made.info.name, await made({"f": 2})) == (name, {"f": 6})
 
 
 @pytest.mark.parametrize(("make", "_name"), CALLABLES)
-async def test_what_a_callable_holds_tells_kept_results_apart(make: Any, _name: str) -> None:
+async def test_cache_key_contains_the_state_of_callables(make: Any, _name: str) -> None:
     async with PassContext(store=MemoryStore()):
         results: list[Any] = [await function_pass(make(by), opt_level=0, cacheable=True)({"f": 2}) for by in (3, 5, 3)]
     assert results == [{"f": 6}, {"f": 10}, {"f": 6}]
 
 
-async def test_equal_callables_share_kept_results() -> None:
+async def test_equal_callables_share_cached_results() -> None:
     async with PassContext(store=MemoryStore()) as ctx:
         for make in (partial_scale, SlottedScale, bound_scale):
             for _ in range(2):
@@ -96,7 +96,7 @@ async def test_equal_callables_share_kept_results() -> None:
         assert ctx.analyses.counts["pass stored"] == 3
 
 
-def test_the_attributes_of_a_callable_are_reachable_but_for_those_that_a_pass_has_itself() -> None:
+def test_pass_exposes_attributes_of_its_callable() -> None:
     made: Any = function_pass(Scale(3), opt_level=0)
     assert (made.by, made.version, made.timeout, made.children(), str(made)) == (3, "1", None, (), "Scale")
 
@@ -161,11 +161,11 @@ class AddDecoratedAgain(Add):
     ],
     ids=lambda one: type(one).__name__,
 )
-async def test_a_subclass_of_a_decorated_class_does_what_it_says(made: apass.Pass[Module], result: Module) -> None:
+async def test_subclass_of_a_decorated_class_can_override(made: apass.Pass[Module], result: Module) -> None:
     assert await made({"f": 2}) == result
 
 
-async def test_a_subclass_is_neither_equal_to_its_base_nor_served_what_was_kept_for_it() -> None:
+async def test_subclass_does_not_share_equality_or_cache() -> None:
     assert Add(3) == Add(3)
     assert AddTwice(3) != Add(3)
     passes: list[Any] = [Add(3), AddTwice(3), AddMore(3, 1), AddMore(3, 2)]
@@ -179,25 +179,25 @@ async def test_a_subclass_is_neither_equal_to_its_base_nor_served_what_was_kept_
 @pytest.mark.parametrize(
     ("target", "options", "complaint"),
     [
-        (Add(3), {}, "function_pass takes a function or a class, and <Add Add opt_level=1> is a pass already"),
+        (Add(3), {}, "function_pass takes a function or a class, but <Add Add opt_level=1> is already a pass"),
         (scale, {"required": 3}, "required must be a list of names and analyses, not 3"),
         (scale, {"required": "InferType"}, "required of pass 'scale' is the string 'InferType'; give a list of names"),
     ],
 )
-def test_what_cannot_be_a_pass_says_so(target: Any, options: dict[str, Any], complaint: str) -> None:
+def test_invalid_pass_function_raises(target: Any, options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(PassDefinitionError) as caught:
         function_pass(target, opt_level=0, **options)
     assert str(caught.value) == complaint
 
 
-def test_requirements_that_are_no_list_say_so() -> None:
+def test_requirements_must_be_a_list() -> None:
     wrong: Any = 3
     with pytest.raises(PassDefinitionError, match="required of pass 'A' must be a list, not 3"):
         apass.PassInfo(0, "A", wrong)
 
 
 @pytest.mark.parametrize("made", [AddTwice(3), AddMore(3, 4), AddMore(more=4, amount=3), AddAsBefore(amount=3)])
-async def test_a_subclass_goes_to_a_worker_as_what_it_was_made_with(made: apass.Pass[Module]) -> None:
+async def test_worker_rebuilds_subclass_from_constructor_arguments(made: apass.Pass[Module]) -> None:
     there: apass.Pass[Module] = loads(dumps(made, "the pass"))
     assert type(there) is type(made)
     assert await there({"f": 2}) == await made({"f": 2})
@@ -206,7 +206,7 @@ async def test_a_subclass_goes_to_a_worker_as_what_it_was_made_with(made: apass.
 @pytest.mark.parametrize(
     ("factory", "options"), [(Add, ["amount"]), (AddTwice, ["amount"]), (AddMore, ["amount", "more"])]
 )
-def test_the_options_of_a_class_of_passes_are_those_of_its_constructor(factory: Any, options: list[str]) -> None:
+def test_options_of_a_pass_class_are_constructor_parameters(factory: Any, options: list[str]) -> None:
     register_pass("tests.callables.Adder", factory)
     try:
         assert list(pass_options("tests.callables.Adder")) == options

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from apass import PassDefinitionError, PassInfo
-from apass.combinators import If, Race, Repeat
+from apass.passes.conditional import If
+from apass.passes.race import Race
+from apass.passes.repeat import Repeat
 from tests.helpers.combinators import Module, setting
 
 
@@ -26,12 +28,12 @@ SOME = [setting(1)]
         (
             lambda: Repeat(SOME, times=0),
             PassDefinitionError,
-            "times must be an int of at least 1, or None for until it settles; not 0",
+            "times must be an int of at least 1, or None to run until convergence, not 0",
         ),
         (
             lambda: Repeat(SOME, times=True),
             PassDefinitionError,
-            "times must be an int of at least 1, or None for until it settles; not True",
+            "times must be an int of at least 1, or None to run until convergence, not True",
         ),
         (
             lambda: If(WRONG, SOME),
@@ -40,7 +42,7 @@ SOME = [setting(1)]
         ),
         (lambda: If(is_large, WRONG), TypeError, "If takes a list of passes, not 3"),
         (lambda: If(is_large, SOME, WRONG), TypeError, "If(otherwise=...) takes a list of passes, not 3"),
-        (lambda: Race(SOME, WRONG), PassDefinitionError, "key must be a function of the module, or None; not 3"),
+        (lambda: Race(SOME, WRONG), PassDefinitionError, "key must be a function of the module or None, not 3"),
         (
             lambda: Race(SOME, name=""),
             PassDefinitionError,
@@ -48,13 +50,13 @@ SOME = [setting(1)]
         ),
     ],
 )
-def test_what_cannot_be_made_is_refused(make: Callable[[], object], error: type[Exception], message: str) -> None:
+def test_invalid_combinator_arguments_raise(make: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error) as caught:
         make()
     assert str(caught.value) == message
 
 
-def test_a_combinator_is_written_with_what_is_not_as_usual() -> None:
+def test_combinator_text_omits_default_options() -> None:
     assert str(Repeat(SOME)) == "Repeat(Set)"
     assert str(Repeat(SOME, 3, True, 2, "O3", ["Set"])) == (
         "Repeat{times=3,strict=true,opt_level=2,name=O3,required=[Set]}(Set)"
@@ -67,7 +69,7 @@ def test_a_combinator_is_written_with_what_is_not_as_usual() -> None:
         str(If(lambda mod: True, SOME))
 
 
-def test_combinators_are_equal_if_they_were_given_the_same() -> None:
+def test_combinators_with_equal_arguments_are_equal() -> None:
     assert Repeat(SOME, times=3) == Repeat(SOME, times=3, strict=False)
     assert Repeat(SOME, times=3) != Repeat(SOME, times=4)
     assert Repeat(SOME) != Repeat([*SOME, *SOME])
@@ -78,7 +80,7 @@ def test_combinators_are_equal_if_they_were_given_the_same() -> None:
     assert len({Repeat(SOME), Repeat(SOME), Race(SOME)}) == 2
 
 
-def test_a_combinator_says_what_it_is_made_of() -> None:
+def test_combinator_children_are_its_passes() -> None:
     other = [setting(2)]
     assert Repeat([*SOME, *other]).children() == (*SOME, *other)
     assert If(is_large, SOME, other).children() == tuple(SOME)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import apass
 from apass import PassContext, PassResultError, Sequential
-from apass.combinators import If
+from apass.passes.conditional import If
 from tests.helpers.combinators import Module, backends, error_of, setting
 from tests.helpers.recording import Recorder, logging_pass
 
@@ -17,7 +17,7 @@ from tests.helpers.recording import Recorder, logging_pass
 @backends
 @settings(deadline=None)
 @given(first=st.integers(0, 3), holds=st.booleans(), is_async=st.booleans(), has_other=st.booleans())
-def test_an_if_is_one_of_its_branches(backend: str, first: int, holds: bool, is_async: bool, has_other: bool) -> None:
+def test_if_runs_one_of_its_branches(backend: str, first: int, holds: bool, is_async: bool, has_other: bool) -> None:
     def plain(mod: Module) -> bool:
         return holds
 
@@ -33,7 +33,7 @@ def test_an_if_is_one_of_its_branches(backend: str, first: int, holds: bool, is_
 
 
 @pytest.mark.anyio
-async def test_the_predicate_sees_the_module_and_where_it_is_asked() -> None:
+async def test_predicate_runs_in_the_run_of_if() -> None:
     seen: list[tuple[Module, tuple[str, ...]]] = []
 
     def predicate(mod: Module) -> bool:
@@ -48,7 +48,7 @@ async def test_the_predicate_sees_the_module_and_where_it_is_asked() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_branch_not_taken_is_not_seen_by_the_hooks() -> None:
+async def test_hooks_do_not_see_the_other_branch() -> None:
     log: list[str] = []
     async with PassContext(instruments=[Recorder("R", log)]):
         await If(lambda mod: False, [logging_pass(log, "A")], [logging_pass(log, "B")])({})
@@ -56,7 +56,7 @@ async def test_the_branch_not_taken_is_not_seen_by_the_hooks() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_predicate_that_forgets_to_say_is_an_error() -> None:
+async def test_predicate_that_returns_none_raises() -> None:
     async def nothing(mod: Module) -> Any:
         return None
 
@@ -66,6 +66,6 @@ async def test_a_predicate_that_forgets_to_say_is_an_error() -> None:
 
 
 @pytest.mark.anyio
-async def test_an_error_of_the_predicate_says_where() -> None:
+async def test_predicate_error_has_a_location_note() -> None:
     error = await error_of(Sequential([If(lambda mod: mod["g"], [setting(1)])]), {})
     assert (repr(error), error.__notes__) == ("KeyError('g')", ["in pass 'sequential > If'"])

@@ -1,4 +1,4 @@
-"""`module_pass`, `function_pass` and `prim_func_pass`: every form of declaring a pass, and what a wrong one says."""
+"""The forms and the errors of the decorators that create passes."""
 
 import functools
 from collections.abc import Callable
@@ -97,13 +97,13 @@ FUNCTION_BODIES: dict[str, FunctionBody] = {
 
 @pytest.mark.parametrize("body", FUNCTION_BODIES.values(), ids=FUNCTION_BODIES)
 @pytest.mark.parametrize("guards", [{}, {"timeout": 60.0}, {"on_error": "keep"}], ids=["", "timeout", "keep"])
-async def test_anything_that_can_be_called_is_a_function_pass(body: FunctionBody, guards: dict[str, Any]) -> None:
+async def test_any_callable_can_be_a_function_pass(body: FunctionBody, guards: dict[str, Any]) -> None:
     pass_ = function_pass_of(body, **guards)
     assert await pass_({"f": 1, "g": 2, "h": 3}) == {"f": 2, "g": 3, "h": 4}
 
 
 @pytest.mark.parametrize("guards", [{}, {"timeout": 60.0}], ids=["", "timeout"])
-async def test_a_lambda_over_an_async_function_that_changes_nothing_gives_the_same_module(
+async def test_lambda_returning_unchanged_coroutine_result_keeps_module(
     guards: dict[str, Any],
 ) -> None:
     async def same(func: list[int]) -> list[int]:
@@ -115,7 +115,7 @@ async def test_a_lambda_over_an_async_function_that_changes_nothing_gives_the_sa
     assert await pass_(mod) is mod
 
 
-async def test_a_lambda_over_an_async_function_that_gives_no_function_is_told() -> None:
+async def test_lambda_coroutine_without_function_result_raises() -> None:
     async def nothing() -> None:
         await checkpoint()
 
@@ -123,7 +123,7 @@ async def test_a_lambda_over_an_async_function_that_gives_no_function_is_told() 
         await function_pass_of(lambda func, mod, ctx: nothing(), opt_level=0, name="Nothing")({"f": 1})
 
 
-async def test_when_a_lambda_fails_the_coroutines_it_returned_before_are_closed() -> None:
+async def test_failing_lambda_closes_earlier_coroutines() -> None:
     def body(func: int, mod: Module, ctx: PassContext) -> Any:
         if func == 3:
             raise KeyError(func)
@@ -141,7 +141,7 @@ MODULE_BODIES: dict[str, ModuleBody] = {
 
 
 @pytest.mark.parametrize("body", MODULE_BODIES.values(), ids=MODULE_BODIES)
-async def test_anything_that_can_be_called_is_a_module_pass(body: ModuleBody) -> None:
+async def test_any_callable_can_be_a_module_pass(body: ModuleBody) -> None:
     assert await module_pass_of(body)({"f": 1}) == {"f": 2}
 
 
@@ -149,7 +149,7 @@ async def test_anything_that_can_be_called_is_a_module_pass(body: ModuleBody) ->
 
 
 @EVERY
-def test_a_decorator_with_arguments_makes_a_pass_of_its_kind(declare: Callable[..., Any], base: type) -> None:
+def test_decorator_with_arguments_creates_its_kind(declare: Callable[..., Any], base: type) -> None:
     def Work(*given: Any) -> Any:
         """Do it."""
 
@@ -158,12 +158,12 @@ def test_a_decorator_with_arguments_makes_a_pass_of_its_kind(declare: Callable[.
 
 
 @EVERY
-def test_the_function_may_be_given_first(declare: Callable[..., Any], base: type) -> None:
+def test_function_can_be_the_first_argument(declare: Callable[..., Any], base: type) -> None:
     pass_ = declare(increment, 2, "Renamed", ["Q"])
     assert (isinstance(pass_, base), pass_.info) == (True, PassInfo(2, "Renamed", ("Q",)))
 
 
-def test_timeout_and_on_error_are_fields_of_the_pass() -> None:
+def test_timeout_and_on_error_become_attributes() -> None:
     pass_ = function_pass(increment, opt_level=0, timeout=2.5, on_error="keep")
     plain = function_pass(increment, opt_level=0)
     assert (pass_.timeout, pass_.on_error, plain.timeout, plain.on_error) == (2.5, "keep", None, "raise")
@@ -172,7 +172,7 @@ def test_timeout_and_on_error_are_fields_of_the_pass() -> None:
 # Classes.
 
 
-async def test_a_class_becomes_a_class_of_passes() -> None:
+async def test_decorated_class_becomes_a_pass_class() -> None:
     class AddFunction:
         """Adds a function."""
 
@@ -197,7 +197,7 @@ async def test_a_class_becomes_a_class_of_passes() -> None:
     assert pass_ != passes("g")
 
 
-async def test_the_attributes_of_the_instance_are_those_of_the_pass() -> None:
+async def test_pass_exposes_attributes_of_its_instance() -> None:
     class ReplaceFunc:
         def __init__(self, new_func: int) -> None:
             self.new_func = new_func
@@ -214,7 +214,7 @@ async def test_the_attributes_of_the_instance_are_those_of_the_pass() -> None:
         _ = pass_.no_such_thing
 
 
-async def test_each_pass_of_a_class_has_an_instance_of_its_own() -> None:
+async def test_each_pass_has_its_own_instance() -> None:
     class Add:
         def __init__(self, amount: int) -> None:
             self.amount = amount
@@ -231,14 +231,14 @@ async def test_each_pass_of_a_class_has_an_instance_of_its_own() -> None:
 
 
 @EVERY
-def test_opt_level_must_be_given(declare: Callable[..., Any], base: type) -> None:
+def test_opt_level_is_mandatory(declare: Callable[..., Any], base: type) -> None:
     for given in ([increment], []):
         with pytest.raises(PassDefinitionError, match=r"please provide opt_level: .*_pass\(opt_level=...\)"):
             declare(*given)
 
 
 @EVERY
-def test_what_cannot_be_called_is_refused(declare: Callable[..., Any], base: type) -> None:
+def test_decorator_rejects_objects_that_are_not_callable(declare: Callable[..., Any], base: type) -> None:
     as_decorator: Callable[[object], object] = declare(opt_level=2)
     for refuse in (lambda: declare(2, 2), lambda: declare("name", 2), lambda: as_decorator("body")):
         with pytest.raises(PassDefinitionError, match="takes a function or a class, not"):
@@ -253,7 +253,7 @@ def test_what_cannot_be_called_is_refused(declare: Callable[..., Any], base: typ
         (prim_func_pass, "transform_function", "transform_functions"),
     ],
 )
-def test_a_class_must_have_the_method(declare: Callable[..., Any], method: str, near: str) -> None:
+def test_decorated_class_needs_the_method(declare: Callable[..., Any], method: str, near: str) -> None:
     with pytest.raises(PassDefinitionError) as caught:
         declare(opt_level=0)(type("Mine", (), {near: None}))
     says = f"{declare.__name__} needs a method {method!r} on class Mine; did you mean {near!r}?"
@@ -263,25 +263,25 @@ def test_a_class_must_have_the_method(declare: Callable[..., Any], method: str, 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"timeout": 0}, "timeout must be a number of seconds above 0, or None; not 0"),
-        ({"timeout": -1.5}, "timeout must be a number of seconds above 0, or None; not -1.5"),
-        ({"timeout": "2"}, "timeout must be a number of seconds above 0, or None; not '2'"),
-        ({"timeout": True}, "timeout must be a number of seconds above 0, or None; not True"),
-        ({"timeout": float("nan")}, "timeout must be a number of seconds above 0, or None; not nan"),
+        ({"timeout": 0}, "timeout must be a positive number of seconds or None, not 0"),
+        ({"timeout": -1.5}, "timeout must be a positive number of seconds or None, not -1.5"),
+        ({"timeout": "2"}, "timeout must be a positive number of seconds or None, not '2'"),
+        ({"timeout": True}, "timeout must be a positive number of seconds or None, not True"),
+        ({"timeout": float("nan")}, "timeout must be a positive number of seconds or None, not nan"),
         (
             {"on_error": "ignore"},
             "on_error must be 'raise', 'keep' or a function (func, mod, ctx, error) -> func, not 'ignore'",
         ),
     ],
 )
-def test_guards_are_checked(given: dict[str, Any], says: str) -> None:
+def test_timeout_on_error_and_executor_are_validated(given: dict[str, Any], says: str) -> None:
     for declare in (function_pass, prim_func_pass):
         with pytest.raises(PassDefinitionError) as caught:
             declare(increment, opt_level=0, **given)
         assert str(caught.value) == says
 
 
-def test_a_misspelt_option_of_a_function_pass_is_told_the_right_one() -> None:
+def test_misspelt_option_error_suggests_a_name() -> None:
     make: Any = apass.function_pass
     with pytest.raises(TypeError, match=r"^unexpected argument 'timeot'; did you mean 'timeout'"):
         make(opt_level=0, timeot=1.0)

@@ -1,4 +1,4 @@
-"""Passes that a distribution offers by entry points: one as an installer lays it out, found by another interpreter."""
+"""Passes from entry points of a distribution, seen by another interpreter."""
 
 import subprocess
 import sys
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """Lay out a distribution that offers a factory, a class, a pass, and something that is missing."""
+    """Install a distribution with a factory, a class, a pass, and a missing object."""
     (tmp_path / "plugin.py").write_text(
         "import apass\n"
         "print('plugin is imported')\n"
@@ -33,7 +33,7 @@ def installed(tmp_path: Path) -> Path:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[apass.passes.base]\n"
+        "[apass.passes]\n"
         "plugin.Step = plugin:Step\n"
         "plugin.Made = plugin:make\n"
         "plugin.Object = plugin:step\n"
@@ -45,7 +45,7 @@ def installed(tmp_path: Path) -> Path:
 
 def output_of(code: str, installed: Path) -> list[str]:
     """Return the lines that `code` prints in an interpreter that has the distribution."""
-    code = "import sys; sys.path[:0] = sys.argv[1:]; import apass, apass.combinators\n" + code
+    code = "import sys; sys.path[:0] = sys.argv[1:]; import apass, apass.passes.race\n" + code
     command = [sys.executable, "-c", code, str(ROOT), str(installed)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -58,7 +58,7 @@ def test_entry_points_are_listed_without_being_loaded(installed: Path) -> None:
     assert output_of(code, installed) == [str(known)]
 
 
-def test_an_entry_point_is_a_factory_a_class_or_a_pass(installed: Path) -> None:
+def test_entry_point_can_be_factory_class_or_pass(installed: Path) -> None:
     code = (
         "step, made = apass.get_pass('plugin.Step', by=2), apass.get_pass('plugin.Made', by=3)\n"
         "pipeline = apass.Sequential([step, made, apass.get_pass('plugin.Object')])\n"
@@ -70,7 +70,7 @@ def test_an_entry_point_is_a_factory_a_class_or_a_pass(installed: Path) -> None:
     ]
 
 
-def test_an_entry_point_is_required_and_read_by_name(installed: Path) -> None:
+def test_entry_point_passes_resolve_by_name(installed: Path) -> None:
     code = (
         "from apass.pipelines.parser import parse_pipeline\n"
         "last = apass.module_pass(lambda mod, ctx: mod, opt_level=0, name='Last', required=['plugin.Step'])\n"
@@ -80,7 +80,7 @@ def test_an_entry_point_is_required_and_read_by_name(installed: Path) -> None:
     assert output_of(code, installed) == ["plugin is imported", "{'f': 1}", "{'f': 5}"]
 
 
-def test_the_name_of_an_entry_point_is_taken(installed: Path) -> None:
+def test_entry_point_names_cannot_be_registered_again(installed: Path) -> None:
     code = (
         "try:\n    apass.register_pass('plugin.Step', print)\n"
         "except apass.PassRegistrationError as error:\n    print(error)\n"
@@ -91,24 +91,24 @@ def test_the_name_of_an_entry_point_is_taken(installed: Path) -> None:
     )
 
 
-def test_what_an_entry_point_names_may_be_registered_by_its_module_too(installed: Path) -> None:
+def test_entry_point_module_may_register_itself(installed: Path) -> None:
     code = "print(apass.run(apass.get_pass('plugin.Both'), {'f': 0}))"
     assert output_of(code, installed) == ["plugin is imported", "{'f': 0}"]
 
 
-def test_an_entry_point_near_to_an_unknown_name_is_suggested(installed: Path) -> None:
+def test_unknown_name_error_suggests_entry_points(installed: Path) -> None:
     code = "try:\n    apass.get_pass('plugin.Setp')\nexcept apass.UnknownPassError as error:\n    print(error)\n"
     assert output_of(code, installed) == [
         "no pass is registered under the name 'plugin.Setp'; did you mean 'plugin.Step'?"
     ]
 
 
-def test_an_entry_point_that_names_nothing_says_so_when_it_is_asked_for(installed: Path) -> None:
+def test_broken_entry_point_raises_on_use(installed: Path) -> None:
     code = (
         "try:\n    apass.get_pass('plugin.Missing')\nexcept apass.PassRegistrationError as error:\n    print(error)\n"
     )
     told = (
         "pass 'plugin.Missing' cannot be loaded from the entry point 'plugin:missing': AttributeError: module 'plugin' "
-        "has no attribute 'missing'; mend or uninstall the distribution that declares it"
+        "has no attribute 'missing'; fix or uninstall the package that declares it"
     )
     assert output_of(code, installed) == ["plugin is imported", told]

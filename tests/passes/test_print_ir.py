@@ -1,4 +1,4 @@
-"""`PrintIR`: what it prints, to the letter, and that it is a pass like any other."""
+"""`PrintIR`: its exact output, and its use as a registered pass."""
 
 import io
 from contextlib import redirect_stdout
@@ -32,7 +32,7 @@ class Writes(io.StringIO):
 
 
 @pytest.mark.anyio
-async def test_it_prints_header_and_module_and_returns_the_module_itself() -> None:
+async def test_print_ir_prints_and_returns_the_module() -> None:
     mod = {"f": 1, "g": 2}
     with redirect_stdout(io.StringIO()) as out:
         assert await PrintIR("as given")(mod) is mod
@@ -53,7 +53,7 @@ async def test_it_prints_header_and_module_and_returns_the_module_itself() -> No
 
 
 @pytest.mark.anyio
-async def test_it_runs_at_level_0() -> None:
+async def test_print_ir_runs_at_level_0() -> None:
     with redirect_stdout(io.StringIO()) as out:
         async with apass.PassContext(opt_level=0):
             await apass.Sequential([PrintIR("here")])({"f": 1})
@@ -61,7 +61,7 @@ async def test_it_runs_at_level_0() -> None:
 
 
 @pytest.mark.anyio
-async def test_modules_at_once_are_named_and_each_print_is_one_write() -> None:
+async def test_concurrent_prints_are_named_single_writes() -> None:
     modules: dict[str, Module] = {f"m{n}": {"f": n, "g": n} for n in range(100)}
     with redirect_stdout(Writes()) as out:
         await apass.optimize_all(modules, PrintIR("at once"), limit=None)
@@ -70,7 +70,7 @@ async def test_modules_at_once_are_named_and_each_print_is_one_write() -> None:
     assert sorted(out.pieces) == sorted(expected)
 
 
-def test_it_is_registered_with_its_option_and_has_a_text() -> None:
+def test_print_ir_is_registered_with_its_option() -> None:
     pass_ = apass.get_pass("PrintIR", header="after folding")
     assert pass_ == PrintIR("after folding") != PrintIR()
     assert str(pass_) == 'PrintIR{header="after folding"}'
@@ -80,7 +80,7 @@ def test_it_is_registered_with_its_option_and_has_a_text() -> None:
 
 
 @pytest.mark.parametrize("header", [None, 3, ["x"]])
-def test_a_header_that_is_no_string_is_refused(header: Any) -> None:
+def test_print_ir_header_must_be_a_string(header: Any) -> None:
     with pytest.raises(apass.PassDefinitionError, match=r"^the header of PrintIR must be a string, not "):
         PrintIR(header)
     with pytest.raises(apass.PassDefinitionError, match=r"^option 'header' of pass 'PrintIR': wanted str, got "):

@@ -1,4 +1,4 @@
-"""The registry: what is made of names and options, and what it is known by."""
+"""The registry: creation of passes, and their `spec`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,19 +13,19 @@ from apass import (
     get_pass,
     register_pass,
 )
-from apass.combinators import Repeat
 from apass.passes.registry import make_pass
+from apass.passes.repeat import Repeat
 from tests.helpers.registering import Double, Module, Shift, clean_registry, message_of
 
 __all__ = ["clean_registry"]
 
 
-def test_a_pass_by_its_own_name_is_that_pass() -> None:
+def test_get_pass_by_own_name_returns_the_object() -> None:
     register_pass(Double)
     assert get_pass("Double") is Double
 
 
-def test_a_pass_by_another_name_is_another_object() -> None:
+def test_get_pass_by_other_name_returns_a_copy() -> None:
     shift = Shift(1)
     register_pass("Add", shift)
     register_pass("Plus", shift)
@@ -45,19 +45,19 @@ def test_passes_are_equal_by_name_options_and_passes() -> None:
     assert hash(get_pass("Shift", by=1)) == hash(get_pass("Shift", by=1))
 
 
-def test_a_pass_made_of_passes_needs_some() -> None:
+def test_combinator_needs_passes() -> None:
     assert message_of(PassDefinitionError, lambda: get_pass("Repeat", times=2)) == (
-        "pass 'Repeat' is made of passes; write Repeat(...)"
+        "pass 'Repeat' contains passes; write Repeat(...)"
     )
     assert str(get_pass("Sequential", opt_level=2)) == "Sequential{opt_level=2}"
 
 
-def test_options_as_usual_are_left_out_of_a_combinator() -> None:
+def test_default_options_are_omitted_from_combinator_spec() -> None:
     assert get_pass("Sequential", passes=[Double], opt_level=0) == Sequential([Double])
     assert get_pass("Repeat", passes=[Double], strict=False, times=None) == Repeat([Double])
 
 
-def test_a_pipeline_under_a_name_of_its_own_is_one_pass_without_children() -> None:
+def test_named_pipeline_has_no_children() -> None:
     register_pass("Shift", Shift)
 
     @register_pass
@@ -70,7 +70,7 @@ def test_a_pipeline_under_a_name_of_its_own_is_one_pass_without_children() -> No
     assert apass.run(both, {"f": 1}) == {"f": 5}
 
 
-def test_a_pipeline_registered_as_an_object_stays_as_it_was() -> None:
+def test_registered_pipeline_object_is_not_modified() -> None:
     both = Sequential([Double, Double], name="Both")
     register_pass(both)
     assert str(get_pass("Both")) == "Both"
@@ -79,7 +79,7 @@ def test_a_pipeline_registered_as_an_object_stays_as_it_was() -> None:
 
 
 class Both(Pass[Module]):
-    """A combinator from outside, which does not say how it was made."""
+    """A third-party combinator without a `spec`."""
 
     info = PassInfo(0, "Both")
 
@@ -90,14 +90,14 @@ class Both(Pass[Module]):
         return mod
 
 
-def test_a_combinator_registered_as_an_object_stays_as_it_was() -> None:
+def test_registered_combinator_object_is_not_modified() -> None:
     both = Both()
     register_pass(both)
     assert (str(get_pass("Both")), list(get_pass("Both").children())) == ("Both", [])
     assert (str(both), both.spec, both.children()) == ("Both(Double,Double)", None, (Double, Double))
 
 
-def test_a_factory_may_make_something_else_of_its_passes() -> None:
+def test_factory_may_wrap_its_passes() -> None:
     @register_pass
     def Twice(passes: Sequence[Pass[Module]]) -> Pass[Module]:
         return Sequential([*passes, *passes])
@@ -110,17 +110,17 @@ def test_a_factory_may_make_something_else_of_its_passes() -> None:
 
 @apass.module_pass(opt_level=0, name="Sized")
 class Sized:
-    """Says its size."""
+    """Returns its size as the module."""
 
     def __init__(self, size: int) -> None:
         self.size = size
 
     def transform_module(self, mod: Module, ctx: PassContext) -> Module:
-        """Say it."""
+        """Return a module with the size."""
         return {"size": self.size}
 
 
-def test_a_pass_is_known_by_what_its_factory_was_given_and_not_by_what_that_made_of_it() -> None:
+def test_spec_contains_the_arguments_of_the_factory() -> None:
     make: Any = Sized
 
     @register_pass("Sized")
@@ -132,7 +132,7 @@ def test_a_pass_is_known_by_what_its_factory_was_given_and_not_by_what_that_made
     assert apass.run(apass.parse_pipeline(str(get_pass("Sized", size=1))), {}) == {"size": 2}
 
 
-def test_a_pass_that_a_factory_hands_out_again_and_again_stays_as_it_was() -> None:
+def test_shared_factory_result_is_not_modified() -> None:
     make: Any = Sized
     shared: Pass[Module] = make(size=3)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import apass
 from apass import PassContext, PipelineCycleError
-from apass.combinators import Repeat
+from apass.passes.repeat import Repeat
 from tests.helpers.combinators import CONTENTS_ALONE, Box, Module, backends, error_of, setting, stepping
 from tests.helpers.recording import Recorder, logging_pass
 
@@ -27,16 +27,16 @@ def plain_loop(table: Sequence[int], start: int, times: int | None, strict: bool
             return new
         if new in states:
             since = states.index(new)
-            first = f"of round {since}" if since else "that it began with"
+            first = f"the module of round {since}" if since else "the input module"
             return (
-                f"pass 'Repeat' goes in circles: round {rounds} gave the module {first} again, a cycle of length "
-                f"{rounds - since}; take out the pass that undoes what another does"
+                f"pass 'Repeat' runs in a cycle of length {rounds - since}: round {rounds} returned "
+                f"{first} again; remove the pass that undoes the work of another"
             )
         states.append(new)
     if strict or times is None:
         return (
-            f"pass 'Repeat' did not settle: round {last}, the last that it may run, still changed the module; "
-            f"raise `times`, or take out the pass that never comes to rest"
+            f"pass 'Repeat' did not converge: round {last}, the last one allowed, still changed the module; "
+            f"increase `times`, or remove the pass that never converges"
         )
     return states[-1]
 
@@ -49,7 +49,9 @@ def plain_loop(table: Sequence[int], start: int, times: int | None, strict: bool
     times=st.none() | st.integers(1, 9),
     strict=st.booleans(),
 )
-def test_repeat_is_the_plain_loop(backend: str, table: list[int], start: int, times: int | None, strict: bool) -> None:
+def test_repeat_equals_a_plain_loop(
+    backend: str, table: list[int], start: int, times: int | None, strict: bool
+) -> None:
     pass_ = Repeat([stepping(table)], times=times, strict=strict)
     try:
         result: int | str = apass.run(pass_, {"f": start}, backend=backend)["f"]
@@ -67,20 +69,20 @@ async def test_a_round_runs_all_the_passes_in_order() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_module_itself_comes_back_if_nothing_changes() -> None:
+async def test_repeat_returns_an_unchanged_module() -> None:
     mod = {"f": 3}
     assert await Repeat([setting(3)])(mod) is mod
     assert await Repeat([stepping([0, 1, 2, 3])])(mod) is mod
 
 
 @pytest.mark.anyio
-async def test_without_times_it_must_settle_within_100_rounds() -> None:
+async def test_repeat_without_times_must_converge() -> None:
     count = stepping(range(1, 2000), "Count")
     error = await error_of(Repeat([count]), {"f": 0})
     assert isinstance(error, PipelineCycleError)
     assert str(error) == (
-        "pass 'Repeat' did not settle: round 100, the last that it may run, still changed the module; "
-        "raise `times`, or take out the pass that never comes to rest"
+        "pass 'Repeat' did not converge: round 100, the last one allowed, still changed the module; "
+        "increase `times`, or remove the pass that never converges"
     )
     assert error.__notes__ == ["in pass 'Repeat'"]
     assert await Repeat([count], times=1000)({"f": 0}) == {"f": 1000}
@@ -105,7 +107,7 @@ async def test_a_repeat_follows_the_rules_of_a_sequential() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_hooks_see_one_repeat_and_every_pass_within_it() -> None:
+async def test_hooks_see_repeat_and_inner_passes() -> None:
     log: list[str] = []
     async with PassContext(instruments=[Recorder("R", log)]):
         await Repeat([stepping([1, 1])])({"f": 0})
@@ -121,14 +123,14 @@ async def test_the_hooks_see_one_repeat_and_every_pass_within_it() -> None:
 
 
 @pytest.mark.anyio
-async def test_new_objects_never_pass_for_those_of_an_earlier_round() -> None:
-    """A fingerprint of a plain object goes by its identity, which is free again once the object is gone."""
+async def test_new_objects_are_not_confused_with_freed_ones() -> None:
+    """The fingerprint of a plain object is its identity, which can be reused."""
     renew = apass.module_pass(lambda mod, ctx: {"f": object()}, opt_level=0, name="Renew")
     assert set(await Repeat([renew], times=90)({"f": 0})) == {"f"}
 
 
 @pytest.mark.anyio
-async def test_the_modules_of_earlier_rounds_are_let_go() -> None:
+async def test_modules_of_earlier_rounds_are_released() -> None:
     boxes: list[weakref.ref[Box]] = []
 
     def count(mod: Module, ctx: PassContext) -> Module:
@@ -148,7 +150,7 @@ apass.register_adapter(Lowered, CONTENTS_ALONE)
 
 
 @pytest.mark.anyio
-async def test_modules_of_another_type_are_not_the_same_module() -> None:
+async def test_modules_of_different_types_are_different() -> None:
     def lower(mod: Module, ctx: PassContext) -> Module:
         return Lowered(mod)
 

@@ -1,4 +1,4 @@
-"""`Sequential`: which of its passes run, what runs before them, and how a cycle of requirements is told."""
+"""`Sequential`: selection of passes, requirements, and cycles of requirements."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -40,7 +40,7 @@ def register(log: list[str]) -> Iterator[Register]:
 
 
 @pytest.mark.parametrize("level", range(5))
-async def test_a_pass_runs_if_its_level_is_not_above_that_of_the_context(level: int, log: list[str]) -> None:
+async def test_level_decides_whether_a_pass_runs(level: int, log: list[str]) -> None:
     pipeline = Sequential([logging_pass(log, f"P{n}", opt_level=n) for n in (3, 0, 4, 1, 2)])
     async with PassContext(opt_level=level):
         await pipeline({})
@@ -51,7 +51,7 @@ async def test_a_pass_runs_if_its_level_is_not_above_that_of_the_context(level: 
     ("required", "disabled", "runs"),
     [([], [], False), (["P"], [], True), ([], ["P"], False), (["P"], ["P"], False)],
 )
-async def test_required_raises_and_disabled_wins(
+async def test_disabled_pass_takes_precedence_over_required_pass(
     required: list[str], disabled: list[str], runs: bool, log: list[str]
 ) -> None:
     async with PassContext(opt_level=1, required_pass=required, disabled_pass=disabled):
@@ -59,7 +59,7 @@ async def test_required_raises_and_disabled_wins(
     assert log == (["run P"] if runs else [])
 
 
-async def test_a_sequential_within_another_is_one_of_its_passes(log: list[str]) -> None:
+async def test_nested_sequential_is_a_pass(log: list[str]) -> None:
     inner = Sequential([logging_pass(log, "P")], opt_level=3, name="Inner")
     outer = Sequential([inner, logging_pass(log, "Q")])
     await outer({})
@@ -70,17 +70,17 @@ async def test_a_sequential_within_another_is_one_of_its_passes(log: list[str]) 
     assert log == ["run Q", "run P", "run Q", "run Q"]
 
 
-async def test_each_pass_gets_what_the_one_before_it_returned() -> None:
+async def test_each_pass_receives_the_previous_result() -> None:
     passes = [module_pass_of(lambda mod, ctx: {**mod, f"f{len(mod)}": list(mod)}) for _ in range(3)]
     assert await Sequential(passes)({}) == {"f0": [], "f1": ["f0"], "f2": ["f0", "f1"]}
 
 
-async def test_an_empty_sequential_returns_the_module_itself() -> None:
+async def test_empty_sequential_returns_its_input() -> None:
     mod: Module = {"f": 1}
     assert await Sequential[Module]()(mod) is mod
 
 
-def test_a_sequential_is_of_level_0_and_named_so_unless_told() -> None:
+def test_sequential_has_default_level_and_name() -> None:
     assert (Sequential().info, Sequential([], 2, "S", ["R"]).info) == (
         apass.PassInfo(0, "sequential"),
         apass.PassInfo(2, "S", ["R"]),
@@ -90,30 +90,28 @@ def test_a_sequential_is_of_level_0_and_named_so_unless_told() -> None:
 # What is required.
 
 
-async def test_what_a_pass_requires_runs_before_it_in_order(log: list[str], register: Register) -> None:
+async def test_requirements_run_first_in_order(log: list[str], register: Register) -> None:
     register("R1")
     register("R2")
     await Sequential([logging_pass(log, "P", required=["R2", "R1"]), logging_pass(log, "Q")])({})
     assert log == ["run R2", "run R1", "run P", "run Q"]
 
 
-async def test_what_is_required_runs_whatever_its_level_and_even_if_disabled(
-    log: list[str], register: Register
-) -> None:
+async def test_requirements_ignore_level_and_disabled_pass(log: list[str], register: Register) -> None:
     register("R", opt_level=9)
     async with PassContext(opt_level=0, disabled_pass=["R"]):
         await Sequential([logging_pass(log, "P", required=["R"])])({})
     assert log == ["run R", "run P"]
 
 
-async def test_what_a_pass_requires_does_not_run_if_the_pass_does_not(log: list[str], register: Register) -> None:
+async def test_skipped_pass_does_not_run_its_requirements(log: list[str], register: Register) -> None:
     register("R")
     async with PassContext(opt_level=1, disabled_pass=["P"]):
         await Sequential([logging_pass(log, "P", required=["R"]), logging_pass(log, "Q", 2, ["R"])])({})
     assert log == []
 
 
-async def test_what_is_required_goes_through_its_own_hooks(log: list[str], register: Register) -> None:
+async def test_requirements_call_hooks(log: list[str], register: Register) -> None:
     register("R")
     async with PassContext(instruments=[Recorder("A", log, skips=["R"])]):
         await Sequential([logging_pass(log, "P", required=["R"])], name="S")({})
@@ -134,16 +132,14 @@ async def test_requirements_of_requirements_run_depth_first(log: list[str], regi
     assert log == ["run R4", "run R2", "run R4", "run R3", "run R1", "run R4", "run P"]
 
 
-async def test_what_has_run_may_be_required_again_by_the_next(log: list[str], register: Register) -> None:
+async def test_requirement_can_run_again(log: list[str], register: Register) -> None:
     register("R1")
     register("R2", required=["R1"])
     await Sequential([logging_pass(log, "P", required=["R1", "R2"])])({})
     assert log == ["run R1", "run R1", "run R2", "run P"]
 
 
-async def test_the_requirements_of_an_inner_sequential_run_and_those_of_the_outermost_do_not(
-    log: list[str], register: Register
-) -> None:
+async def test_only_inner_sequentials_run_their_requirements(log: list[str], register: Register) -> None:
     register("R")
     inner = Sequential([logging_pass(log, "P")], name="Inner", required=["R"])
     await inner({})
@@ -158,13 +154,13 @@ async def test_a_required_sequential_runs_its_passes(log: list[str], register: R
     assert log == ["run R2", "run P", "run T"]
 
 
-async def test_the_same_requirement_of_two_passes_runs_before_each(log: list[str], register: Register) -> None:
+async def test_shared_requirement_runs_before_each_pass(log: list[str], register: Register) -> None:
     register("R")
     await Sequential([logging_pass(log, "P", required=["R"]), logging_pass(log, "Q", required=["R"])])({})
     assert log == ["run R", "run P", "run R", "run Q"]
 
 
-async def test_an_unknown_requirement_is_told_with_the_nearest_name(log: list[str], register: Register) -> None:
+async def test_unknown_requirement_error_suggests_a_name(log: list[str], register: Register) -> None:
     register("InferType")
     with pytest.raises(UnknownPassError) as caught:
         await Sequential([logging_pass(log, "P", required=["InferTyp"])])({})
@@ -176,7 +172,7 @@ async def test_an_unknown_requirement_is_told_with_the_nearest_name(log: list[st
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
-async def test_a_cycle_of_requirements_is_spelt_out(length: int, log: list[str], register: Register) -> None:
+async def test_requirement_cycle_is_shown(length: int, log: list[str], register: Register) -> None:
     for n in range(length):
         register(f"R{n}", required=[f"R{(n + 1) % length}"])
     with pytest.raises(CyclicRequirementError) as caught:
@@ -186,28 +182,26 @@ async def test_a_cycle_of_requirements_is_spelt_out(length: int, log: list[str],
     assert log == []
 
 
-async def test_a_cycle_through_the_pass_itself_is_spelt_out(log: list[str], register: Register) -> None:
+async def test_requirement_cycle_of_one_pass_is_shown(log: list[str], register: Register) -> None:
     register("R", required=["P"])
     with pytest.raises(CyclicRequirementError, match="cycle: P > R > P;"):
         await Sequential([register("P", required=["R"])])({})
 
 
-async def test_a_cycle_through_the_passes_of_a_required_sequential_is_spelt_out(
-    log: list[str], register: Register
-) -> None:
+async def test_requirement_cycle_through_a_sequential_is_shown(log: list[str], register: Register) -> None:
     register("S", pass_=Sequential([logging_pass(log, "P", required=["S"])], name="S"))
     with pytest.raises(CyclicRequirementError, match="cycle: S > P > S;"):
         await Sequential([logging_pass(log, "T", required=["S"])])({})
 
 
-async def test_a_long_chain_of_requirements_is_no_cycle(log: list[str], register: Register) -> None:
+async def test_long_chain_of_requirements_is_allowed(log: list[str], register: Register) -> None:
     for n in range(100):
         register(f"R{n}", required=[f"R{n + 1}"] if n < 99 else [])
     await Sequential([logging_pass(log, "P", required=["R0"])])({})
     assert log == [*(f"run R{n}" for n in range(99, -1, -1)), "run P"]
 
 
-async def test_a_cycle_in_one_module_does_no_harm_to_another(log: list[str], register: Register) -> None:
+async def test_cycle_in_one_module_does_not_affect_others(log: list[str], register: Register) -> None:
     register("R", required=["R"])
     bad = Sequential([logging_pass(log, "P", required=["R"])])
     for _ in range(2):
@@ -215,7 +209,7 @@ async def test_a_cycle_in_one_module_does_no_harm_to_another(log: list[str], reg
             await bad({})
 
 
-# What it is made of.
+# Construction.
 
 
 @pytest.mark.parametrize(
@@ -223,17 +217,23 @@ async def test_a_cycle_in_one_module_does_no_harm_to_another(log: list[str], reg
     [
         ("P", "Sequential takes a list of passes, not 'P'"),
         ([apass.ModulePass], "Sequential takes passes, but ModulePass is a class of passes; write ModulePass()"),
-        ([len], "Sequential takes passes, not <built-in function len>; make it one with module_pass or function_pass"),
+        (
+            [len],
+            (
+                "Sequential takes passes, not <built-in function len>; "
+                "create a pass from it with module_pass or function_pass"
+            ),
+        ),
         ([1], "Sequential takes passes, not 1"),
     ],
 )
-def test_what_is_no_pass_is_refused(passes: Any, says: str) -> None:
+def test_sequential_rejects_objects_that_are_not_passes(passes: Any, says: str) -> None:
     with pytest.raises(TypeError) as caught:
         Sequential(passes)
     assert str(caught.value) == says
 
 
-def test_the_text_of_a_pipeline_shows_a_sequential_where_it_says_something(log: list[str]) -> None:
+def test_text_omits_redundant_sequentials(log: list[str]) -> None:
     first, second = logging_pass(log, "P"), logging_pass(log, "Q")
     plain = Sequential([first, second])
     named = Sequential([plain, first], opt_level=1, name="S", required=["R"])

@@ -27,7 +27,7 @@ async def Double(mod: Module, ctx: PassContext) -> Module:
 
 
 @pytest.mark.parametrize("inside", ["loop", "worker thread", "another thread"])
-async def test_run_works_wherever_no_loop_runs_and_says_to_await_where_one_does(inside: str) -> None:
+async def test_run_works_only_outside_an_event_loop(inside: str) -> None:
     done: list[object] = []
 
     def work() -> None:
@@ -44,7 +44,7 @@ async def test_run_works_wherever_no_loop_runs_and_says_to_await_where_one_does(
         thread = threading.Thread(target=work)
         thread.start()
         await anyio.to_thread.run_sync(thread.join)
-    says = "apass.run starts an event loop, and one is running here; write `await pass_(mod)` instead"
+    says = "apass.run starts an event loop, but one is already running; write `await pass_(mod)` instead"
     assert done == [says if inside == "loop" else {"f": 2}]
 
 
@@ -60,6 +60,8 @@ def test_run_raises_the_error_itself(anyio_backend: str) -> None:
         apass.run(Double, {"f": -1}, backend=anyio_backend)
 
 
-def test_run_on_an_unknown_backend_says_which_are_known() -> None:
-    with pytest.raises(apass.MissingExtraError, match="no event loop 'curio' here; known are asyncio, trio"):
+def test_run_rejects_an_unknown_backend() -> None:
+    with pytest.raises(
+        apass.MissingExtraError, match="event loop 'curio' is not available; choose one of asyncio, trio"
+    ):
         apass.run(Double, {"f": 1}, backend="curio")

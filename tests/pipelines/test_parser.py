@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 
 import apass
 from apass import Pass, PipelineSyntaxError, Sequential
-from apass.combinators import If, Race, Repeat
+from apass.passes.conditional import If
+from apass.passes.race import Race
+from apass.passes.repeat import Repeat
 from apass.pipelines.parser import parse_pipeline
+from tests.cli.models import apass as invoke
 from tests.helpers.pipeline_text import Mode, Module, Rescue, Tune, is_large, registered, size_of
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -82,7 +85,7 @@ def test_an_empty_text_is_an_empty_sequential(text: str) -> None:
         ),
     ],
 )
-def test_a_text_means_a_pipeline_and_the_pipeline_is_written_in_that_way(text: str, pipeline: Any) -> None:
+def test_text_and_pipeline_convert_both_ways(text: str, pipeline: Any) -> None:
     meant: Sequential[Module] = pipeline()
     assert parse_pipeline(text) == meant
     assert parse_pipeline(str(meant)) == meant
@@ -114,20 +117,20 @@ def test_a_text_means_a_pipeline_and_the_pipeline_is_written_in_that_way(text: s
         ("", {}),
     ],
 )
-def test_options_are_read_as_the_types_that_the_pass_declares(text: str, given_: dict[str, Any]) -> None:
+def test_options_are_read_as_declared_types(text: str, given_: dict[str, Any]) -> None:
     (made,) = parse_pipeline(f"Tune{{{text}}}").passes
     assert isinstance(made, Tune)
     assert (made.spec, made.given) == (("Tune", given_), Tune(**given_).given)
 
 
-def test_passes_may_be_given_as_an_option() -> None:
+def test_passes_can_be_an_option() -> None:
     (made,) = parse_pipeline("Rescue{rescue=(FoldConstant,Repeat(Tune))}(Tune)").passes
     assert isinstance(made, Rescue)
     assert made.rescue == [fold(), Repeat([apass.get_pass("Tune")])]
     assert str(made) == "Rescue{rescue=(FoldConstant,Repeat(Tune))}(Tune)"
 
 
-def test_blanks_comments_and_a_last_comma_make_no_difference() -> None:
+def test_white_space_comments_and_trailing_comma_are_ignored() -> None:
     text = """
         # first what is cheap
         FoldConstant ,
@@ -139,9 +142,9 @@ def test_blanks_comments_and_a_last_comma_make_no_difference() -> None:
     assert str(parse_pipeline(text)) == "FoldConstant,Repeat{times=3}(Tune{names=[a,b]},FoldConstant)"
 
 
-def test_parsing_needs_no_library_of_parsers() -> None:
+def test_parser_imports_no_parser_library() -> None:
     code = (
-        "import sys, apass, apass.combinators\n"
+        "import sys, apass, apass.passes.race\n"
         "from apass.pipelines.parser import parse_pipeline\n"
         "parse_pipeline('Sequential')\n"
         "print({'lark', 'numpy'} & set(sys.modules))\n"
@@ -219,7 +222,7 @@ pipelines = sequentials(st.recursive(leaves, combined, max_leaves=8))
 
 @settings(deadline=None)
 @given(pipelines)
-def test_a_pipeline_comes_back_equal_from_its_text(pipeline: Sequential[Module]) -> None:
+def test_text_restores_an_equal_pipeline(pipeline: Sequential[Module]) -> None:
     text = str(pipeline)
     again = parse_pipeline(text)
     assert again == pipeline
@@ -228,7 +231,7 @@ def test_a_pipeline_comes_back_equal_from_its_text(pipeline: Sequential[Module])
 
 @settings(deadline=None)
 @given(pipelines, st.lists(st.sampled_from(["", " ", "\n", "\t ", "# a note (\n"]), min_size=1))
-def test_blanks_and_comments_between_the_words_change_nothing(pipeline: Sequential[Module], blanks: list[str]) -> None:
+def test_white_space_and_comments_change_nothing(pipeline: Sequential[Module], blanks: list[str]) -> None:
     pieces = re.findall(r'"(?:[^"\\]|\\.)*"|[\w.:/+-]+|.', str(pipeline), re.DOTALL)
     spaced = "".join(piece + blanks[place % len(blanks)] for place, piece in enumerate(pieces))
     assert parse_pipeline(spaced) == pipeline
@@ -236,7 +239,7 @@ def test_blanks_and_comments_between_the_words_change_nothing(pipeline: Sequenti
 
 @settings(deadline=None)
 @given(st.text(alphabet='ReFoldConst(){}[],="#\\ \n3') | st.text())
-def test_any_text_is_a_pipeline_or_a_syntax_error_within_it(text: str) -> None:
+def test_any_text_parses_or_raises_syntax_error(text: str) -> None:
     position = position_of_error(text)
     if position is None:
         assert parse_pipeline(str(parse_pipeline(text))) == parse_pipeline(text)
@@ -246,9 +249,7 @@ def test_any_text_is_a_pipeline_or_a_syntax_error_within_it(text: str) -> None:
 
 @settings(deadline=None)
 @given(pipelines, st.data())
-def test_a_text_cut_short_is_a_shorter_pipeline_or_a_syntax_error(
-    pipeline: Sequential[Module], data: st.DataObject
-) -> None:
+def test_truncated_text_parses_or_raises_syntax_error(pipeline: Sequential[Module], data: st.DataObject) -> None:
     text = str(pipeline)
     cut = text[: data.draw(st.integers(0, len(text)))]
     position = position_of_error(cut)
@@ -263,3 +264,95 @@ def test_a_text_cut_short_is_a_shorter_pipeline_or_a_syntax_error(
 def test_a_string_is_quoted_as_in_json(text: str) -> None:
     (made,) = parse_pipeline(f"Tune{{device={json.dumps(text)}}}").passes
     assert made.spec == ("Tune", {"device": text})
+
+
+def weigh(weights: dict[str, int], extra: Mapping[int, list[float]] | None = None) -> apass.Pass[Any]:
+    if "none" in weights:
+        error = apass.PassDefinitionError("a weight of nothing")
+        error.option = "weights"
+        raise error
+    if extra == {}:
+        raise apass.PassDefinitionError("nothing extra")
+    return apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Weigh")
+
+
+@pytest.fixture(autouse=True)
+def weigh_registered() -> Iterator[None]:
+    apass.register_pass("Weigh", weigh)
+    yield
+    apass.unregister_pass("Weigh")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("Weigh{weights={}}", "Weigh{weights={}}"),
+        ("Weigh{weights={a=1,\n b = 2 , # c\n}}", "Weigh{weights={a=1,b=2}}"),
+        ('Weigh{weights={"a b"=1,"c"=2,3=4}}', 'Weigh{weights={"a b"=1,c=2,"3"=4}}'),
+        ("Weigh{weights={a=1},extra={1=[2,3.5],-4=[]}}", "Weigh{weights={a=1},extra={1=[2.0,3.5],-4=[]}}"),
+        ("Weigh{weights={a=1},extra=none}", "Weigh{weights={a=1},extra=none}"),
+        (
+            "ConvertLayout{desired_layouts={nn.conv2d=[NHWC,default],nn.max_pool2d=[NHWC]}}",
+            "ConvertLayout{desired_layouts={nn.conv2d=[NHWC,default],nn.max_pool2d=[NHWC]}}",
+        ),
+    ],
+)
+def test_a_mapping_is_read_and_written(text: str, written: str) -> None:
+    pipeline = parse_pipeline(text)
+    assert str(pipeline) == written
+    assert parse_pipeline(written) == pipeline
+
+
+def test_text_of_a_pipeline_created_in_python() -> None:
+    made = apass.Sequential([apass.get_pass("ConvertLayout", desired_layouts={"nn.conv2d": ["NCHW4c", "default"]})])
+    assert str(made) == "ConvertLayout{desired_layouts={nn.conv2d=[NCHW4c,default]}}"
+    assert parse_pipeline(str(made)) == made
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "rest"),
+    [
+        ("Weigh{weights={a=1,a=2}}", "key 'a' is given twice", "a=2}}"),
+        ('Weigh{weights={a=1,"a"=2}}', "wanted each key once, got 'a' twice", '{a=1,"a"=2}}'),
+        ("Weigh{weights={a:1}}", "expected '=' after the key 'a:1', not '}'", "}}"),
+        ("Weigh{weights={[a]=1}}", "expected a key, not '['", "[a]=1}}"),
+        ("Weigh{weights={a=}}", "expected a value, not '}'", "}}"),
+        ("Weigh{weights={a=1 b=2}}", "expected ',' or '}' to close the '{' at character 14, not 'b'", "b=2}}"),
+        ("Weigh{weights={a=1", "to close the '{' at character 14, not the end of the text", ""),
+        ("Weigh{weights={a=x}}", "wanted int, got 'x' (str)", "a=x}}"),
+        ("Weigh{weights={a=1,b=2,c=x,d=y}}", "wanted int, got 'x' (str)", "c=x,d=y}}"),
+        ("Weigh{weights={a=1},extra={1=[2],2=[x]}}", "got {'1': ['2'], '2': ['x']} (dict)", "2=[x]}}"),
+        ("Weigh{weights=[a]}", "wanted dict[str, int], got ['a'] (list)", "[a]}"),
+        ("Weigh{weights=3}", "wanted dict[str, int], got 3 (int)", "3}"),
+        ("Weigh{weights={a=1},extra={a=[]}}", "got {'a': []} (dict)", "a=[]}}"),
+        ("Weigh{weights={none=1}}", "a weight of nothing", "{none=1}}"),
+        ("FoldConstant,Weigh{weights={a=1},extra={}}", "nothing extra", "Weigh{weights={a=1},extra={}}"),
+        (
+            "InferType,ConvertLayout{desired_layouts={nn.konv2d=[NHWC]}}",
+            "no operator is named 'nn.konv2d'; did you mean 'nn.conv2d'?",
+            "{nn.konv2d=[NHWC]}}",
+        ),
+        ("ConvertLayout{desired_layouts={nn.conv2d=NHWC}}", "wanted list[str], got 'NHWC' (str)", "nn.conv2d=NHWC}}"),
+    ],
+)
+def test_mapping_error_position_is_shown(text: str, message: str, rest: str) -> None:
+    with pytest.raises(apass.PipelineSyntaxError) as caught:
+        parse_pipeline(text)
+    assert message in str(caught.value)
+    assert text[caught.value.position :] == rest
+
+
+MODEL = """#[version = "0.0.5"]
+def @main(%x: Tensor[(1, 2, 4, 4), float32], %w: Tensor[(2, 2, 1, 1), float32]) {
+  nn.conv2d(%x, %w, padding=[0, 0, 0, 0], channels=2, kernel_size=[1, 1])
+}
+"""
+
+
+def test_command_line_accepts_a_pipeline_text(tmp_path: Path) -> None:
+    model, out = tmp_path / "model.relay", tmp_path / "out.relay"
+    model.write_text(MODEL)
+    pipeline = "ConvertLayout{desired_layouts={nn.conv2d=[NHWC,default]}}"
+    done = invoke("opt", model, "-p", pipeline, "-O", "3", "-o", out, "--verify-outputs")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert 'data_layout="NHWC"' in (out / model.name).read_text()

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 import apass
-from apass import PassDefinitionError, PipelineSyntaxError
-from apass.combinators import If, Race, Repeat
-from apass.pipelines.parser import parse_pipeline
+from apass import PassDefinitionError, PipelineSyntaxError, UnknownPassError, get_pass, parse_pipeline
+from apass.passes.conditional import If
+from apass.passes.race import Race
+from apass.passes.repeat import Repeat
 from tests.helpers.pipeline_text import Module, is_large, registered
 
 
@@ -22,7 +23,7 @@ def known() -> Iterator[None]:
 
 
 def refusal(text: str, error: type[PipelineSyntaxError] = PipelineSyntaxError) -> str:
-    """Return the message for a text that does not parse; the caret stands where `position` says."""
+    """Return the message for an invalid text; check the position of its caret."""
     with pytest.raises(error) as caught:
         parse_pipeline(text)
     before = text[: caught.value.position]
@@ -31,7 +32,7 @@ def refusal(text: str, error: type[PipelineSyntaxError] = PipelineSyntaxError) -
     return str(caught.value)
 
 
-def test_a_character_that_means_nothing() -> None:
+def test_error_at_an_invalid_character() -> None:
     assert refusal("FoldConstant;Tune") == (
         "unexpected ';' (at character 12)\n"
         "    FoldConstant;Tune\n"
@@ -93,7 +94,7 @@ def test_a_pass_that_is_not_registered() -> None:
     )
 
 
-def test_an_unknown_pass_is_both_a_syntax_error_and_an_unknown_pass() -> None:
+def test_unknown_pass_error_has_two_types() -> None:
     for error in (apass.UnknownPassError, PipelineSyntaxError, LookupError, ValueError):
         with pytest.raises(error):
             parse_pipeline("FoldConstnat")
@@ -162,7 +163,7 @@ def test_a_function_that_cannot_be_found() -> None:
 
 def test_passes_for_a_pass_that_takes_none() -> None:
     assert refusal("Tune {trials=3} (FoldConstant)") == (
-        "pass 'Tune' is not made of passes, and takes none (at character 16)\n"
+        "pass 'Tune' does not contain passes; write it without parentheses (at character 16)\n"
         "    Tune {trials=3} (FoldConstant)\n"
         "                    ^"
     )
@@ -173,7 +174,7 @@ def test_no_passes_for_a_pass_that_needs_some(name: str) -> None:
     short = name.partition("{")[0]
     for text in (name, f"{name},Tune", f"{name}()"):
         assert refusal(text) == (
-            f"pass {short!r} is made of passes; write {short}(...) (at character {len(name)})\n"
+            f"pass {short!r} contains passes; write {short}(...) (at character {len(name)})\n"
             f"    {text}\n"
             f"    {' ' * len(name)}^"
         )
@@ -181,7 +182,7 @@ def test_no_passes_for_a_pass_that_needs_some(name: str) -> None:
 
 def test_an_option_that_the_pass_itself_refuses() -> None:
     assert refusal("Tune,Repeat{times=0}(Tune)") == (
-        "times must be an int of at least 1, or None for until it settles; not 0 (at character 5)\n"
+        "times must be an int of at least 1, or None to run until convergence, not 0 (at character 5)\n"
         "    Tune,Repeat{times=0}(Tune)\n"
         "         ^"
     )
@@ -193,9 +194,9 @@ def test_a_string_without_an_end() -> None:
     )
 
 
-def test_a_string_that_json_does_not_know() -> None:
+def test_error_at_an_invalid_json_string() -> None:
     assert refusal(r'Tune{device="a\q"}') == (
-        "this string is not as in JSON: Invalid \\escape (at character 14)\n"
+        "this is not a valid JSON string: Invalid \\escape (at character 14)\n"
         '    Tune{device="a\\q"}\n'
         "                  ^"
     )
@@ -214,47 +215,93 @@ def test_an_unknown_pass_within_an_option() -> None:
     assert refusal("If{predicate=tests.helpers.pipeline_text:is_large,otherwise=(Tone)}(Tune)") == (
         "no pass is registered under the name 'Tone'; did you mean 'Tune'? (at character 61)\n"
         "    If{predicate=tests.helpers.pipeline_text:is_large,otherwise=(Tone)}(Tune)\n"
-            "                                                                 ^"
+        "                                                                 ^"
     )
 
 
 @pytest.mark.parametrize("opening", ["Repeat(", "Tune{anything=["])
-def test_what_is_nested_too_deep_is_refused_however_deep(opening: str) -> None:
+def test_too_deep_nesting_raises(opening: str) -> None:
     text = opening + "[" * 100_000 if opening.endswith("[") else opening * 100_000
-    with pytest.raises(PipelineSyntaxError, match=r"^nested more than 100 deep \(at character \d+\)"):
+    with pytest.raises(PipelineSyntaxError, match=r"^nested more than 100 levels deep \(at character \d+\)"):
         parse_pipeline(text)
 
 
-def test_what_is_nested_as_deep_as_it_may_be_comes_back() -> None:
+def test_maximum_nesting_is_accepted() -> None:
     for text in ("Repeat(" * 100 + "Tune" + ")" * 100, ",".join(["Tune{names=[a]},Repeat(Tune)"] * 200)):
         assert str(parse_pipeline(text)) == text
 
 
-def test_the_first_error_is_told_before_any_pass_is_made() -> None:
+def test_syntax_error_is_raised_before_passes_are_created() -> None:
     with pytest.raises(PipelineSyntaxError, match=r"^expected ',' or the end of the text"):
         parse_pipeline("Broken Tune")
 
 
-def test_what_a_factory_raises_says_where_in_the_pipeline() -> None:
+def test_factory_error_has_a_position_note() -> None:
     with pytest.raises(ZeroDivisionError) as caught:
         parse_pipeline("Tune,Broken{depth=3}")
     assert str(caught.value) == "depth 3"
     assert caught.value.__notes__ == ["in the pipeline 'Tune,Broken{depth=3}', at character 5"]
 
 
-def test_an_error_in_the_text_of_a_factory_shows_that_text() -> None:
+def test_error_in_a_nested_text_shows_that_text() -> None:
     with pytest.raises(PipelineSyntaxError) as caught:
         parse_pipeline("Tune,Nested")
     assert (caught.value.text, caught.value.position) == ("FoldConstnat", 0)
 
 
-def test_a_text_is_needed() -> None:
+def test_parse_pipeline_rejects_other_types() -> None:
     not_text: Any = ["FoldConstant"]
     with pytest.raises(TypeError, match=r"^parse_pipeline takes text, not \['FoldConstant'\]$"):
         parse_pipeline(not_text)
 
 
-def test_a_pass_made_of_none_is_refused_in_python_too() -> None:
+def test_combinator_without_passes_raises_in_python() -> None:
     for make in (lambda: Repeat[Module]([]), lambda: Race[Module]([]), lambda: If[Module](is_large, [])):
         with pytest.raises(PassDefinitionError, match=r"^(Repeat|Race|If) takes at least one pass$"):
             make()
+
+
+LONG = ",".join(["Sequential"] * 100)
+
+
+def shown(text: str) -> list[str]:
+    with pytest.raises(PipelineSyntaxError) as caught:
+        parse_pipeline(text)
+    return str(caught.value).splitlines()[1:]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("Sequential;", ["    Sequential;", "              ^"]),
+        ("\tSequential\t;", ["    \tSequential\t;", "    \t          \t^"]),
+        ("Sequential, # 日本\n日本語 ;", ["    日本語 ;", "           ^"]),
+        ('Sequential{name="e\u0301" ;', ['    Sequential{name="e\u0301" ;', f"{' ' * 24}^"]),
+        ("Sequential,\r\n;\r\nSequential", ["    ;", "    ^"]),
+    ],
+)
+def test_caret_is_under_the_error(text: str, lines: list[str]) -> None:
+    assert shown(text) == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [(f"{LONG};", True, False), (f";{LONG}", False, True), (f"{LONG};{LONG}", True, True)],
+)
+def test_long_line_is_cut_around_the_error(text: str, before: bool, after: bool) -> None:
+    line, caret = shown(text)
+    assert (line.startswith("    ..."), line.endswith("..."), len(line) < 175) == (before, after, True)
+    assert line[len(caret) - 1] == ";"
+
+
+def test_pickled_error_has_the_same_text() -> None:
+    with pytest.raises(PipelineSyntaxError) as caught:
+        parse_pipeline(f"{LONG};")
+    kind, arguments = caught.value.__reduce__()
+    assert str(kind(*arguments)) == str(caught.value)
+
+
+@pytest.mark.parametrize("name", [3, None, ["Repeat"], PipelineSyntaxError])
+def test_a_pass_is_looked_up_by_a_name(name: Any) -> None:
+    with pytest.raises(UnknownPassError, match=r"the name of a pass must be a"):
+        get_pass(name)

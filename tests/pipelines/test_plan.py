@@ -1,4 +1,4 @@
-"""`plan`: what it says runs, runs, in that order; and for what does not, the reason."""
+"""`plan`: agreement with the runner, and the reasons for skipped passes."""
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -112,7 +112,7 @@ def planned(pass_: apass.Pass[Any], names: Sequence[str], disabled: Iterable[str
 @pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
 @given(PIPELINES, TABLES, st.lists(st.sampled_from(NAMES)), st.lists(st.sampled_from(NAMES)), LEVELS)
 @settings(max_examples=100)
-def test_what_is_planned_to_run_is_what_runs(
+def test_plan_matches_the_run(
     pipeline: Row, table: tuple[Leaf | Row, ...], required: list[str], disabled: list[str], level: int
 ) -> None:
     with registered(zip(REGISTERED, table, strict=True)):
@@ -120,7 +120,7 @@ def test_what_is_planned_to_run_is_what_runs(
         assert planned(pass_, required, disabled, level) == ran(pass_, required, disabled, level)
 
 
-def test_the_reason_is_given_for_each_pass_that_would_not_run() -> None:
+def test_plan_gives_reasons_for_skipped_passes() -> None:
     with registered([("Types", Leaf("Types", 9)), ("Fold", Leaf("Fold", 3, ("Types",)))]):
         passes = [Leaf("Fold", 2, ("Fold2",)), Leaf("Late", 3), Leaf("Forced", 3), Leaf("Off", 0)]
         with registered([("Fold2", Leaf("Fold2", 1, ("Types",)))]):
@@ -137,7 +137,7 @@ def test_the_reason_is_given_for_each_pass_that_would_not_run() -> None:
     )
 
 
-def test_what_a_pass_that_is_left_out_is_made_of_has_its_reason_too() -> None:
+def test_children_of_a_skipped_pass_have_reasons() -> None:
     pipeline: apass.Pass[Any] = apass.parse_pipeline(
         "Sequential{name=Outer,opt_level=3}(Repeat(Sequential{name=a}),"
         "If{predicate=tests.pipelines.test_plan:registered,otherwise=(Sequential{name=c})}(Sequential{name=b}))"
@@ -145,15 +145,15 @@ def test_what_a_pass_that_is_left_out_is_made_of_has_its_reason_too() -> None:
     assert str(plan(apass.Sequential([pipeline]), apass.PassContext(2))) == (
         "run    sequential\n"
         "skip     Outer     level 3 is above 2\n"
-        "skip       Repeat  Outer is left out\n"
-        "skip         a     Repeat is left out\n"
-        "skip       If      Outer is left out\n"
-        "skip         b     If is left out\n"
-        "skip         c     If is left out"
+        "skip       Repeat  Outer is skipped\n"
+        "skip         a     Repeat is skipped\n"
+        "skip       If      Outer is skipped\n"
+        "skip         b     If is skipped\n"
+        "skip         c     If is skipped"
     )
 
 
-def test_what_depends_on_the_module_is_said_to_be_decided_at_run_time() -> None:
+def test_module_dependent_decisions_are_marked() -> None:
     a, b, late = logging_pass([], "A"), logging_pass([], "B"), logging_pass([], "Late", 3)
     pipeline = apass.Sequential(
         [
@@ -192,7 +192,7 @@ def test_what_depends_on_the_module_is_said_to_be_decided_at_run_time() -> None:
     ]
 
 
-def test_instruments_that_have_a_say_are_named_but_not_asked_of_a_pass_that_is_required() -> None:
+def test_deciding_instruments_are_named() -> None:
     @apass.pass_instrument
     class Never:
         def should_run(self, mod: Any, info: apass.PassInfo) -> bool:
@@ -201,28 +201,28 @@ def test_instruments_that_have_a_say_are_named_but_not_asked_of_a_pass_that_is_r
     pipeline = apass.Sequential([logging_pass([], "A"), logging_pass([], "B", 3)])
     context = apass.PassContext(required_pass=["B", "sequential"], instruments=[Never()])
     assert str(plan(pipeline, context)) == (
-        "run    sequential\nmaybe    A         asks Never\nrun      B         required by the context"
+        "run    sequential\nmaybe    A         decided by Never\nrun      B         required by the context"
     )
 
 
-def test_a_cycle_and_an_unknown_requirement_are_errors_as_at_run_time() -> None:
+def test_plan_raises_for_invalid_requirements() -> None:
     cycle = [("R0", Leaf("R0", 0, ("R1",))), ("R1", Leaf("R1", 0, ("R0",)))]
-    with registered(cycle), pytest.raises(apass.CyclicRequirementError, match="cycle: R1 > R0 > R1; take one"):
+    with registered(cycle), pytest.raises(apass.CyclicRequirementError, match="cycle: R1 > R0 > R1; remove one"):
         plan(apass.Sequential([Leaf("A", 0, ("R1",)).make()]))
     with pytest.raises(apass.UnknownPassError, match="no pass is registered under the name 'Nowhere'"):
         plan(apass.Sequential([Leaf("A", 0, ("Nowhere",)).make()]))
 
 
-def test_a_pass_that_is_registered_under_another_name_cannot_require_its_way_back_to_it() -> None:
+def test_plan_detects_cycles_by_registered_name() -> None:
     pipeline = apass.Sequential([Leaf("A", 0, ("R0",)).make()])
     with registered([("R0", Leaf("Other", 0, ("R0",)))]):
         for ask in (planned, ran):
-            cycle = "the required passes form a cycle: R0 > R0; take one `required` out of it"
+            cycle = "the required passes form a cycle: R0 > R0; remove one `required` from it"
             assert ask(pipeline, (), (), 2) == cycle
 
 
 @pytest.mark.anyio
-async def test_the_current_context_is_the_one_that_is_planned_for() -> None:
+async def test_plan_uses_the_current_context() -> None:
     pipeline = apass.Sequential([Leaf("A", 3).make()])
     async with apass.PassContext(3):
         inside = list(plan(pipeline).running())

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import apass
 from apass import Position, parse_pipeline, rest_of
-from apass.core.position import Numbering
+from apass.core.position import PositionTracker
 from apass.core.run import current_run
 from apass.instruments.support.change_tracker import ChangeTracker
 
@@ -40,7 +40,7 @@ class Keeper:
     """Keeps what each run of a pass returned, by its position."""
 
     def __init__(self) -> None:
-        self.numbering = Numbering()
+        self.numbering = PositionTracker()
         self.kept: dict[str, Module] = {}
 
     def run_before_pass(self, mod: Module, info: apass.PassInfo) -> None:
@@ -75,7 +75,7 @@ pipelines = st.lists(st.recursive(leaves, _combined, max_leaves=6), min_size=1, 
 
 
 @given(pipelines, st.integers(0, 9), st.data())
-def test_going_on_from_any_pass_gives_what_the_whole_pipeline_gives(text: str, start: int, data: st.DataObject) -> None:
+def test_resuming_anywhere_gives_the_full_result(text: str, start: int, data: st.DataObject) -> None:
     pipeline: apass.Pass[Module] = parse_pipeline(text)
     keeper = Keeper()
     mod = {"f": start, "g": 2 * start + 1}
@@ -91,31 +91,31 @@ def test_going_on_from_any_pass_gives_what_the_whole_pipeline_gives(text: str, s
 @pytest.mark.parametrize(
     ("position", "message"),
     [
-        ("0:other", "cannot go on after '0:other': the pipeline is a pass 'sequential'"),
+        ("0:other", "cannot resume after '0:other': the outermost pass of the pipeline is 'sequential'"),
         (
             "0:sequential/1:Rac",
             (
-                "cannot go on after '0:sequential/1:Rac': the pipeline has no pass 'Rac' as number 1 there; "
+                "cannot resume after '0:sequential/1:Rac': the pipeline has no pass 'Rac' as number 1 there; "
                 "did you mean 'Race'?"
             ),
         ),
         (
             "0:sequential/1:Race@1/0:resume.Add",
             (
-                "cannot go on after '0:sequential/1:Race@1/0:resume.Add': it stands in an alternative of pass 'Race'; "
-                "resume from the file of the pass around it"
+                "cannot resume after '0:sequential/1:Race@1/0:resume.Add': it is in an alternative of pass 'Race'; "
+                "resume from the file of the pass that contains it"
             ),
         ),
         (
             "0:sequential/0:resume.Add@f/0:X",
             (
-                "cannot go on after '0:sequential/0:resume.Add@f/0:X': it stands in the body of 'f' of pass "
-                "'resume.Add'; resume from the file of the pass around it"
+                "cannot resume after '0:sequential/0:resume.Add@f/0:X': it is in the body of 'f' of pass "
+                "'resume.Add'; resume from the file of the pass that contains it"
             ),
         ),
     ],
 )
-def test_a_place_that_cannot_be_gone_on_from_says_why(position: str, message: str) -> None:
+def test_resume_error_gives_the_reason(position: str, message: str) -> None:
     pipeline: apass.Pass[Module] = parse_pipeline("resume.Add,Race(resume.Add,resume.Add)")
     with pytest.raises(apass.ResumeError) as caught:
         rest_of(pipeline, Position.parse(position), apass.PassContext())
@@ -123,15 +123,15 @@ def test_a_place_that_cannot_be_gone_on_from_says_why(position: str, message: st
 
 
 @pytest.mark.parametrize("text", ["", "x", "0:", "a:b", "0:a/b"])
-def test_what_is_no_position_is_an_error(text: str) -> None:
+def test_invalid_position_text_raises(text: str) -> None:
     if text == "0:a/b":
         assert Position.parse(text).steps == ((0, "a/b", None),)
         return
-    with pytest.raises(ValueError, match="is no position"):
+    with pytest.raises(ValueError, match="invalid position"):
         Position.parse(text)
 
 
-def test_a_tracker_holds_nothing_once_runs_have_ended() -> None:
+def test_tracker_releases_ended_runs() -> None:
     tracker = ChangeTracker()
     run = apass.Run(apass.PassInfo(0, "P"), None)
     tracker.begin(run, {})

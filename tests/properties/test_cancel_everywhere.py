@@ -1,4 +1,7 @@
-"""Cancellation at every point where a pipeline waits: what must end does end, and nothing is lost or left behind."""
+"""Cancellation at every checkpoint of a pipeline.
+
+Whatever was started ends, every hook is balanced, and every slot is returned.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,14 +13,15 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, PassInfo, PassTimeoutError, Sequential, current_run, function_pass, module_pass
+from tests.helpers.context_state import state_of
 
 pytestmark = pytest.mark.anyio
 
 Module = dict[str, int]
 
 
-class Probe:
-    """Counts the points where a run waits, and cancels the run at one of them."""
+class CheckpointProbe:
+    """Counts the checkpoints of a run, and cancels the run at one of them."""
 
     def __init__(self, cancel_at: int) -> None:
         self.cancel_at = cancel_at
@@ -30,33 +34,35 @@ class Probe:
         self.ended: Counter[object] = Counter()
 
     async def pause(self) -> None:
-        """Wait for a turn of the loop."""
+        """Count a checkpoint, cancel the run if it is the chosen one, and suspend."""
         self.steps += 1
         if self.steps == self.cancel_at and self.scope is not None:
             self.scope.cancel()
         await checkpoint()
 
     def cancellable(self) -> anyio.CancelScope:
-        """Return the scope that is cancelled at that point."""
+        """Return the scope to cancel at checkpoint `cancel_at`."""
         self.scope = anyio.CancelScope()
         return self.scope
 
-    def context(self, *names: str, **given: Any) -> PassContext:
-        """Return a context with an instrument for each name; the hooks have the time they need."""
-        self.contexts.append(PassContext(instruments=[Watching(name, self) for name in names], exit_grace=60, **given))
+    def context(self, *names: str, **options: Any) -> PassContext:
+        """Return a context with an instrument for each name, and an ample exit grace."""
+        self.contexts.append(
+            PassContext(instruments=[SuspendingInstrument(name, self) for name in names], exit_grace=60, **options)
+        )
         return self.contexts[-1]
 
     def check(self) -> None:
-        """Every instrument that was entered was left, every pass announced ended, and every slot is back."""
+        """Assert that hooks are balanced and that every context has all its slots."""
         assert self.exited == self.entered
         assert self.ended == self.begun
-        assert [ctx.gate.free for ctx in self.contexts] == [ctx.max_concurrency for ctx in self.contexts]
+        assert [state_of(ctx).scheduler.free for ctx in self.contexts] == [ctx.max_concurrency for ctx in self.contexts]
 
 
-class Watching:
-    """An instrument that waits in every hook, twice, and counts those that came to their end."""
+class SuspendingInstrument:
+    """Instrument whose hooks suspend twice, and which counts the completed ones."""
 
-    def __init__(self, name: str, probe: Probe) -> None:
+    def __init__(self, name: str, probe: CheckpointProbe) -> None:
         self.name = name
         self.probe = probe
 
@@ -86,8 +92,11 @@ class Watching:
         await self.count(self.probe.ended, (self.name, current_run()))
 
 
-def realistic(probe: Probe) -> apass.Pass[Module]:
-    """Return a pipeline with passes of every kind, nested, one of them with a context of its own in each body."""
+def sample_pipeline(probe: CheckpointProbe) -> apass.Pass[Module]:
+    """Return a nested pipeline with passes of every kind.
+
+    The bodies of `Tune` enter a context and run a pipeline of their own.
+    """
 
     @function_pass(opt_level=0)
     async def Add(func: int, mod: Module, ctx: PassContext) -> int:
@@ -113,11 +122,11 @@ def realistic(probe: Probe) -> apass.Pass[Module]:
     return Sequential([Add, Sequential([Plain, Tune], name="Inner"), Whole])
 
 
-async def run_realistic(probe: Probe) -> dict[str, Module] | None:
-    """Run it on a few modules; None if it was cancelled."""
+async def run_sample(probe: CheckpointProbe) -> dict[str, Module] | None:
+    """Run the pipeline on `MODULES`; return None if it was cancelled."""
     with probe.cancellable():
         async with probe.context("A", "B", max_concurrency=2):
-            return await apass.optimize_all(MODULES, realistic(probe))
+            return await apass.optimize_all(MODULES, sample_pipeline(probe))
     return None
 
 
@@ -125,70 +134,70 @@ MODULES = {"a": {"f": 1, "g": 2}, "b": {"f": 3}, "c": {"f": 4, "g": 5}}
 DONE = {"a": {"f": 8, "g": 10, "new": 0}, "b": {"f": 12, "new": 0}, "c": {"f": 14, "g": 16, "new": 0}}
 
 
-def every_step(run: Callable[[Probe], Any], backend: str) -> int:
-    """Run once for each point where it waits, cancelled there, until it is not; return how many those were."""
+def cancel_at_every_checkpoint(run: Callable[[CheckpointProbe], Any], backend: str) -> int:
+    """Run once for each checkpoint, cancelled there; return the number of checkpoints."""
     cancel_at = 0
     while True:
         cancel_at += 1
-        probe = Probe(cancel_at)
-        answer = anyio.run(run, probe, backend=backend)
+        probe = CheckpointProbe(cancel_at)
+        result = anyio.run(run, probe, backend=backend)
         probe.check()
         if probe.steps < cancel_at:
-            assert answer is not None
+            assert result is not None
             return cancel_at - 1
 
 
-def test_a_pipeline_can_be_cancelled_wherever_it_waits(anyio_backend: str) -> None:
-    assert every_step(run_realistic, anyio_backend) > 200
+def test_pipeline_can_be_cancelled_at_every_checkpoint(anyio_backend: str) -> None:
+    assert cancel_at_every_checkpoint(run_sample, anyio_backend) > 200
     assert MODULES == {"a": {"f": 1, "g": 2}, "b": {"f": 3}, "c": {"f": 4, "g": 5}}
-    assert anyio.run(run_realistic, Probe(0), backend=anyio_backend) == DONE
+    assert anyio.run(run_sample, CheckpointProbe(0), backend=anyio_backend) == DONE
 
 
-async def override(probe: Probe) -> bool | None:
+async def override(probe: CheckpointProbe) -> bool | None:
     with probe.cancellable():
         async with probe.context("A", "B") as ctx:
-            await ctx.override_instruments([Watching("C", probe), Watching("D", probe)])
+            await ctx.override_instruments([SuspendingInstrument("C", probe), SuspendingInstrument("D", probe)])
             await probe.pause()
-            await ctx.override_instruments([Watching("E", probe)])
+            await ctx.override_instruments([SuspendingInstrument("E", probe)])
         return True
     return None
 
 
-def test_instruments_can_be_overridden_wherever_that_is_cancelled(anyio_backend: str) -> None:
-    """No instrument is left that was not entered, and none twice."""
-    assert every_step(override, anyio_backend) > 10
+def test_override_can_be_cancelled_at_every_checkpoint(anyio_backend: str) -> None:
+    """No instrument is exited twice or without having been entered."""
+    assert cancel_at_every_checkpoint(override, anyio_backend) > 10
 
 
-async def stream(probe: Probe) -> int | None:
-    taken = 0
+async def stream(probe: CheckpointProbe) -> int | None:
+    count = 0
     with probe.cancellable():
-        async with probe.context("A"), apass.optimize_stream(MODULES, realistic(probe), limit=2) as outcomes:
+        async with probe.context("A"), apass.optimize_stream(MODULES, sample_pipeline(probe), limit=2) as outcomes:
             async for _ in outcomes:
                 await probe.pause()
-                taken += 1
-        return taken
+                count += 1
+        return count
     return None
 
 
-def test_a_stream_can_be_cancelled_wherever_it_waits(anyio_backend: str) -> None:
-    assert every_step(stream, anyio_backend) > 100
+def test_stream_can_be_cancelled_at_every_checkpoint(anyio_backend: str) -> None:
+    assert cancel_at_every_checkpoint(stream, anyio_backend) > 100
 
 
-# Hooks that must end.
+# Hooks that must complete.
 
 
 class SlowExit:
-    """An instrument whose exit and failure hooks wait for an event, or for ever."""
+    """An instrument whose exit or failure hook waits for an event, or forever."""
 
     def __init__(self, event: anyio.Event | None = None) -> None:
         self.event = event
         self.begun = anyio.Event()
         self.log: list[str] = []
 
-    async def wait(self, what: str) -> None:
+    async def wait(self, hook: str) -> None:
         self.begun.set()
         await (anyio.sleep_forever() if self.event is None else self.event.wait())
-        self.log.append(what)
+        self.log.append(hook)
 
     async def exit_pass_ctx(self) -> None:
         await self.wait("exit")
@@ -213,7 +222,7 @@ async def Fail(mod: Module, ctx: PassContext) -> Module:
 
 
 @pytest.mark.parametrize("kind", [SlowExit, SlowFailure])
-async def test_a_hook_that_is_at_work_when_the_cancellation_comes_ends_first(kind: type[SlowExit]) -> None:
+async def test_running_hook_ends_before_cancellation(kind: type[SlowExit]) -> None:
     slow = kind(anyio.Event())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run_in, slow, Wait)
@@ -233,7 +242,7 @@ async def run_in(instrument: object, pass_: apass.Pass[Module], exit_grace: floa
 
 
 @pytest.mark.parametrize("kind", [SlowExit, SlowFailure])
-async def test_an_error_is_not_lost_to_a_cancellation_that_comes_while_hooks_end(kind: type[SlowExit]) -> None:
+async def test_error_survives_cancellation_during_hooks(kind: type[SlowExit]) -> None:
     slow, caught = kind(anyio.Event()), list[BaseException]()
 
     async def run() -> None:
@@ -254,7 +263,7 @@ async def test_an_error_is_not_lost_to_a_cancellation_that_comes_while_hooks_end
 @pytest.mark.parametrize(
     ("kind", "hook"), [(SlowExit, "exit_pass_ctx"), (SlowFailure, "run_after_pass_failed")], ids=["exit", "failure"]
 )
-async def test_a_hook_over_its_grace_is_reported(kind: type[SlowExit], hook: str) -> None:
+async def test_hook_over_exit_grace_raises_timeout(kind: type[SlowExit], hook: str) -> None:
     slow, caught = kind(), list[PassTimeoutError]()
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -268,7 +277,7 @@ async def test_a_hook_over_its_grace_is_reported(kind: type[SlowExit], hook: str
     assert slow.log == []
 
 
-async def test_the_grace_begins_with_the_cancellation() -> None:
+async def test_exit_grace_starts_with_cancellation() -> None:
     slow = SlowExit()
     done = anyio.Event()
 
@@ -281,7 +290,7 @@ async def test_the_grace_begins_with_the_cancellation() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
         await slow.begun.wait()
-        # Without a cancellation it has all the time it wants.
+        # Without a cancellation, the hook may take longer than the grace.
         with anyio.move_on_after(0.05):
             await done.wait()
         assert not done.is_set()
@@ -289,8 +298,8 @@ async def test_the_grace_begins_with_the_cancellation() -> None:
     assert done.is_set()
 
 
-async def test_a_cancelled_enter_leaves_those_entered_and_the_context_can_be_entered_again() -> None:
-    probe = Probe(4)
+async def test_cancelled_enter_exits_instruments_and_allows_reentry() -> None:
+    probe = CheckpointProbe(4)
     ctx = probe.context("A", "B")
     before = PassContext.current()
     with probe.cancellable():
@@ -302,7 +311,7 @@ async def test_a_cancelled_enter_leaves_those_entered_and_the_context_can_be_ent
     probe.check()
 
 
-async def test_an_exit_that_fails_after_a_cancelled_enter_is_raised() -> None:
+async def test_exit_error_after_cancelled_enter_is_raised() -> None:
     class Bad:
         async def exit_pass_ctx(self) -> None:
             await checkpoint()
@@ -317,17 +326,17 @@ async def test_an_exit_that_fails_after_a_cancelled_enter_is_raised() -> None:
     assert isinstance(caught.value.__cause__, anyio.get_cancelled_exc_class())
 
 
-async def test_a_body_that_will_not_be_cancelled_keeps_its_result() -> None:
+async def test_shielded_body_keeps_its_result() -> None:
     @function_pass(opt_level=0)
     async def Stubborn(func: int, mod: Module, ctx: PassContext) -> int:
         with anyio.CancelScope(shield=True):
             await checkpoint()
         return func + 1
 
-    done: list[Module] = []
+    results: list[Module] = []
     with anyio.CancelScope() as scope:
         async with PassContext() as ctx:
-            ctx.gate.turn_ends = float("inf")
+            state_of(ctx).scheduler.slice_ends = float("inf")
             scope.cancel()
-            done.append(await Stubborn({"f": 1}))
-    assert done == [{"f": 2}]
+            results.append(await Stubborn({"f": 1}))
+    assert results == [{"f": 2}]

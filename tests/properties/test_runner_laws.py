@@ -1,4 +1,7 @@
-"""Laws that hold for every pipeline, whatever its bodies wait for, how they fail, and when it is cancelled."""
+"""Laws of the runner for random pipelines.
+
+Bodies suspend, fail and nest at random; runs are cancelled at random checkpoints.
+"""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -13,16 +16,17 @@ from hypothesis import strategies as st
 
 import apass
 from apass import PassContext, PassInfo, Run, current_run
+from tests.helpers.context_state import state_of
 
 Module = dict[str, int]
 VAR: ContextVar[object] = ContextVar("VAR", default=None)
 
-# What a pipeline is made of, as plain data.
+# Pipelines as plain data.
 
 
 @dataclass(frozen=True)
 class Body:
-    """What the body of a function does: suspends, runs a pipeline in a context of its own, fails."""
+    """Body of a function: suspends, runs an inner pipeline, and fails."""
 
     delays: int
     adds: int
@@ -33,7 +37,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Functions:
-    """A function pass; the function at place n has the body at n modulo their number."""
+    """A function pass; the function at index n has the body n modulo their number."""
 
     bodies: tuple[Body, ...]
     plain: bool
@@ -41,7 +45,7 @@ class Functions:
 
 @dataclass(frozen=True)
 class Whole:
-    """A module pass: adds a function, after it has suspended."""
+    """A module pass: suspends, then adds a function."""
 
     delays: int
     fails: bool = False
@@ -59,7 +63,7 @@ Spec = Functions | Whole | Row
 
 @dataclass(frozen=True)
 class Watch:
-    """An instrument: how often its hooks suspend, and for which pass they fail."""
+    """An instrument: how often its hooks suspend, and the hook that fails."""
 
     delays: int
     fails: str = ""
@@ -91,25 +95,25 @@ BACKENDS = st.sampled_from(["asyncio", "trio"])
 LAW = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-# What a pipeline means: one thing after the other.
+# The reference: sequential execution.
 
 
-def meaning(spec: Spec, mod: Module) -> Module:
-    """Return the result of a pipeline, by the plainest program there is."""
+def expected_result(spec: Spec, mod: Module) -> Module:
+    """Return the result of a pipeline, computed by the simplest program."""
     match spec:
         case Functions(bodies, plain):
-            places = enumerate(mod.items())
-            return {name: body_meaning(bodies[n % len(bodies)], func, plain) for n, (name, func) in places}
+            numbered = enumerate(mod.items())
+            return {name: expected_body_result(bodies[n % len(bodies)], func, plain) for n, (name, func) in numbered}
         case Whole():
             return {**mod, f"new{len(mod)}": len(mod)}
         case Row(passes):
-            for one in passes:
-                mod = meaning(one, mod)
+            for inner in passes:
+                mod = expected_result(inner, mod)
             return mod
 
 
-def body_meaning(body: Body, func: int, plain: bool) -> int:
-    inner = 0 if body.inner is None or plain else sum(meaning(body.inner, sub_module(func)).values())
+def expected_body_result(body: Body, func: int, plain: bool) -> int:
+    inner = 0 if body.inner is None or plain else sum(expected_result(body.inner, sub_module(func)).values())
     return (func + body.adds + inner) % 1009
 
 
@@ -117,7 +121,7 @@ def sub_module(func: int) -> Module:
     return {"x": func, "y": func + 1, "z": func + 2}
 
 
-# Playing it on apass.
+# Execution in apass.
 
 
 class BoomError(Exception):
@@ -125,8 +129,8 @@ class BoomError(Exception):
 
 
 @dataclass
-class Player:
-    """Plays pipelines and writes down what the laws are about; cancels `scope` at the step `cancel_at`."""
+class PipelineRunner:
+    """Runs pipelines, records hooks and leaks, and cancels at step `cancel_at`."""
 
     watches: tuple[Watch, ...]
     limit: int | None
@@ -135,7 +139,7 @@ class Player:
     scope: anyio.CancelScope | None = None
     contexts: list[PassContext] = field(default_factory=list[PassContext])
     leaks: list[str] = field(default_factory=list[str])
-    told: dict[tuple[int, Run], Counter[str]] = field(default_factory=dict[tuple[int, Run], Counter[str]])
+    hook_counts: dict[tuple[int, Run], Counter[str]] = field(default_factory=dict[tuple[int, Run], Counter[str]])
 
     async def pause(self, times: int) -> None:
         for _ in range(times):
@@ -145,24 +149,24 @@ class Player:
             await checkpoint()
 
     def context(self, limit: int | None) -> PassContext:
-        watches = [self.instrument(place, watch) for place, watch in enumerate(self.watches)]
+        watches = [self.instrument(index, watch) for index, watch in enumerate(self.watches)]
         self.contexts.append(PassContext(max_concurrency=limit, instruments=watches, exit_grace=60))
         return self.contexts[-1]
 
-    def instrument(self, place: int, watch: Watch) -> object:
+    def instrument(self, index: int, watch: Watch) -> object:
         def hook(kind: str) -> Callable[..., Awaitable[None]]:
-            async def tell(hooks: object, mod: Module, info: PassInfo, error: object = None) -> None:
+            async def record(hooks: object, mod: Module, info: PassInfo, error: object = None) -> None:
                 run = current_run()
                 assert run is not None
-                told = self.told.setdefault((place, run), Counter())
+                counts = self.hook_counts.setdefault((index, run), Counter())
                 if kind != "before":
-                    told["ends"] += 1
+                    counts["ends"] += 1
                 await self.pause(watch.delays)
                 if watch.fails == f"{kind} {info.name}":
                     raise BoomError(watch.fails)
-                told[f"{kind} done"] += 1
+                counts[f"{kind} done"] += 1
 
-            return tell
+            return record
 
         hooks = {"run_before_pass": "before", "run_after_pass": "after", "run_after_pass_failed": "failed"}
         return type("Watching", (), {name: hook(kind) for name, kind in hooks.items()})()
@@ -174,7 +178,7 @@ class Player:
             case Whole(delays, fails):
                 return self.module_pass(delays, fails)
             case Row(passes):
-                return apass.Sequential([self.build(one, outer) for one in passes], name="Row")
+                return apass.Sequential([self.build(inner, outer) for inner in passes], name="Row")
 
     def module_pass(self, delays: int, fails: bool) -> apass.Pass[Module]:
         async def add(mod: Module, ctx: PassContext) -> Module:
@@ -192,31 +196,31 @@ class Player:
             assert run.function is not None
             return bodies[list(mod).index(run.function) % len(bodies)]
 
-        def at_once(func: int, mod: Module, ctx: PassContext) -> int:
+        def plain_body(func: int, mod: Module, ctx: PassContext) -> int:
             body = body_of(mod)
             self.check(outer)
             VAR.set(object())
             if body.fails:
                 raise BoomError("a plain body")
-            return body_meaning(body, func, plain)
+            return expected_body_result(body, func, plain)
 
-        async def waiting(func: int, mod: Module, ctx: PassContext) -> int:
+        async def async_body(func: int, mod: Module, ctx: PassContext) -> int:
             body = body_of(mod)
             self.check(outer)
-            mine = object()
-            VAR.set(mine)
+            value = object()
+            VAR.set(value)
             await self.pause(body.delays)
-            inner = 0 if body.inner is None else await self.run_inner(body, func, mine)
-            self.check(mine)
+            inner = 0 if body.inner is None else await self.run_inner(body, func, value)
+            self.check(value)
             if body.fails:
                 raise BoomError("a body")
             return (func + body.adds + inner) % 1009
 
-        return apass.function_pass(at_once if plain else waiting, opt_level=0, name="Functions")
+        return apass.function_pass(plain_body if plain else async_body, opt_level=0, name="Functions")
 
-    async def run_inner(self, body: Body, func: int, mine: object) -> int:
+    async def run_inner(self, body: Body, func: int, value: object) -> int:
         assert body.inner is not None
-        pass_, mod = self.build(body.inner, mine), sub_module(func)
+        pass_, mod = self.build(body.inner, value), sub_module(func)
         if body.limit is None:
             return sum((await pass_(mod)).values())
         async with self.context(body.limit):
@@ -224,32 +228,34 @@ class Player:
 
     def check(self, expected: object) -> None:
         if VAR.get() is not expected:
-            self.leaks.append("a body saw what another one had set")
+            self.leaks.append("a body saw a variable set by another body")
 
-    async def play(self, spec: Spec, modules: list[Module], at_once: int | None) -> list[Module] | BaseException | None:
-        """Run the pipeline on all modules: the results, or the error, or None if it was cancelled."""
+    async def run(self, spec: Spec, modules: list[Module], jobs: int | None) -> list[Module] | BaseException | None:
+        """Return the results, the error, or None if the run was cancelled."""
         tasks = len(anyio.get_running_tasks())
         outer = object()
         VAR.set(outer)
-        answer: list[Module] | BaseException | None = None
+        result: list[Module] | BaseException | None = None
         with anyio.fail_after(60), anyio.CancelScope() as self.scope:
             try:
                 async with self.context(self.limit):
-                    answer = await apass.optimize_all(modules, self.build(spec, outer), limit=at_once)
+                    result = await apass.optimize_all(modules, self.build(spec, outer), limit=jobs)
             except (BoomError, BaseExceptionGroup) as error:
-                answer = error
+                result = error
         self.check(outer)
         await checkpoint()
         assert len(anyio.get_running_tasks()) == tasks
-        return answer
+        return result
 
     def check_balance(self) -> None:
-        """Every slot is back, no variable leaked, and each pass that was announced ended once."""
+        """Assert that all slots are free, no variable leaked, and hooks are balanced."""
         for ctx in self.contexts:
-            assert ctx.gate.free == (float("inf") if ctx.max_concurrency is None else ctx.max_concurrency)
+            assert state_of(ctx).scheduler.free == (
+                float("inf") if ctx.max_concurrency is None else ctx.max_concurrency
+            )
         assert self.leaks == []
-        for told in self.told.values():
-            assert told["ends"] == told["before done"]
+        for counts in self.hook_counts.values():
+            assert counts["ends"] == counts["before done"]
 
 
 WATCHES = st.lists(st.builds(Watch, st.integers(0, 2)), max_size=2).map(tuple)
@@ -259,35 +265,45 @@ FAULTY_WATCHES = st.lists(st.builds(Watch, st.integers(0, 2), st.just("") | FAUL
 
 @LAW
 @given(specs(can_fail=False), st.lists(MODULES, max_size=3), WATCHES, LIMITS, LIMITS, BACKENDS)
-def test_the_result_is_that_of_one_thing_after_the_other(
-    spec: Spec, modules: list[Module], watches: tuple[Watch, ...], limit: int | None, at_once: int | None, backend: str
+def test_result_equals_sequential_execution(
+    spec: Spec,
+    modules: list[Module],
+    watches: tuple[Watch, ...],
+    limit: int | None,
+    jobs: int | None,
+    backend: str,
 ) -> None:
     before = [dict(mod) for mod in modules]
-    player = Player(watches, limit)
-    results: Any = anyio.run(player.play, spec, modules, at_once, backend=backend)
-    assert results == [meaning(spec, mod) for mod in before]
-    assert [list(mod) for mod in results] == [list(meaning(spec, mod)) for mod in before]
+    runner = PipelineRunner(watches, limit)
+    results: Any = anyio.run(runner.run, spec, modules, jobs, backend=backend)
+    assert results == [expected_result(spec, mod) for mod in before]
+    assert [list(mod) for mod in results] == [list(expected_result(spec, mod)) for mod in before]
     assert modules == before
-    player.check_balance()
+    runner.check_balance()
 
 
 @LAW
 @given(specs(can_fail=True), st.lists(MODULES, max_size=3), FAULTY_WATCHES, LIMITS, LIMITS, BACKENDS)
-def test_whatever_fails_everything_is_given_back_and_errors_are_flat(
-    spec: Spec, modules: list[Module], watches: tuple[Watch, ...], limit: int | None, at_once: int | None, backend: str
+def test_failures_return_slots_and_raise_flat_errors(
+    spec: Spec,
+    modules: list[Module],
+    watches: tuple[Watch, ...],
+    limit: int | None,
+    jobs: int | None,
+    backend: str,
 ) -> None:
     before = [dict(mod) for mod in modules]
-    player = Player(watches, limit)
-    answer = anyio.run(player.play, spec, modules, at_once, backend=backend)
-    match answer:
+    runner = PipelineRunner(watches, limit)
+    result = anyio.run(runner.run, spec, modules, jobs, backend=backend)
+    match result:
         case BaseExceptionGroup():
-            assert [type(error) for error in answer.exceptions] == [BoomError] * len(answer.exceptions)
+            assert [type(error) for error in result.exceptions] == [BoomError] * len(result.exceptions)
         case BoomError():
-            assert any("in pass" in note for note in answer.__notes__)
+            assert any("in pass" in note for note in result.__notes__)
         case _:
-            assert answer == [meaning(spec, mod) for mod in before]
+            assert result == [expected_result(spec, mod) for mod in before]
     assert modules == before
-    player.check_balance()
+    runner.check_balance()
 
 
 @LAW
@@ -299,7 +315,7 @@ def test_whatever_fails_everything_is_given_back_and_errors_are_flat(
     BACKENDS,
     st.integers(1, 60),
 )
-def test_whenever_it_is_cancelled_everything_is_given_back(
+def test_cancellation_at_any_checkpoint_returns_slots(
     spec: Spec,
     modules: list[Module],
     watches: tuple[Watch, ...],
@@ -308,9 +324,9 @@ def test_whenever_it_is_cancelled_everything_is_given_back(
     cancel_at: int,
 ) -> None:
     before = [dict(mod) for mod in modules]
-    player = Player(watches, limits[0], cancel_at)
-    answer: Any = anyio.run(player.play, spec, modules, limits[1], backend=backend)
-    assert {type(leaf) for leaf in getattr(answer, "exceptions", [answer])} <= {BoomError, list, type(None)}
-    assert answer is not None or player.steps >= cancel_at
+    runner = PipelineRunner(watches, limits[0], cancel_at)
+    result: Any = anyio.run(runner.run, spec, modules, limits[1], backend=backend)
+    assert {type(leaf) for leaf in getattr(result, "exceptions", [result])} <= {BoomError, list, type(None)}
+    assert result is not None or runner.steps >= cancel_at
     assert modules == before
-    player.check_balance()
+    runner.check_balance()

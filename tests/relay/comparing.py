@@ -1,11 +1,11 @@
-"""What tests of structural equality share: the comparison, checked, and programs of great depth."""
+"""Helpers for tests of structural equality: checked comparison, deep programs."""
 
 import numpy as np
 import pytest
 
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, Let, Op, Var
 from apass.relay.expr_functor import ExprMutator
-from apass.relay.make import const
+from apass.relay.ir.expr import const
 from apass.relay.structural.equality import assert_structural_equal, structural_equal, structural_hash
 from apass.relay.ty import TensorType
 
@@ -17,7 +17,7 @@ FLOAT = TensorType((2,), "float32")
 
 
 class Copier(ExprMutator):
-    """Makes every variable and every constant anew."""
+    """Replaces every variable and every constant by a new object."""
 
     def visit_var(self, var: Var) -> Expr:
         return Var(f"new_{var.name_hint}", var.type_annotation)
@@ -27,7 +27,7 @@ class Copier(ExprMutator):
 
 
 def equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
-    """Compare both ways, and check that hash, fingerprint and the assertion agree."""
+    """Compare in both directions; assert that hashes and the assertion agree."""
     result = structural_equal(lhs, rhs, map_free_vars)
     assert structural_equal(rhs, lhs, map_free_vars) == result
     assert (structural_hash(lhs, map_free_vars) == structural_hash(rhs, map_free_vars)) == result
@@ -40,7 +40,7 @@ def equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
 
 
 def chain(length: int, leaf: Expr) -> Expr:
-    """Return calls nested to a depth."""
+    """Return calls nested to the given depth."""
     expr = leaf
     for _ in range(length):
         expr = Call(OP, (expr,))
@@ -48,7 +48,7 @@ def chain(length: int, leaf: Expr) -> Expr:
 
 
 def lets(length: int) -> Expr:
-    """Return nested Lets, each bound to a call of the one before."""
+    """Return nested Lets, each bound to a call on the previous variable."""
     names = [Var(f"v{i}") for i in range(length)]
     expr: Expr = names[-1]
     for var, before in zip(reversed(names), [*reversed(names[:-1]), const(1)], strict=True):

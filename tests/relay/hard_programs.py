@@ -1,4 +1,4 @@
-"""`HARD_PROGRAMS`: programs that a careless pass breaks, as text, with arguments for their `main`."""
+"""`HARD_PROGRAMS`: programs that careless passes break, with arguments for `main`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -64,7 +64,7 @@ HARD_PROGRAMS: Final[Mapping[str, tuple[str, tuple[object, ...]]]] = {
         """,
         (1.0,),
     ),
-    "a function that is inlined has effects, and names that are taken": (
+    "an inlined function has effects and shadows names": (
         """
         def @h(%a: float32, %b: float32, Inline=1) -> float32 {
           let %x = add(%a, %a);
@@ -104,7 +104,7 @@ HARD_PROGRAMS: Final[Mapping[str, tuple[str, tuple[object, ...]]]] = {
         """,
         (2.0,),
     ),
-    "two functions call each other, and one itself": (
+    "two functions are mutually recursive, and one calls itself": (
         """
         def @even(%n: int32) -> bool { if (equal(%n, 0)) { True } else { @odd(subtract(%n, 1)) } }
         def @odd(%n: int32) -> bool { if (equal(%n, 0)) { False } else { @even(subtract(%n, 1)) } }
@@ -139,7 +139,7 @@ HARD_PROGRAMS: Final[Mapping[str, tuple[str, tuple[object, ...]]]] = {
         """,
         (5,),
     ),
-    "what is shared is used in branches and in a function": (
+    "shared nodes are used in branches and in a function": (
         """
         def @main(%c: bool, %x: float32) {
           %0 = exp(%x);
@@ -151,7 +151,7 @@ HARD_PROGRAMS: Final[Mapping[str, tuple[str, tuple[object, ...]]]] = {
         """,
         (False, 1.0),
     ),
-    "tuples are within tuples": (
+    "tuples are nested": (
         """
         def @main(%x: Tensor[(2, 3), float32]) {
           let %t = ((%x, (negative(%x), ())), %x);
@@ -162,7 +162,7 @@ HARD_PROGRAMS: Final[Mapping[str, tuple[str, tuple[object, ...]]]] = {
         """,
         (np.arange(6, dtype="float32").reshape(2, 3),),
     ),
-    "numbers that are none are computed with": (
+    "NaN and infinity are computed": (
         """
         def @main() {
           (divide(0f, 0f), divide(1f, 0f), sqrt(-1f), log(0f), maximum(divide(0f, 0f), 1f), add(-0f, 0f))
@@ -170,7 +170,7 @@ HARD_PROGRAMS: Final[Mapping[str, tuple[str, tuple[object, ...]]]] = {
         """,
         (),
     ),
-    "integers are divided by zero, or do not fit": (
+    "integers are divided by zero, or overflow": (
         """
         def @main(%x: int32) {
           let %guarded = if (equal(%x, 0)) { 7 } else { divide(10, %x) };
@@ -189,7 +189,7 @@ HARD_PROGRAMS: Final[Mapping[str, tuple[str, tuple[object, ...]]]] = {
         """,
         (np.array([2**53 + 1, 300], "int64"),),
     ),
-    "tensors are full, or empty": (
+    "tensors are filled, or empty": (
         """
         def @main(%x: Tensor[(3), float32], %y: Tensor[(2, 0), float32], %z: Tensor[(0, 5), float32]) {
           (add(%x, full(1, shape=[3], dtype="float32")), add(%x, zeros(shape=[2, 3], dtype="float32")),
@@ -198,7 +198,7 @@ HARD_PROGRAMS: Final[Mapping[str, tuple[str, tuple[object, ...]]]] = {
         """,
         (np.array([1, 2, 3], "float32"), np.zeros((2, 0), "float32"), np.zeros((0, 5), "float32")),
     ),
-    "a dimension is not known": (
+    "a dimension is unknown": (
         """
         def @main(%x: Tensor[(?, 3), float32]) {
           let %z = add(%x, %x);
@@ -225,7 +225,7 @@ HARD_PROGRAMS: Final[Mapping[str, tuple[str, tuple[object, ...]]]] = {
             np.array([-1, 0], "float32").reshape(2, 1, 1),
         ),
     ),
-    "a dropout is dropped out of twice": (
+    "a dropout follows a dropout": (
         """
         def @main(%x: Tensor[(2, 3), float32]) {
           let %d = nn.dropout(%x, rate=0.9f);
@@ -235,4 +235,4 @@ HARD_PROGRAMS: Final[Mapping[str, tuple[str, tuple[object, ...]]]] = {
         (np.arange(6, dtype="float32").reshape(2, 3),),
     ),
 }
-"""By what makes them hard."""
+"""The programs, by the reason why they are hard."""

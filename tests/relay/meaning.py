@@ -1,4 +1,4 @@
-"""Whether a pass keeps the meaning of a program: both are evaluated on the same random arguments."""
+"""Checks that a pass keeps the meaning of a program, on random arguments."""
 
 import numpy as np
 
@@ -15,12 +15,15 @@ __all__ = ["ops_of", "optimized", "typed"]
 
 
 def typed(expr: Expr) -> IRModule:
-    """Return the module of a function, or of an expression with its free variables as parameters, with types."""
+    """Return the typed module of a function, or of an expression.
+
+    The free variables of an expression become parameters.
+    """
     return infer_module(IRModule.from_expr(expr))
 
 
 def optimized(expr: Expr, name: str, **options: object) -> Function:
-    """Return the `main` that a pass makes of a program, with types, after checking that it means the same."""
+    """Return the typed `main` after a pass; assert that its meaning is unchanged."""
     before = typed(expr)
     after = infer_module(run(get_pass(name, **options), before))
     for seed in (0, 1):
@@ -31,6 +34,6 @@ def optimized(expr: Expr, name: str, **options: object) -> Function:
 
 
 def ops_of(expr: Expr) -> list[str]:
-    """Return the names of the operators that are called, in the order of the walk."""
+    """Return the names of the called operators, in post order."""
     calls = (node for node in post_order(expr) if isinstance(node, Call))
     return [call.op.name for call in calls if isinstance(call.op, Op)]

@@ -1,4 +1,4 @@
-"""Programs with cells, closures, recursion, data types and numbers at the edges mean the same after every pass."""
+"""Programs with cells, closures, recursion and edge cases keep their meaning."""
 
 import random
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ OPTIONS: dict[str, dict[str, object]] = {
 
 
 def after(mod: IRModule, names: Sequence[str]) -> IRModule:
-    """Return what a row of passes makes of a module, in a context in which every level is enabled."""
+    """Return the result of a sequence of passes, with every level enabled."""
     passes: list[apass.Pass[IRModule]] = [apass.get_pass(name, **OPTIONS.get(name, {})) for name in names]
     pipeline = apass.Sequential(passes)
 
@@ -39,19 +39,19 @@ def after(mod: IRModule, names: Sequence[str]) -> IRModule:
     return anyio.run(main)
 
 
-def assert_means_the_same(mod: IRModule, made: IRModule, arguments: Sequence[object], names: Sequence[str]) -> None:
-    ADAPTER.verify(made)
-    assert difference(evaluate(mod, *arguments), evaluate(made, *arguments)) == "", f"{names}: {made}"
-    before, typed = infer_module(mod), infer_module(made)
+def assert_same_meaning(mod: IRModule, result: IRModule, arguments: Sequence[object], names: Sequence[str]) -> None:
+    ADAPTER.verify(result)
+    assert difference(evaluate(mod, *arguments), evaluate(result, *arguments)) == "", f"{names}: {result}"
+    before, typed = infer_module(mod), infer_module(result)
     assert typed["main"].checked_type == before["main"].checked_type, names
     assert structural_equal(parse(typed.astext()), typed), names
 
 
 @pytest.mark.parametrize("name", HARD_PROGRAMS)
-def test_a_hard_program_means_the_same_after_each_pass_and_after_rows_of_them(name: str) -> None:
+def test_passes_keep_meaning_of_hard_program(name: str) -> None:
     text, arguments = HARD_PROGRAMS[name]
     mod = parse(text)
-    drawn = random.Random(name)
-    rows = [[one] for one in NAMES] + [drawn.choices(NAMES, k=5) for _ in range(3)]
-    for names in rows:
-        assert_means_the_same(mod, after(mod, names), arguments, names)
+    generator = random.Random(name)
+    sequences = [[pass_name] for pass_name in NAMES] + [generator.choices(NAMES, k=5) for _ in range(3)]
+    for names in sequences:
+        assert_same_meaning(mod, after(mod, names), arguments, names)

@@ -1,4 +1,4 @@
-"""Laws of Relay's passes: on random well-typed programs each keeps the meaning and the types, alone and in any row."""
+"""Laws of the Relay passes on random well-typed programs, alone and in sequence."""
 
 import anyio
 import numpy as np
@@ -24,25 +24,25 @@ OPTIONS: dict[str, dict[str, object]] = {
     "MergeComposite": {"pattern_table": []},
     "SplitArgs": {"max_function_args": 2},
 }
-"""Options of the passes that must have some."""
+"""Options of the passes that require some."""
 APPROXIMATE = frozenset({"FastMath", "relay.Default"})
 """Passes that may change the last digits."""
 NAMES = sorted(name for name in apass.list_passes() if find_factory(name).__module__.startswith("apass.relay."))
 
 
-def made(name: str) -> apass.Pass[IRModule]:
+def create_pass(name: str) -> apass.Pass[IRModule]:
     return apass.get_pass(name, **OPTIONS.get(name, {}))
 
 
 def assert_same_meaning(before: IRModule, after: IRModule, arguments: list[Array]) -> None:
-    """Compare what two modules compute, and check that the second keeps the rules of the IR."""
+    """Assert that two modules compute the same, and that the second is valid."""
     ADAPTER.verify(after)
     with np.errstate(all="ignore"):
         assert difference(evaluate(before, *arguments), evaluate(after, *arguments)) == ""
 
 
 def at_level_4(pass_: apass.Pass[IRModule], mod: IRModule) -> IRModule:
-    """Run a pass in a context in which every level is enabled."""
+    """Run a pass in a context that enables every level."""
 
     async def main() -> IRModule:
         async with apass.PassContext(opt_level=4):
@@ -51,7 +51,7 @@ def at_level_4(pass_: apass.Pass[IRModule], mod: IRModule) -> IRModule:
     return anyio.run(main)
 
 
-def test_all_passes_are_there() -> None:
+def test_all_passes_are_registered() -> None:
     assert set(NAMES) >= {
         "AnnotateSpans", "BackwardFoldScaleAxis", "BatchingOps", "CanonicalizeCast", "CanonicalizeOps",
         "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout",
@@ -66,34 +66,34 @@ def test_all_passes_are_there() -> None:
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
-def test_a_pass_keeps_the_meaning_and_the_types(name: str, program: Program) -> None:
+def test_pass_keeps_meaning_and_types(name: str, program: Program) -> None:
     mod, arguments = program
     before = infer_module(mod)
-    after = apass.run(made(name), before)
+    after = apass.run(create_pass(name), before)
     assert_same_meaning(before, after, arguments)
     assert infer_module(after)["main"].checked_type == before["main"].checked_type
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), st.lists(st.sampled_from(NAMES), min_size=1, max_size=6))
-def test_any_row_of_passes_keeps_the_meaning(program: Program, names: list[str]) -> None:
+def test_any_sequence_of_passes_keeps_meaning(program: Program, names: list[str]) -> None:
     mod, arguments = program
-    assert_same_meaning(mod, at_level_4(apass.Sequential([made(name) for name in names]), mod), arguments)
+    assert_same_meaning(mod, at_level_4(apass.Sequential([create_pass(name) for name in names]), mod), arguments)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - APPROXIMATE))
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
-def test_a_pass_does_not_change_the_module_that_it_is_given(name: str, program: Program) -> None:
+def test_pass_does_not_change_its_input(name: str, program: Program) -> None:
     before = infer_module(program[0])
     text = astext(before)
-    apass.run(made(name), before)
+    apass.run(create_pass(name), before)
     assert astext(before) == text
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
-def test_what_is_printed_is_read_back(program: Program) -> None:
+def test_printed_program_is_parsed_back(program: Program) -> None:
     typed = infer_module(program[0])
     for mod in (program[0], typed):
         back = read_module(astext(mod))

@@ -1,14 +1,14 @@
-"""`while_loop` makes a function that calls itself."""
+"""`while_loop` returns a recursive function."""
 
 import numpy as np
 
 from apass.relay.expr import Call, Expr, Let
 from apass.relay.function import Function
 from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import Array
 from apass.relay.loops import while_loop
-from apass.relay.make import const, var
 from apass.relay.type_inference.infer import infer_expr, infer_module
 
 
@@ -21,12 +21,12 @@ def counted_and_doubled(i: Expr, x: Expr) -> list[Expr]:
 
 
 def last_values(mod: IRModule, *args: Array) -> tuple[object, ...]:
-    made = evaluate(mod, *args)
-    assert isinstance(made, tuple)
-    return made
+    values = evaluate(mod, *args)
+    assert isinstance(values, tuple)
+    return values
 
 
-def test_a_loop_gives_the_last_values_of_its_variables() -> None:
+def test_loop_returns_last_values_of_variables() -> None:
     i, x = var("i", "int32"), var("x", shape=(2,))
     loop = while_loop(below_three, [i, x], counted_and_doubled)
     mod = infer_module(IRModule.from_expr(Function([x], Call(loop, [const(0), x]))))
@@ -35,7 +35,7 @@ def test_a_loop_gives_the_last_values_of_its_variables() -> None:
     assert np.array_equal(np.asarray(doubled), [8, 16])
 
 
-def test_the_variables_of_a_loop_are_named_and_typed_as_those_that_are_given() -> None:
+def test_loop_variables_keep_names_and_types() -> None:
     first = infer_expr(const(1) + const(2))
     loop = while_loop(below_three, [first, var("x", "float32")], counted_and_doubled)
     assert isinstance(loop, Let)
@@ -46,7 +46,7 @@ def test_the_variables_of_a_loop_are_named_and_typed_as_those_that_are_given() -
     ]
 
 
-def test_a_loop_whose_condition_never_holds_gives_what_it_was_given() -> None:
+def test_loop_with_false_condition_returns_initial_values() -> None:
     loop = while_loop(below_three, [var("i", "int32"), var("x", "int32")], counted_and_doubled)
     mod = infer_module(IRModule.from_expr(Function([], loop(const(4), const(5)))))
     assert last_values(mod) == (4, 5)

@@ -1,4 +1,4 @@
-"""Parameters become bytes and back, in the format of TVM's files."""
+"""Parameters are saved to bytes and loaded, in the format of TVM's files."""
 
 import struct
 
@@ -15,7 +15,7 @@ PARAMS: dict[str, Array] = {
 }
 
 
-def test_parameters_come_back_with_their_names_and_types() -> None:
+def test_loaded_parameters_keep_names_and_types() -> None:
     loaded = load_param_dict(save_param_dict(PARAMS))
     assert list(loaded) == list(PARAMS)
     for name, value in PARAMS.items():
@@ -23,7 +23,7 @@ def test_parameters_come_back_with_their_names_and_types() -> None:
         np.testing.assert_array_equal(loaded[name], value)
 
 
-def test_the_bytes_are_those_that_tvm_writes() -> None:
+def test_saved_bytes_match_tvm() -> None:
     tensor = struct.pack("<QQiiiBBHqqf", 0xDD5E40F096B4A13F, 0, 1, 0, 1, 2, 32, 1, 1, 4, 1.5)
     expected = struct.pack("<QQQQ1sQ", 0xF7E58D4F05049CB7, 0, 1, 1, b"x", 1) + tensor
     assert save_param_dict({"x": np.array([1.5], "float32")}) == expected
@@ -32,17 +32,17 @@ def test_the_bytes_are_those_that_tvm_writes() -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", "end too early, or are damaged"),
-        (b"\0" * 64, "do not begin with TVM's magic number"),
+        (b"", "are truncated or corrupt"),
+        (b"\0" * 64, "must start with TVM's magic number 0xf7e58d4f05049cb7, got 0x0"),
         (save_param_dict(PARAMS)[:-1], "cannot have 7 bytes"),
-        (save_param_dict(PARAMS)[:40], "end too early, or are damaged"),
+        (save_param_dict(PARAMS)[:40], "are truncated or corrupt"),
     ],
 )
-def test_what_is_no_parameters_is_told(raw: bytes, message: str) -> None:
+def test_load_rejects_invalid_bytes(raw: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load_param_dict(raw)
 
 
-def test_a_tensor_of_another_kind_cannot_be_written() -> None:
+def test_unsupported_element_type_raises_error() -> None:
     with pytest.raises(ValueError, match="TVM has no such element type"):
         save_param_dict({"x": np.array(["text"])})

@@ -1,10 +1,10 @@
-"""What tests of visitors and mutators walk over."""
+"""Expressions and mutators for tests of visitors."""
 
 from apass.relay.adt import Clause, Constructor, Match, PatternConstructor, PatternTuple, PatternVar, PatternWildcard
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.ir.expr import RefCreate, RefRead, RefWrite
 from apass.relay.ty import GlobalTypeVar
 
 __all__ = [
@@ -28,7 +28,7 @@ CONS = Constructor("Cons", [], GlobalTypeVar("List"))
 
 
 def chain(length: int) -> Expr:
-    """Return calls of `f` nested to a depth."""
+    """Return calls of `f` nested to the given depth."""
     expr: Expr = X
     for _ in range(length):
         expr = Call(F, (expr,))
@@ -36,7 +36,7 @@ def chain(length: int) -> Expr:
 
 
 def lets(length: int) -> Expr:
-    """Return nested Lets, each bound to a call of the one before."""
+    """Return nested Lets, each bound to a call on the previous variable."""
     names = [Var(f"v{i}") for i in range(length)]
     expr: Expr = names[-1]
     for var, before in zip(reversed(names), [*reversed(names[:-1]), X], strict=True):
@@ -45,7 +45,7 @@ def lets(length: int) -> Expr:
 
 
 def every_kind() -> Expr:
-    """Return an expression with nodes of all kinds."""
+    """Return an expression with a node of each kind."""
     bound, head, tail = Var("bound"), Var("head"), Var("tail")
     clauses = [
         Clause(PatternConstructor(CONS, [PatternVar(head), PatternTuple([PatternVar(tail), PatternWildcard()])]), tail),
@@ -59,14 +59,14 @@ def every_kind() -> Expr:
 
 
 class Rename(ExprMutator):
-    """Puts `g` in the place of `f`."""
+    """Replaces `f` by `g`."""
 
     def visit_global_var(self, gvar: GlobalVar) -> Expr:
         return G if gvar is F else gvar
 
 
 class RenameVars(ExprMutator):
-    """Makes every variable anew."""
+    """Replaces every variable by a new one."""
 
     def visit_var(self, var: Var) -> Expr:
         return Var(f"new_{var.name_hint}")
@@ -77,7 +77,7 @@ class Identity(ExprMutator):
 
 
 class SuperMutator(ExprMutator):
-    """Changes nothing, by a method of its own."""
+    """Changes nothing, with an overridden method."""
 
     def visit_call(self, call: Call) -> Expr:
         return super().visit_call(call)

@@ -1,4 +1,4 @@
-"""Passes whose results are kept do what they promise otherwise too: analyses, time, errors, and which pass it is."""
+"""Cached passes: analyses, time limits, errors, and the parts of cache keys."""
 
 from importlib.metadata import PackageNotFoundError
 from typing import Any
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.anyio
 Module = dict[str, Any]
 
 
-async def test_what_a_kept_pass_preserves_is_taken_over() -> None:
-    seen: list[Module] = []
+async def test_cached_pass_preserves_analysis_results() -> None:
+    computed: list[Module] = []
 
     @apass.analysis
     def Size(mod: Module) -> int:
-        seen.append(mod)
+        computed.append(mod)
         return len(mod)
 
     @module_pass(opt_level=0, cacheable=True, preserves={Size})
@@ -31,16 +31,16 @@ async def test_what_a_kept_pass_preserves_is_taken_over() -> None:
         return {f"{name}_": func for name, func in mod.items()}
 
     store, mod = MemoryStore(), {"f": 1, "g": 2}
-    usual = {"computed": 1, "preserved": 1, "hit": 1}
-    for counts in (usual, {**usual, "pass stored": 1}):
+    expected = {"computed": 1, "preserved": 1, "hit": 1}
+    for counts in (expected, {**expected, "pass stored": 1}):
         async with PassContext(store=store) as ctx:
             await ctx.get(Size, mod)
             assert await ctx.get(Size, await Rename(mod)) == 2
         assert ctx.analyses.counts == counts
-    assert seen == [mod, mod]
+    assert computed == [mod, mod]
 
 
-async def test_functions_that_were_kept_are_counted() -> None:
+async def test_cached_functions_are_counted() -> None:
     @function_pass(opt_level=0, cacheable=True)
     async def Add(func: int, mod: Module, ctx: PassContext) -> int:
         return func + 1
@@ -52,7 +52,7 @@ async def test_functions_that_were_kept_are_counted() -> None:
         assert ctx.analyses.counts == counts
 
 
-async def test_a_function_that_was_left_as_it_was_is_the_same_object() -> None:
+async def test_unchanged_function_is_same_object() -> None:
     @function_pass(opt_level=0, cacheable=True)
     async def Leave(func: list[int], mod: Module, ctx: PassContext) -> list[int]:
         return func
@@ -63,18 +63,18 @@ async def test_a_function_that_was_left_as_it_was_is_the_same_object() -> None:
             assert await Leave(mod) is mod
 
 
-async def test_a_pass_that_returns_nothing_is_told_and_not_kept() -> None:
-    nothing: Any = None
+async def test_pass_returning_none_raises_and_is_not_cached() -> None:
+    no_result: Any = None
 
     @module_pass(opt_level=0, cacheable=True)
     def Forgetful(mod: Module, ctx: PassContext) -> Module:
-        made: Module = nothing
-        return made
+        result: Module = no_result
+        return result
 
     @function_pass(opt_level=0, cacheable=True)
     def ForgetfulBody(func: int, mod: Module, ctx: PassContext) -> int:
-        made: int = nothing
-        return made
+        result: int = no_result
+        return result
 
     store = MemoryStore()
     async with PassContext(store=store):
@@ -84,7 +84,7 @@ async def test_a_pass_that_returns_nothing_is_told_and_not_kept() -> None:
     assert (await store.info()).entries == 0
 
 
-async def test_a_kept_pass_that_hangs_is_cut_off_by_the_budget() -> None:
+async def test_cached_pass_is_cancelled_when_budget_ends() -> None:
     @module_pass(opt_level=0, cacheable=True)
     async def Hang(mod: Module, ctx: PassContext) -> Module:
         await anyio.sleep_forever()
@@ -95,7 +95,7 @@ async def test_a_kept_pass_that_hangs_is_cut_off_by_the_budget() -> None:
             await Hang({"f": 1})
 
 
-async def test_a_kept_pipeline_is_not_cut_off_as_a_whole() -> None:
+async def test_cached_pipeline_is_not_cancelled_as_whole() -> None:
     @function_pass(opt_level=0, cacheable=True, on_error="keep")
     async def Hang(func: int, mod: Module, ctx: PassContext) -> int:
         await anyio.sleep_forever()
@@ -105,7 +105,7 @@ async def test_a_kept_pipeline_is_not_cut_off_as_a_whole() -> None:
         assert await apass.Sequential([Hang])({"f": 1}) == {"f": 1}
 
 
-async def test_a_result_of_another_ir_is_kept_too() -> None:
+async def test_result_of_another_ir_is_cached() -> None:
     calls: list[Module] = []
 
     @module_pass(opt_level=0, cacheable=True)
@@ -116,28 +116,28 @@ async def test_a_result_of_another_ir_is_kept_too() -> None:
     store, texts = MemoryStore(), list[str]()
     for _ in range(2):
         async with PassContext(store=store):
-            made = await Read({"text": "def @main(%x: int32) { %x }"})
-        assert isinstance(made, relay.IRModule)
-        texts.append(made.astext())
+            result = await Read({"text": "def @main(%x: int32) { %x }"})
+        assert isinstance(result, relay.IRModule)
+        texts.append(result.astext())
     assert (len(calls), texts[0]) == (1, texts[1])
 
 
 class Gone(dict[str, int]):
-    """A type of modules that will not be there any more."""
+    """A type of modules that a test deletes."""
 
 
 class GoneAdapter(DictAdapter):
-    """An adapter of its own."""
+    """Adapter of `Gone`."""
 
     def loads(self, data: bytes) -> Gone:
-        """Read a module of that type."""
+        """Return a module of type `Gone`."""
         return Gone(super().loads(data))
 
 
 apass.register_adapter(Gone, GoneAdapter())
 
 
-async def test_a_result_whose_type_is_not_there_any_more_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_result_is_recomputed_when_its_type_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
     kind = Gone
 
@@ -157,48 +157,48 @@ async def test_a_result_whose_type_is_not_there_any_more_is_made_anew(monkeypatc
 
 
 class One(apass.FunctionPass[Module, int]):
-    """Gives one for each function."""
+    """Replaces each function by 1."""
 
     info = apass.PassInfo(opt_level=0, name="One")
     cacheable = True
 
     def transform_function(self, func: int, mod: Module, ctx: PassContext) -> int:
-        """Give it."""
+        """Return 1."""
         return 1
 
 
 class Two(apass.FunctionPass[Module, int]):
-    """Gives two for each function."""
+    """Replaces each function by 2."""
 
     info = apass.PassInfo(opt_level=0, name="Two")
     cacheable = True
 
     def transform_function(self, func: int, mod: Module, ctx: PassContext) -> int:
-        """Give it."""
+        """Return 2."""
         return 2
 
 
-async def test_passes_without_options_are_told_apart_by_name_and_place() -> None:
+async def test_passes_without_options_differ_by_name_and_module() -> None:
     async with PassContext(store=MemoryStore()):
         assert [await One()({"f": 7}), await Two()({"f": 7})] == [{"f": 1}, {"f": 2}]
 
 
-async def test_functions_are_told_apart_by_the_names_in_them() -> None:
+async def test_functions_differ_by_variable_names() -> None:
     @function_pass(opt_level=0, cacheable=True)
     def First(func: relay.Function, mod: relay.IRModule, ctx: PassContext) -> relay.Function:
         return relay.Function(func.params, func.params[0], func.ret_type, func.type_params, func.attrs)
 
     async with PassContext(store=MemoryStore()):
         for name in ("x", "data"):
-            made = await First(relay.parse(f"def @main(%{name}: int32) {{ add(%{name}, 1) }}"))
-            assert [one.name_hint for one in made["main"].params] == [name]
+            result = await First(relay.parse(f"def @main(%{name}: int32) {{ add(%{name}, 1) }}"))
+            assert [param.name_hint for param in result["main"].params] == [name]
 
 
-async def test_another_version_of_apass_does_not_take_what_was_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_results_depend_on_apass_version(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
     @module_pass(opt_level=0, cacheable=True)
-    def Note(mod: Module, ctx: PassContext) -> Module:
+    def RecordVersion(mod: Module, ctx: PassContext) -> Module:
         calls.append(own_version())
         return {}
 
@@ -206,11 +206,11 @@ async def test_another_version_of_apass_does_not_take_what_was_kept(monkeypatch:
     for version in ("1.0", "1.1", "1.1"):
         monkeypatch.setattr(apass.runner.result_cache, "own_version", lambda version=version: version)
         async with PassContext(store=store):
-            await Note({"f": 1})
+            await RecordVersion({"f": 1})
     assert len(calls) == 2
 
 
-def test_where_apass_is_not_installed_its_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_is_unknown_when_apass_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(name: str) -> str:
         raise PackageNotFoundError(name)
 

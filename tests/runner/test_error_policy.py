@@ -1,4 +1,4 @@
-"""Failures made good are no results: what was kept or fallen back on is not kept in a store."""
+"""Results of failed functions that `on_error` recovered from are not cached."""
 
 from typing import Any
 
@@ -18,26 +18,26 @@ def fall_back(func: int, mod: Module, ctx: PassContext, error: Exception) -> int
 
 
 @pytest.mark.parametrize("cacheable", [True, "module"])
-@pytest.mark.parametrize(("on_error", "at_first"), [("keep", 1), (fall_back, 101)])
+@pytest.mark.parametrize(("on_error", "recovered"), [("keep", 1), (fall_back, 101)])
 @pytest.mark.parametrize("in_sequence", [False, True])
-async def test_only_what_the_body_made_is_kept(cacheable: Any, on_error: Any, at_first: int, in_sequence: bool) -> None:
-    asked: list[int] = []
+async def test_recovered_result_is_not_cached(cacheable: Any, on_error: Any, recovered: int, in_sequence: bool) -> None:
+    queried: list[int] = []
 
-    async def ask(func: int, mod: Module, ctx: PassContext) -> int:
-        asked.append(func)
-        if len(asked) == 1:
+    async def query(func: int, mod: Module, ctx: PassContext) -> int:
+        queried.append(func)
+        if len(queried) == 1:
             raise OSError("down")
         return -func
 
-    alone = function_pass(ask, opt_level=0, on_error=on_error, cacheable=cacheable, version="1")
-    pass_ = Sequential([alone]) if in_sequence else alone
+    query_pass = function_pass(query, opt_level=0, on_error=on_error, cacheable=cacheable, version="1")
+    pass_ = Sequential([query_pass]) if in_sequence else query_pass
     async with PassContext(store=MemoryStore()):
-        made = [await pass_({"f": 1}) for _ in range(3)]
-    assert made == [{"f": at_first}, {"f": -1}, {"f": -1}]
-    assert asked == [1, 1]
+        results = [await pass_({"f": 1}) for _ in range(3)]
+    assert results == [{"f": recovered}, {"f": -1}, {"f": -1}]
+    assert queried == [1, 1]
 
 
-def test_all_who_watch_are_told_and_none_afterwards() -> None:
+def test_failure_is_noted_in_all_active_watches() -> None:
     with watch_failures() as outer:
         with watch_failures() as inner:
             pass

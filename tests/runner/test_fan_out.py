@@ -1,4 +1,4 @@
-"""The concurrent map under a function pass: workers and contextvars."""
+"""Concurrent function passes: workers, slots and context variables."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -10,6 +10,7 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, function_pass
+from tests.helpers.context_state import state_of
 from tests.helpers.recording import FunctionBody, function_pass_of
 
 pytestmark = pytest.mark.anyio
@@ -25,99 +26,99 @@ def modules_of(count: int, functions: int) -> list[Module]:
 # Workers.
 
 
-async def test_a_plain_body_runs_in_the_task_of_the_caller() -> None:
-    tasks: set[int] = set()
+async def test_plain_body_runs_in_task_of_caller() -> None:
+    task_ids: set[int] = set()
 
-    def note(func: int, mod: Module, ctx: PassContext) -> int:
-        tasks.add(anyio.get_current_task().id)
+    def record_task(func: int, mod: Module, ctx: PassContext) -> int:
+        task_ids.add(anyio.get_current_task().id)
         return func
 
-    await function_pass(note, 0, "Plain")({f"f{n}": n for n in range(100)})
-    assert tasks == {anyio.get_current_task().id}
+    await function_pass(record_task, 0, "Plain")({f"f{n}": n for n in range(100)})
+    assert task_ids == {anyio.get_current_task().id}
 
 
-async def test_bodies_that_never_suspend_run_in_one_task_in_order() -> None:
-    seen: list[int] = []
-    tasks: set[int] = set()
+async def test_bodies_without_suspension_run_in_one_task() -> None:
+    order: list[int] = []
+    task_ids: set[int] = set()
 
     @function_pass(opt_level=0)
     async def Count(func: int, mod: Module, ctx: PassContext) -> int:
-        seen.append(func)
-        tasks.add(anyio.get_current_task().id)
+        order.append(func)
+        task_ids.add(anyio.get_current_task().id)
         return func
 
     async with PassContext() as ctx:
-        ctx.gate.turn_ends = float("inf")
+        state_of(ctx).scheduler.slice_ends = float("inf")
         await Count({f"f{n}": n for n in range(100)})
-    assert (seen, tasks) == (list(range(100)), {anyio.get_current_task().id})
+    assert (order, task_ids) == (list(range(100)), {anyio.get_current_task().id})
 
 
-@pytest.mark.parametrize(("limit", "in_flight"), [(1, 2), (2, 3), (7, 8), (256, 20), (None, 20)])
-async def test_so_many_bodies_are_in_flight_beside_the_caller(limit: int | None, in_flight: int) -> None:
+@pytest.mark.parametrize(("limit", "expected"), [(1, 2), (2, 3), (7, 8), (256, 20), (None, 20)])
+async def test_concurrent_bodies_are_limited_by_max_concurrency(limit: int | None, expected: int) -> None:
     async with PassContext(max_concurrency=limit) as ctx:
-        before = ctx.gate.free
-        assert await most_in_flight(20, lambda pass_: pass_(modules_of(1, 20)[0])) == in_flight
-        assert ctx.gate.free == before
+        before = state_of(ctx).scheduler.free
+        assert await max_in_flight(20, lambda pass_: pass_(modules_of(1, 20)[0])) == expected
+        assert state_of(ctx).scheduler.free == before
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7])
-async def test_callers_share_the_slots_of_their_context(limit: int) -> None:
+async def test_concurrent_callers_share_slots_of_context(limit: int) -> None:
     async with PassContext(max_concurrency=limit):
-        assert await most_in_flight(60, lambda pass_: apass.optimize_all(modules_of(5, 12), pass_)) == 5 + limit
+        assert await max_in_flight(60, lambda pass_: apass.optimize_all(modules_of(5, 12), pass_)) == 5 + limit
 
 
-async def test_who_was_refused_a_slot_gets_one_that_becomes_free() -> None:
-    let_go, gone, both = anyio.Event(), anyio.Event(), anyio.Event()
-    met: list[int] = []
+async def test_rejected_caller_gets_slot_that_becomes_free() -> None:
+    may_release, released, both_running = anyio.Event(), anyio.Event(), anyio.Event()
+    running: list[int] = []
 
     @function_pass(opt_level=0)
     async def Hold(func: int, mod: Module, ctx: PassContext) -> int:
-        await let_go.wait()
+        await may_release.wait()
         return func
 
     @function_pass(opt_level=0)
-    async def Want(func: int, mod: Module, ctx: PassContext) -> int:
+    async def Share(func: int, mod: Module, ctx: PassContext) -> int:
         if func == 0:
             await checkpoint()
-            let_go.set()
-            await gone.wait()
+            may_release.set()
+            await released.wait()
             return func
-        met.append(func)
-        if len(met) == 2:
-            both.set()
-        await both.wait()
+        running.append(func)
+        if len(running) == 2:
+            both_running.set()
+        await both_running.wait()
         return func
 
     async def hold() -> None:
         await Hold({"f": 1, "g": 2})
-        gone.set()
+        released.set()
 
     with anyio.fail_after(60):
         async with PassContext(max_concurrency=1), anyio.create_task_group() as tasks:
             tasks.start_soon(hold)
             await anyio.wait_all_tasks_blocked()
-            await Want({f"f{n}": n for n in range(3)})
+            await Share({f"f{n}": n for n in range(3)})
 
 
-async def test_bodies_that_wait_for_one_round_of_the_loop_need_few_workers() -> None:
-    tasks: set[int] = set()
+async def test_short_waits_need_few_workers() -> None:
+    task_ids: set[int] = set()
 
     @function_pass(opt_level=0)
     async def WaitOnce(func: int, mod: Module, ctx: PassContext) -> int:
-        tasks.add(anyio.get_current_task().id)
+        task_ids.add(anyio.get_current_task().id)
         await checkpoint()
         return func
 
     async with PassContext() as ctx:
-        ctx.gate.turn_ends = float("inf")
+        state_of(ctx).scheduler.slice_ends = float("inf")
         await WaitOnce({f"f{n}": n for n in range(1000)})
-    assert 2 < len(tasks) < 32
+    assert 2 < len(task_ids) < 32
 
 
 @pytest.mark.parametrize("every", [1, 2, 5])
-async def test_bodies_that_wait_get_all_the_workers_though_others_are_quick(every: int) -> None:
+async def test_waiting_bodies_get_all_workers_beside_quick_ones(every: int) -> None:
     waiting: list[int] = []
-    enough = anyio.Event()
+    all_waiting = anyio.Event()
 
     @function_pass(opt_level=0)
     async def Mixed(func: int, mod: Module, ctx: PassContext) -> int:
@@ -125,8 +126,8 @@ async def test_bodies_that_wait_get_all_the_workers_though_others_are_quick(ever
         if func >= 200 and func % every == 0:
             waiting.append(func)
             if len(waiting) == 100:
-                enough.set()
-            await enough.wait()
+                all_waiting.set()
+            await all_waiting.wait()
         return func
 
     async with PassContext(max_concurrency=99):
@@ -135,8 +136,11 @@ async def test_bodies_that_wait_get_all_the_workers_though_others_are_quick(ever
     assert len(waiting) == 100
 
 
-async def most_in_flight(bodies: int, work: Callable[[apass.Pass[Module]], Any]) -> int:
-    """Return how many of so many bodies were in flight at most, where none ends while another can be begun."""
+async def max_in_flight(bodies: int, run: Callable[[apass.Pass[Module]], Any]) -> int:
+    """Return the largest number of bodies that run at once.
+
+    No body ends while another one can still start.
+    """
     waiting: list[anyio.Event] = []
     counts = [0]
 
@@ -147,9 +151,9 @@ async def most_in_flight(bodies: int, work: Callable[[apass.Pass[Module]], Any])
         return func
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(work, Wait)
+        tasks.start_soon(run, Wait)
         while sum(counts) < bodies:
-            # Far more turns of the loop than it takes to begin all the bodies that may be begun.
+            # Many more rounds of the event loop than the start of all permitted bodies takes.
             for _ in range(200):
                 await checkpoint()
             counts.append(len(waiting))
@@ -170,14 +174,14 @@ async def test_nested_fan_outs_never_deadlock(limit: int | None) -> None:
         return 1 + sum(inner.values())
 
     async with PassContext(max_concurrency=limit) as ctx:
-        before = ctx.gate.free
+        before = state_of(ctx).scheduler.free
         with anyio.fail_after(60):
             result = await Nest({f"f{n}": 4 for n in range(3)})
-        assert ctx.gate.free == before
+        assert state_of(ctx).scheduler.free == before
     assert result == {f"f{n}": 40 for n in range(3)}
 
 
-# Contextvars.
+# Context variables.
 
 
 class Same:
@@ -202,27 +206,27 @@ class Incomparable:
 
 @pytest.mark.parametrize("make", [object, list, Same, Incomparable], ids=["object", "list", "equal", "incomparable"])
 @pytest.mark.parametrize("kind", ["plain", "async", "suspending", "lambda", "keep"])
-async def test_what_a_body_sets_no_other_sees(make: Callable[[], object], kind: str) -> None:
+async def test_variable_set_in_body_is_invisible_to_others(make: Callable[[], object], kind: str) -> None:
     outside = make()
     VAR.set(outside)
-    seen: list[bool] = []
+    unchanged: list[bool] = []
 
     def plain(func: int, mod: Module, ctx: PassContext) -> int:
-        seen.append(VAR.get() is outside)
+        unchanged.append(VAR.get() is outside)
         VAR.set(make())
         return func
 
     async def suspending(func: int, mod: Module, ctx: PassContext) -> int:
         plain(func, mod, ctx)
-        mine = VAR.get()
+        value = VAR.get()
         await checkpoint()
-        seen.append(VAR.get() is mine)
+        unchanged.append(VAR.get() is value)
         return func
 
     async def never_suspending(func: int, mod: Module, ctx: PassContext) -> int:
         return plain(func, mod, ctx)
 
-    guards: dict[str, Any] = {"on_error": "keep"} if kind == "keep" else {}
+    options: dict[str, Any] = {"on_error": "keep"} if kind == "keep" else {}
     bodies: dict[str, FunctionBody] = {
         "plain": plain,
         "async": never_suspending,
@@ -230,44 +234,44 @@ async def test_what_a_body_sets_no_other_sees(make: Callable[[], object], kind: 
         "lambda": lambda func, mod, ctx: suspending(func, mod, ctx),
         "keep": plain,
     }
-    await function_pass_of(bodies[kind], 0, "Set", **guards)({f"f{n}": n for n in range(50)})
-    assert (seen, VAR.get() is outside) == ([True] * len(seen), True)
-    assert len(seen) >= 50
+    await function_pass_of(bodies[kind], 0, "Set", **options)({f"f{n}": n for n in range(50)})
+    assert (unchanged, VAR.get() is outside) == ([True] * len(unchanged), True)
+    assert len(unchanged) >= 50
 
 
-async def test_a_worker_that_was_sent_for_late_sees_nothing_that_bodies_set() -> None:
+async def test_late_worker_sees_no_variable_of_other_bodies() -> None:
     VAR.set("caller")
-    seen: list[object] = []
-    late = anyio.Event()
+    values: list[object] = []
+    may_end = anyio.Event()
 
     @function_pass(opt_level=0)
     async def Set(func: int, mod: Module, ctx: PassContext) -> int:
-        seen.append(VAR.get())
+        values.append(VAR.get())
         VAR.set(func)
-        # The module of two functions holds the second slot until a worker of the other one has taken its second body.
-        await (late.wait() if len(mod) == 2 else checkpoint())
-        if len(seen) > 8:
-            late.set()
+        # The module with two functions holds the second slot until another worker takes its second body.
+        await (may_end.wait() if len(mod) == 2 else checkpoint())
+        if len(values) > 8:
+            may_end.set()
         return func
 
     async with PassContext(max_concurrency=2):
         await apass.optimize_all([{"f": 1, "g": 2}, {f"f{n}": n for n in range(40)}], Set)
-    assert seen == ["caller"] * 42
+    assert values == ["caller"] * 42
 
 
-async def test_a_body_sees_what_the_caller_set() -> None:
+async def test_body_sees_variable_of_caller() -> None:
     VAR.set("caller")
-    seen: list[object] = []
+    values: list[object] = []
 
-    def look(func: int, mod: Module, ctx: PassContext) -> int:
-        seen.append(VAR.get())
+    def record_variable(func: int, mod: Module, ctx: PassContext) -> int:
+        values.append(VAR.get())
         return func
 
-    await function_pass(look, 0, "Look")({"f": 1, "g": 2})
-    assert seen == ["caller"] * 2
+    await function_pass(record_variable, 0, "Record")({"f": 1, "g": 2})
+    assert values == ["caller"] * 2
 
 
-async def test_a_context_entered_in_a_body_is_seen_by_no_other() -> None:
+async def test_context_entered_in_body_is_invisible_to_others() -> None:
     @function_pass(opt_level=0)
     async def Enter(func: int, mod: Module, ctx: PassContext) -> int:
         assert PassContext.current() is ctx

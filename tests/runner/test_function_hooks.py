@@ -1,4 +1,4 @@
-"""The hooks around the bodies of function passes."""
+"""Instrument hooks around the bodies of function passes."""
 
 from collections.abc import Generator
 from typing import Any
@@ -14,38 +14,38 @@ pytestmark = pytest.mark.anyio
 
 
 @apass.pass_instrument
-class Watcher:
-    """Notes every hook around a body."""
+class HookRecorder:
+    """Records every hook call around a body."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[Any, ...]] = []
+        self.calls: list[tuple[Any, ...]] = []
         self.steps: dict[str | None, int] = {}
 
     def run_before_function(self, func: Any, run: Run) -> None:
-        self.seen.append(("before", run.function, func))
+        self.calls.append(("before", run.function, func))
 
     def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        self.seen.append(("after", run.function, func, result))
+        self.calls.append(("after", run.function, func, result))
 
     def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        self.seen.append(("failed", run.function, func, type(error).__name__))
+        self.calls.append(("failed", run.function, func, type(error).__name__))
 
     def run_after_function_step(self, run: Run, start: float, end: float) -> None:
         assert start <= end
         self.steps[run.function] = self.steps.get(run.function, 0) + 1
 
 
-async def run_watched(body: Any, mod: dict[str, Any], **options: Any) -> tuple[Watcher, Any]:
-    """Run a function pass made of `body` under a watcher."""
-    watcher = Watcher()
-    make: Any = apass.function_pass
-    pass_ = make(body, opt_level=0, name="Body", **options)
-    async with apass.PassContext(instruments=[watcher]):
+async def run_recorded(body: Any, mod: dict[str, Any], **options: Any) -> tuple[HookRecorder, Any]:
+    """Run a function pass with body `body` under a `HookRecorder`."""
+    recorder = HookRecorder()
+    declare: Any = apass.function_pass
+    pass_ = declare(body, opt_level=0, name="Body", **options)
+    async with apass.PassContext(instruments=[recorder]):
         try:
             result: Any = await pass_(mod)
-            return watcher, result
+            return recorder, result
         except Exception as error:
-            return watcher, error
+            return recorder, error
 
 
 def add_one(func: int, mod: Any, ctx: Any) -> int:
@@ -57,21 +57,21 @@ async def add_one_later(func: int, mod: Any, ctx: Any) -> int:
     return func + 1
 
 
-def add_one_by_another(func: int, mod: Any, ctx: Any) -> Any:
+def delegate_add_one(func: int, mod: Any, ctx: Any) -> Any:
     return add_one_later(func, mod, ctx)
 
 
-@pytest.mark.parametrize("body", [add_one, add_one_later, add_one_by_another])
-async def test_each_body_is_announced_and_ends_once(body: Any) -> None:
-    watcher, result = await run_watched(body, {"f": 1, "g": 5})
+@pytest.mark.parametrize("body", [add_one, add_one_later, delegate_add_one])
+async def test_hooks_surround_each_body_once(body: Any) -> None:
+    recorder, result = await run_recorded(body, {"f": 1, "g": 5})
     assert result == {"f": 2, "g": 6}
-    wanted = [("before", "f", 1), ("after", "f", 1, 2), ("before", "g", 5), ("after", "g", 5, 6)]
-    assert sorted(watcher.seen) == sorted(wanted)
-    assert watcher.steps.keys() == {"f", "g"}
+    expected = [("before", "f", 1), ("after", "f", 1, 2), ("before", "g", 5), ("after", "g", 5, 6)]
+    assert sorted(recorder.calls) == sorted(expected)
+    assert recorder.steps.keys() == {"f", "g"}
 
 
-@pytest.mark.parametrize("is_late", [False, True])
-async def test_a_body_that_fails_is_told_of_as_failed(is_late: bool) -> None:
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_failure_hook_runs_when_body_raises(is_async: bool) -> None:
     def fail(func: int, mod: Any, ctx: Any) -> int:
         raise ValueError(func)
 
@@ -79,46 +79,46 @@ async def test_a_body_that_fails_is_told_of_as_failed(is_late: bool) -> None:
         await anyio.lowlevel.checkpoint()
         raise ValueError(func)
 
-    watcher, error = await run_watched(fail_later if is_late else fail, {"f": 1})
+    recorder, error = await run_recorded(fail_later if is_async else fail, {"f": 1})
     assert isinstance(error, ValueError)
-    assert watcher.seen == [("before", "f", 1), ("failed", "f", 1, "ValueError")]
+    assert recorder.calls == [("before", "f", 1), ("failed", "f", 1, "ValueError")]
 
 
-async def test_a_cancelled_body_is_told_of_as_failed() -> None:
+async def test_failure_hook_runs_when_body_is_cancelled() -> None:
     async def wait(func: int, mod: Any, ctx: Any) -> int:
         if func == 2:
             raise ValueError(func)
         await anyio.sleep_forever()
         return func
 
-    watcher, error = await run_watched(wait, {"f": 1, "g": 2})
+    recorder, error = await run_recorded(wait, {"f": 1, "g": 2})
     assert isinstance(error, ValueError)
-    assert [one[:2] for one in watcher.seen if one[0] == "failed"] in (
+    assert [call[:2] for call in recorder.calls if call[0] == "failed"] in (
         [("failed", "f"), ("failed", "g")],
         [("failed", "g"), ("failed", "f")],
     )
 
 
-async def test_a_kept_body_ends_with_its_function_as_it_was() -> None:
+async def test_after_hook_gets_function_kept_by_on_error() -> None:
     def fail(func: int, mod: Any, ctx: Any) -> int:
         raise ValueError(func)
 
-    watcher, result = await run_watched(fail, {"f": 1}, on_error="keep")
-    assert (result, watcher.seen) == ({"f": 1}, [("before", "f", 1), ("after", "f", 1, 1)])
+    recorder, result = await run_recorded(fail, {"f": 1}, on_error="keep")
+    assert (result, recorder.calls) == ({"f": 1}, [("before", "f", 1), ("after", "f", 1, 1)])
 
 
-async def test_coroutines_that_a_failed_plain_pass_leaves_are_closed() -> None:
+async def test_coroutines_of_failed_plain_pass_are_closed() -> None:
     def body(func: int, mod: Any, ctx: Any) -> Any:
         if func == 2:
             raise ValueError(func)
         return add_one_later(func, mod, ctx)
 
-    watcher, error = await run_watched(body, {"f": 1, "g": 2})
+    recorder, error = await run_recorded(body, {"f": 1, "g": 2})
     assert isinstance(error, ValueError)
-    assert watcher.seen[0] == ("before", "f", 1)
+    assert recorder.calls[0] == ("before", "f", 1)
 
 
-async def test_what_a_failure_hook_raises_is_noted() -> None:
+async def test_error_of_failure_hook_is_added_as_note() -> None:
     @apass.pass_instrument
     class Broken:
         def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
@@ -133,45 +133,45 @@ async def test_what_a_failure_hook_raises_is_noted() -> None:
     assert "and then a run_after_function_failed raised RuntimeError: broken hook" in caught.value.__notes__
 
 
-async def test_statistics_and_remarks_reach_the_instruments_with_their_origin() -> None:
+async def test_statistics_and_remarks_carry_their_origin() -> None:
     @apass.pass_instrument
-    class Listener:
+    class EventRecorder:
         def __init__(self) -> None:
-            self.heard: list[Any] = []
+            self.events: list[Any] = []
 
         def on_statistic(self, run: Run | None, name: str, amount: float) -> None:
-            self.heard.append((run and (run.path, run.function), name, amount))
+            self.events.append((run and (run.path, run.function), name, amount))
 
         def on_remark(self, remark: apass.Remark) -> None:
-            self.heard.append((remark.kind.value, remark.name, remark.pass_name, remark.function, dict(remark.args)))
+            self.events.append((remark.kind.value, remark.name, remark.pass_name, remark.function, dict(remark.args)))
 
     def body(func: int, mod: Any, ctx: apass.PassContext) -> int:
         ctx.statistic("seen", 2)
         ctx.remark(apass.Remark.missed("TooBig", "not done", size=3))
         return func
 
-    listener = Listener()
-    async with apass.PassContext(instruments=[listener]):
+    recorder = EventRecorder()
+    async with apass.PassContext(instruments=[recorder]):
         await apass.Sequential([apass.function_pass(body, opt_level=0, name="Body")])({"f": 1})
-    assert listener.heard == [
+    assert recorder.events == [
         ((("sequential", "Body"), "f"), "seen", 2),
         ("missed", "TooBig", "Body", "f", {"size": 3}),
     ]
 
 
-async def test_the_step_of_a_plain_body_that_fails_is_reported_too() -> None:
+async def test_step_of_failing_plain_body_is_reported() -> None:
     def fail(func: int, mod: dict[str, Any], ctx: apass.PassContext) -> int:
         raise ValueError("no")
 
-    watcher = Watcher()
+    recorder = HookRecorder()
     with pytest.raises(ValueError, match="no"):
-        async with apass.PassContext(instruments=[watcher]):
+        async with apass.PassContext(instruments=[recorder]):
             await apass.function_pass(fail, opt_level=0)({"f": 1})
-    assert (watcher.steps, watcher.seen) == ({"f": 1}, [("before", "f", 1), ("failed", "f", 1, "ValueError")])
+    assert (recorder.steps, recorder.calls) == ({"f": 1}, [("before", "f", 1), ("failed", "f", 1, "ValueError")])
 
 
 class Later:
-    """What can be awaited and is no coroutine."""
+    """An awaitable that is not a coroutine."""
 
     def __init__(self, result: int) -> None:
         self.result = result
@@ -181,10 +181,15 @@ class Later:
         return self.result
 
 
-async def test_what_a_plain_body_returns_may_be_anything_that_can_be_awaited() -> None:
+async def test_plain_body_may_return_any_awaitable() -> None:
     def later(func: int, mod: dict[str, Any], ctx: apass.PassContext) -> Any:
         return Later(func + 1)
 
-    watcher, made = await run_watched(later, {"f": 1, "g": 2})
-    assert made == {"f": 2, "g": 3}
-    assert sorted(watcher.seen) == [("after", "f", 1, 2), ("after", "g", 2, 3), ("before", "f", 1), ("before", "g", 2)]
+    recorder, result = await run_recorded(later, {"f": 1, "g": 2})
+    assert result == {"f": 2, "g": 3}
+    assert sorted(recorder.calls) == [
+        ("after", "f", 1, 2),
+        ("after", "g", 2, 3),
+        ("before", "f", 1),
+        ("before", "g", 2),
+    ]

@@ -1,4 +1,4 @@
-"""Cancellation by asyncio itself, of a task or of a future, instead of by a cancel scope."""
+"""Cancellation by asyncio, of a task or a future, without a cancel scope."""
 
 import asyncio
 
@@ -8,18 +8,19 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, function_pass
+from tests.helpers.context_state import state_of
 from tests.helpers.recording import SuspendingRecorder
 
 Module = dict[str, int]
 
 
-def test_native_cancellation_ends_the_hooks_and_returns_the_slots() -> None:
+def test_native_cancellation_ends_hooks_and_returns_slots() -> None:
     log: list[str] = []
     ctx = PassContext(instruments=[SuspendingRecorder(name, log) for name in "AB"], exit_grace=60)
 
     async def work() -> None:
         async with ctx:
-            await function_pass(wait_for_ever, 0, "Hang")({"f": 1, "g": 2})
+            await function_pass(wait_forever, 0, "Hang")({"f": 1, "g": 2})
 
     async def main() -> bool:
         task = asyncio.create_task(work())
@@ -30,16 +31,16 @@ def test_native_cancellation_ends_the_hooks_and_returns_the_slots() -> None:
 
     assert asyncio.run(main())
     assert log[-4:] == [f"{name}.{hook}" for hook in ("run_after_pass_failed Hang", "exit_pass_ctx") for name in "AB"]
-    assert ctx.gate.free == 256
+    assert state_of(ctx).scheduler.free == 256
 
 
-def test_native_time_limits_work() -> None:
+def test_native_timeout_ends_pass() -> None:
     async def main() -> None:
         async with PassContext() as ctx:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.01):
-                    await apass.optimize_all([{"f": 1}, {"g": 2}], function_pass(wait_for_ever, 0, "Hang"))
-            assert ctx.gate.free == 256
+                    await apass.optimize_all([{"f": 1}, {"g": 2}], function_pass(wait_forever, 0, "Hang"))
+            assert state_of(ctx).scheduler.free == 256
         task = asyncio.current_task()
         assert task is not None
         assert task.cancelling() == 0
@@ -47,16 +48,19 @@ def test_native_time_limits_work() -> None:
     asyncio.run(main())
 
 
-async def wait_for_ever(func: int, mod: Module, ctx: PassContext) -> int:
+async def wait_forever(func: int, mod: Module, ctx: PassContext) -> int:
     await anyio.sleep_forever()
     return func
 
 
-def cancelled_future(which: int) -> apass.Pass[Module]:
-    """Return a pass over functions; the body of one waits for a future that somebody else cancels."""
+def cancelled_future(function: int) -> apass.Pass[Module]:
+    """Return a function pass in which one body awaits a future that gets cancelled.
+
+    `function` is the value of the function with that body.
+    """
 
     async def body(func: int, mod: Module, ctx: PassContext) -> int:
-        if func == which:
+        if func == function:
             future = asyncio.get_running_loop().create_future()
             asyncio.get_running_loop().call_soon(future.cancel)
             await future
@@ -66,24 +70,24 @@ def cancelled_future(which: int) -> apass.Pass[Module]:
     return function_pass(body, 0, "Body")
 
 
-@pytest.mark.parametrize("which", [0, 1, 2])
-def test_a_future_that_somebody_else_cancelled_ends_the_pass_as_an_error_would(which: int) -> None:
+@pytest.mark.parametrize("function", [0, 1, 2])
+def test_externally_cancelled_future_ends_pass_like_error(function: int) -> None:
     async def main() -> None:
         async with PassContext() as ctx:
             with pytest.raises(asyncio.CancelledError), anyio.fail_after(60):
-                await cancelled_future(which)({"f": 0, "g": 1, "h": 2})
-            assert ctx.gate.free == 256
+                await cancelled_future(function)({"f": 0, "g": 1, "h": 2})
+            assert state_of(ctx).scheduler.free == 256
 
     asyncio.run(main())
 
 
 @pytest.mark.parametrize("limit", [1, None])
-def test_a_future_that_somebody_else_cancelled_harms_one_module_only(limit: int | None) -> None:
+def test_externally_cancelled_future_fails_one_module_only(limit: int | None) -> None:
     async def main() -> list[Module | None]:
         modules = [{"f": n} for n in range(4)]
         with anyio.fail_after(60):
-            done = await apass.optimize_all(modules, cancelled_future(1), limit=limit, errors="collect")
-        assert [one.error is None for one in done] == [True, False, True, True]
-        return [one.module for one in done]
+            outcomes = await apass.optimize_all(modules, cancelled_future(1), limit=limit, errors="collect")
+        assert [outcome.error is None for outcome in outcomes] == [True, False, True, True]
+        return [outcome.module for outcome in outcomes]
 
     assert asyncio.run(main()) == [{"f": 1}, None, {"f": 3}, {"f": 4}]

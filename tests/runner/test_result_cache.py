@@ -1,4 +1,4 @@
-"""Results of passes that are kept in a store."""
+"""Results of passes in a store."""
 
 import functools
 from typing import Any
@@ -7,7 +7,9 @@ import anyio.lowlevel
 import pytest
 
 import apass
-from apass import PassContext
+from apass import PassContext, relay
+from apass.relay import IRModule, transform
+from apass.relay.integration.adapter import ADAPTER
 from apass.stores import MemoryStore, SqliteStore
 
 pytestmark = pytest.mark.anyio
@@ -19,64 +21,64 @@ apass.register_config_option("caching.other", int, default=1)
 
 
 class Work:
-    """Counts what it was called for, and makes passes that do so."""
+    """Makes passes that record the functions and modules they run on."""
 
     def __init__(self) -> None:
-        self.seen: list[Any] = []
+        self.calls: list[Any] = []
 
-    def function_pass(self, **promises: Any) -> apass.Pass[Module]:
-        """Return a function pass that doubles what is odd."""
+    def function_pass(self, **options: Any) -> apass.Pass[Module]:
+        """Return a function pass that doubles odd functions."""
 
         async def double(func: int, mod: Module, ctx: PassContext) -> int:
-            self.seen.append(func)
+            self.calls.append(func)
             await anyio.lowlevel.checkpoint()
             return 2 * func if func % 2 else func
 
-        make: Any = apass.function_pass
-        made: apass.Pass[Module] = make(double, opt_level=0, name="Double", **promises)
-        return made
+        declare: Any = apass.function_pass
+        result: apass.Pass[Module] = declare(double, opt_level=0, name="Double", **options)
+        return result
 
-    def module_pass(self, name: str = "Add", **promises: Any) -> apass.Pass[Module]:
-        """Return a module pass that adds a function, once."""
+    def module_pass(self, name: str = "Add", **options: Any) -> apass.Pass[Module]:
+        """Return a module pass that adds function `name` if it is missing."""
 
         def add(mod: Module, ctx: PassContext) -> Module:
-            self.seen.append(name)
+            self.calls.append(name)
             return mod if name in mod else {**mod, name: len(mod)}
 
-        make: Any = apass.module_pass
-        made: apass.Pass[Module] = make(add, opt_level=0, name=name, **promises)
-        return made
+        declare: Any = apass.module_pass
+        result: apass.Pass[Module] = declare(add, opt_level=0, name=name, **options)
+        return result
 
 
-async def test_a_function_pass_is_kept_function_by_function() -> None:
+async def test_function_pass_is_cached_per_function() -> None:
     work, store = Work(), MemoryStore()
     pass_ = work.function_pass(cacheable=True)
-    for mod, wanted in (({"f": 1, "g": 2}, [1, 2]), ({"x": 2, "y": 3, "z": 1}, [3])):
-        work.seen.clear()
+    for mod, expected in (({"f": 1, "g": 2}, [1, 2]), ({"x": 2, "y": 3, "z": 1}, [3])):
+        work.calls.clear()
         async with PassContext(store=store):
             result = await pass_(mod)
         assert result == {name: 2 * func if func % 2 else func for name, func in mod.items()}
-        assert sorted(work.seen) == wanted
+        assert sorted(work.calls) == expected
 
 
-async def test_what_changed_nothing_gives_the_same_module_back() -> None:
+async def test_cached_unchanged_module_is_same_object() -> None:
     work, store = Work(), MemoryStore()
     mod = {"f": 2, "Add": 0}
     for _ in range(2):
         async with PassContext(store=store):
             assert await work.function_pass(cacheable=True)(mod) is mod
             assert await work.module_pass(cacheable=True)(mod) is mod
-    assert sorted(map(str, work.seen)) == ["0", "2", "Add"]
+    assert sorted(map(str, work.calls)) == ["0", "2", "Add"]
 
 
-async def test_version_options_and_config_tell_results_apart() -> None:
+async def test_results_depend_on_version_options_and_config() -> None:
     work, store = Work(), MemoryStore()
 
-    async def run(config: dict[str, Any], **promises: Any) -> int:
-        before = len(work.seen)
+    async def run(config: dict[str, Any], **options: Any) -> int:
+        before = len(work.calls)
         async with PassContext(store=store, config=config):
-            await work.module_pass(cacheable=True, **promises)({"f": 1})
-        return len(work.seen) - before
+            await work.module_pass(cacheable=True, **options)({"f": 1})
+        return len(work.calls) - before
 
     assert [await run({}), await run({}), await run({}, version="2"), await run({"caching.scale": 2})] == [1, 0, 1, 1]
     keys = ["caching.scale"]
@@ -85,7 +87,7 @@ async def test_version_options_and_config_tell_results_apart() -> None:
     assert await run({"caching.scale": 3}, config_keys=keys) == 1
 
 
-async def test_a_pipeline_of_kept_passes_is_one_result_where_nobody_watches() -> None:
+async def test_cached_pipeline_is_one_entry_without_instruments() -> None:
     work, store = Work(), MemoryStore()
     pipeline = apass.Sequential(
         [work.module_pass("A", cacheable=True), apass.Repeat([work.function_pass(cacheable=True)], times=2)]
@@ -97,33 +99,33 @@ async def test_a_pipeline_of_kept_passes_is_one_result_where_nobody_watches() ->
         async with ctx:
             results.append(await pipeline({"f": 1}))
     assert (results[0], results[1], ctx.analyses.counts["pass stored"]) == ({"f": 2, "A": 2}, {"f": 2, "A": 2}, 1)
-    seen = len(work.seen)
+    calls = len(work.calls)
 
     @apass.pass_instrument
-    class Watcher:
+    class NameRecorder:
         def __init__(self) -> None:
             self.names: list[str] = []
 
         def run_before_pass(self, mod: Module, info: apass.PassInfo) -> None:
             self.names.append(info.name)
 
-    watcher = Watcher()
-    async with PassContext(store=store, instruments=[watcher]) as ctx:
+    recorder = NameRecorder()
+    async with PassContext(store=store, instruments=[recorder]) as ctx:
         assert await pipeline({"f": 1}) == results[0]
-    assert watcher.names == ["sequential", "A", "Repeat", "Double", "Double"]
-    assert len(work.seen) == seen
+    assert recorder.names == ["sequential", "A", "Repeat", "Double", "Double"]
+    assert len(work.calls) == calls
 
 
-async def test_a_pipeline_with_a_pass_that_is_not_kept_runs_it() -> None:
+async def test_pipeline_runs_its_uncached_pass() -> None:
     work, store = Work(), MemoryStore()
     pipeline = apass.Sequential([work.module_pass("A", cacheable=True), work.module_pass("B")])
     for _ in range(2):
         async with PassContext(store=store):
             await pipeline({"f": 1})
-    assert work.seen == ["A", "B", "B"]
+    assert work.calls == ["A", "B", "B"]
 
 
-async def test_a_failure_is_not_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_error_is_not_cached(tmp_path_factory: pytest.TempPathFactory) -> None:
     calls: list[int] = []
 
     @apass.module_pass(opt_level=0, cacheable=True)
@@ -141,12 +143,12 @@ async def test_a_failure_is_not_kept(tmp_path_factory: pytest.TempPathFactory) -
     store.close()
 
 
-async def test_persistent_analyses_are_read_back_by_the_next_context() -> None:
-    seen: list[str] = []
+async def test_next_context_reads_persistent_analyses() -> None:
+    computed: list[str] = []
 
     @apass.analysis(persistent=True)
     async def Letters(func: str) -> dict[str, int]:
-        seen.append(func)
+        computed.append(func)
         return {letter: func.count(letter) for letter in sorted(set(func))}
 
     @apass.analysis(persistent=True)
@@ -159,23 +161,23 @@ async def test_persistent_analyses_are_read_back_by_the_next_context() -> None:
         ctx = PassContext(store=store)
         async with ctx:
             assert await ctx.get(Letters, "aab") == {"a": 2, "b": 1}
-    assert (seen, ctx.analyses.counts["stored"]) == (["aab"], 1)
-    with pytest.raises(apass.AnalysisError, match="the result of Broken cannot be kept in a store"):
+    assert (computed, ctx.analyses.counts["stored"]) == (["aab"], 1)
+    with pytest.raises(apass.AnalysisError, match="the result of Broken cannot be written to a store"):
         await ctx.get(Broken, "x")
 
 
-async def test_without_a_store_nothing_is_kept() -> None:
+async def test_nothing_is_cached_without_store() -> None:
     work = Work()
     async with PassContext():
         for _ in range(2):
             await work.module_pass(cacheable=True)({"f": 1})
-    assert work.seen == ["Add", "Add"]
-    no_store: Any = "results.db"
+    assert work.calls == ["Add", "Add"]
+    not_a_store: Any = "results.db"
     with pytest.raises(TypeError, match="store must be a Store, such as"):
-        PassContext(store=no_store)
+        PassContext(store=not_a_store)
 
 
-async def test_the_order_of_functions_is_that_of_the_module() -> None:
+async def test_cached_result_keeps_order_of_functions() -> None:
     store, results = MemoryStore(), list[list[str]]()
     for mod in ({"f": 1, "g": 2}, {"g": 2, "f": 1}):
         async with PassContext(store=store):
@@ -193,7 +195,7 @@ class AddTo(apass.FunctionPass[Module, int]):
         self.number = number
 
     def transform_function(self, func: int, mod: Module, ctx: PassContext) -> int:
-        """Add it."""
+        """Return the function plus the number."""
         return func + self.number
 
 
@@ -204,49 +206,49 @@ class Sum:
         self.numbers = numbers
 
     def transform_function(self, func: int, mod: Module, ctx: PassContext) -> int:
-        """Add them."""
+        """Return the function plus the sum of the numbers."""
         return func + sum(self.numbers)
 
 
-async def test_what_a_pass_was_made_with_tells_results_apart() -> None:
-    make: Any = apass.function_pass
+async def test_results_depend_on_constructor_arguments() -> None:
+    declare: Any = apass.function_pass
     store = MemoryStore()
-    sum_of = make(Sum, opt_level=0, cacheable=True)
-    for pass_, wanted in ((AddTo(1), 2), (AddTo(2), 3), (sum_of(1, 2), 4), (sum_of(3, 4), 8)):
+    sum_of = declare(Sum, opt_level=0, cacheable=True)
+    for pass_, expected in ((AddTo(1), 2), (AddTo(2), 3), (sum_of(1, 2), 4), (sum_of(3, 4), 8)):
         for _ in range(2):
             async with PassContext(store=store):
-                assert await pass_({"f": 1}) == {"f": wanted}
+                assert await pass_({"f": 1}) == {"f": expected}
 
 
-async def test_passes_of_one_name_in_two_places_are_two() -> None:
+async def test_passes_of_one_name_differ_by_module() -> None:
     store, results = MemoryStore(), list[Module]()
 
     def negate(func: int, mod: Module, ctx: PassContext) -> int:
         return -func
 
-    make: Any = apass.function_pass
-    for pass_ in (make(negate, opt_level=0, name="AddTo", cacheable=True), AddTo(5)):
+    declare: Any = apass.function_pass
+    for pass_ in (declare(negate, opt_level=0, name="AddTo", cacheable=True), AddTo(5)):
         async with PassContext(store=store):
             results.append(await pass_({"f": 1}))
     assert results == [{"f": -1}, {"f": 6}]
 
 
-async def test_results_are_kept_of_bodies_that_run_elsewhere_too() -> None:
-    seen: list[int] = []
+async def test_bodies_in_executor_are_cached() -> None:
+    calls: list[int] = []
 
     def add(func: int, mod: Module, ctx: PassContext) -> int:
-        seen.append(func)
+        calls.append(func)
         return func + 1
 
-    make: Any = apass.function_pass
+    declare: Any = apass.function_pass
     store = MemoryStore()
     for _ in range(2):
         async with PassContext(store=store, executor="thread"):
-            assert await make(add, opt_level=0, cacheable=True)({"f": 1, "g": 5}) == {"f": 2, "g": 6}
-    assert sorted(seen) == [1, 5]
+            assert await declare(add, opt_level=0, cacheable=True)({"f": 1, "g": 5}) == {"f": 2, "g": 6}
+    assert sorted(calls) == [1, 5]
 
 
-async def test_the_level_tells_results_apart_as_a_body_may_go_by_it() -> None:
+async def test_results_depend_on_opt_level() -> None:
     @apass.module_pass(opt_level=0, cacheable=True)
     def Level(mod: Module, ctx: PassContext) -> Module:
         return {"level": ctx.opt_level}
@@ -257,7 +259,7 @@ async def test_the_level_tells_results_apart_as_a_body_may_go_by_it() -> None:
             assert await Level({"f": 1}) == {"level": level}
 
 
-async def test_a_pipeline_that_runs_nothing_keeps_nothing() -> None:
+async def test_pipeline_without_executed_pass_stores_nothing() -> None:
     work, store = Work(), MemoryStore()
     async with PassContext(store=store, disabled_pass=["Double"]):
         assert await apass.Sequential([work.function_pass(cacheable=True)])({"f": 1}) == {"f": 1}
@@ -265,7 +267,7 @@ async def test_a_pipeline_that_runs_nothing_keeps_nothing() -> None:
     assert (await store.info()).entries == 0
 
 
-async def test_the_rounds_of_a_repeat_tell_results_apart() -> None:
+async def test_results_depend_on_rounds_of_repeat() -> None:
     @apass.module_pass(opt_level=0, cacheable=True)
     def Count(mod: Module, ctx: PassContext) -> Module:
         return {"f": mod["f"] + 1}
@@ -273,11 +275,11 @@ async def test_the_rounds_of_a_repeat_tell_results_apart() -> None:
     async with PassContext(store=MemoryStore()):
         for times in (2, 3):
             assert await apass.Repeat([Count], times=times)({"f": 0}) == {"f": times}
-        with pytest.raises(apass.PipelineCycleError, match="did not settle: round 3"):
+        with pytest.raises(apass.PipelineCycleError, match="did not converge: round 3"):
             await apass.Repeat([Count], times=3, strict=True)({"f": 0})
 
 
-async def test_a_result_that_was_read_back_is_dropped_with_what_it_was_made_from() -> None:
+async def test_stored_analysis_is_dropped_with_its_dependency() -> None:
     @apass.analysis
     async def Length(func: str) -> int:
         return len(func)
@@ -290,20 +292,75 @@ async def test_a_result_that_was_read_back_is_dropped_with_what_it_was_made_from
         await ctx.get(Parity, func)
         return func + "x"
 
-    make: Any = apass.function_pass
+    declare: Any = apass.function_pass
     store = MemoryStore()
-    for preserves, wanted in (({Parity}, 0), ({Parity}, 0), ({Parity, Length}, 1)):
+    for preserves, expected in (({Parity}, 0), ({Parity}, 0), ({Parity, Length}, 1)):
         ctx = PassContext(store=store)
         async with ctx:
-            await make(grow, opt_level=0, preserves=preserves)({"f": "ab"})
-        assert ctx.analyses.counts["preserved"] == wanted
+            await declare(grow, opt_level=0, preserves=preserves)({"f": "ab"})
+        assert ctx.analyses.counts["preserved"] == expected
 
 
-def test_persistent_analyses_without_a_name_need_one() -> None:
-    make: Any = apass.analysis(persistent=True)
+def test_persistent_analysis_without_name_raises() -> None:
+    declare: Any = apass.analysis(persistent=True)
     unnamed: list[Any] = [lambda func: 1, functools.partial(len)]  # pyright: ignore[reportUnknownLambdaType]
     for function in unnamed:
-        with pytest.raises(apass.PassDefinitionError, match=r"a persistent analysis needs a name: give .* by name="):
-            make(function)
-    one, other = (apass.analysis(name=name, persistent=True)(functools.partial(len)) for name in ("One", "Other"))
-    assert one.key != other.key
+        with pytest.raises(apass.PassDefinitionError, match=r"a persistent analysis needs a name; pass name=... for"):
+            declare(function)
+    first, second = (apass.analysis(name=name, persistent=True)(functools.partial(len)) for name in ("One", "Other"))
+    assert first.key != second.key
+
+
+LISTS = """
+type List[A] {
+  Cons(A, List[A]),
+  Nil,
+}
+def @h(%x: int32) -> int32 { add(%x, 1) }
+def @main(%x: int32) -> int32 { add(@h(%x), 2) }
+def @one(%x: int32) -> List[int32] { Cons(add(%x, 1), Nil) }
+"""
+
+
+def sums(first: str, second: str) -> IRModule:
+    """Return a module with one function of two parameters with these names."""
+    return relay.parse(f"def @main(%{first}: float32, %{second}: float32) {{ add(%{first}, %{second}) }}")
+
+
+async def test_parameters_keep_names_of_the_module() -> None:
+    store = MemoryStore()
+    for names in (["x", "y"], ["data", "weight"]):
+        async with PassContext(store=store):
+            result = await transform.ToANormalForm()(sums(*names))
+        assert [param.name_hint for param in result["main"].params] == names
+
+
+async def test_cached_result_has_inferred_types() -> None:
+    typed = await transform.InferType()(sums("x", "y"))
+    store = MemoryStore()
+    for mod in (typed, sums("x", "y"), sums("x", "y")):
+        async with PassContext(store=store):
+            assert (await transform.InferType()(mod))["main"].checked_type_ is not None
+
+
+async def mark(func: relay.Function, mod: IRModule, ctx: PassContext) -> relay.Function:
+    """Return the function with the attribute `marked`."""
+    ctx.statistic("marked")
+    return relay.Function(func.params, func.body, func.ret_type, func.type_params, {"marked": 1})
+
+
+async def test_cached_function_uses_definitions_of_its_module() -> None:
+    declare: Any = apass.function_pass
+    pass_: apass.Pass[IRModule] = declare(mark, opt_level=0, name="Mark", cacheable=True)
+    store, texts = (
+        MemoryStore(),
+        (LISTS, LISTS.replace("Nil,\n", "Nil,\n  More(A),\n"), LISTS.replace("%x, 1", "%x, 7")),
+    )
+    for text in texts:
+        expected = await pass_(relay.parse(text))
+        async with PassContext(store=store):
+            result = await pass_(relay.parse(text))
+        ADAPTER.verify(result)
+        assert all(func.body.checked_type_ is not None for _, func in ADAPTER.functions(result))
+        assert ADAPTER.equal(result, expected)
+        assert result.astext() == expected.astext()

@@ -1,4 +1,4 @@
-"""Stores that fail while passes work: a warning, and no work is lost for their sake."""
+"""Stores that fail during a run: one warning, and the run continues."""
 
 from typing import Any
 
@@ -15,47 +15,47 @@ pytestmark = pytest.mark.anyio
 Module = dict[str, Any]
 
 
-class Unsound:
-    """A store that fails from some call on."""
+class FailingStore:
+    """A store that fails after a number of working calls."""
 
-    def __init__(self, *, sound: int) -> None:
-        self.left = sound
+    def __init__(self, *, working_calls: int) -> None:
+        self.remaining = working_calls
         self.calls = 0
 
     async def get(self, key: str) -> bytes | None:
-        """Find nothing, for a while."""
-        self.fail_late()
+        """Return None."""
+        self.count_call()
         return None
 
     async def put(self, key: str, value: bytes) -> None:
-        """Keep nothing, for a while."""
-        self.fail_late()
+        """Store nothing."""
+        self.count_call()
 
-    def fail_late(self) -> None:
-        """Raise once there are no sound calls left."""
+    def count_call(self) -> None:
+        """Count a call, and raise if no working calls remain."""
         self.calls += 1
-        self.left -= 1
-        if self.left < 0:
+        self.remaining -= 1
+        if self.remaining < 0:
             raise StoreError("the disk is full")
 
     async def info(self) -> StoreInfo:
-        """Say that there is nothing."""
+        """Return an empty StoreInfo."""
         return StoreInfo(place="nowhere", entries=0, size=0)
 
     async def clear(self) -> None:
-        """Forget nothing."""
+        """Do nothing."""
 
 
 @apass.analysis(persistent=True)
 async def Length(func: str) -> int:
-    """Return how long a function is."""
+    """Return the length of a function."""
     await anyio.lowlevel.checkpoint()
     return len(func)
 
 
 @apass.function_pass(opt_level=0, cacheable=True)
-async def Ask(func: str, mod: Module, ctx: PassContext) -> str:
-    """Add to a function how long it is."""
+async def AppendLength(func: str, mod: Module, ctx: PassContext) -> str:
+    """Append its length to a function."""
     return f"{func}{await ctx.get(Length, func)}"
 
 
@@ -65,10 +65,10 @@ def Add(mod: Module, ctx: PassContext) -> Module:
     return {**mod, "g": "g"}
 
 
-@pytest.mark.parametrize("sound", range(7))
-async def test_a_store_that_fails_costs_a_warning_and_is_left_alone(sound: int) -> None:
-    store = Unsound(sound=sound)
+@pytest.mark.parametrize("working_calls", range(7))
+async def test_failing_store_warns_once_and_is_not_used(working_calls: int) -> None:
+    store = FailingStore(working_calls=working_calls)
     async with PassContext(store=store):
-        with pytest.warns(StoreWarning, match="the disk is full; the work goes on without it") as caught:
-            result = await apass.Sequential([Ask, Add, Ask])({"f": "ab", "h": "c"})
-    assert (result, len(caught), store.calls) == ({"f": "ab23", "h": "c12", "g": "g1"}, 1, sound + 1)
+        with pytest.warns(StoreWarning, match="the disk is full; continuing without the store") as caught:
+            result = await apass.Sequential([AppendLength, Add, AppendLength])({"f": "ab", "h": "c"})
+    assert (result, len(caught), store.calls) == ({"f": "ab23", "h": "c12", "g": "g1"}, 1, working_calls + 1)

@@ -1,71 +1,105 @@
-"""SQLite files that other processes use too, or that turn out to be damaged in the middle of the work."""
+"""SQLite files used by several processes, or damaged during use."""
 
+import gc
 import os
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 
 from apass.errors import StoreWarning
-from apass.stores import SqliteStore
+from apass.stores import SqliteStore, sqlite
 
 pytestmark = pytest.mark.anyio
 
 
 def damaged_in(folder: Path) -> list[Path]:
-    """Return the files that were set aside."""
-    return [one for one in folder.iterdir() if ".damaged-" in one.name]
+    """Return the renamed damaged files."""
+    return [path for path in folder.iterdir() if ".damaged-" in path.name]
 
 
-async def test_readers_do_not_wait_for_who_writes(tmp_path: Path) -> None:
+async def test_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     async with SqliteStore(path) as store:
         await store.put("a", b"1")
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN EXCLUSIVE")
-        # It would wait for half a minute, and then there is an error.
+        # Otherwise it would wait 30 s, and then raise.
         assert await store.get("a") == b"1"
         other.execute("ROLLBACK")
         other.close()
 
 
-async def test_a_process_that_was_forked_off_has_connections_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_forked_process_opens_its_own_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inherited: list[sqlite3.Connection] = []
+    monkeypatch.setattr(sqlite, "_INHERITED", inherited)
     store = SqliteStore(tmp_path / "results.db")
     await store.put("a", b"1")
     assert await store.get("a") == b"1"
     reader: Any = store._reader  # pyright: ignore[reportPrivateUsage]
-    of_parent = reader._open
+    parent_connection = reader._open
     monkeypatch.setattr(os, "getpid", lambda: -1)
     assert not reader.is_open()
     store.close()
-    assert of_parent.execute("SELECT COUNT(*) FROM results").fetchone() == (1,)
-    reader._open = of_parent
+    assert parent_connection.execute("SELECT COUNT(*) FROM results").fetchone() == (1,)
+    reader._open = parent_connection
     assert await store.get("a") == b"1"
-    assert reader._open is not of_parent
-    of_parent.close()
+    assert reader._open is not parent_connection
+    store.close()
+    for connection in inherited:
+        connection.close()
+
+
+class Connection(sqlite3.Connection):
+    """A connection to which weak references are possible."""
+
+
+@pytest.mark.parametrize("use", ["close", "put"])
+async def test_forked_process_keeps_inherited_connections_open(
+    use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A forked child must not close them, and garbage collection would close them too."""
+    inherited: list[sqlite3.Connection] = []
+    monkeypatch.setattr(sqlite, "_INHERITED", inherited)
+    store = SqliteStore(tmp_path / "results.db")
+    writer: Any = store._writer  # pyright: ignore[reportPrivateUsage]
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Connection))
+        await store.put("a", b"1")
+    of_parent = ref(writer._open)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: -1)
+        if use == "put":
+            await store.put("b", b"2")
+        store.close()
+    gc.collect()
+    connection = of_parent()
+    assert connection is not None
+    assert connection.execute("SELECT value FROM results WHERE key = 'a'").fetchone() == (b"1",)
+    connection.close()
     store.close()
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CORRUPT_INDEX, sqlite3.SQLITE_NOTADB])
-async def test_the_work_goes_on_in_a_new_file_where_one_turns_out_to_be_damaged(tmp_path: Path, code: int) -> None:
+async def test_damaged_file_is_replaced_during_use(tmp_path: Path, code: int) -> None:
     path = tmp_path / "results.db"
     store = SqliteStore(path)
     await store.put("old", b"0")
-    tries: list[int] = []
+    attempts: list[int] = []
 
     def put(connection: sqlite3.Connection) -> None:
-        tries.append(1)
-        if len(tries) == 1:
+        attempts.append(1)
+        if len(attempts) == 1:
             error = sqlite3.DatabaseError("malformed")
             error.sqlite_errorcode = code
             raise error
         store._put("a", b"1", connection)  # pyright: ignore[reportPrivateUsage]
 
     with pytest.warns(StoreWarning, match="is damaged"):
-        store._in_peace(store._writer, put)  # pyright: ignore[reportPrivateUsage]
+        store._run(store._writer, put)  # pyright: ignore[reportPrivateUsage]
     store.close()
     assert len(damaged_in(tmp_path)) == 1
     async with SqliteStore(path) as another:

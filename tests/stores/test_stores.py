@@ -1,4 +1,4 @@
-"""Stores: what every one of them does, and what each does when things go wrong."""
+"""Stores: the common behavior, and the errors of each store."""
 
 import gc
 import os
@@ -25,14 +25,14 @@ from apass.stores.redis import RedisStore
 
 pytestmark = pytest.mark.anyio
 
-needs_redis = pytest.mark.skipif(which("redis-server") is None, reason="there is no redis-server on this machine")
+needs_redis = pytest.mark.skipif(which("redis-server") is None, reason="redis-server is not installed")
 
 
 @pytest.fixture(scope="module")
 def redis_url() -> Iterator[str]:
-    """Run a Redis server of our own."""
+    """Run a Redis server on a free port."""
     with TemporaryDirectory() as folder:
-        # A port that is free now may be another process's before the server has it: then it ends, and tries another.
+        # Another process may take the free port before the server does. The server then exits; try another port.
         for _ in range(10):
             port = _free_port()
             command = ["redis-server", "--port", str(port), "--save", "", "--dir", folder]
@@ -42,7 +42,7 @@ def redis_url() -> Iterator[str]:
                     server.terminate()
                     server.communicate()
                     return
-    raise AssertionError("the server did not begin")
+    raise AssertionError("the server did not start")
 
 
 def _free_port() -> int:
@@ -52,7 +52,7 @@ def _free_port() -> int:
 
 
 def _is_ready(server: subprocess.Popen[str]) -> bool:
-    """Return once the server says that it is there; False if it has ended instead."""
+    """Wait until the server is ready; return False if it exits instead."""
     assert server.stdout is not None
     return any("eady to accept connections" in line for line in server.stdout)
 
@@ -73,7 +73,7 @@ async def store_of(kind: str, tmp_path: Path, request: pytest.FixtureRequest) ->
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("redis", marks=needs_redis)])
-async def test_a_store_gives_back_what_was_put(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+async def test_store_returns_stored_values(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     async with store_of(kind, tmp_path, request) as store:
         assert isinstance(store, Store)
         large = bytes(range(256)) * 4096
@@ -90,7 +90,7 @@ async def test_a_store_gives_back_what_was_put(kind: str, tmp_path: Path, reques
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("redis", marks=needs_redis)])
-async def test_many_tasks_may_use_one_store(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+async def test_concurrent_tasks_may_share_a_store(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     async with store_of(kind, tmp_path, request) as store:
 
         async def use(index: int) -> None:
@@ -103,7 +103,7 @@ async def test_many_tasks_may_use_one_store(kind: str, tmp_path: Path, request: 
         assert (await store.info()).entries == 5
 
 
-async def test_what_was_not_used_longest_makes_room(tmp_path: Path) -> None:
+async def test_least_recently_used_results_are_evicted(tmp_path: Path) -> None:
     memory = MemoryStore(limit=10)
     for key in ("a", "b", "a", "c"):
         await memory.put(key, b"12345")
@@ -119,32 +119,32 @@ async def test_what_was_not_used_longest_makes_room(tmp_path: Path) -> None:
     sqlite.close()
 
 
-def test_a_limit_must_leave_room() -> None:
-    with pytest.raises(ValueError, match="limit must be a number of bytes of at least 1, not 0"):
+def test_limit_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="limit must be a positive number of bytes, got 0"):
         MemoryStore(limit=0)
-    with pytest.raises(ValueError, match="limit must be a number of bytes of at least 1, not 0"):
+    with pytest.raises(ValueError, match="limit must be a positive number of bytes, got 0"):
         SqliteStore("x", limit=0)
 
 
 def _damaged(folder: Path) -> list[Path]:
-    """Return the files that were set aside."""
-    return [one for one in folder.iterdir() if ".damaged-" in one.name]
+    """Return the renamed damaged files."""
+    return [path for path in folder.iterdir() if ".damaged-" in path.name]
 
 
 @pytest.mark.parametrize("damage", [b"this is no database", b"\x00" * 5000])
-async def test_a_damaged_file_is_set_aside_and_said_so(tmp_path: Path, damage: bytes) -> None:
+async def test_damaged_file_is_renamed_with_a_warning(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / "results.db"
     path.write_bytes(damage)
     store = SqliteStore(path)
-    with pytest.warns(StoreWarning, match=r"results\.db' is damaged .*; it is kept as"):
+    with pytest.warns(StoreWarning, match=r"results\.db' is damaged .*; it was renamed to"):
         assert await store.get("a") is None
     await store.put("a", b"1")
     assert await store.get("a") == b"1"
-    assert [one.read_bytes() for one in _damaged(tmp_path)] == [damage]
+    assert [path.read_bytes() for path in _damaged(tmp_path)] == [damage]
     store.close()
 
 
-async def test_a_file_that_is_damaged_later_is_set_aside_too(tmp_path: Path) -> None:
+async def test_file_damaged_after_creation_is_renamed(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     store = SqliteStore(path)
     for index in range(200):
@@ -164,7 +164,7 @@ async def test_a_file_that_is_damaged_later_is_set_aside_too(tmp_path: Path) -> 
     store.close()
 
 
-async def test_a_single_damaged_result_is_as_if_it_was_never_there(tmp_path: Path) -> None:
+async def test_damaged_result_counts_as_missing(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "results.db")
     await store.put("a", b"right")
     with sqlite3.connect(tmp_path / "results.db") as other:
@@ -174,9 +174,9 @@ async def test_a_single_damaged_result_is_as_if_it_was_never_there(tmp_path: Pat
     store.close()
 
 
-async def test_a_place_that_cannot_be_written_is_an_error_that_says_so(tmp_path: Path) -> None:
+async def test_unwritable_path_raises_store_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be made: "):
+    with pytest.raises(StoreError, match="cannot be created: "):
         await SqliteStore(tmp_path / "file" / "results.db").get("a")
     with pytest.raises(StoreError, match="cannot be used: unable to open"):
         await SqliteStore(tmp_path).get("a")
@@ -195,9 +195,9 @@ anyio.run(main)
 """
 
 
-def test_results_survive_processes_that_are_killed_while_they_write(tmp_path: Path) -> None:
+def test_results_survive_killed_writers(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
-    told: dict[str, int] = {}
+    last_written: dict[str, int] = {}
     for round_ in range(2):
         writers = {
             name: subprocess.Popen([sys.executable, "-c", _WRITER, path, name], stdout=subprocess.PIPE, text=True)
@@ -210,13 +210,13 @@ def test_results_survive_processes_that_are_killed_while_they_write(tmp_path: Pa
                     break
             writer.send_signal(signal.SIGKILL)
             rest = [line for line in writer.stdout if line.endswith("\n")]
-            told[name] = int(rest[-1]) if rest else 20 + 7 * round_
+            last_written[name] = int(rest[-1]) if rest else 20 + 7 * round_
             writer.stdout.close()
             writer.wait()
 
     async def check() -> None:
         store = SqliteStore(path)
-        for name, last in told.items():
+        for name, last in last_written.items():
             for index in range(last + 1):
                 assert await store.get(f"{name}/{index}") == f"{index}".encode() * 200
         store.close()
@@ -225,14 +225,14 @@ def test_results_survive_processes_that_are_killed_while_they_write(tmp_path: Pa
 
 
 @needs_redis
-async def test_a_redis_store_must_be_entered_and_forgets_when_told(redis_url: str) -> None:
+async def test_redis_store_must_be_open_and_expires_results(redis_url: str) -> None:
     store = RedisStore(redis_url, expire=3600, timeout=60)
-    with pytest.raises(StoreError, match="is used within `async with RedisStore"):
+    with pytest.raises(StoreError, match="not open; use it within `async with RedisStore"):
         await store.get("a")
     async with store:
         await store.put("a", b"1")
         assert await store.get("a") == b"1"
-    with pytest.raises(StoreError, match="is used within `async with RedisStore"):
+    with pytest.raises(StoreError, match="not open; use it within `async with RedisStore"):
         await store.get("a")
     async with RedisStore(redis_url, prefix="other:", timeout=60) as other:
         assert await other.get("a") is None
@@ -242,70 +242,76 @@ async def test_a_redis_store_must_be_entered_and_forgets_when_told(redis_url: st
 
 
 @needs_redis
-async def test_redis_stores_of_other_prefixes_do_not_touch_each_other(redis_url: str) -> None:
-    one, other = RedisStore(redis_url, prefix="one:", timeout=60), RedisStore(redis_url, prefix="other:", timeout=60)
-    async with one, other:
-        await one.put("a", b"1")
+async def test_redis_prefixes_are_independent(redis_url: str) -> None:
+    first, other = (
+        RedisStore(redis_url, prefix="first:", timeout=60),
+        RedisStore(redis_url, prefix="other:", timeout=60),
+    )
+    async with first, other:
+        await first.put("a", b"1")
         await other.put("a", b"23")
         await other.put("b", b"45")
-        assert [((await store.info()).entries, (await store.info()).size) for store in (one, other)] == [(1, 1), (2, 4)]
-        await one.clear()
-        assert (await one.get("a"), await other.get("a")) == (None, b"23")
+        assert [((await store.info()).entries, (await store.info()).size) for store in (first, other)] == [
+            (1, 1),
+            (2, 4),
+        ]
+        await first.clear()
+        assert (await first.get("a"), await other.get("a")) == (None, b"23")
         await other.clear()
 
 
-async def test_a_redis_server_that_is_not_there_is_an_error_that_says_so() -> None:
+async def test_missing_redis_server_raises_store_error() -> None:
     with warnings.catch_warnings():
-        # coredis forgets to close streams of connections that failed.
+        # coredis does not close the streams of failed connections.
         warnings.simplefilter("ignore", ResourceWarning)
-        # A scope around it is left in order.
-        with anyio.CancelScope(), pytest.raises(StoreError, match=r"'redis://127\.0\.0\.1:9/0' cannot be asked"):
+        # The surrounding cancel scope must not be corrupted.
+        with anyio.CancelScope(), pytest.raises(StoreError, match=r"'redis://127\.0\.0\.1:9/0' failed: "):
             await RedisStore("redis://127.0.0.1:9/0").__aenter__()
         gc.collect()
 
 
-async def test_a_redis_server_that_does_not_greet_is_an_error() -> None:
+async def test_silent_redis_server_raises_store_error() -> None:
     with warnings.catch_warnings(), socket.socket() as silent:
         warnings.simplefilter("ignore", ResourceWarning)
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
-        with anyio.fail_after(60), pytest.raises(StoreError, match=r"TimeoutError: no answer within 0\.1 s"):
+        with anyio.fail_after(60), pytest.raises(StoreError, match=r"TimeoutError: no reply within 0\.1 s"):
             await RedisStore(url, timeout=0.1).__aenter__()
         gc.collect()
 
 
-def test_a_file_that_another_process_set_aside_is_not_set_aside_again(tmp_path: Path) -> None:
+def test_file_renamed_by_another_process_is_not_renamed(tmp_path: Path) -> None:
     path, store = tmp_path / "results.db", SqliteStore(tmp_path / "results.db")
-    tries: list[sqlite3.Connection] = []
+    attempts: list[sqlite3.Connection] = []
 
     def work(connection: sqlite3.Connection) -> int:
-        tries.append(connection)
-        if len(tries) == 1:
-            path.rename(tmp_path / "aside")
+        attempts.append(connection)
+        if len(attempts) == 1:
+            path.rename(tmp_path / "renamed")
             sqlite3.connect(path).close()
             path.write_bytes(b"")
             error = sqlite3.DatabaseError("malformed")
             error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise error
-        return len(tries)
+        return len(attempts)
 
-    assert store._in_peace(store._writer, work) == 2  # pyright: ignore[reportPrivateUsage]
+    assert store._run(store._writer, work) == 2  # pyright: ignore[reportPrivateUsage]
     assert _damaged(tmp_path) == []
     store.close()
 
 
 @needs_redis
-async def test_a_redis_server_that_hangs_is_an_error(redis_url: str) -> None:
+async def test_hanging_redis_server_raises_store_error(redis_url: str) -> None:
     async with RedisStore(redis_url, timeout=60) as store:
         await store.put("a", b"1")
         pid = await _pid_of(redis_url)
         os.kill(pid, signal.SIGSTOP)
         try:
             store._timeout = 0.2  # pyright: ignore[reportPrivateUsage]
-            with pytest.raises(StoreError, match=r"TimeoutError: no answer within 0\.2 s"):
+            with pytest.raises(StoreError, match=r"TimeoutError: no reply within 0\.2 s"):
                 await store.get("a")
-            with pytest.raises(StoreError, match=r"TimeoutError: no answer within 0\.2 s"):
+            with pytest.raises(StoreError, match=r"TimeoutError: no reply within 0\.2 s"):
                 await store.put("a", b"3")
         finally:
             os.kill(pid, signal.SIGCONT)

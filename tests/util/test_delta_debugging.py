@@ -1,4 +1,4 @@
-"""`ddmin`: what is left out leaves the failure, and nothing of what is kept can go by itself."""
+"""`ddmin`: the failure remains, and every remaining part is necessary for it."""
 
 import math
 from collections.abc import Callable
@@ -12,34 +12,34 @@ from apass.util.delta_debugging import ddmin
 NUMBERS = st.sets(st.integers(0, 29), max_size=6)
 
 
-def tried(count: int, holds: Callable[[frozenset[int]], bool]) -> tuple[frozenset[int], int]:
-    """Return what was left out, and how many tries it took."""
+def minimize(count: int, holds: Callable[[frozenset[int]], bool]) -> tuple[frozenset[int], int]:
+    """Return the removed parts, and the number of tries."""
     tries: list[frozenset[int]] = []
 
-    async def fails(left_out: frozenset[int]) -> bool:
-        tries.append(left_out)
-        return holds(left_out)
+    async def fails(removed: frozenset[int]) -> bool:
+        tries.append(removed)
+        return holds(removed)
 
     return anyio.run(ddmin, count, fails), len(tries)
 
 
 @given(NUMBERS)
-def test_all_that_is_not_needed_is_left_out(needed: set[int]) -> None:
-    left_out, tries = tried(30, lambda gone: not gone & needed)
-    assert left_out == frozenset(range(30)) - needed
+def test_ddmin_removes_all_unneeded_parts(needed: set[int]) -> None:
+    removed, tries = minimize(30, lambda parts: not parts & needed)
+    assert removed == frozenset(range(30)) - needed
     assert tries <= 8 * (len(needed) + 1) * math.ceil(math.log2(30))
 
 
 @given(st.lists(NUMBERS.filter(bool), min_size=1, max_size=4))
-def test_nothing_more_can_be_left_out_by_itself(enough: list[set[int]]) -> None:
-    def holds(gone: frozenset[int]) -> bool:
-        return any(not gone & needed for needed in enough)
+def test_no_single_remaining_part_can_be_removed(sufficient: list[set[int]]) -> None:
+    def holds(parts: frozenset[int]) -> bool:
+        return any(not parts & needed for needed in sufficient)
 
-    left_out, _ = tried(30, holds)
-    assert holds(left_out)
-    assert not any(holds(left_out | {one}) for one in set(range(30)) - left_out)
+    removed, _ = minimize(30, holds)
+    assert holds(removed)
+    assert not any(holds(removed | {part}) for part in set(range(30)) - removed)
 
 
-def test_of_nothing_nothing_is_left_out() -> None:
-    assert tried(0, lambda gone: False) == (frozenset(), 0)
-    assert tried(1, lambda gone: False)[0] == frozenset()
+def test_ddmin_removes_nothing_without_removable_parts() -> None:
+    assert minimize(0, lambda parts: False) == (frozenset(), 0)
+    assert minimize(1, lambda parts: False)[0] == frozenset()

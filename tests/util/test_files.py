@@ -1,4 +1,4 @@
-"""Files are written beside and renamed; what is no file is written to as it is."""
+"""Files are replaced atomically; devices and pipes are written to directly."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from apass.instruments import TraceInstrument
 from apass.util.files import is_device, write_whole
 
 
-def test_a_pipe_stays_a_pipe_and_gets_the_text(tmp_path: Path) -> None:
+def test_pipe_receives_the_text(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -22,34 +22,34 @@ def test_a_pipe_stays_a_pipe_and_gets_the_text(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [pipe]
 
 
-def test_a_link_to_a_device_stays_a_link(tmp_path: Path) -> None:
+def test_link_to_a_device_is_not_replaced(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(os.devnull)
     write_whole(link, "a report")
     assert link.readlink() == Path(os.devnull)
 
 
-def test_what_is_open_under_a_name_is_written_to_at_its_end(tmp_path: Path) -> None:
+def test_open_descriptor_is_appended_to(tmp_path: Path) -> None:
     with (tmp_path / "log").open("w+") as log:
         print("before", file=log, flush=True)
         write_whole(Path(f"/dev/fd/{log.fileno()}"), "a report\n")
     assert (tmp_path / "log").read_text() == "before\na report\n"
 
 
-def test_a_device_that_is_full_says_so() -> None:
+def test_full_device_raises_os_error() -> None:
     with pytest.raises(OSError, match="No space left on device"):
         write_whole(Path("/dev/full"), "a report")
     assert Path("/dev/full").is_char_device()
 
 
-def test_a_file_is_not_taken_for_a_device(tmp_path: Path) -> None:
+def test_regular_files_and_folders_are_not_devices(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("file")
     assert not is_device(tmp_path / "file")
     (tmp_path / "file").touch()
     assert not any(map(is_device, [tmp_path / "file", tmp_path / "link", tmp_path]))
 
 
-def test_a_trace_does_not_take_the_place_of_a_device(tmp_path: Path) -> None:
+def test_trace_instrument_rejects_a_device(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(os.devnull)
     with pytest.raises(OSError, match=r"TraceInstrument writes a file, and .*link' is a device; choose a file"):

@@ -1,4 +1,4 @@
-"""Fingerprints: equal for equal contents, different for different ones, whatever the process, the depth, the cycles."""
+"""Fingerprints are equal exactly for equal contents, in every process."""
 
 import copy
 import os
@@ -51,20 +51,20 @@ class Pair(NamedTuple):
     y: object
 
 
-class Own:
+class Fingerprinted:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.asked = 0
+        self.calls = 0
 
     def __fingerprint__(self) -> str:
-        self.asked += 1
+        self.calls += 1
         return self.text
 
     def method(self) -> None: ...
 
 
 def typed(value: Any) -> object:
-    """Return `value` in a form that `==` tells apart wherever the types of its parts differ."""
+    """Return `value` in a form whose equality compares the types of all parts too."""
     match type(value).__name__:
         case "dict":
             return "dict", sorted((repr(typed(key)), repr(typed(inner))) for key, inner in value.items())
@@ -77,13 +77,13 @@ def typed(value: Any) -> object:
 
 
 @given(VALUES)
-def test_a_copy_has_the_same_fingerprint(value: object) -> None:
+def test_copy_has_the_same_fingerprint(value: object) -> None:
     assert fingerprint_value(copy.deepcopy(value)) == fingerprint_value(value)
 
 
 @given(VALUES, VALUES)
-def test_fingerprints_are_equal_exactly_if_values_and_types_are(one: object, other: object) -> None:
-    assert (fingerprint_value(one) == fingerprint_value(other)) == (typed(one) == typed(other))
+def test_fingerprints_compare_like_values_and_types(left: object, right: object) -> None:
+    assert (fingerprint_value(left) == fingerprint_value(right)) == (typed(left) == typed(right))
 
 
 DIFFERENT: list[Any] = [
@@ -102,15 +102,27 @@ DIFFERENT: list[Any] = [
     ),
     *(Color.RED, Color.BLUE, Level.LOW, Point(1), Point(1, 2), Point([1]), Pair(1, 2)),
     *(np.zeros(2), np.zeros(2, "f4"), np.zeros((2, 1)), np.ones(2), np.float64(0), np.int64(0)),
-    *(Own("a"), Own("b"), Own, Point, len, print, copy.copy, lambda: 1, lambda: 1, object(), object()),
+    *(
+        Fingerprinted("a"),
+        Fingerprinted("b"),
+        Fingerprinted,
+        Point,
+        len,
+        print,
+        copy.copy,
+        lambda: 1,
+        lambda: 1,
+        object(),
+        object(),
+    ),
     *(["ab"], ["a", "b"], "a; b", ["a; int 1"], float("inf"), float("nan")),
 ]
 
 
 def test_different_values_have_different_fingerprints() -> None:
     prints = [fingerprint_value(value) for value in DIFFERENT]
-    assert {one: prints.count(one) for one in prints if prints.count(one) > 1} == {}
-    assert all(len(one) == 32 for one in prints)
+    assert {text: prints.count(text) for text in prints if prints.count(text) > 1} == {}
+    assert all(len(text) == 32 for text in prints)
 
 
 @pytest.mark.parametrize(
@@ -119,29 +131,28 @@ def test_different_values_have_different_fingerprints() -> None:
         lambda: {"b": 1, "a": [2, {"x": {3, 1, 2}}]},
         lambda: Point(Pair(Color.RED, b"x"), np.arange(6).reshape(2, 3)),
         lambda: np.arange(6).reshape(2, 3)[:, ::2],
-        lambda: Own("a"),
+        lambda: Fingerprinted("a"),
         lambda: Level.LOW,
     ],
 )
-def test_equal_contents_made_anew_have_the_same_fingerprint(make: Any) -> None:
+def test_new_equal_value_has_the_same_fingerprint(make: Any) -> None:
     assert fingerprint_value(make()) == fingerprint_value(make())
 
 
-def test_the_order_of_a_mapping_does_not_matter() -> None:
+def test_order_of_a_mapping_does_not_matter() -> None:
     assert fingerprint_value({"a": 1, "b": 2, 3: 4}) == fingerprint_value({3: 4, "b": 2, "a": 1})
 
 
-def test_two_objects_of_which_nothing_is_known_never_pass_for_the_same() -> None:
-    one, other = Own("same"), Own("same")
-    methods = [fingerprint_value(each.method) for each in (one, other)]
-    assert methods[0] != methods[1]
+def test_methods_of_distinct_objects_have_different_fingerprints() -> None:
+    left, right = Fingerprinted("same"), Fingerprinted("same")
+    assert fingerprint_value(left.method) != fingerprint_value(right.method)
 
 
-def test_it_does_not_depend_on_the_process() -> None:
-    values = "[{'a', 'b'}, {'b': Color.RED, 'a': len}, Own]"
+def test_fingerprint_does_not_depend_on_the_process() -> None:
+    values = "[{'a', 'b'}, {'b': Color.RED, 'a': len}, Fingerprinted]"
     code = f"from tests.util.test_fingerprint import *; print(*map(fingerprint_value, {values}))"
-    root = Path(__file__).parent.parent.parent
-    answers = {
+    root = Path(__file__).parents[2]
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
             cwd=root,
@@ -152,7 +163,7 @@ def test_it_does_not_depend_on_the_process() -> None:
         ).stdout
         for seed in "01"
     }
-    assert len(answers) == 1
+    assert len(outputs) == 1
 
 
 WRAPS: dict[str, Callable[[Any], Any]] = {
@@ -164,17 +175,17 @@ WRAPS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
-def test_depth_is_no_limit(wrap: Any) -> None:
+def test_deep_nesting_is_supported(wrap: Any) -> None:
     deep: list[Any] = [0, 0, 1]
-    for place, value in enumerate(deep):
+    for index, value in enumerate(deep):
         for _ in range(20_000):
             value = wrap(value)
-        deep[place] = value
+        deep[index] = value
     prints = [fingerprint_value(value) for value in deep]
     assert (prints[0] == prints[1], prints[0] == prints[2]) == (True, False)
 
 
-def test_cycles_are_no_limit() -> None:
+def test_cycles_are_supported() -> None:
     def ring(length: int, inside: object) -> list[Any]:
         first: list[Any] = [inside]
         last = first
@@ -187,38 +198,39 @@ def test_cycles_are_no_limit() -> None:
     assert (prints[0] == prints[1], len(set(prints))) == (True, 3)
 
 
-def test_a_part_that_stands_in_two_places_is_as_two_equal_parts() -> None:
+def test_shared_part_equals_two_equal_parts() -> None:
     shared = [1, 2]
     assert fingerprint_value([shared, shared]) == fingerprint_value([[1, 2], [1, 2]])
 
 
-def test_a_part_that_is_shared_on_many_paths_is_looked_at_once() -> None:
-    leaf = Own("leaf")
+def test_shared_part_is_not_visited_once_per_path() -> None:
+    leaf = Fingerprinted("leaf")
     value: Any = leaf
     for _ in range(12):
         value = (value, value)
     fingerprint_value(value)
-    assert leaf.asked <= 2
+    # There are 2**12 paths to the leaf.
+    assert leaf.calls <= 2
 
 
 class Opaque:
-    """Goes by its identity."""
+    """An object that is compared by identity."""
 
 
 class Slotted:
-    """Goes by its identity, and cannot be referred to weakly."""
+    """An object that is compared by identity and does not support weak references."""
 
     __slots__ = ("value",)
 
 
 @pytest.mark.parametrize("kind", [Opaque, Slotted])
-def test_an_object_that_is_gone_never_lends_its_fingerprint_to_another(kind: type) -> None:
-    one = kind()
-    assert fingerprint_value([one]) == fingerprint_value([one])
+def test_fingerprint_of_a_freed_object_is_not_reused(kind: type) -> None:
+    value = kind()
+    assert fingerprint_value([value]) == fingerprint_value([value])
     assert len({fingerprint_value(kind()) for _ in range(3000)}) == 3000
 
 
-def test_the_identity_of_an_object_is_that_of_no_object_in_another_process() -> None:
+def test_identity_fingerprints_differ_between_processes() -> None:
     script = "from apass.util.fingerprint import fingerprint_value as f\nclass O: pass\nprint(f(O()), f(O().__init__))"
     run = [sys.executable, "-c", script]
     first, second = (subprocess.check_output(run, text=True).split() for _ in range(2))

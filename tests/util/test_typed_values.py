@@ -1,4 +1,4 @@
-"""Values of declared types: what `convert` makes of them, and what words mean."""
+"""`convert` for values of declared types, and `read` for words."""
 
 import math
 import sys
@@ -11,7 +11,7 @@ import pytest
 from apass.util.typed_values import Bare, convert, read, type_name
 from tests.helpers.typed_values import Box, Color, Level, Odd, Rights, Word, shape
 
-Kept = TypeVar("Kept")
+Unbounded = TypeVar("Unbounded")
 Bounded = TypeVar("Bounded", bound=int)
 Depth = NewType("Depth", int)
 
@@ -20,7 +20,7 @@ class Sized(Protocol):
     def size(self) -> int: ...
 
 
-# What convert makes of a value.
+# Results of `convert`.
 
 CONVERTED: list[tuple[object, Any, object]] = [
     (3, int, 3),
@@ -62,7 +62,7 @@ CONVERTED: list[tuple[object, Any, object]] = [
     (3, Annotated[int, "a unit"], 3),
     (3, Depth, 3),
     (3, Bounded, 3),
-    ("anything", Kept, "anything"),
+    ("anything", Unbounded, "anything"),
     (3, "Unknown", 3),
     (3, object, 3),
     (3, Sized, 3),
@@ -70,12 +70,12 @@ CONVERTED: list[tuple[object, Any, object]] = [
 
 
 @pytest.mark.parametrize(("value", "tp", "expected"), CONVERTED, ids=str)
-def test_convert_gives_a_value_of_the_type(value: object, tp: Any, expected: object) -> None:
+def test_convert_returns_a_value_of_the_type(value: object, tp: Any, expected: object) -> None:
     assert shape(convert(value, tp)) == shape(expected)
 
 
 @pytest.mark.parametrize(("value", "tp", "expected"), CONVERTED, ids=str)
-def test_what_convert_gave_it_gives_again(value: object, tp: Any, expected: object) -> None:
+def test_convert_is_idempotent(value: object, tp: Any, expected: object) -> None:
     assert shape(convert(convert(value, tp), tp)) == shape(expected)
 
 
@@ -101,7 +101,7 @@ def test_what_convert_gave_it_gives_again(value: object, tp: Any, expected: obje
     ],
     ids=str,
 )
-def test_convert_says_what_was_wanted_and_given(value: object, tp: Any, message: str) -> None:
+def test_convert_error_names_type_and_value(value: object, tp: Any, message: str) -> None:
     with pytest.raises(TypeError) as caught:
         convert(value, tp)
     assert str(caught.value) == message
@@ -120,11 +120,11 @@ def test_convert_says_what_was_wanted_and_given(value: object, tp: Any, message:
     ],
     ids=str,
 )
-def test_a_type_has_a_name_in_messages(tp: Any, name: str) -> None:
+def test_type_name_is_short_and_readable(tp: Any, name: str) -> None:
     assert type_name(tp) == name
 
 
-# What words mean.
+# Words.
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_type_has_a_name_in_messages(tp: Any, name: str) -> None:
     ],
     ids=str,
 )
-def test_a_word_means_what_its_letters_say_for_the_type(word: str, tp: Any, expected: object) -> None:
+def test_type_decides_the_meaning_of_a_word(word: str, tp: Any, expected: object) -> None:
     assert shape(read(Bare(word), tp)) == shape(expected)
 
 
@@ -177,7 +177,7 @@ def test_a_word_means_what_its_letters_say_for_the_type(word: str, tp: Any, expe
     ],
     ids=str,
 )
-def test_the_words_of_a_list_are_read_as_the_type_of_its_items(items: list[str], tp: Any, expected: object) -> None:
+def test_words_of_a_list_get_the_item_type(items: list[str], tp: Any, expected: object) -> None:
     assert shape(read([Bare(item) for item in items], tp)) == shape(expected)
 
 
@@ -204,16 +204,16 @@ def test_the_words_of_a_list_are_read_as_the_type_of_its_items(items: list[str],
     ],
     ids=str,
 )
-def test_read_says_what_was_wanted_and_given(value: object, tp: Any, message: str) -> None:
+def test_read_error_names_type_and_value(value: object, tp: Any, message: str) -> None:
     with pytest.raises(TypeError) as caught:
         read(value, tp)
     assert str(caught.value) == message
 
 
-def test_a_text_is_no_module_to_be_imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Where a callable or a text may stand, the text may be the name of any file in the current folder."""
-    (tmp_path / "notes_of_mine.py").write_text("raise RuntimeError('imported')")
+def test_read_does_not_import_a_word_without_colon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A string where a callable is also allowed may equal the name of a local file."""
+    (tmp_path / "my_notes.py").write_text("raise RuntimeError('imported')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert read(Bare("notes_of_mine"), Callable[..., object] | str) == "notes_of_mine"
-    with pytest.raises(TypeError, match=r"wanted something callable as .*, got 'notes_of_mine'"):
-        read(Bare("notes_of_mine"), Callable[..., object])
+    assert read(Bare("my_notes"), Callable[..., object] | str) == "my_notes"
+    with pytest.raises(TypeError, match=r"wanted something callable as .*, got 'my_notes'"):
+        read(Bare("my_notes"), Callable[..., object])

@@ -1,4 +1,4 @@
-"""Values of declared types as text: `write` and `read` are inverses through a pipeline's text."""
+"""`write` and `read` are inverses through the text of a pipeline."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import apass
-from apass.combinators import Repeat
+from apass.passes.repeat import Repeat
 from apass.pipelines.parser import parse_pipeline
 from apass.util.typed_values import convert, type_name, write
 from tests.helpers.typed_values import Box, Color, Level, Odd, Rights, Word, shape
@@ -21,7 +21,7 @@ EMPTY: apass.Sequential[Any] = apass.Sequential([])
 
 
 def through_text(value: object, tp: Any) -> Any:
-    """Return what the option `value: tp` of a pass is given by a pipeline in which `value` is written."""
+    """Write `value`, parse it as an option of type `tp`, and return the result."""
     seen: list[object] = []
 
     def factory(value: Any) -> apass.Pass[Any]:
@@ -70,7 +70,7 @@ WRITTEN: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("value", "text"), WRITTEN, ids=[text for _, text in WRITTEN])
-def test_a_value_is_written_as(value: object, text: str) -> None:
+def test_write_returns_the_text_of_a_value(value: object, text: str) -> None:
     assert write(value) == text
 
 
@@ -83,22 +83,22 @@ def test_a_value_is_written_as(value: object, text: str) -> None:
     ],
     ids=str,
 )
-def test_what_has_no_text_is_an_error(value: object, shown: str) -> None:
+def test_write_rejects_values_without_text(value: object, shown: str) -> None:
     with pytest.raises(TypeError) as caught:
         write(value)
     assert str(caught.value) == f"{shown} cannot be written as text"
 
 
-def test_a_key_that_is_no_word_and_no_string_has_no_text() -> None:
+def test_write_rejects_a_collection_as_key() -> None:
     with pytest.raises(TypeError, match=r"^\(1, 2\) \(tuple\) cannot be written as text, as the key of a mapping$"):
         write({(1, 2): 3})
 
 
-def test_a_function_that_cannot_be_imported_by_its_name_has_no_text() -> None:
+def test_write_rejects_callables_that_cannot_be_imported() -> None:
     def local() -> None: ...
 
     for function in (local, lambda: None, Box().method, partial(len)):
-        with pytest.raises(TypeError, match="cannot be written as text; what can be called must be what its module"):
+        with pytest.raises(TypeError, match="cannot be written as text; define the callable at the top level"):
             write(function)
 
 
@@ -162,9 +162,7 @@ TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
 @pytest.mark.parametrize(("tp", "values"), TYPED, ids=[type_name(tp) for tp, _ in TYPED])
 @settings(deadline=None)
 @given(data=st.data())
-def test_a_value_of_a_type_comes_back_from_its_text(
-    tp: Any, values: st.SearchStrategy[Any], data: st.DataObject
-) -> None:
+def test_text_restores_a_value_of_the_type(tp: Any, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
     value = convert(data.draw(values), tp)
     assert shape(through_text(value, tp)) == shape(value)
 
@@ -172,5 +170,5 @@ def test_a_value_of_a_type_comes_back_from_its_text(
 @settings(deadline=None)
 @given(st.lists(st.floats()))
 @example([math.nan])
-def test_what_comes_back_is_equal_even_if_it_holds_nan(value: list[float]) -> None:
+def test_text_restores_a_list_with_nan(value: list[float]) -> None:
     assert through_text(value, list[float]) == convert(value, list[float])

@@ -10,8 +10,8 @@ from apass.errors import AdapterError, MissingExtraError, VerifyError
 try:
     import onnx
     import onnx_ir as ir
-except ImportError as error:
-    raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({error}): pip install apass[onnx]") from error
+except ImportError as _error:
+    raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({_error}): pip install apass[onnx]") from _error
 
 from apass.adapters.onnx.fingerprint import fingerprint, tensor_digest
 from apass.adapters.onnx.reductions import Change, inner_nodes, leave_out, shrinkable

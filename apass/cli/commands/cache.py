@@ -1,51 +1,53 @@
-"""`apass cache`: what is kept of earlier runs, and forgetting it."""
+"""`apass cache`: shows or deletes the results that earlier runs stored."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated
+from typing import Annotated, Final
 
 import anyio
 import typer
 
 from apass.cli.cache_location import DEFAULT, store_at
-from apass.cli.errors import complaints, warnings_as_lines
+from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.core.store import Store
 
 __all__ = ["cache"]
 
-cache = typer.Typer(help="Show or forget the results that `apass opt --cache` keeps.", no_args_is_help=True)
+cache: Final = typer.Typer(help="Show or delete the results that `apass opt --cache` stores.", no_args_is_help=True)
 
-_Place = Annotated[str, typer.Option("--cache", metavar="PLACE", help="A file, redis://HOST:PORT, or default.")]
+_Location = Annotated[
+    str, typer.Option("--cache", metavar="LOCATION", help="Use a file, redis://HOST:PORT, or 'default'.")
+]
 
 
 @cache.command("info")
-def info(place: _Place = DEFAULT) -> None:
-    """Show where results are kept, how many, and how large they are."""
+def info(location: _Location = DEFAULT) -> None:
+    """Show the location, number and size of the stored results."""
 
     async def show(store: Store) -> str:
-        found = await store.info()
-        return f"{found.place}: {found.entries} results, {_size(found.size)}"
+        contents = await store.info()
+        return f"{contents.place}: {contents.entries} results, {_size(contents.size)}"
 
-    _run(place, show)
+    _run(location, show)
 
 
 @cache.command("clear")
-def clear(place: _Place = DEFAULT) -> None:
-    """Forget all results."""
+def clear(location: _Location = DEFAULT) -> None:
+    """Delete all stored results."""
 
-    async def forget(store: Store) -> str:
-        found = await store.info()
+    async def delete(store: Store) -> str:
+        contents = await store.info()
         await store.clear()
-        return f"{found.place}: {found.entries} results forgotten"
+        return f"{contents.place}: {contents.entries} results deleted"
 
-    _run(place, forget)
+    _run(location, delete)
 
 
-def _run(place: str, work: Callable[[Store], Awaitable[str]]) -> None:
+def _run(location: str, work: Callable[[Store], Awaitable[str]]) -> None:
     async def main() -> str:
-        async with store_at(place) as store:
+        async with store_at(location) as store:
             return await work(store)
 
-    with complaints(), warnings_as_lines():
+    with errors_as_lines(), warnings_as_lines():
         typer.echo(anyio.run(main))
 
 

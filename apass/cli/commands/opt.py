@@ -1,4 +1,4 @@
-"""`apass opt`: optimize models, all of them concurrently in one event loop."""
+"""`apass opt`: optimizes models, all of them concurrently in one event loop."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -10,135 +10,140 @@ from typing import Annotated
 import typer
 
 from apass.cli.cache_location import CacheStore, store_at
-from apass.cli.display import Reporter
-from apass.cli.errors import FAILED, complaints, warnings_as_lines
+from apass.cli.display import Reporter, RunDisplay
+from apass.cli.errors import FAILED, errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import ExecutorScope, executor_scope
-from apass.cli.inputs import check_places
-from apass.cli.instruments import WATCHES, Run, WatchOptions
+from apass.cli.inputs import check_writable
+from apass.cli.instruments import OBSERVER_OPTIONS, ObserverOptions, RunPlan
 from apass.cli.journal import file_journal
 from apass.cli.optimize import optimize_files
-from apass.cli.options import given_options, with_options
+from apass.cli.options import options_in_use, with_options
 from apass.cli.planning import Plan, make_plan
 from apass.cli.resume import resume_plan
 from apass.cli.settings import ContextOptions, make_context
-from apass.cli.showing import Showing
 from apass.core.context import PassContext
 
 __all__ = ["opt"]
 
 
 class Format(Enum):
-    """What a result can be written as."""
+    """The formats that `--to` can convert a model to."""
 
     RELAY = "relay"
-    """Relay's text."""
+    """Relay's text format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultOptions:
-    """What the command line says of the results: what is done to the models, and where they go then."""
+    """The options of the results: the pipeline and the output paths."""
 
     pipeline: Annotated[
-        str | None, typer.Option("--pipeline", "-p", help="Passes to run, such as 'A,Repeat{times=3}(B,C)'.")
+        str | None, typer.Option("--pipeline", "-p", help="Run these passes, such as 'A,Repeat{times=3}(B,C)'.")
     ] = None
-    """The passes; None for those of each kind of model."""
+    """The passes; None for the default pipeline of each model format."""
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help=r"Where results go \[beside: NAME.opt.onnx].")
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help=r"Write results to DIR \[NAME.opt.onnx beside each model]."),
     ] = None
-    """The directory for results; None for beside the models."""
-    in_place: Annotated[bool, typer.Option("--in-place", help="Write each result over its model.")] = False
-    """Whether results take the places of their models."""
+    """The directory of the results; None to write them beside the models."""
+    in_place: Annotated[bool, typer.Option("--in-place", help="Replace each model by its result.")] = False
+    """Whether results replace their models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What the command line says of the run: where and how it is made, where it begins, and what is kept of it."""
+    """The options of the run: concurrency, event loop, executor, start and storage."""
 
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Models in memory at once.")] = 16
-    """How many models are in memory at once."""
-    backend: Annotated[str, typer.Option("--backend", help="Event loop: asyncio or trio.")] = "asyncio"
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Keep at most this many models in memory.")] = 16
+    """Maximum number of models in memory."""
+    backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio"
     """The event loop."""
-    to: Annotated[
-        Format | None, typer.Option("--to", help="Write results in this format instead of the model's own.")
-    ] = None
-    """The format of the results; None for that of the models."""
+    to: Annotated[Format | None, typer.Option("--to", help="Convert results to this format.")] = None
+    """The format of the results; None for the format of each model."""
     resume_from: Annotated[
         Path | None,
-        typer.Option("--resume-from", metavar="FILE", help="Go on after the pass that --dump-ir wrote FILE for."),
+        typer.Option("--resume-from", metavar="FILE", help="Continue after the pass that --dump-ir wrote FILE for."),
     ] = None
-    """The dump of the pass after which it begins; None for the beginning."""
+    """The dump of the pass after which the pipeline continues; None to start at the model."""
     executor: Annotated[
         str | None,
-        typer.Option("--executor", help=r"Where passes run: process, thread, interpreter, dask or dask://HOST:PORT."),
+        typer.Option("--executor", help="Run passes in: process, thread, interpreter, dask or dask://HOST:PORT."),
     ] = None
-    """Where passes run; None for the event loop."""
+    """The executor of the passes; None for the event loop."""
     cache: Annotated[
         str | None,
-        typer.Option("--cache", metavar="PLACE", help="Keep results in a file, at redis://HOST:PORT, or 'default'."),
+        typer.Option("--cache", metavar="LOCATION", help="Cache results in a file, redis://HOST:PORT, or 'default'."),
     ] = None
-    """Where results of passes are kept, if anywhere."""
+    """The store of pass results; None for no store."""
     journal: Annotated[
         Path | None,
         typer.Option(
-            "--journal", metavar="FILE", help="Keep in FILE what is finished, and go on from there next time."
+            "--journal", metavar="FILE", help="Record finished models in FILE, and skip them in the next run."
         ),
     ] = None
-    """Where it is noted what is finished, if anywhere."""
+    """The file that records finished models; None for no journal."""
     verify_outputs: Annotated[
-        bool, typer.Option("--verify-outputs", help="Run models before and after on the same inputs and compare.")
+        bool, typer.Option("--verify-outputs", help="Evaluate models before and after, and compare their outputs.")
     ] = False
-    """Whether results must compute what their models do."""
+    """Whether results must compute the same outputs as their models."""
 
 
-@with_options(ResultOptions, ContextOptions, RunOptions, *WATCHES)
+@with_options(ResultOptions, ContextOptions, RunOptions, *OBSERVER_OPTIONS)
 def opt(
     *,
-    models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Files, directories and globs.")],
-    options: tuple[ResultOptions, ContextOptions, RunOptions, *tuple[WatchOptions, ...]],
+    models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Model files, directories and globs.")],
+    options: tuple[ResultOptions, ContextOptions, RunOptions, *tuple[ObserverOptions, ...]],
 ) -> None:
-    """Optimize models, all of them concurrently in one event loop, and write the results.
+    """Optimize models concurrently in one event loop, and write the results.
 
-    Exit status: 0, or 1 if a model failed (the others are written), 2 if nothing was begun, 130 after Ctrl-C.
+    Exit status: 0, 1 if a model failed (the others are written), 2 if nothing was started, 130 after Ctrl-C.
     """
-    results, settings, running, *watching = options
-    with complaints():
-        check_backend(running.backend)
-        plan = _plan(models, results, settings, running)
-        run = Run(plan=plan, context=settings, backend=running.backend, executor=running.executor)
-        asked = [(one, watch) for one in watching if (watch := one.watch(run)) is not None]
-        watches = [watch for _, watch in asked]
-        looking = [(one, instrument) for one, watch in asked for instrument in watch.instruments()]
-        instruments = [instrument for _, instrument in looking]
-        store = None if running.cache is None else store_at(running.cache)
-        context = make_context(settings, plan.passes.values(), instruments, store)
-        blind = dict.fromkeys(option for one, _ in looking for option in given_options(one))
-        executors = executor_scope(running.executor, list(blind))
-        check_places(plan.jobs, results.output)
-        show = Showing(Reporter(len(plan.jobs), bar=not any(one.takes_terminal for one in watches)), watches)
-        _run(plan, running, store, context, executors, show)
-        if not show.is_complete:
+    result_options, context_options, run_options, *observer_options = options
+    with errors_as_lines():
+        check_backend(run_options.backend)
+        plan = _plan(models, result_options, context_options, run_options)
+        run = RunPlan(plan=plan, context=context_options, backend=run_options.backend, executor=run_options.executor)
+        enabled = [
+            (group, observer) for group in observer_options if (observer := group.create_observer(run)) is not None
+        ]
+        observers = [observer for _, observer in enabled]
+        instruments = [(group, instrument) for group, observer in enabled for instrument in observer.instruments()]
+        store = None if run_options.cache is None else store_at(run_options.cache)
+        context = make_context(
+            context_options, plan.passes.values(), [instrument for _, instrument in instruments], store
+        )
+        # An observer without instruments, such as the timing of whole models, works with any executor.
+        unsupported = dict.fromkeys(option for group, _ in instruments for option in options_in_use(group))
+        executors = executor_scope(run_options.executor, list(unsupported))
+        check_writable(plan.jobs, result_options.output)
+        reporter = Reporter(len(plan.jobs), bar=not any(observer.takes_terminal for observer in observers))
+        display = RunDisplay(reporter, observers)
+        _run(plan, run_options, store, context, executors, display)
+        if not display.is_complete:
             raise typer.Exit(FAILED)
 
 
-def _plan(models: Sequence[str], results: ResultOptions, settings: ContextOptions, running: RunOptions) -> Plan:
-    """Return what is to be done to which models."""
-    to = running.to and running.to.value
+def _plan(
+    models: Sequence[str], results: ResultOptions, context_options: ContextOptions, run_options: RunOptions
+) -> Plan:
+    """Return the plan of the run, after the pass of `--resume-from` if it is set."""
+    to = run_options.to and run_options.to.value
     plan = make_plan(models, results.output, results.pipeline, in_place=results.in_place, to=to)
-    if running.resume_from is None:
+    if run_options.resume_from is None:
         return plan
-    return resume_plan(plan, running.resume_from, make_context(settings, plan.passes.values()))
+    return resume_plan(plan, run_options.resume_from, make_context(context_options, plan.passes.values()))
 
 
 def _run(
     plan: Plan,
-    running: RunOptions,
+    options: RunOptions,
     store: CacheStore | None,
     context: PassContext,
     executors: ExecutorScope,
-    show: Showing,
+    display: RunDisplay,
 ) -> None:
-    """Do it, and show it being done."""
+    """Run the plan and display it."""
 
     async def work() -> None:
         async with store or nullcontext(), context, executors as executor:
@@ -146,13 +151,13 @@ def _run(
                 plan.jobs,
                 plan.treatment_of,
                 executor=executor,
-                journal=kept,
-                limit=running.jobs,
-                verify=running.verify_outputs,
-                on_phase=show.phase,
-                on_result=show.result,
+                journal=journal,
+                limit=options.jobs,
+                verify=options.verify_outputs,
+                on_phase=display.phase,
+                on_result=display.result,
             )
 
-    finished = file_journal(running.journal, plan.passes, context, verify=running.verify_outputs)
-    with warnings_as_lines(), finished as kept, show.closing(context.diag_ctx):
-        run_until_interrupted(work, running.backend)
+    opened_journal = file_journal(options.journal, plan.passes, context, verify=options.verify_outputs)
+    with warnings_as_lines(), opened_journal as journal, display.closing(context.diag_ctx):
+        run_until_interrupted(work, options.backend)

@@ -1,21 +1,97 @@
-"""`apass passes`: what passes there are."""
+"""`apass passes`: lists the registered passes."""
 
-from typing import Annotated
+import inspect
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
-from apass.cli.errors import complaints
-from apass.cli.listing import describe_passes
+from apass.cli.errors import errors_as_lines
+from apass.core.pass_factories import find_factory
+from apass.core.plugins import plugins
+from apass.errors import ApassError, PassDefinitionError
+from apass.passes.registry import get_pass, list_passes, pass_options
+from apass.util.typed_values import type_name, write
 
-__all__ = ["passes"]
+__all__ = ["describe_passes", "passes"]
 
 
 def passes(
-    name: Annotated[str | None, typer.Argument(help="Show one pass, with its options and its whole text.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show only this pass, with its full documentation.")] = None,
 ) -> None:
-    """List passes with level, requirements, options and a line of documentation."""
-    with complaints():
+    """List the passes with level, requirements, options and a summary."""
+    with errors_as_lines():
         out = Console(highlight=False, soft_wrap=True)
         for line in describe_passes(name):
             out.print(line)
+
+
+def describe_passes(only: str | None = None) -> Iterator[str]:
+    """Iterate over the lines that describe the passes, in rich's markup.
+
+    A description has level, requirements, the first line of the documentation, and options. With `only`, it is the
+    description of this pass, with the full documentation.
+
+    Raises:
+        UnknownPassError: if no pass is named `only`.
+
+    """
+    if only is not None:
+        yield from _describe(only, is_full=True)
+        return
+    names = list_passes()
+    for name in names:
+        try:
+            yield from _describe(name, is_full=False)
+        except Exception as error:
+            # The factory is user code and may raise anything. List the other passes all the same.
+            yield f"[bold]{escape(name)}[/]"
+            yield f"    {escape(str(error) if isinstance(error, ApassError) else repr(error))}"
+    for pattern in plugins("apass.pass_modules"):
+        if not any(fnmatchcase(name, pattern) for name in names):
+            yield f"[bold]{escape(pattern)}[/]"
+            yield f"    {escape(_reason_missing(pattern))}"
+
+
+def _reason_missing(pattern: str) -> str:
+    try:
+        find_factory(pattern)
+    except ApassError as error:
+        return str(error)
+    return "no passes are registered"
+
+
+def _describe(name: str, *, is_full: bool) -> Iterator[str]:
+    text = inspect.getdoc(find_factory(name)) or "no documentation"
+    yield f"[bold]{escape(name)}[/]{escape(_metadata(name))}"
+    for line in text.splitlines() if is_full else text.splitlines()[:1]:
+        yield f"    {escape(line)}"
+    for key, parameter in pass_options(name).items():
+        yield f"    [dim]{escape(_option(key, parameter))}[/]"
+
+
+def _metadata(name: str) -> str:
+    """Return level and requirements, or a note that the pass needs options."""
+    try:
+        info = get_pass(name).info
+    except PassDefinitionError:
+        level = pass_options(name).get("opt_level")
+        return "  needs options" if level is None or level.default is level.empty else f"  level {level.default}"
+    requires = f", requires {', '.join(info.required)}" if info.required else ""
+    return f"  level {info.opt_level}{requires}"
+
+
+def _option(key: str, parameter: inspect.Parameter) -> str:
+    annotation: Any = parameter.annotation
+    shown = key if annotation is parameter.empty else f"{key}: {type_name(annotation)}"
+    return shown if parameter.default is parameter.empty else f"{shown} = {_default(parameter.default)}"
+
+
+def _default(value: object) -> str:
+    try:
+        return write(value)
+    except TypeError:
+        return repr(value)

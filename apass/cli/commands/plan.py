@@ -1,10 +1,10 @@
-"""`apass plan`: which passes of a pipeline would run."""
+"""`apass plan`: prints which passes of a pipeline would run."""
 
 from typing import Annotated
 
 import typer
 
-from apass.cli.errors import complaints
+from apass.cli.errors import errors_as_lines
 from apass.cli.settings import ContextOptions, DisableOption, LevelOption, RequireOption, make_context
 from apass.pipelines.parser import parse_pipeline
 from apass.pipelines.plan import plan as make_plan
@@ -14,16 +14,18 @@ __all__ = ["plan"]
 
 def plan(
     *,
-    pipeline: Annotated[str, typer.Option("--pipeline", "-p", help="Passes, such as 'A,Repeat{times=3}(B,C)'.")],
+    pipeline: Annotated[
+        str, typer.Option("--pipeline", "-p", help="Plan these passes, such as 'A,Repeat{times=3}(B,C)'.")
+    ],
     opt_level: LevelOption = 2,
     disable: DisableOption = None,
     require: RequireOption = None,
 ) -> None:
-    """Print which passes would run, in which order, and for each that would not the reason.
+    """Print the passes that would run, in order, and the reason for each skipped pass.
 
-    Lines begin with `run`, `skip`, or `maybe` for what is decided at run time.
+    Lines begin with `run`, `skip`, or with `maybe` if it is decided at run time.
     """
-    with complaints():
+    with errors_as_lines():
         passes = parse_pipeline(pipeline)
         context = make_context(ContextOptions(opt_level=opt_level, disable=disable, require=require), [passes])
         typer.echo(str(make_plan(passes, context)))

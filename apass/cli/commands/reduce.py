@@ -1,4 +1,4 @@
-"""`apass reduce`: how little of a module it takes for a pass to fail."""
+"""`apass reduce`: finds a smaller module that a pass fails on."""
 
 import shlex
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Annotated, Self
 import typer
 from rich.console import Console
 
-from apass.cli.errors import complaints, warnings_as_lines
+from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.debugging.reduce import Reduced
 from apass.debugging.reduce import reduce as find_smaller
@@ -18,29 +18,32 @@ __all__ = ["reduce"]
 
 def reduce(
     *,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What `apass opt --reproducer` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder written by `apass opt --reproducer`.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help=r"Where the result goes \[FOLDER/reduced].")
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help=r"Write the result to this directory \[FOLDER/reduced]."),
     ] = None,
     message: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="What to find in the message of the failure.")
+        str | None, typer.Option(metavar="REGEX", help="Match the message of the failure against this pattern.")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0, help="Stop then, with the smallest so far.")
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="Stop after this time, with the smallest module so far."),
     ] = None,
-    isolate: Annotated[bool, typer.Option("--isolate", help="Make each try in a process of its own.")] = False,
+    isolate: Annotated[bool, typer.Option("--isolate", help="Run each attempt in a separate process.")] = False,
 ) -> None:
-    """Make the module of a reproducer smaller while the pass fails the same way, and write a smaller reproducer.
+    """Write a smaller reproducer, with which the pass fails in the same way.
 
     Exit status: 0, or 2 if there is nothing to reduce.
     """
-    with complaints():
+    with errors_as_lines():
         backend = read_reproducer(folder).backend
         check_backend(backend)
-        found: list[Reduced] = []
+        # Filled by `work`: `run_until_interrupted` returns no value.
+        results: list[Reduced] = []
 
         async def work() -> None:
-            found.append(
+            results.append(
                 await find_smaller(
                     folder,
                     message=message,
@@ -48,17 +51,17 @@ def reduce(
                     isolate=isolate,
                     output=output,
                     report=line.report,
-                    on_try=line.tell,
+                    on_try=line.update,
                 )
             )
 
-        with warnings_as_lines(), _Line() as line:
+        with warnings_as_lines(), _StatusLine() as line:
             run_until_interrupted(work, backend)
-        _show(found[0])
+        _show(results[0])
 
 
-class _Line:
-    """The last line of a terminal, which says how far the search is; nothing where there is no terminal."""
+class _StatusLine:
+    """The status line of the search on a terminal; nothing in a pipe or a file."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)
@@ -73,13 +76,13 @@ class _Line:
         if self._status is not None:
             self._status.stop()
 
-    def tell(self, tries: int, size: int) -> None:
-        """Say how far it is."""
+    def update(self, tries: int, size: int) -> None:
+        """Show the progress of the search."""
         if self._status is not None:
-            self._status.update(f"{tries:,} modules tried, {size:,} bytes the smallest")
+            self._status.update(f"{tries:,} modules tried, the smallest has {size:,} bytes")
 
     def report(self, text: str) -> None:
-        """Print a line above it."""
+        """Print a line above the status line."""
         self.__exit__()
         typer.echo(text)
         self.__enter__()
@@ -88,6 +91,6 @@ class _Line:
 def _show(result: Reduced) -> None:
     typer.echo(f"before: {result.before}")
     typer.echo(f"after:  {result.after}")
-    left = "" if result.complete else "; the time was over, so less may do"
-    typer.echo(f"{result.tries} modules were tried{left}")
-    typer.echo(f"to see it fail: {shlex.join(['apass', 'replay', str(result.folder)])}")
+    note = "" if result.complete else "; stopped by --timeout, so a smaller module may exist"
+    typer.echo(f"{result.tries} modules tried{note}")
+    typer.echo(f"to reproduce: {shlex.join(['apass', 'replay', str(result.folder)])}")

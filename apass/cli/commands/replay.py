@@ -1,4 +1,4 @@
-"""`apass replay`: run a pass that failed once more, on the module that it failed on."""
+"""`apass replay`: runs a failed pass again, on the module that it failed on."""
 
 import traceback
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.errors import FAILED, complaints, warnings_as_lines
+from apass.cli.errors import FAILED, errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.debugging.replay import Replay, Verdict
 from apass.debugging.replay import replay as run_again
@@ -14,49 +14,50 @@ from apass.instruments.reproducer.folder import read_reproducer, versions
 
 __all__ = ["replay"]
 
-OTHERWISE = 3
-"""Exit status when the pass fails another way."""
+FAILED_DIFFERENTLY = 3
+"""Exit status if the pass fails in a different way than recorded."""
 
 
 def replay(
     *,
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What `apass opt --reproducer` wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder written by `apass opt --reproducer`.")],
     backend: Annotated[
-        str | None, typer.Option("--backend", help=r"Event loop: asyncio or trio \[the one that it failed in].")
+        str | None, typer.Option("--backend", help=r"Set the event loop: asyncio or trio \[the recorded one].")
     ] = None,
 ) -> None:
-    """Run just the pass that failed, on the module that it failed on, under the context that it failed in.
+    """Run the failed pass of a reproducer on the recorded module and context.
 
-    Exit status: 1 if it fails the same way, 0 if it does not fail any more, 3 if it fails another way, 2 if it cannot
-    be run.
+    Exit status: 0 if it succeeds, 1 if it fails in the same way, 2 if it cannot be run, 3 if it fails differently.
     """
-    with complaints():
-        known = read_reproducer(folder)
-        loop = known.backend if backend is None else backend
+    with errors_as_lines():
+        recorded = read_reproducer(folder)
+        loop = recorded.backend if backend is None else backend
         check_backend(loop)
-        found: list[Replay] = []
+        # Filled by `work`: `run_until_interrupted` returns no value.
+        results: list[Replay] = []
 
         async def work() -> None:
-            found.append(await run_again(folder))
+            results.append(await run_again(folder))
 
         with warnings_as_lines():
             run_until_interrupted(work, loop)
-        _show(found[0])
-        raise typer.Exit({Verdict.SAME: FAILED, Verdict.OTHER: OTHERWISE, Verdict.NONE: 0}[found[0].verdict])
+        _show(results[0])
+        statuses = {Verdict.SAME: FAILED, Verdict.OTHER: FAILED_DIFFERENTLY, Verdict.NONE: 0}
+        raise typer.Exit(statuses[results[0].verdict])
 
 
 def _show(result: Replay) -> None:
-    known = result.reproducer
+    recorded = result.reproducer
     if result.error is not None:
         typer.echo("".join(traceback.format_exception(result.error)), nl=False)
-    where = f"pass {known.pass_name} at {known.position}" + (f" on {known.module}" if known.module else "")
+    where = f"pass {recorded.pass_name} at {recorded.position}" + (f" on {recorded.module}" if recorded.module else "")
     typer.echo(f"{where}: {result.verdict.value}")
     if result.verdict is not Verdict.SAME:
-        typer.echo(f"  it was {known.failure}")
+        typer.echo(f"  recorded failure: {recorded.failure}")
         now = versions()
-        for name in sorted(known.versions.keys() | now.keys()):
-            then, here = known.versions.get(name, "not there"), now.get(name, "not there")
+        for name in sorted(recorded.versions.keys() | now.keys()):
+            then, here = recorded.versions.get(name, "not installed"), now.get(name, "not installed")
             if then != here:
-                typer.echo(f"  {name} was {then}, is {here}")
-    if known.context.lost:
-        typer.echo(f"  without the options {', '.join(known.context.lost)}, which could not be written")
+                typer.echo(f"  {name} was {then}, is now {here}")
+    if recorded.context.lost:
+        typer.echo(f"  config options missing from the reproducer: {', '.join(recorded.context.lost)}")

@@ -1,8 +1,6 @@
 """Which files are models, and what the command line does with each kind; its library is imported when one comes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
@@ -10,9 +8,10 @@ from typing import Any, Final, Protocol, cast
 from anyio import CapacityLimiter
 
 from apass.cli.inputs import InputError
+from apass.core.plugins import plugins
 from apass.util.files import Prepared
 
-__all__ = ["SUFFIXES", "Comparison", "ModelFormat", "format_of"]
+__all__ = ["Comparison", "ModelFormat", "format_of", "suffixes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,36 +53,30 @@ class ModelFormat(Protocol):
         ...
 
 
-_MODULES: Final[Mapping[str, str]] = {".onnx": "apass.cli.formats.onnx", ".relay": "apass.cli.formats.relay"}
+_FORMATS: Final = "apass.model_formats"
+_CONVERSIONS: Final = "apass.model_conversions"
 
-_CONVERSIONS: Final[Mapping[tuple[str, str], str]] = {(".onnx", ".relay"): "apass.cli.formats.onnx_to_relay"}
-"""What handles a file of one ending whose result is to have another."""
 
-SUFFIXES: Final = tuple(_MODULES)
-"""The endings of model files."""
+def suffixes() -> tuple[str, ...]:
+    """Return the suffixes of model files."""
+    return tuple(sorted(plugins(_FORMATS)))
 
 
 def format_of(path: Path, result: str | None = None) -> ModelFormat:
-    """Return what handles the file, by its ending and that of its `result`, the same one if it is None.
+    """Return the format of a file, by its suffix and by that of its `result`, the same one if it is None.
 
     Raises:
-        InputError: if no kind of model has that ending, or none becomes one of the ending `result`.
+        InputError: if no format has that suffix, or none converts it to the suffix `result`.
         MissingExtraError: if the library for it is not installed.
 
     """
-    if path.suffix not in _MODULES:
-        raise InputError(f"{path} is no model that apass knows by its ending; known are {', '.join(_MODULES)}")
+    formats, conversions = plugins(_FORMATS), plugins(_CONVERSIONS)
+    if path.suffix not in formats:
+        raise InputError(f"{path} is no model that apass knows by its ending; known are {', '.join(suffixes())}")
     if result in (None, path.suffix):
-        return _load(_MODULES[path.suffix])
-    if (path.suffix, result) not in _CONVERSIONS:
-        raise InputError(f"{path} cannot be made into a {result} file; what can be are {_conversions()}")
-    return _load(_CONVERSIONS[path.suffix, result])
-
-
-def _conversions() -> str:
-    return ", ".join(f"{one} into {other}" for one, other in _CONVERSIONS)
-
-
-@cache
-def _load(module: str) -> ModelFormat:
-    return cast("ModelFormat", import_module(module))
+        return cast("ModelFormat", import_module(formats[path.suffix].value))
+    name = f"{path.suffix}-to-{result}"
+    if name not in conversions:
+        known = ", ".join(sorted(conversions)).replace("-to-", " into ")
+        raise InputError(f"{path} cannot be made into a {result} file; what can be are {known}")
+    return cast("ModelFormat", import_module(conversions[name].value))

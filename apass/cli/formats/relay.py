@@ -7,9 +7,9 @@ from anyio import CapacityLimiter, to_thread
 
 from apass.cli.formats import Comparison
 from apass.cli.inputs import InputError
-from apass.relay.expr import Call
 from apass.relay.interpreter.compare_outputs import difference, random_arguments
 from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.expr import Call
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.parser import parse

@@ -1,8 +1,8 @@
-"""The ways to watch a run of `apass opt`, each with the options that ask for it."""
+"""Observers of a run of `apass opt`, each with the options that enable it."""
 
 from typing import Final
 
-from apass.cli.instruments.base import Run, Watch, WatchOptions
+from apass.cli.instruments.base import ObserverOptions, RunObserver, RunPlan
 from apass.cli.instruments.dump import DumpingOptions
 from apass.cli.instruments.logs import LogOptions
 from apass.cli.instruments.memory import MemoryOptions
@@ -18,9 +18,9 @@ from apass.cli.instruments.timing import TimingOptions
 from apass.cli.instruments.trace import TracingOptions
 from apass.cli.instruments.verify import VerifyingOptions
 
-__all__ = ["WATCHES", "Run", "Watch", "WatchOptions"]
+__all__ = ["OBSERVER_OPTIONS", "ObserverOptions", "RunObserver", "RunPlan"]
 
-WATCHES: Final[tuple[type[WatchOptions], ...]] = (
+OBSERVER_OPTIONS: Final[tuple[type[ObserverOptions], ...]] = (
     PrintingOptions,
     TimingOptions,
     MemoryOptions,
@@ -36,4 +36,4 @@ WATCHES: Final[tuple[type[WatchOptions], ...]] = (
     BisectingOptions,
     DumpingOptions,
 )
-"""Every way to watch, in the order of `--help`; their instruments are called in this order."""
+"""The options of all observers, in the order of `--help`. Their instruments are called in this order."""

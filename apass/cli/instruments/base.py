@@ -1,4 +1,4 @@
-"""What a way to watch a run of `apass opt` is: the options that ask for it, and what it does during the run."""
+"""Interfaces of the observers of a run of `apass opt`, and of their options."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass
@@ -9,60 +9,65 @@ from apass.cli.optimize import JobResult
 from apass.cli.planning import Plan
 from apass.cli.settings import ContextOptions
 
-__all__ = ["PANEL", "Run", "Watch", "WatchOptions"]
+__all__ = ["PANEL", "ObserverOptions", "RunObserver", "RunPlan"]
 
-PANEL: Final = "Watching"
-"""Where `--help` lists the options."""
+PANEL: Final = "Instruments"
+"""The panel of `--help` that lists the options of observers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One run of the command, before it begins: what a way to watch it may want to know."""
+class RunPlan:
+    """The settings of a run, from which observers are created."""
 
     plan: Plan
-    """Which models, how each is treated, and where to."""
+    """The models, their pipelines and their results."""
     context: ContextOptions
-    """What the command line says of the context."""
+    """The options of the context."""
     backend: str
     """The event loop."""
     executor: str | None = None
-    """Where the passes run; None for the event loop."""
+    """The executor of the passes; None for the event loop."""
 
 
-class Watch:
-    """One way to watch a run; a subclass overrides what it needs, and each method here does nothing.
+class RunObserver:
+    """An observer of a run.
 
-    `begin` and `finish` are called once each, outside of the event loop; `finish` also when the run was interrupted.
+    The methods here do nothing; a subclass overrides those that it needs. `begin` and `finish` are called once each,
+    outside the event loop. `finish` is also called after an interrupt.
     """
 
     takes_terminal = False
-    """Whether it shows the run on the terminal itself, so that there is no other bar."""
+    """Whether the observer draws on the terminal, so that no progress bar is shown."""
 
     def instruments(self) -> Iterable[object]:
-        """Return the instruments that the context gets."""
+        """Return the instruments to add to the context."""
         return ()
 
     def begin(self) -> None:
-        """Called before the first model is read."""
+        """Start; called before the first model is read."""
 
     def phase(self, job: Job, phase: str) -> None:
-        """Called when something else is done to a model: "loading", "optimizing", "verifying", "writing", "done"."""
+        """Record that a model enters a phase.
+
+        The phases are "looking up", "loading", "optimizing", "verifying", "writing" and "done".
+        """
 
     def result(self, result: JobResult) -> None:
-        """Called with what came of a model."""
+        """Record the result of a model."""
 
     def finish(self, show: Callable[[str], None]) -> None:
-        """Write what there is to write; `show` prints text below the table."""
+        """Write the output; `show` prints text below the table of results."""
 
 
-class WatchOptions(Protocol):
-    """The options of one way to watch. A Protocol, so that each is a dataclass of its own.
+class ObserverOptions(Protocol):
+    """The options of an observer.
 
-    Every field is an option of the command line: annotated with `typer.Option`, and with a default.
+    A Protocol, so that each implementation is a plain dataclass. Every field is an option of the command line: it is
+    annotated with `typer.Option`, and has a default.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what watches `run`; None where the options do not ask for it."""
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer of `run`, or None if the options do not enable it."""
         ...

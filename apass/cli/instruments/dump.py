@@ -1,4 +1,4 @@
-"""`--dump-ir`: what every pass made of every model, in folders nested like the pipeline."""
+"""`--dump-ir`: the result of each pass, in folders nested like the pipeline."""
 
 import shlex
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from apass.cli.inputs import InputError
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.core.position import Position
 from apass.instruments import DumpTree
 
@@ -18,16 +18,16 @@ __all__ = ["DumpingOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DumpingOptions:
-    """What the command line says of dumping."""
+    """The options of dumping."""
 
     dump_ir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write what each pass returns, in folders.", rich_help_panel=PANEL),
+        typer.Option(metavar="DIR", help="Write the result of each pass to this directory.", rich_help_panel=PANEL),
     ] = None
-    """Where to."""
+    """The directory of the dumps."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what dumps, if it is asked for.
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that dumps, or None if it is not enabled.
 
         Raises:
             InputError: if the folder is a file.
@@ -36,8 +36,8 @@ class DumpingOptions:
         return None if self.dump_ir is None else _Dumping(self.dump_ir, run)
 
 
-class _Dumping(Watch):
-    def __init__(self, folder: Path, run: Run) -> None:
+class _Dumping(RunObserver):
+    def __init__(self, folder: Path, run: RunPlan) -> None:
         self._run = run
         self._jobs = {job.name: job for job in run.plan.jobs}
         try:
@@ -49,7 +49,7 @@ class _Dumping(Watch):
         return (self._tree,)
 
     def _resume(self, position: Position, path: Path) -> str:
-        """Return the command that goes on."""
+        """Return the command that continues after the pass at `position`."""
         run, context, job = self._run, self._run.context, self._jobs[position.module or ""]
         parts = [
             "apass",

@@ -1,4 +1,4 @@
-"""`--log-level`: what the passes do, as lines of a log."""
+"""`--log-level`: log records of pass events on standard error."""
 
 import json
 import logging
@@ -12,17 +12,17 @@ from typing import Annotated, Any, Final
 import typer
 
 from apass.cli.inputs import InputError
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.instruments import LoggingInstrument
 
 __all__ = ["LogFormat", "LogLevel", "LogOptions"]
 
-_OWN: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime"})
-"""The attributes that every record has; what it has beside them are the fields of an event."""
+_STANDARD: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime"})
+"""Attributes of every log record. All others are the fields of an event."""
 
 
 class LogLevel(Enum):
-    """What is logged: this and what is more serious."""
+    """The lowest level that is logged."""
 
     DEBUG = "debug"
     """The start of each pass."""
@@ -35,44 +35,46 @@ class LogLevel(Enum):
 
 
 class LogFormat(Enum):
-    """How an event is written."""
+    """The format of a log record."""
 
     TEXT = "text"
-    """A line to read."""
+    """One readable line."""
     JSON = "json"
-    """A line for programs."""
+    """One line of JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """What the command line says of logs."""
+    """The options of logging."""
 
     log_level: Annotated[
         LogLevel | None,
-        typer.Option("--log-level", help="Log what passes do, on standard error.", rich_help_panel=PANEL),
+        typer.Option(
+            "--log-level", help="Log pass events of this level and above to standard error.", rich_help_panel=PANEL
+        ),
     ] = None
-    """What to log."""
+    """The lowest level to log; None to log nothing."""
     log_format: Annotated[
         LogFormat | None,
-        typer.Option("--log-format", help=r"How to write it \[text].", rich_help_panel=PANEL),
+        typer.Option("--log-format", help=r"Set the format of log records \[text].", rich_help_panel=PANEL),
     ] = None
-    """How to write it."""
+    """The format of log records; None for text."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what logs, if it is asked for.
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that logs, or None if it is not enabled.
 
         Raises:
-            InputError: if there is a format and no level.
+            InputError: if a format is set without a level.
 
         """
         if self.log_level is None:
             if self.log_format is not None:
-                raise InputError("--log-format needs --log-level, what to log")
+                raise InputError("--log-format needs --log-level")
             return None
         return _Logs(logging.getLevelNamesMapping()[self.log_level.name], self.log_format is LogFormat.JSON)
 
 
-class _Logs(Watch):
+class _Logs(RunObserver):
     def __init__(self, level: int, as_json: bool) -> None:
         self._level = level
         self._handler = _ToStandardError()
@@ -95,7 +97,10 @@ class _Logs(Watch):
 
 
 class _ToStandardError(logging.Handler):
-    """Writes to what `sys.stderr` is at the time, which a bar on the terminal replaces while it lasts."""
+    """Writes to the current `sys.stderr`."""
+
+    # Unlike `logging.StreamHandler`, which keeps the stream: rich replaces `sys.stderr` while a bar is shown, so that
+    # lines are printed above the bar.
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -108,7 +113,7 @@ class _AsText(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s %(message)s")
 
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  the name is logging's
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  name required by logging
         fields = " ".join(f"{key}={_text(value)}" for key, value in _fields(record).items() if value is not None)
         return f"{super().formatMessage(record)} {fields}".rstrip()
 
@@ -116,14 +121,14 @@ class _AsText(logging.Formatter):
 class _AsJson(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        told = {"time": time, "level": record.levelname.lower(), "logger": record.name, "event": record.getMessage()}
+        event = {"time": time, "level": record.levelname.lower(), "logger": record.name, "event": record.getMessage()}
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps({**told, **_fields(record)}, default=str)
+            event["traceback"] = self.formatException(record.exc_info)
+        return json.dumps({**event, **_fields(record)}, default=str)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    return {key: value for key, value in vars(record).items() if key not in _OWN}
+    return {key: value for key, value in vars(record).items() if key not in _STANDARD}
 
 
 def _text(value: object) -> str:

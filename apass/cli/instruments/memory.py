@@ -1,4 +1,4 @@
-"""`--memory`: how much memory each pass took."""
+"""`--memory`: the memory that each pass used."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.instruments import PassMemoryInstrument
 
 __all__ = ["MemoryOptions"]
@@ -14,24 +14,24 @@ __all__ = ["MemoryOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryOptions:
-    """What the command line says of memory."""
+    """The options of memory measurement."""
 
     memory: Annotated[
         bool,
         typer.Option(
             "--memory",
-            help="Show the memory that each pass took; slow, and exact with --jobs 1.",
+            help="Show the memory that each pass used; slow, and exact only with --jobs 1.",
             rich_help_panel=PANEL,
         ),
     ] = False
-    """Whether to show it."""
+    """Whether to measure memory."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what measures it, if it is asked for."""
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that measures memory, or None if it is not enabled."""
         return _Memory() if self.memory else None
 
 
-class _Memory(Watch):
+class _Memory(RunObserver):
     def __init__(self) -> None:
         self._instrument = PassMemoryInstrument()
 

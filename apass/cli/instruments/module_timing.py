@@ -1,40 +1,41 @@
-"""`--timing` with `--executor`: how long each model took as a whole, where its passes run out of sight."""
+"""`--timing` with `--executor`: the times of models, without their passes."""
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Final
 
 from apass.cli.inputs import Job
-from apass.cli.instruments.base import Run, Watch
+from apass.cli.instruments.base import RunObserver, RunPlan
 from apass.instruments.timing.tables import PassTiming
 
-__all__ = ["ELSEWHERE", "ModuleTiming"]
+__all__ = ["ONLY_MODELS", "ModuleTiming"]
 
-ELSEWHERE: Final = "the passes run elsewhere (--executor), so only whole models are timed"
-"""What is said of the times."""
+ONLY_MODELS: Final = "passes in an executor (--executor) are not observed, so only models are timed"
+"""Printed below the times."""
 
 
-class ModuleTiming(Watch):
-    """Times the pipeline on each model; at the end, `give` gets the times and what shows text below the table."""
+class ModuleTiming(RunObserver):
+    """Times the pipeline on each model; calls `write` at the end."""
 
-    def __init__(self, run: Run, give: Callable[[Sequence[PassTiming], Callable[[str], None]], None]) -> None:
+    def __init__(self, run: RunPlan, write: Callable[[Sequence[PassTiming], Callable[[str], None]], None]) -> None:
         self._passes = run.plan.passes
-        self._give = give
-        self._begun: dict[str, float] = {}
+        self._write = write
+        self._starts: dict[str, float] = {}
         self._timings: list[PassTiming] = []
 
     def phase(self, job: Job, phase: str) -> None:
-        """Begin or end a time."""
+        """Start or stop the timer of a model."""
         if phase == "optimizing":
-            self._begun[job.name] = perf_counter()
-        elif job.name in self._begun:
-            wall = perf_counter() - self._begun.pop(job.name)
+            self._starts[job.name] = perf_counter()
+        elif job.name in self._starts:
+            wall = perf_counter() - self._starts.pop(job.name)
             self._timings.append(
                 PassTiming(
                     name=self._passes[job.source.suffix].info.name,
                     module=job.name,
                     calls=1,
-                    failed=int(phase == "done"),  # what goes on is verified or written first
+                    # After a success, the next phase is "verifying" or "writing".
+                    failed=int(phase == "done"),
                     unfinished=0,
                     wall=wall,
                     busy=0.0,
@@ -43,5 +44,5 @@ class ModuleTiming(Watch):
             )
 
     def finish(self, show: Callable[[str], None]) -> None:
-        """Give the times."""
-        self._give(self._timings, show)
+        """Write the times."""
+        self._write(self._timings, show)

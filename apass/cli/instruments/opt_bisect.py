@@ -1,4 +1,4 @@
-"""`--opt-bisect-limit` and `--opt-bisect`: run only some of the passes, by their numbers."""
+"""`--opt-bisect-limit` and `--opt-bisect`: run only the passes with given numbers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from apass.cli.inputs import InputError
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.instruments import BisectInstrument, BisectStep, parse_intervals
 
 __all__ = ["BisectingOptions"]
@@ -15,33 +15,33 @@ __all__ = ["BisectingOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BisectingOptions:
-    """What the command line says of bisecting by hand."""
+    """The options of manual bisection."""
 
     opt_bisect_limit: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=-1,
-            help="Run only the first N passes on each model; -1 numbers all.",
+            help="Run only the first N passes on each model; -1 runs and numbers all.",
             rich_help_panel=PANEL,
         ),
     ] = None
-    """How many passes run on each model."""
+    """Number of passes that run on each model; -1 for all."""
     opt_bisect: Annotated[
         str | None,
-        typer.Option(metavar="3-7,9", help="Run only the passes of these numbers.", rich_help_panel=PANEL),
+        typer.Option(metavar="3-7,9", help="Run only the passes with these numbers.", rich_help_panel=PANEL),
     ] = None
-    """The numbers of those that run."""
+    """Intervals of the numbers of the passes that run."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what leaves passes out, if it is asked for.
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that skips passes, or None if it is not enabled.
 
         Raises:
-            InputError: if both options are given, or the numbers are none.
+            InputError: if both options are set, or the intervals do not parse.
 
         """
         if self.opt_bisect_limit is not None and self.opt_bisect is not None:
-            raise InputError("--opt-bisect-limit and --opt-bisect exclude each other")
+            raise InputError("--opt-bisect-limit and --opt-bisect cannot be used together")
         if self.opt_bisect_limit is not None:
             return _Bisecting(BisectInstrument(self.opt_bisect_limit, report=_show))
         if self.opt_bisect is None:
@@ -52,7 +52,7 @@ class BisectingOptions:
             raise InputError(f"--opt-bisect: {error}") from None
 
 
-class _Bisecting(Watch):
+class _Bisecting(RunObserver):
     def __init__(self, instrument: BisectInstrument) -> None:
         self._instrument = instrument
 

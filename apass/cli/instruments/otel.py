@@ -1,4 +1,4 @@
-"""`--otel`: spans of OpenTelemetry."""
+"""`--otel`: OpenTelemetry spans."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,43 +8,43 @@ from typing import Annotated, Any
 
 import typer
 
-from apass.cli.alone import Alone
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.options import FlagValue
 
 __all__ = ["OtelOptions", "OtelSpans"]
 
 
 class OtelSpans(Enum):
-    """What gets spans."""
+    """The events that are traced as spans."""
 
     PASSES = "passes"
     """Modules and passes."""
     FUNCTIONS = "functions"
-    """The work of passes on functions, too."""
+    """Modules, passes, and the work of passes on functions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtelOptions:
-    """What the command line says of OpenTelemetry."""
+    """The options of OpenTelemetry."""
 
     otel: Annotated[
         OtelSpans | None,
         typer.Option(
             "--otel",
             metavar="=SPANS",
-            help="Send spans where OTEL_TRACES_EXPORTER says: of passes (if nothing is said), or of functions too.",
+            help="Send spans of passes (default) or functions to the exporters of OTEL_TRACES_EXPORTER.",
             rich_help_panel=PANEL,
         ),
-        Alone("--otel", "passes"),
+        FlagValue("--otel", "passes"),
     ] = None
-    """Whether to send spans, and of what."""
+    """The spans to send; None to send none."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what sends spans, if it is asked for.
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that sends spans, or None if it is not enabled.
 
         Raises:
             MissingExtraError: if OpenTelemetry is not installed.
-            InputError: if the environment does not say where to.
+            InputError: if `OTEL_TRACES_EXPORTER` names no exporter that is installed.
 
         """
         if self.otel is None:
@@ -55,7 +55,7 @@ class OtelOptions:
         return _Otel(instrument(functions=self.otel is OtelSpans.FUNCTIONS), provider)
 
 
-class _Otel(Watch):
+class _Otel(RunObserver):
     def __init__(self, instrument: object, provider: Any) -> None:
         self._instrument = instrument
         self._provider = provider

@@ -1,4 +1,7 @@
-"""Where spans go, as the environment says: OpenTelemetry's own variables; needs opentelemetry-sdk."""
+"""The provider of spans, set up from OpenTelemetry's environment variables.
+
+Needs the package opentelemetry-sdk.
+"""
 
 import os
 from importlib.metadata import entry_points
@@ -11,10 +14,10 @@ try:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-except ImportError as error:
+except ImportError as _error:
     raise MissingExtraError(
-        f"--otel needs OpenTelemetry and its SDK ({error}): pip install apass[otel] opentelemetry-sdk"
-    ) from error
+        f"--otel needs OpenTelemetry and its SDK ({_error}): pip install apass[otel] opentelemetry-sdk"
+    ) from _error
 
 __all__ = ["adopt_parent", "flush", "provide"]
 
@@ -22,17 +25,21 @@ _EXPORTERS = "OTEL_TRACES_EXPORTER"
 
 
 def provide() -> None:
-    """Set the provider of spans up, unless somebody has, with the exporters that `OTEL_TRACES_EXPORTER` names.
+    """Set up a provider with the exporters that `OTEL_TRACES_EXPORTER` names.
+
+    A provider that is already set is kept.
 
     Raises:
-        InputError: if it names none, or one that is not installed.
+        InputError: if the variable is empty, or names an exporter that is not installed.
 
     """
+    # A proxy is returned until a provider is set. OpenTelemetry does not allow replacing one: the wrapper program
+    # `opentelemetry-instrument` sets its own before this code runs.
     if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return
     names = [name.strip() for name in os.environ.get(_EXPORTERS, "").split(",") if name.strip()]
     if not names:
-        raise InputError(f"--otel needs {_EXPORTERS} to say where spans go, such as otlp or console")
+        raise InputError(f"--otel needs exporters of spans; set {_EXPORTERS}, for example to otlp or console")
     exporters = [_exporter(name) for name in names]
     provider = TracerProvider()
     for exporter in exporters:
@@ -41,25 +48,28 @@ def provide() -> None:
 
 
 def adopt_parent() -> None:
-    """Let the span that `TRACEPARENT` names, if it is set, be the one around all of this run."""
+    """Make the span that `TRACEPARENT` names the parent of this run's spans.
+
+    If the variable is not set, do nothing.
+    """
     carrier = {name.lower(): os.environ[name] for name in ("TRACEPARENT", "TRACESTATE") if name in os.environ}
     if carrier:
         context.attach(TraceContextTextMapPropagator().extract(carrier))
 
 
 def flush() -> None:
-    """Send what has not been sent."""
+    """Send the remaining spans."""
     provider = trace.get_tracer_provider()
     if isinstance(provider, TracerProvider):
         provider.force_flush()
 
 
 def _exporter(name: str) -> SpanExporter:
-    known = entry_points(group="opentelemetry_traces_exporter")
-    if name not in known.names:
-        near = did_you_mean(name, known.names, listing="installed are ")
-        raise InputError(f"{_EXPORTERS} names {name!r}, which is not installed{near}")
-    exporter = known[name].load()()
+    installed = entry_points(group="opentelemetry_traces_exporter")
+    if name not in installed.names:
+        hint = did_you_mean(name, installed.names, listing="installed are ")
+        raise InputError(f"{_EXPORTERS} names {name!r}, which is not installed{hint}")
+    exporter = installed[name].load()()
     if not isinstance(exporter, SpanExporter):
-        raise InputError(f"{_EXPORTERS} names {name!r}, which makes no exporter of spans but {exporter!r}")
+        raise InputError(f"{_EXPORTERS} names {name!r}, which creates {exporter!r}; expected a SpanExporter")
     return exporter

@@ -1,4 +1,4 @@
-"""`--print-ir-before`, `--print-ir-after`, `--print-changed`: the IR, or what changed in it, on standard output."""
+"""`--print-ir-before`, `--print-ir-after`, `--print-changed`: the IR as text."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from apass.cli.inputs import InputError
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.settings import check_pass_names
 from apass.errors import did_you_mean
 from apass.instruments import PrintChanged, PrintIRAfter, PrintIRBefore
@@ -19,54 +19,54 @@ _ALL: Final = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintingOptions:
-    """What the command line says of printing."""
+    """The options of printing."""
 
     print_ir_before: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|all", help="Print what this pass, or every one, gets.", rich_help_panel=PANEL),
+        typer.Option(metavar="NAME|all", help="Print the IR before this pass, or before all.", rich_help_panel=PANEL),
     ] = None
-    """Passes before which to print."""
+    """Passes before which the IR is printed."""
     print_ir_after: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|all", help="Print what this pass, or every one, returns.", rich_help_panel=PANEL),
+        typer.Option(metavar="NAME|all", help="Print the IR after this pass, or after all.", rich_help_panel=PANEL),
     ] = None
-    """Passes after which to print."""
+    """Passes after which the IR is printed."""
     print_changed: Annotated[
-        bool, typer.Option("--print-changed", help="Print what each pass changed, as a diff.", rich_help_panel=PANEL)
+        bool, typer.Option("--print-changed", help="Print the changes of each pass as a diff.", rich_help_panel=PANEL)
     ] = False
-    """Whether to print what changed."""
+    """Whether changes are printed."""
     filter_passes: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Print changes of this pass only; * may be in it.", rich_help_panel=PANEL),
+        typer.Option(metavar="NAME", help="Print changes of this pass only; * is a wildcard.", rich_help_panel=PANEL),
     ] = None
-    """The passes whose changes to print."""
+    """Patterns of the passes whose changes are printed."""
     filter_modules: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Print for this model only; * may be in it.", rich_help_panel=PANEL),
+        typer.Option(metavar="NAME", help="Print for this model only; * is a wildcard.", rich_help_panel=PANEL),
     ] = None
-    """The models for which to print."""
+    """Patterns of the models that are printed."""
     filter_functions: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Print this function only; * may be in it.", rich_help_panel=PANEL),
+        typer.Option(metavar="NAME", help="Print this function only; * is a wildcard.", rich_help_panel=PANEL),
     ] = None
-    """The functions to print."""
+    """Patterns of the functions that are printed."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what prints, if it is asked for.
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that prints, or None if it is not enabled.
 
         Raises:
-            UnknownPassError: if a name is that of no pass.
-            InputError: if a name is that of no model, or a filter has nothing to filter.
+            UnknownPassError: if no pass has a given name.
+            InputError: if no model has a given name, or a filter is set without a printing option.
 
         """
         before, after = self.print_ir_before or (), self.print_ir_after or ()
         if self.filter_passes and not self.print_changed:
             raise InputError(
-                "--filter-passes needs --print-changed; --print-ir-before and -after name passes themselves"
+                "--filter-passes needs --print-changed; --print-ir-before and --print-ir-after take names of passes"
             )
         if not (before or after or self.print_changed):
-            for option, given in (("modules", self.filter_modules), ("functions", self.filter_functions)):
-                if given:
+            for option, patterns in (("modules", self.filter_modules), ("functions", self.filter_functions)):
+                if patterns:
                     raise InputError(f"--filter-{option} needs --print-ir-before, --print-ir-after or --print-changed")
             return None
         for option, names in (("--print-ir-before", before), ("--print-ir-after", after)):
@@ -75,12 +75,12 @@ class PrintingOptions:
         models = [job.name for job in run.plan.jobs]
         for name in _plain(self.filter_modules):
             if name not in models:
-                near = did_you_mean(name, models, listing="; there are ")
-                raise InputError(f"--filter-modules names {name!r}, which is no model of this run{near}")
+                hint = did_you_mean(name, models, listing="expected one of ")
+                raise InputError(f"--filter-modules: no model of this run is named {name!r}{hint}")
         return _Printing(self, before, after)
 
 
-class _Printing(Watch):
+class _Printing(RunObserver):
     def __init__(self, options: PrintingOptions, before: Sequence[str], after: Sequence[str]) -> None:
         self._options = options
         self._before = before
@@ -97,9 +97,9 @@ class _Printing(Watch):
 
 
 def _plain(names: Sequence[str] | None) -> Sequence[str]:
-    """Return the names in which nothing stands for others."""
-    return [one for one in names or () if not set("*?[") & set(one)]
+    """Return the names without wildcards, which can be checked."""
+    return [name for name in names or () if not set("*?[") & set(name)]
 
 
-def _names(given: Sequence[str]) -> Sequence[str] | None:
-    return None if _ALL in given else given
+def _names(names: Sequence[str]) -> Sequence[str] | None:
+    return None if _ALL in names else names

@@ -1,4 +1,4 @@
-"""`--progress` and `--watch`: how far a run has come, and what runs and waits meanwhile."""
+"""`--progress` and `--watch`: the progress of a run, and its current passes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from apass.cli.inputs import Job
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.optimize import JobResult
 from apass.instruments.live_view import LiveViewInstrument
 from apass.instruments.progress import ProgressInstrument
@@ -17,49 +17,55 @@ __all__ = ["ProgressOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressOptions:
-    """What the command line says of progress."""
+    """The options of progress."""
 
     progress: Annotated[
         bool | None,
         typer.Option(
             "--progress/--no-progress",
-            help="Show modules, passes and functions at work, or no bar; in a pipe, a line now and then.",
+            help="Show or hide the counts of running modules, passes and functions; in a pipe, as lines.",
             rich_help_panel=PANEL,
         ),
     ] = None
-    """Whether to show how far the run has come; None is a bar on a terminal, and nothing elsewhere."""
+    """Whether to show progress; None shows a bar on a terminal, and nothing in a pipe or a file."""
     watch_live: Annotated[
         bool,
-        typer.Option("--watch", help="Show what runs, what waits, since when and for what.", rich_help_panel=PANEL),
+        typer.Option(
+            "--watch",
+            help="Show each running and waiting pass, with its waiting time and reason.",
+            rich_help_panel=PANEL,
+        ),
     ] = False
-    """Whether to show each pass at work."""
+    """Whether to show each running pass."""
     progress_interval: Annotated[
         float,
         typer.Option(
             "--progress-interval",
             metavar="SECONDS",
             min=0.01,
-            help="How often to print where there is no terminal.",
+            help="Print progress in a pipe or a file at this interval.",
             rich_help_panel=PANEL,
         ),
     ] = 5.0
-    """Seconds between two lines."""
+    """Seconds between two lines of progress."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what shows the run, if it is asked for."""
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that shows progress, or None for the default bar."""
         if not self.watch_live and self.progress is None:
             return None
         if not self.watch_live and not self.progress:
-            return _Nothing()
+            return _NoBar()
         kind = LiveViewInstrument if self.watch_live else ProgressInstrument
         return _Progress(kind(len(run.plan.jobs), interval=self.progress_interval))
 
 
-class _Nothing(Watch):
+class _NoBar(RunObserver):
+    """`--no-progress`: claims the terminal, so that no bar is shown."""
+
     takes_terminal = True
 
 
-class _Progress(Watch):
+class _Progress(RunObserver):
     takes_terminal = True
 
     def __init__(self, instrument: ProgressInstrument) -> None:
@@ -76,7 +82,7 @@ class _Progress(Watch):
             self._loading.discard(job.name)
 
     def result(self, result: JobResult) -> None:
-        # No pass has begun on it, so the instrument knows nothing of it.
+        # Loading failed. No pass has run on the model, so the instrument has not counted it.
         if result.job.name in self._loading:
             self._loading.discard(result.job.name)
             self._instrument.activity.lose()

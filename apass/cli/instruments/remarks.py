@@ -1,4 +1,4 @@
-"""`--remarks`: what the passes had to say, in LLVM's YAML."""
+"""`--remarks`: the remarks of the passes, in LLVM's YAML format."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from apass.cli.inputs import InputError
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.output_files import check_file, write_file
 from apass.instruments import RemarksInstrument
 
@@ -17,32 +17,35 @@ __all__ = ["RemarksOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemarksOptions:
-    """What the command line says of remarks."""
+    """The options of remarks."""
 
     remarks: Annotated[
         Path | None,
-        typer.Option("--remarks", metavar="FILE", help="Write what passes had to say, as YAML.", rich_help_panel=PANEL),
+        typer.Option("--remarks", metavar="FILE", help="Write the remarks of passes as YAML.", rich_help_panel=PANEL),
     ] = None
-    """Where to write them."""
+    """The file of the remarks."""
     remarks_filter: Annotated[
         str | None,
         typer.Option(
-            "--remarks-filter", metavar="REGEX", help="Only remarks of passes named so.", rich_help_panel=PANEL
+            "--remarks-filter",
+            metavar="REGEX",
+            help="Write only remarks of passes that match this pattern.",
+            rich_help_panel=PANEL,
         ),
     ] = None
-    """Which passes to listen to."""
+    """Regular expression of the names of passes; None for all passes."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what listens, if it is asked for.
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that collects remarks, or None if it is not enabled.
 
         Raises:
-            InputError: if there is a filter and no file, the filter is no regular expression, or the file cannot be
-                written.
+            InputError: if a filter is set without a file, the filter is not a regular expression, or the file cannot
+                be written.
 
         """
         if self.remarks is None:
             if self.remarks_filter is not None:
-                raise InputError("--remarks-filter needs --remarks FILE, where to write what it lets through")
+                raise InputError("--remarks-filter needs --remarks FILE")
             return None
         check_file("--remarks", self.remarks)
         try:
@@ -51,7 +54,7 @@ class RemarksOptions:
             raise InputError(f"--remarks-filter: {error}") from None
 
 
-class _Remarks(Watch):
+class _Remarks(RunObserver):
     def __init__(self, instrument: RemarksInstrument, path: Path) -> None:
         self._instrument = instrument
         self._path = path
@@ -61,5 +64,5 @@ class _Remarks(Watch):
 
     def finish(self, show: Callable[[str], None]) -> None:
         write_file("--remarks", self._path, self._instrument.render())
-        dropped = f", {self._instrument.dropped} more were dropped" if self._instrument.dropped else ""
+        dropped = f", {self._instrument.dropped} dropped" if self._instrument.dropped else ""
         show(f"{len(self._instrument.remarks)} remarks in {self._path}{dropped}")

@@ -1,4 +1,4 @@
-"""`--report`: a page to look at what each pass did to each model."""
+"""`--report`: an HTML page with the changes of each pass to each model."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import check_file, write_file
 from apass.instruments import ReportInstrument
@@ -17,24 +17,24 @@ __all__ = ["ReportOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
-    """What the command line says of the report."""
+    """The options of the report."""
 
     report: Annotated[
         Path | None,
         typer.Option(
             "--report",
             metavar="FILE.html",
-            help="Write a page that shows what each pass did to each model, and when.",
+            help="Write an HTML page with the changes and times of each pass on each model.",
             rich_help_panel=PANEL,
         ),
     ] = None
-    """Where to write it."""
+    """The file of the page."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what records the run, if it is asked for.
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that records the run, or None if it is not enabled.
 
         Raises:
-            InputError: if the page cannot be written there.
+            InputError: if the page cannot be written.
 
         """
         if self.report is None:
@@ -43,7 +43,7 @@ class ReportOptions:
         return _Report(self.report)
 
 
-class _Report(Watch):
+class _Report(RunObserver):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._instrument = ReportInstrument("apass opt")

@@ -1,4 +1,4 @@
-"""`--reproducer`: for each pass that fails, a folder with all that it takes to see it fail again."""
+"""`--reproducer`: a folder for each failed pass, for `apass replay`."""
 
 import shlex
 from collections.abc import Callable, Iterable
@@ -9,27 +9,29 @@ from typing import Annotated, Final
 import typer
 
 from apass.cli.inputs import InputError
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.instruments import ReproducerInstrument
 
 __all__ = ["ReproducingOptions"]
 
-SHOWN: Final = 10
-"""How many commands are printed; the folders are all there."""
+MAX_COMMANDS: Final = 10
+"""Number of `apass replay` commands that are printed. A folder is written for every failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReproducingOptions:
-    """What the command line says of reproducers."""
+    """The options of reproducers."""
 
     reproducer: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write a folder for each pass that fails.", rich_help_panel=PANEL),
+        typer.Option(
+            metavar="DIR", help="Write a folder for each failed pass, for `apass replay`.", rich_help_panel=PANEL
+        ),
     ] = None
-    """Where to."""
+    """The directory of the folders."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what writes reproducers, if it is asked for.
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that writes reproducers, or None if it is not enabled.
 
         Raises:
             InputError: if the folder is a file.
@@ -38,7 +40,7 @@ class ReproducingOptions:
         return None if self.reproducer is None else _Reproducing(self.reproducer)
 
 
-class _Reproducing(Watch):
+class _Reproducing(RunObserver):
     def __init__(self, folder: Path) -> None:
         try:
             self._instrument = ReproducerInstrument(folder)
@@ -50,7 +52,7 @@ class _Reproducing(Watch):
 
     def finish(self, show: Callable[[str], None]) -> None:
         folders = self._instrument.folders
-        for folder in folders[:SHOWN]:
-            show(f"to see it fail again: {shlex.join(['apass', 'replay', str(folder)])}")
-        if len(folders) > SHOWN:
-            show(f"and {len(folders) - SHOWN} more in {self._instrument.reproducer_dir}")
+        for folder in folders[:MAX_COMMANDS]:
+            show(f"to reproduce: {shlex.join(['apass', 'replay', str(folder)])}")
+        if len(folders) > MAX_COMMANDS:
+            show(f"and {len(folders) - MAX_COMMANDS} more in {self._instrument.reproducer_dir}")

@@ -1,4 +1,4 @@
-"""`--statistics`: what the passes counted."""
+"""`--statistics`: the counters of the passes."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -8,44 +8,44 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.alone import Alone
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.options import FlagValue
 from apass.instruments import StatisticsInstrument
 
 __all__ = ["StatisticsForm", "StatisticsOptions"]
 
 
 class StatisticsForm(Enum):
-    """How statistics are shown."""
+    """The output format of statistics."""
 
     TEXT = "text"
     """A paragraph for each pass."""
     JSON = "json"
-    """A line for programs."""
+    """One line of JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsOptions:
-    """What the command line says of statistics."""
+    """The options of statistics."""
 
     statistics: Annotated[
         StatisticsForm | None,
         typer.Option(
             "--statistics",
             metavar="=FORM",
-            help="Show what the passes counted: as text (if nothing is said) or json.",
+            help="Show the counters of the passes: text (default) or json.",
             rich_help_panel=PANEL,
         ),
-        Alone("--statistics", "text"),
+        FlagValue("--statistics", "text"),
     ] = None
-    """Whether to show it, and how."""
+    """The output format; None to show nothing."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what sums it, if it is asked for."""
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that sums the counters, or None if it is not enabled."""
         return None if self.statistics is None else _Statistics(self.statistics)
 
 
-class _Statistics(Watch):
+class _Statistics(RunObserver):
     def __init__(self, form: StatisticsForm) -> None:
         self._form = form
         self._instrument = StatisticsInstrument()

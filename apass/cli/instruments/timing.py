@@ -1,4 +1,4 @@
-"""`--timing`: how long each pass took, each module, and the slowest functions."""
+"""`--timing`: the times of passes and modules, and the slowest functions."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -9,10 +9,10 @@ from typing import Annotated, Final
 
 import typer
 
-from apass.cli.alone import Alone
 from apass.cli.inputs import InputError
-from apass.cli.instruments.base import PANEL, Run, Watch
-from apass.cli.instruments.module_timing import ELSEWHERE, ModuleTiming
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.instruments.module_timing import ONLY_MODELS, ModuleTiming
+from apass.cli.options import FlagValue
 from apass.cli.output_files import check_file, write_file
 from apass.instruments import (
     FunctionTimingInstrument,
@@ -28,69 +28,69 @@ from apass.instruments.timing.tables import FunctionTiming, PassTiming
 __all__ = ["TimingForm", "TimingOptions"]
 
 Show = Callable[[str], None]
-"""Prints text below the table."""
+"""Prints text below the table of results."""
 
 _FUNCTIONS: Final = 10
-"""How many functions a list shows where nothing is said."""
+"""Default number of functions in a list and in JSON."""
 _MODULES: Final = 10
-"""How many modules a list shows on the terminal; a file gets them all."""
+"""Number of modules in a list on the terminal. A file gets all."""
 
 
 class TimingForm(Enum):
-    """How times are shown."""
+    """The output format of times."""
 
     TREE = "tree"
     """The pipeline, summed over modules."""
     LIST = "list"
-    """Lists of passes, of modules and of functions, the slowest first."""
+    """Lists of passes, modules and functions, slowest first."""
     JSON = "json"
-    """All of it, for programs."""
+    """All times as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingOptions:
-    """What the command line says of timing."""
+    """The options of timing."""
 
     timing: Annotated[
         TimingForm | None,
         typer.Option(
             "--timing",
             metavar="=FORM",
-            help="Show the time that each pass took: as tree (if nothing is said), list or json.",
+            help="Show the time of each pass: tree (default), list or json.",
             rich_help_panel=PANEL,
         ),
-        Alone("--timing", "tree"),
+        FlagValue("--timing", "tree"),
     ] = None
-    """Whether to show times, and how."""
+    """The output format; None to measure nothing."""
     timing_output: Annotated[
         Path | None,
-        typer.Option("--timing-output", metavar="FILE", help="Write the times to a file.", rich_help_panel=PANEL),
+        typer.Option("--timing-output", metavar="FILE", help="Write the times to this file.", rich_help_panel=PANEL),
     ] = None
-    """Where to, if not on the terminal."""
+    """The file of the times; None for standard output."""
     timing_functions: Annotated[
         int | None,
         typer.Option(
             "--timing-functions",
             metavar="N",
             min=0,
-            help=rf"How many of the slowest functions to show \[{_FUNCTIONS} in a list and in JSON].",
+            help=rf"Show the N slowest functions \[{_FUNCTIONS} in a list and in JSON].",
             rich_help_panel=PANEL,
         ),
     ] = None
-    """How many functions to show."""
+    """Number of functions to show; None for the default of the output format."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what times the run, if it is asked for.
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that times the run, or None if it is not enabled.
 
         Raises:
-            InputError: if a file or a number of functions is given without `--timing`, or the file is a folder, or
-                functions are asked for that run elsewhere.
+            InputError: if `--timing` is missing, the file cannot be written, or functions in an executor are
+                requested.
 
         """
         if self.timing is None:
-            for option, given in (("output", self.timing_output), ("functions", self.timing_functions)):
-                if given is not None:
-                    raise InputError(f"--timing-{option} needs --timing, or --timing=list or --timing=json")
+            for option, value in (("output", self.timing_output), ("functions", self.timing_functions)):
+                if value is not None:
+                    raise InputError(f"--timing-{option} needs --timing, --timing=list or --timing=json")
             return None
         if self.timing_output is not None:
             check_file("--timing-output", self.timing_output)
@@ -98,8 +98,8 @@ class TimingOptions:
         functions = self.timing_functions
         if run.executor is not None:
             if functions:
-                raise InputError(f"--timing-functions shows nothing here: {ELSEWHERE}")
-            return ModuleTiming(run, output.whole_models)
+                raise InputError(f"--timing-functions cannot be used here: {ONLY_MODELS}")
+            return ModuleTiming(run, output.write_models)
         if functions is None:
             functions = 0 if self.timing is TimingForm.TREE else _FUNCTIONS
         return _Timing(output, functions)
@@ -107,39 +107,41 @@ class TimingOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """How times are given out."""
+    """Writes times to a file or to the terminal."""
 
     form: TimingForm
-    """How they are shown."""
+    """The output format."""
     path: Path | None
-    """Where to, None for the terminal."""
+    """The file; None for the terminal."""
 
-    def give(self, text: str, show: Show) -> None:
+    def write(self, text: str, show: Show) -> None:
         if self.path is None:
             show(text)
         else:
             write_file("--timing-output", self.path, text + "\n")
 
-    def give_json(self, profile: Sequence[PassTiming], slowest: Sequence[FunctionTiming], show: Show) -> None:
+    def write_json(self, profile: Sequence[PassTiming], slowest: Sequence[FunctionTiming], show: Show) -> None:
         values = timings_as_json(profile, slowest)
-        self.give(json.dumps(values) if self.path is None else json.dumps(values, indent=1), show)
+        self.write(json.dumps(values) if self.path is None else json.dumps(values, indent=1), show)
 
     def modules(self, profile: Iterable[PassTiming]) -> str:
-        """Return the list of modules, the slowest first."""
+        """Return the list of modules, slowest first."""
         modules = timings_by_module(profile)
         shown = modules[:_MODULES] if self.path is None else modules
-        more = len(modules) - len(shown)
-        return render_modules(shown) + (f"\nand {more} more modules; a file gets them all" if more else "")
+        omitted = len(modules) - len(shown)
+        return render_modules(shown) + (
+            f"\nand {omitted} more modules; use --timing-output to get all" if omitted else ""
+        )
 
-    def whole_models(self, profile: Sequence[PassTiming], show: Show) -> None:
-        """Give the times of models as such."""
+    def write_models(self, profile: Sequence[PassTiming], show: Show) -> None:
+        """Write the times of models, without those of their passes."""
         if self.form is TimingForm.JSON:
-            self.give_json(profile, (), show)
+            self.write_json(profile, (), show)
         else:
-            self.give(f"{self.modules(profile)}\n{ELSEWHERE}", show)
+            self.write(f"{self.modules(profile)}\n{ONLY_MODELS}", show)
 
 
-class _Timing(Watch):
+class _Timing(RunObserver):
     def __init__(self, output: _Output, functions: int) -> None:
         self._output = output
         self._timer = PassTimingInstrument()
@@ -151,12 +153,12 @@ class _Timing(Watch):
     def finish(self, show: Show) -> None:
         slowest = () if self._functions is None else self._functions.slowest()
         if self._output.form is TimingForm.JSON:
-            self._output.give_json(self._timer.profile(), slowest, show)
+            self._output.write_json(self._timer.profile(), slowest, show)
             return
         parts = [self._timer.render(merge=True)] if self._output.form is TimingForm.TREE else self._lists()
         if self._functions is not None and slowest:
             parts.append(self._functions.render())
-        self._output.give("\n\n".join(parts), show)
+        self._output.write("\n\n".join(parts), show)
 
     def _lists(self) -> list[str]:
         profile = self._timer.profile()

@@ -1,4 +1,4 @@
-"""`--trace`: a timeline of the run."""
+"""`--trace`: a timeline of the run, in the Chrome trace format."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from apass.cli.inputs import InputError
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.instruments import TraceInstrument
 
 __all__ = ["TracingOptions"]
@@ -16,21 +16,21 @@ __all__ = ["TracingOptions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracingOptions:
-    """What the command line says of traces."""
+    """The options of tracing."""
 
     trace: Annotated[
         Path | None,
         typer.Option(
             "--trace",
             metavar="FILE",
-            help="Write a timeline, for ui.perfetto.dev or chrome://tracing.",
+            help="Write a timeline for ui.perfetto.dev or chrome://tracing.",
             rich_help_panel=PANEL,
         ),
     ] = None
-    """Where to write it."""
+    """The file of the trace."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what traces the run, if it is asked for.
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that traces the run, or None if it is not enabled.
 
         Raises:
             InputError: if the file cannot be written.
@@ -45,7 +45,7 @@ class TracingOptions:
             raise InputError(f"--trace cannot write {self.trace}: {error}") from None
 
 
-class _Tracing(Watch):
+class _Tracing(RunObserver):
     def __init__(self, instrument: TraceInstrument) -> None:
         self._instrument = instrument
 

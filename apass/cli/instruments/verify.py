@@ -1,4 +1,4 @@
-"""`--verify` and `--check-changes`: modules that passes broke, and passes that change their input."""
+"""`--verify` and `--check-changes`: checks of modules and of inputs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.instruments.base import PANEL, Run, Watch
+from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.instruments import HonestChangeInstrument, VerifyInstrument
 
 __all__ = ["VerifyingOptions"]
@@ -26,25 +26,25 @@ class Verifying(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyingOptions:
-    """What the command line says of verifying."""
+    """The options of verification."""
 
     verify: Annotated[
         Verifying,
-        typer.Option(help="Check that modules are valid, and name the pass that broke one.", rich_help_panel=PANEL),
+        typer.Option(help="Check that modules are valid, and report the pass that broke one.", rich_help_panel=PANEL),
     ] = Verifying.OFF
     """When to verify."""
     check_changes: Annotated[
         bool,
-        typer.Option("--check-changes", help="Catch passes that change their input in place.", rich_help_panel=PANEL),
+        typer.Option("--check-changes", help="Report passes that modify their input in place.", rich_help_panel=PANEL),
     ] = False
-    """Whether to check that passes leave their input as it was."""
+    """Whether to check that passes do not modify their input."""
 
-    def watch(self, run: Run) -> Watch | None:
-        """Return what verifies, if it is asked for."""
+    def create_observer(self, run: RunPlan) -> RunObserver | None:
+        """Return the observer that verifies, or None if it is not enabled."""
         return _Verifying(self) if self.check_changes or self.verify is not Verifying.OFF else None
 
 
-class _Verifying(Watch):
+class _Verifying(RunObserver):
     def __init__(self, options: VerifyingOptions) -> None:
         self._options = options
 

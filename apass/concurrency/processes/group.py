@@ -1,4 +1,4 @@
-"""Processes that lead a group of their own, so that nothing that they start outlives them."""
+"""Process groups: a process is killed together with all processes that it started."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from anyio.abc import Process
 __all__ = ["Stream", "end_group", "kill_group", "start_group"]
 
 Stream = int | IO[Any] | None
-"""Where a standard stream of a process leads: `PIPE`, `DEVNULL`, a file, or None for that of this process."""
+"""The target of a standard stream: `PIPE`, `DEVNULL`, a file, or None to inherit it."""
 
 
 async def start_group(
@@ -26,23 +26,26 @@ async def start_group(
     cwd: str | Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start a program as the leader of a group; hand it to `end_group` in a `finally`.
+    """Start a program as the leader of a new process group.
+
+    Call `end_group` in a `finally` block.
 
     Raises:
-        OSError: if it cannot be started.
+        OSError: if the program cannot be started.
 
     """
-    # A child that a cancellation finds half started would be nobody's.
+    # A cancellation during the start would leave a process without an owner.
     with anyio.CancelScope(shield=True):
         return await anyio.open_process(
             command, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=env, start_new_session=True
         )
-    raise AssertionError("a shield swallows no cancellation")
+    # For the type checkers, which assume that a cancel scope may suppress exceptions.
+    raise AssertionError("a shielded scope does not suppress exceptions")
 
 
 def kill_group(process: Process) -> None:
-    """Kill what is left of the group, whether or not its leader has ended."""
-    # As long as one of its members lives, its number belongs to no other group, even if the leader has ended.
+    """Kill the remaining processes of the group, even if its leader has ended."""
+    # The id of a group is not reused while a member is alive, even if the leader has ended.
     with suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             process.kill()
@@ -51,7 +54,10 @@ def kill_group(process: Process) -> None:
 
 
 async def end_group(process: Process) -> None:
-    """Kill what is left of the group, and wait for its leader; a cancellation comes afterwards."""
+    """Kill the remaining processes of the group, and wait for its leader.
+
+    A cancellation is delayed until the leader has ended.
+    """
     kill_group(process)
     with anyio.CancelScope(shield=True):
         await process.aclose()

@@ -1,4 +1,4 @@
-"""`run_in_worker`: plain functions in worker processes, which are kept for the next call in the same event loop."""
+"""`run_in_worker`: run plain functions in reusable worker processes."""
 
 import pickle
 import sys
@@ -21,24 +21,24 @@ R = TypeVar("R")
 Args = TypeVarTuple("Args")
 
 IDLE_SECONDS: Final = 300.0
-"""A process that has had nothing to do for so long is ended when the next call is made."""
+"""A process that has been idle for this many seconds is ended at the next call."""
 
 
 async def run_in_worker(func: Callable[[*Args], R], *args: *Args) -> R:
-    """Return `func(*args)`, done by a free worker process, or by a new one. A cancellation kills it.
+    """Return `func(*args)`, computed in an idle worker process or a new one.
 
-    The processes belong to the event loop and end with it. A new one imports the program's main module, as those of
-    `multiprocessing` do. How many work at once is up to the caller.
-
-    anyio's own pool (`anyio.to_process`) is not used: as a loop ends it kills its processes twice, at which asyncio
-    on Python 3.11 may write "Unknown child process" to standard error; it loses one that is cancelled as it starts; and
-    it imports the main module by its file alone, so that relative imports in it fail.
+    A cancellation kills the process. The processes belong to the event loop and end with it. A new process imports the
+    program's main module, as with `multiprocessing`. The caller limits the number of concurrent calls.
 
     Raises:
-        BrokenWorkerProcess: if the process ended; with a text only if it could not import the main module.
-        Exception: what the function raises.
+        BrokenWorkerProcess: if the process ended. It has a message only if the main module could not be imported.
+        Exception: any error that the function raised.
 
     """
+    # anyio's own pool (`anyio.to_process`) has three defects that matter here:
+    # - As a loop ends, it kills its processes twice; asyncio on Python 3.11 may then print "Unknown child process".
+    # - It leaks a process whose start is cancelled.
+    # - It imports the main module by its file alone, so relative imports in the module fail.
     request = pickle.dumps((func, *args), pickle.HIGHEST_PROTOCOL)
     await checkpoint_if_cancelled()
     pool = await _pool()
@@ -52,23 +52,23 @@ async def run_in_worker(func: Callable[[*Args], R], *args: *Args) -> R:
 
 
 class _Worker:
-    """A process that answers one request at a time."""
+    """A process that handles one request at a time."""
 
     def __init__(self, process: Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.process = process
         self.idle_since = 0.0
-        """When it was last given back, by the loop's clock."""
+        """When the last call ended, by the event loop's clock."""
         self._requests = process.stdin
-        self._answers = BufferedByteReceiveStream(process.stdout)
+        self._responses = BufferedByteReceiveStream(process.stdout)
 
     async def exchange(self, request: bytes) -> tuple[bool, Any]:
-        """Send a request; return whether all went well, and what came of it or what was raised."""
+        """Send a request; return `(True, result)` or `(False, error)`."""
         await self._requests.send(LENGTH.pack(len(request)))
         await self._requests.send(request)
-        (length,) = LENGTH.unpack(await self._answers.receive_exactly(LENGTH.size))
-        outcome: tuple[bool, Any] = pickle.loads(await self._answers.receive_exactly(length))
+        (length,) = LENGTH.unpack(await self._responses.receive_exactly(LENGTH.size))
+        outcome: tuple[bool, Any] = pickle.loads(await self._responses.receive_exactly(length))
         return outcome
 
 
@@ -78,14 +78,14 @@ class _Pool:
     def __init__(self) -> None:
         self._workers: set[_Worker] = set()
         self._idle: list[_Worker] = []
-        self.keeper = self._end_with_the_loop()
-        """Ends all of them when it is closed, as every event loop does with such generators at its end."""
+        self.cleanup = self._end_with_the_loop()
+        """Ends all workers when it is closed. Event loops close running async generators as they end."""
 
     async def take(self) -> _Worker:
-        """Return the worker that was last given back, or a new one."""
-        latest = current_time() - IDLE_SECONDS
-        stale = [one for one in self._idle if one.process.returncode is not None or one.idle_since < latest]
-        self._idle = [one for one in self._idle if one not in stale]
+        """Return the most recently used idle worker, or a new one."""
+        oldest = current_time() - IDLE_SECONDS
+        stale = [worker for worker in self._idle if worker.process.returncode is not None or worker.idle_since < oldest]
+        self._idle = [worker for worker in self._idle if worker not in stale]
         for worker in stale:
             await self._end(worker)
         return self._idle.pop() if self._idle else await self._start()
@@ -96,10 +96,10 @@ class _Pool:
         self._idle.append(worker)
 
     async def ask(self, worker: _Worker, request: bytes) -> tuple[bool, Any]:
-        """Return whether a worker did well, and what came of it; one that gives no answer is ended.
+        """Return the outcome of a request; if there is none, end the worker.
 
         Raises:
-            BrokenWorkerProcess: if it has ended.
+            BrokenWorkerProcess: if the worker has ended.
 
         """
         try:
@@ -112,18 +112,18 @@ class _Pool:
 
     async def _start(self) -> _Worker:
         _check_not_starting()
-        # What else lies beside the file is not to be found under its bare name.
+        # -P keeps the folder of the file out of sys.path: its neighbours must not be importable by their bare names.
         command = [sys.executable, "-P", process_worker.__file__]
         worker = _Worker(await start_group(command, stdin=PIPE, stdout=PIPE, stderr=None))
         self._workers.add(worker)
-        is_ready, error = await self.ask(worker, _preparation())
+        is_ready, error = await self.ask(worker, _first_request())
         if not is_ready:
             await self._end(worker)
             raise BrokenWorkerProcess("a worker process could not start") from error
         return worker
 
     async def _end(self, worker: _Worker) -> None:
-        """Kill a worker and all that it has started."""
+        """Kill a worker and all processes that it started."""
         await end_group(worker.process)
         self._workers.discard(worker)
 
@@ -131,6 +131,7 @@ class _Pool:
         try:
             yield
         finally:
+            # Kill all of them before waiting for the first.
             for worker in self._workers:
                 kill_group(worker.process)
             for worker in tuple(self._workers):
@@ -141,25 +142,31 @@ _POOL: RunVar[_Pool] = RunVar("apass process pool")
 
 
 async def _pool() -> _Pool:
-    """Return the workers of the event loop that runs."""
+    """Return the pool of the running event loop."""
     try:
         return _POOL.get()
     except LookupError:
         pool = _Pool()
         _POOL.set(pool)
-        # Not until it is begun does the loop know of it.
-        await anext(pool.keeper)
+        # The event loop registers an async generator at its first iteration.
+        await anext(pool.cleanup)
         return pool
 
 
 def _check_not_starting() -> None:
-    """Raise if this is a worker that still imports the main module: each would start others, without end."""
+    """Raise RuntimeError in a worker that is still importing the main module.
+
+    Otherwise every worker would start another one, endlessly.
+    """
     if getattr(sys.modules["__main__"], "__file__", None) == process_worker.__file__:
-        raise RuntimeError("the program's main module starts worker processes when it is imported")
+        raise RuntimeError(
+            "the program's main module starts worker processes when it is imported; "
+            'start them under `if __name__ == "__main__":`'
+        )
 
 
-def _preparation() -> bytes:
-    """Return what a new worker is told first: where modules are, and which one is the main module."""
+def _first_request() -> bytes:
+    """Return the first request to a new worker: the import path and the main module."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     return pickle.dumps((sys.path, sys.argv, spec and spec.name, getattr(main, "__file__", None)))

@@ -1,6 +1,7 @@
-"""What a worker process runs: it reads calls from standard input, and writes what came of each to standard output.
+"""The program of a worker process.
 
-It is run as a file, and imports nothing of apass: where modules are to be found is the first thing that it is told.
+It reads calls from standard input and writes their outcomes to standard output. It runs as a file and cannot import
+apass, because it receives the import path only with the first request.
 """
 
 import os
@@ -17,25 +18,26 @@ from typing import Any, BinaryIO, Final
 __all__ = ["LENGTH"]
 
 LENGTH: Final = Struct("!Q")
-"""Goes before each request and each answer: how many bytes it has."""
+"""The header of each request and each response: its length in bytes."""
 
 
 def _serve() -> None:
-    """Answer requests, of which the first prepares for the others, until there are no more."""
-    # Ctrl-C, which a terminal may send to all processes, is for the program alone.
+    """Handle requests until standard input is closed; the first one is `_prepare`."""
+    # A terminal sends Ctrl-C to every process of the program; only the main process must handle it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    requests, answers = _take_pipes()
-    do: Callable[..., object] = _prepare
+    requests, responses = _take_pipes()
+    handler: Callable[..., object] = _prepare
     while header := requests.read(LENGTH.size):
-        answer = _answer(do, requests.read(*LENGTH.unpack(header)))
-        answers.write(LENGTH.pack(len(answer)))
-        answers.write(answer)
-        answers.flush()
-        do = _call
+        response = _respond(handler, requests.read(*LENGTH.unpack(header)))
+        responses.write(LENGTH.pack(len(response)))
+        responses.write(response)
+        responses.flush()
+        handler = _call
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Return standard input and output as files that the work cannot reach: it reads and writes nothing."""
+    """Return standard input and output as files, and close the originals."""
+    # The originals then lead to the null device: a function that prints or reads must not corrupt the messages.
     pipes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     devnull = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
@@ -44,15 +46,15 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
     return pipes
 
 
-def _answer(do: Callable[..., object], request: bytes) -> bytes:
-    """Return, as bytes, whether all went well, and what came of it or what was raised."""
+def _respond(handler: Callable[..., object], request: bytes) -> bytes:
+    """Return `(True, result)` or `(False, error)`, pickled."""
     try:
-        outcome = True, do(*pickle.loads(request))
+        outcome = True, handler(*pickle.loads(request))
     except Exception as error:
         outcome = False, error
     try:
         return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
-    except Exception as error:  # pickle raises what the objects raise
+    except Exception as error:  # pickle propagates any error of the objects
         return pickle.dumps((False, error))
 
 
@@ -61,19 +63,20 @@ def _call(func: Callable[..., object], *args: Any) -> object:
 
 
 def _prepare(path: list[str], arguments: list[str], name: str | None, file: str | None) -> None:
-    """Make modules be found as in the program, and import its main module, by its name or its file, if it has one.
+    """Set the import path and the arguments, and import the main module.
 
-    What comes from standard input has a file of no such name.
+    The main module is imported by its name, else by its file, if it has one.
     """
     sys.path, sys.argv = path, arguments
     main = ModuleType("__mp_main__")
     try:
         if name is not None:
             main.__dict__.update(runpy.run_module(name, run_name="__mp_main__", alter_sys=True))
+        # The file of a program read from standard input is "<stdin>".
         elif file is not None and Path(file).is_file():
             main.__dict__.update(runpy.run_path(file, run_name="__mp_main__"))
     except SystemExit as error:
-        raise RuntimeError(f"the program's main module exits when it is imported, with {error.code!r}") from None
+        raise RuntimeError(f"the program's main module exits with {error.code!r} when it is imported") from None
     sys.modules["__main__"] = sys.modules["__mp_main__"] = main
 
 

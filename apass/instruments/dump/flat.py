@@ -1,4 +1,4 @@
-"""`DumpIR`: the IR after every pass, in numbered files; for comparing what each pass of a pipeline did."""
+"""`DumpIR`: writes the IR after every pass to numbered files."""
 
 import re
 from collections import Counter
@@ -19,35 +19,38 @@ from apass.util.files import write_whole
 __all__ = ["DumpIR"]
 
 _DUMPED: Final = re.compile(r"\d{3,}_.*\.txt|\.\d{3,}_.*\.txt\.part", re.DOTALL)
-"""The names of dumped files, and of those that a killed process left half written."""
+"""Matches the names of dumped files, and of partial files that a killed process left behind."""
 
 
 @pass_instrument
 class DumpIR:
-    """Writes the module that each pass returns to `000_PassName.txt`, `001_...` and so on; TVM's `DumpIR`.
+    """Writes the module that each pass returns to numbered files; TVM's `DumpIR`.
 
-    Modules with a name, as `optimize_all` and its like give them, have a folder and a count each; a name that cannot be
-    that of a folder is changed, with a hash for difference. A file appears under its name when it is written in full,
-    even if the run is cancelled meanwhile. The loop is not held while a file is written.
+    The files are `000_PassName.txt`, `001_...` and so on.
 
-    A dump that fails ends its pass with the error, as a hook does that raises; a note names the file. (TVM prints a
-    warning and goes on.) Files of an earlier DumpIR are overwritten number by number.
+    - Each named module, as passed to `optimize_all` and similar functions, has its own folder and numbering.
+      If the name is no valid folder name, it is adapted and a hash is appended.
+    - A file appears under its name when it is complete. A cancellation does not interrupt the write.
+    - The event loop is not blocked while a file is written.
+    - If a dump fails, the pass fails with the error, as for any hook that raises. A note names the file. (TVM prints a
+      warning and continues.)
+    - Files of an earlier `DumpIR` with the same number and name are overwritten.
 
     Parameters:
-        dump_dir: the folder; made when the first module is dumped.
-        refresh: empty the folder first, if it holds nothing but dumped files.
+        dump_dir: the output folder. It is created when the first module is dumped.
+        refresh: empty the folder first, if it contains only dumped files.
 
     Raises:
-        FileExistsError: with `refresh`, if the folder holds anything else; nothing is removed then.
+        FileExistsError: with `refresh`, if the folder contains anything else. No file is removed.
         NotADirectoryError: if `dump_dir` is a file.
 
     """
 
     def __init__(self, dump_dir: Path | str, refresh: bool = False) -> None:
         self.dump_dir: Final = Path(dump_dir)
-        """Where the files are."""
+        """The output folder."""
         if self.dump_dir.exists() and not self.dump_dir.is_dir():
-            raise NotADirectoryError(f"DumpIR writes into a folder, and {str(dump_dir)!r} is a file; choose another")
+            raise NotADirectoryError(f"DumpIR needs a folder, got the file {str(dump_dir)!r}; choose another path")
         self._counts: Counter[str | None] = Counter()
         self._names = FolderNames(reserved=_DUMPED)
         if refresh and self.dump_dir.is_dir():
@@ -58,7 +61,7 @@ class DumpIR:
         path = self._next_path(current_module_name(), info.name)
         try:
             text = adapter_for(mod).to_text(mod)
-            # A pass that has done its work is dumped even if it is cancelled now.
+            # The pass has finished, so its result is dumped even if the run is cancelled now.
             with anyio.CancelScope(shield=True):
                 await run_sync(write_whole, path, text if text.endswith("\n") else text + "\n")
         except Exception as error:
@@ -73,7 +76,12 @@ class DumpIR:
 
 
 def _empty(folder: Path) -> None:
-    """Remove the dumped files and their folders; FileExistsError, before anything is removed, if there is more."""
+    """Remove the dumped files and their folders.
+
+    Raises:
+        FileExistsError: if the folder contains anything else. No file is removed.
+
+    """
     files = list(_dumped_files(folder))
     for file in files:
         file.unlink()
@@ -90,6 +98,6 @@ def _dumped_files(folder: Path, depth: int = 0) -> Iterator[Path]:
             yield path
         else:
             raise FileExistsError(
-                f"refresh=True would empty {str(path.parent)!r}, which holds {path.name!r}, no dumped file; "
-                "nothing was removed: clear it by hand, or choose another dump_dir"
+                f"refresh=True would empty {str(path.parent)!r}, but {path.name!r} in it is no dumped file; "
+                "no file was removed: remove it yourself, or choose another dump_dir"
             )

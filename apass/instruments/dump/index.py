@@ -1,4 +1,4 @@
-"""The indexes of a dump: of the passes of one module, and of the modules."""
+"""Index files of a dump: one of the passes of each module, and one of the modules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,35 +6,35 @@ from dataclasses import dataclass
 from apass.core.position import Position
 from apass.instruments.support.outcomes import CANCELLED
 
-__all__ = ["Entry", "module_index", "top_index"]
+__all__ = ["DumpEntry", "module_index", "top_index"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DumpEntry:
     """One run of a pass in an index."""
 
     position: Position
-    """Where it stands."""
+    """The position of the pass."""
     seconds: float
     """How long it took."""
     changed: bool
-    """Whether it changed its module itself."""
+    """Whether the pass itself changed its module, rather than a pass within it."""
     file: str | None
-    """Where what it returned is, from the top of the dump; None if it failed."""
+    """The file with the result, relative to the dump folder, or None if the pass failed."""
     failure: str | None
-    """What it failed with, or that it was cancelled; None if it did not."""
+    """The error, or `CANCELLED`; None if the pass succeeded."""
 
 
-def module_index(title: str, entries: Sequence[Entry]) -> tuple[str, str]:
-    """Return the index of one module, and the line about it in the index of modules."""
-    ordered = sorted(entries, key=lambda one: one.position.order)
-    failed = [one for one in ordered if one.failure]
-    seconds = sum(one.seconds for one in ordered if len(one.position.steps) == 1)
-    changed = sum(one.changed for one in ordered)
+def module_index(title: str, entries: Sequence[DumpEntry]) -> tuple[str, str]:
+    """Return the text of a module's index, and its line for the index of modules."""
+    ordered = sorted(entries, key=lambda entry: entry.position.order)
+    failed = [entry for entry in ordered if entry.failure]
+    seconds = sum(entry.seconds for entry in ordered if len(entry.position.steps) == 1)
+    changed = sum(entry.changed for entry in ordered)
     summary = f"{len(ordered)} passes, {changed} changed something, {seconds:.3f} s"
     if failed:
-        what = failed[-1].failure
-        summary += f", {CANCELLED}" if what == CANCELLED else f", failed: {what}"
+        failure = failed[-1].failure
+        summary += f", {CANCELLED}" if failure == CANCELLED else f", failed: {failure}"
     rows = [("ms", "", "pass", "file"), *map(_row, ordered)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [f"{row[0]:>{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]}".rstrip() for row in rows]
@@ -42,17 +42,17 @@ def module_index(title: str, entries: Sequence[Entry]) -> tuple[str, str]:
 
 
 def top_index(summaries: Mapping[str | None, str]) -> str:
-    """Return the index of modules, by name."""
+    """Return the text of the index of modules, sorted by name."""
     named = sorted((name or "", summary) for name, summary in summaries.items())
     width = max(len(name) for name, _ in named)
     return "".join(f"{name:<{width}}  {summary}".lstrip() + "\n" for name, summary in named)
 
 
-def _row(entry: Entry) -> tuple[str, str, str, str]:
+def _row(entry: DumpEntry) -> tuple[str, str, str, str]:
     number, name, _ = entry.position.steps[-1]
     above = entry.position.steps[-2][2] if len(entry.position.steps) > 1 else None
     shown = f"{'  ' * (len(entry.position.steps) - 1)}{number}:{name}" + (f" (in {above})" if above else "")
     is_cancelled = entry.failure == CANCELLED
     mark = CANCELLED if is_cancelled else "failed" if entry.failure else "changed" if entry.changed else ""
-    told = "" if is_cancelled else entry.failure or ""
-    return f"{entry.seconds * 1000:.3f}", mark, shown, entry.file or told
+    failure = "" if is_cancelled else entry.failure or ""
+    return f"{entry.seconds * 1000:.3f}", mark, shown, entry.file or failure

@@ -1,1 +1,1 @@
-"""The page that `ReportInstrument` writes: what is recorded of a run, and the page made of it, which stands alone."""
+"""`ReportInstrument`, the record that it makes, and the HTML page of a record."""

@@ -1,4 +1,4 @@
-"""`ReportInstrument`: records what every pass did to every module, for one page that people look at."""
+"""`ReportInstrument`: records passes and modules for an HTML report."""
 
 from collections.abc import Awaitable, Callable, Hashable
 from pathlib import Path
@@ -12,19 +12,19 @@ from anyio.to_thread import run_sync
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.position import Numbering, Position
+from apass.core.position import Position, PositionTracker
 from apass.core.remarks import Remark
 from apass.core.run import Run, current_run
 from apass.instruments.report.page import render_page
-from apass.instruments.report.record import Body, Failure, PassRun, Record, Said, Status
+from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark, RunStatus
 from apass.instruments.report.recorder import (
     BodyTimes,
     Chain,
-    Entry,
+    RecordedPass,
     SharedFailure,
-    failure_of,
+    current_task,
     is_thread_safe,
-    task_at_work,
+    recorded_error,
     text_of,
 )
 from apass.instruments.report.texts import LARGE, TextStore
@@ -33,28 +33,29 @@ from apass.util.files import write_whole
 __all__ = ["ReportInstrument"]
 
 _SHORT: Final = 1e-4
-"""Seconds; work on a function that takes less, changes nothing and does not fail is not kept by itself."""
+"""Seconds. A body that is shorter, changes nothing and does not fail is not recorded."""
 _RUNS, _BODIES, _REMARKS = "runs of passes", "work on functions", "remarks"
 
 
 @pass_instrument
 class ReportInstrument:
-    """Records passes for a report: `await report.write("report.html")`, also while passes still run.
+    """Records passes for a report: `await report.write("report.html")`.
 
-    The page stands alone: it loads nothing from anywhere. It shows each module before and after each pass, times, what
-    waited and what worked, remarks, statistics and failures. But for times, it is the same whichever module was done
-    first.
+    A report may also be written while passes still run. The page is self-contained: it loads nothing. It shows, for
+    each module, the text before and after each pass, times, waiting and work, remarks, statistics and failures. Except
+    for times, it does not depend on the order in which modules finish.
 
-    Texts are kept once, compressed, and made where a module has changed; large ones are compressed in a thread, and
-    made there as well if the IR may be. Where a text cannot be made, the error stands in its place. What is beyond the
-    limits is left out, and the page says how much.
+    - A text is made when a module has changed. Equal texts are stored once, compressed.
+    - Large texts are compressed in a worker thread. They are also made there if the adapter is thread-safe.
+    - If a text cannot be made, the report shows the error instead.
+    - Data beyond the limits is left out, and the page states how much.
 
     Parameters:
-        title: what stands at the top of the page.
-        max_runs: how many runs of passes are recorded.
-        max_bodies: how many bodies of function passes are; those that are short and change nothing never are.
-        max_remarks: how many remarks are.
-        max_bytes: the bytes of compressed text from which on no more is kept.
+        title: the heading of the page.
+        max_runs: the maximum number of recorded runs of passes.
+        max_bodies: the maximum number of recorded function bodies. Short bodies that change nothing are never recorded.
+        max_remarks: the maximum number of recorded remarks.
+        max_bytes: the number of bytes of compressed text after which no more texts are stored.
 
     >>> import apass
     >>> report = ReportInstrument("halves")
@@ -76,45 +77,45 @@ class ReportInstrument:
         max_bytes: int = 2**28,
     ) -> None:
         self._title = title
-        self._most = {_RUNS: max_runs, _BODIES: max_bodies, _REMARKS: max_remarks}
-        self._left_out = dict.fromkeys(self._most, 0)
+        self._limits = {_RUNS: max_runs, _BODIES: max_bodies, _REMARKS: max_remarks}
+        self._left_out = dict.fromkeys(self._limits, 0)
         self._texts = TextStore(max_bytes)
         self._origin = perf_counter()
         self._lock = Lock()
-        self._numbering = Numbering()
-        self._entries: list[Entry] = []
-        self._open: WeakKeyDictionary[Run, Entry] = WeakKeyDictionary()
+        self._positions = PositionTracker()
+        self._entries: list[RecordedPass] = []
+        self._open: WeakKeyDictionary[Run, RecordedPass] = WeakKeyDictionary()
         self._bodies: list[Body] = []
         self._open_bodies: WeakKeyDictionary[Run, BodyTimes] = WeakKeyDictionary()
         self._workers: dict[Hashable, int] = {}
-        self._remarks: list[tuple[_Place, Said]] = []
+        self._remarks: list[tuple[_SortKey, RecordedRemark]] = []
         self._failed: dict[str | None, list[SharedFailure]] = {}
-        self._failures: dict[str, Failure] = {}
+        self._failures: dict[str, RecordedError] = {}
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
-        """Begin a run, with the text of the module."""
+        """Record the start of a run, with the text of the module."""
         run = current_run()
         if run is None or run in self._open:
             return None
         with self._lock:
-            position = self._numbering.begin(run)
+            position = self._positions.begin(run)
             if not self._has_room(_RUNS, len(self._entries)):
                 return None
             caller = self._caller(run)
             chain = Chain() if caller is None else caller.chain
-            entry = Entry(position, mod, chain, is_outermost=caller is None)
+            entry = RecordedPass(position, mod, chain, is_outermost=caller is None)
             self._open[run] = entry
             self._entries.append(entry)
-        return self._keep(entry, mod, entry.begin)
+        return self._store_text(entry, mod, entry.begin)
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
-        """Add a stretch of work to a run."""
+        """Record a step of a run."""
         entry = self._open.get(run)
         if entry is not None and start >= entry.until:
             entry.work(start, end)
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
-        """End a run, with the text of the module that it returned."""
+        """Record the end of a run, with the text of the result."""
         now = perf_counter()
         entry = self._close(current_run())
         if entry is None:
@@ -122,10 +123,10 @@ class ReportInstrument:
         if mod is entry.stop(now):
             entry.finish_unchanged()
             return None
-        return self._keep(entry, mod, entry.finish)
+        return self._store_text(entry, mod, entry.finish)
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
-        """End a run that raised or was cancelled."""
+        """Record that a run raised or was cancelled."""
         now = perf_counter()
         entry = self._close(current_run())
         if entry is None:
@@ -137,92 +138,93 @@ class ReportInstrument:
                 self._failed.setdefault(entry.position.module, []).append(entry.failure)
 
     def run_before_function(self, func: Any, run: Run) -> None:
-        """Begin the work on a function."""
+        """Record the start of a function body."""
         self._open_bodies[run] = BodyTimes(perf_counter())
 
     def run_after_function_step(self, run: Run, start: float, end: float) -> None:
-        """Add a stretch of work to that on a function."""
+        """Record a step of a function body."""
         times = self._open_bodies.get(run)
         if times is not None:
             times.busy += end - start
 
     def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """End the work on a function."""
-        self._end_body(run, Status.UNCHANGED if result is func else Status.CHANGED)
+        """Record the end of a function body."""
+        self._end_body(run, RunStatus.UNCHANGED if result is func else RunStatus.CHANGED)
 
     def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """End the work on a function that failed or was cancelled."""
-        self._end_body(run, Status.FAILED if isinstance(error, Exception) else Status.CANCELLED)
+        """Record that a function body raised or was cancelled."""
+        self._end_body(run, RunStatus.FAILED if isinstance(error, Exception) else RunStatus.CANCELLED)
 
     def on_statistic(self, run: Run | None, name: str, amount: float) -> None:
-        """Count for the pass at work."""
+        """Add a statistic to the current pass."""
         entry = None if run is None else self._open.get(run.body_of or run)
         if entry is not None:
             with self._lock:
                 entry.statistics[name] = entry.statistics.get(name, 0) + amount
 
     def on_remark(self, remark: Remark) -> None:
-        """Keep a remark."""
+        """Record a remark."""
         run = current_run()
-        position = None if run is None else self._numbering.position(run)
-        place = _place(remark.module, position, None if run is None else run.function)
+        position = None if run is None else self._positions.position(run)
+        key = _sort_key(remark.module, position, None if run is None else run.function)
         with self._lock:
             if self._has_room(_REMARKS, len(self._remarks)):
-                self._remarks.append((place, Said(remark, position)))
+                self._remarks.append((key, RecordedRemark(remark, position)))
 
     def fail(self, module: str, error: BaseException) -> None:
-        """Note that a module failed, perhaps outside of any pass: it could not be read, for example.
+        """Record the failure of a module, perhaps outside of any pass.
 
-        If a pass of the module failed with the same error, there is nothing to add.
+        An example is a module that could not be read. Nothing is added if a pass of the module failed
+        with the same error.
         """
-        failure = failure_of(error)
+        failure = recorded_error(error)
         with self._lock:
-            known = [shared.failure for shared in self._failed.get(module, ())]
-            if (failure.kind, failure.message) not in [(one.kind, one.message) for one in known]:
+            recorded = [shared.failure for shared in self._failed.get(module, ())]
+            if (failure.kind, failure.message) not in [(item.kind, item.message) for item in recorded]:
                 self._failures[module] = failure
 
     def record(self) -> Record:
-        """Return what was recorded until now, by module and place in the pipeline."""
+        """Return the record so far, sorted by module and pipeline position."""
         now = perf_counter()
         with self._lock:
             runs = [entry.value(now) for entry in self._entries]
             bodies, remarks, failures = list(self._bodies), list(self._remarks), dict(self._failures)
-            left_out = {what: count for what, count in self._left_out.items() if count}
+            left_out = {kind: count for kind, count in self._left_out.items() if count}
         if self._texts.refused:
             left_out["texts"] = self._texts.refused
         return Record(
             title=self._title,
-            origin=min((one.start for one in runs), default=self._origin),
-            runs=sorted(runs, key=_place_of_run),
-            bodies=sorted(bodies, key=_place_of_body),
+            origin=min((run.start for run in runs), default=self._origin),
+            runs=sorted(runs, key=_run_order),
+            bodies=sorted(bodies, key=_body_order),
             texts=self._texts.texts,
             failures=failures,
-            remarks=[said for _, said in sorted(remarks, key=_place_of_remark)],
+            remarks=[remark for _, remark in sorted(remarks, key=_remark_order)],
             left_out=left_out,
         )
 
     def render(self) -> str:
-        """Return the page for what was recorded until now."""
+        """Return the HTML page of the record so far."""
         return render_page(self.record())
 
     async def write(self, path: Path | str) -> None:
-        """Write `render()` to a file, whole, without holding the loop.
+        """Write `render()` to a file atomically, without blocking the event loop.
 
         Raises:
-            OSError: if it cannot be written.
+            OSError: if the file cannot be written.
 
         """
         with anyio.CancelScope(shield=True):
             await run_sync(lambda: write_whole(Path(path), self.render()))
 
-    def _has_room(self, what: str, count: int) -> bool:
-        if count < self._most[what]:
+    def _has_room(self, kind: str, count: int) -> bool:
+        if count < self._limits[kind]:
             return True
-        self._left_out[what] += 1
+        self._left_out[kind] += 1
         return False
 
-    def _caller(self, run: Run) -> Entry | None:
-        """Return the nearest run above that is recorded and still open."""
+    def _caller(self, run: Run) -> RecordedPass | None:
+        """Return the nearest enclosing run that is recorded and has not ended."""
         above = run.parent
         while above is not None:
             entry = self._open.get(above.body_of or above)
@@ -231,60 +233,60 @@ class ReportInstrument:
             above = above.parent
         return None
 
-    def _close(self, run: Run | None) -> Entry | None:
+    def _close(self, run: Run | None) -> RecordedPass | None:
         return None if run is None else self._open.pop(run.body_of or run, None)
 
-    def _keep(self, entry: Entry, mod: Any, done: Callable[[int], None]) -> Awaitable[None] | None:
-        """Give the number of a module's text to `done`: at once, or after a thread has worked on it if it is large."""
+    def _store_text(self, entry: RecordedPass, mod: Any, done: Callable[[int], None]) -> Awaitable[None] | None:
+        """Store a module's text, then call `done` with its index."""
         chain = entry.chain
         if mod is chain.mod and chain.base is not None:
             done(chain.base.index)
             return None
         if chain.size >= LARGE and is_thread_safe(mod):
-            return self._keep_in_thread(chain, mod, lambda: text_of(mod), done)
+            return self._store_text_in_thread(chain, mod, lambda: text_of(mod), done)
         text = text_of(mod)
         if len(text) >= LARGE:
-            return self._keep_in_thread(chain, mod, lambda: text, done)
-        done(chain.keep(self._texts, mod, text))
+            return self._store_text_in_thread(chain, mod, lambda: text, done)
+        done(chain.store(self._texts, mod, text))
         return None
 
-    async def _keep_in_thread(
+    async def _store_text_in_thread(
         self, chain: Chain, mod: Any, text: Callable[[], str], done: Callable[[int], None]
     ) -> None:
         with anyio.CancelScope(shield=True):
-            done(await run_sync(lambda: chain.keep(self._texts, mod, text())))
+            done(await run_sync(lambda: chain.store(self._texts, mod, text())))
 
-    def _end_body(self, run: Run, status: Status) -> None:
+    def _end_body(self, run: Run, status: RunStatus) -> None:
         now = perf_counter()
         times = self._open_bodies.pop(run, None)
-        position = self._numbering.position(run)
+        position = self._positions.position(run)
         if times is None or position is None or run.function is None:
             return
-        if status is Status.UNCHANGED and now - times.start < _SHORT:
+        if status is RunStatus.UNCHANGED and now - times.start < _SHORT:
             return
-        task = task_at_work()
+        task = current_task()
         with self._lock:
             if self._has_room(_BODIES, len(self._bodies)):
                 worker = self._workers.setdefault(task, len(self._workers))
                 self._bodies.append(times.value(position, run.function, now, worker, status))
 
 
-_Place = tuple[str, tuple[tuple[int, str], ...], str]
-"""What sorts in the order of modules, their pipelines and their functions."""
+_SortKey = tuple[str, tuple[tuple[int, str], ...], str]
+"""Sorts by module, pipeline position and function."""
 
 
-def _place(module: str | None, position: Position | None, function: str | None) -> _Place:
+def _sort_key(module: str | None, position: Position | None, function: str | None) -> _SortKey:
     steps = () if position is None else position.steps
     return module or "", tuple((number, func or "") for number, _, func in steps), function or ""
 
 
-def _place_of_run(run: PassRun) -> _Place:
+def _run_order(run: PassRun) -> _SortKey:
     return run.module, tuple((number, func or "") for number, _, func in run.steps), ""
 
 
-def _place_of_body(body: Body) -> _Place:
+def _body_order(body: Body) -> _SortKey:
     return body.module, tuple((number, func or "") for number, _, func in body.steps), body.function
 
 
-def _place_of_remark(made: tuple[_Place, Said]) -> _Place:
-    return made[0]
+def _remark_order(item: tuple[_SortKey, RecordedRemark]) -> _SortKey:
+    return item[0]

@@ -1,4 +1,4 @@
-"""`render_page`: a record as one HTML page that needs nothing else; for `ReportInstrument`."""
+"""`render_page`: renders a record as a self-contained HTML page."""
 
 import json
 import zlib
@@ -11,9 +11,9 @@ from importlib.resources import files
 from itertools import accumulate, chain
 from math import isfinite
 
-from apass.instruments.report.record import Body, Failure, PassRun, Record, Said
+from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark
 from apass.instruments.report.recorder import module_name
-from apass.instruments.report.texts import KeptText
+from apass.instruments.report.texts import StoredText
 
 __all__ = ["render_page"]
 
@@ -41,26 +41,26 @@ style-src 'unsafe-inline'; img-src data:">
 
 
 def render_page(record: Record) -> str:
-    """Return the page. It loads nothing, and may be sent to anybody as it is."""
+    """Return the HTML page of a record, which loads nothing and works offline."""
     assets = files("apass.instruments.report") / "assets"
-    texts = [b64encode(one.data).decode() for one in record.texts]
+    texts = [b64encode(text.data).decode() for text in record.texts]
     index = json.dumps(_index(record, texts), separators=(",", ":"), allow_nan=False).encode()
     return _PAGE.format(
         title=escape(record.title),
         style=(assets / "report.css").read_text("utf-8"),
-        index=b64encode(_deflated(index)).decode(),
+        index=b64encode(_deflate(index)).decode(),
         texts="".join(texts),
         script=(assets / "report.js").read_text("utf-8"),
     )
 
 
-def _deflated(data: bytes) -> bytes:
+def _deflate(data: bytes) -> bytes:
     packer = zlib.compressobj(6, zlib.DEFLATED, -15)
     return packer.compress(data) + packer.flush()
 
 
 class _Names:
-    """Strings by number, each once."""
+    """Table of unique strings."""
 
     def __init__(self) -> None:
         self.all: dict[str, int] = {}
@@ -70,13 +70,13 @@ class _Names:
 
 
 class _Failures:
-    """Failures by number; one that several runs share is one."""
+    """Table of failures. Runs that share a failure share its entry."""
 
     def __init__(self) -> None:
-        self.all: dict[int, Failure] = {}
+        self.all: dict[int, RecordedError] = {}
         self._numbers: dict[int, int] = {}
 
-    def number(self, failure: Failure | None) -> int:
+    def number(self, failure: RecordedError | None) -> int:
         if failure is None:
             return -1
         number = self._numbers.setdefault(id(failure), len(self._numbers))
@@ -85,65 +85,71 @@ class _Failures:
 
 
 def _index(record: Record, texts: Sequence[str]) -> dict[str, object]:
-    """Return all but the texts, in columns: they are smaller than rows, and faster to read."""
+    """Return all data but the texts.
+
+    The data is in columns, which are smaller and faster to parse than rows.
+    """
     names, failures = _Names(), _Failures()
-    modules = {name: place for place, name in enumerate(_modules(record))}
-    places = {(one.module, one.steps): place for place, one in enumerate(record.runs)}
+    modules = {name: index for index, name in enumerate(_modules(record))}
+    indices = {(run.module, run.steps): index for index, run in enumerate(record.runs)}
     return {
         "title": record.title,
         "version": version("apass"),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "modules": list(modules),
-        "moduleFailures": [[modules[name], failures.number(one)] for name, one in record.failures.items()],
-        "runs": _run_columns(record, modules, places, names, failures),
-        "bodies": _body_columns(record.bodies, record.origin, places, names),
+        "moduleFailures": [[modules[name], failures.number(error)] for name, error in record.failures.items()],
+        "runs": _run_columns(record, modules, indices, names, failures),
+        "bodies": _body_columns(record.bodies, record.origin, indices, names),
         "texts": _text_columns(record.texts, texts),
-        "remarks": [_remark(one, modules, places, names) for one in record.remarks],
+        "remarks": [_remark(remark, modules, indices, names) for remark in record.remarks],
         "names": list(names.all),
-        "failures": [[one.kind, one.message, list(one.notes), one.traceback] for one in failures.all.values()],
+        "failures": [[item.kind, item.message, list(item.notes), item.traceback] for item in failures.all.values()],
         "leftOut": dict(record.left_out),
     }
 
 
 def _modules(record: Record) -> Iterable[str]:
-    remarked = (name for one in record.remarks if (name := _remarked(one)) is not None)
-    return dict.fromkeys(chain((one.module for one in record.runs), record.failures, remarked))
+    remarked = (name for remark in record.remarks if (name := _remarked(remark)) is not None)
+    return dict.fromkeys(chain((run.module for run in record.runs), record.failures, remarked))
 
 
-_Places = dict[tuple[str, tuple[tuple[int, str, str | None], ...]], int]
+_Indices = dict[tuple[str, tuple[tuple[int, str, str | None], ...]], int]
 
 
 def _run_columns(
-    record: Record, modules: dict[str, int], places: _Places, names: _Names, failures: _Failures
+    record: Record, modules: dict[str, int], indices: _Indices, names: _Names, failures: _Failures
 ) -> dict[str, object]:
     runs, origin = record.runs, record.origin
     return {
-        "module": [modules[one.module] for one in runs],
-        "parent": [_parent(one, places) for one in runs],
-        "name": [names.number(one.steps[-1][1]) for one in runs],
-        "function": [_caller_function(one, names) for one in runs],
-        "start": [_micro(one.start - origin) for one in runs],
-        "wall": [_micro(one.end - one.start) for one in runs],
-        "busy": [_micro(one.busy) for one in runs],
-        "slices": [_flat_slices(one) for one in runs],
-        "before": [one.before for one in runs],
-        "after": [one.after for one in runs],
-        "status": [int(one.status) for one in runs],
-        "failure": [failures.number(one.failure) for one in runs],
+        "module": [modules[run.module] for run in runs],
+        "parent": [_parent(run, indices) for run in runs],
+        "name": [names.number(run.steps[-1][1]) for run in runs],
+        "function": [_caller_function(run, names) for run in runs],
+        "start": [_micro(run.start - origin) for run in runs],
+        "wall": [_micro(run.end - run.start) for run in runs],
+        "busy": [_micro(run.busy) for run in runs],
+        "slices": [_flat_slices(run) for run in runs],
+        "before": [run.before for run in runs],
+        "after": [run.after for run in runs],
+        "status": [int(run.status) for run in runs],
+        "failure": [failures.number(run.failure) for run in runs],
         "statistics": {
-            str(place): {key: _plain(amount) for key, amount in one.statistics.items()}
-            for place, one in enumerate(runs)
-            if one.statistics
+            str(index): {key: _plain(amount) for key, amount in run.statistics.items()}
+            for index, run in enumerate(runs)
+            if run.statistics
         },
     }
 
 
-def _parent(run: PassRun, places: _Places) -> int:
-    """Return the run that called it: its steps without the last, and without the function whose body called it."""
+def _parent(run: PassRun, indices: _Indices) -> int:
+    """Return the index of the calling run, or -1.
+
+    The steps of the caller are those of the run without the last one, and without the function that made the call.
+    """
     if len(run.steps) == 1:
         return -1
     *above, (number, name, _) = run.steps[:-1]
-    return places.get((run.module, (*above, (number, name, None))), -1)
+    return indices.get((run.module, (*above, (number, name, None))), -1)
 
 
 def _caller_function(run: PassRun, names: _Names) -> int:
@@ -152,40 +158,43 @@ def _caller_function(run: PassRun, names: _Names) -> int:
 
 
 def _flat_slices(run: PassRun) -> list[int]:
-    """Return the slices as gaps and lengths in turn; nothing where the one slice is the whole run."""
+    """Return the slices as alternating gaps and lengths.
+
+    The list is empty if one slice covers at least 98% of the run.
+    """
     bounds = [_micro(at - run.start) for at in run.slices]
     is_whole = len(bounds) == 2 and bounds[1] - bounds[0] >= 0.98 * _micro(run.end - run.start)
     return [] if is_whole else [b - a for a, b in zip([0, *bounds], bounds, strict=False)]
 
 
-def _body_columns(bodies: Sequence[Body], origin: float, places: _Places, names: _Names) -> dict[str, object]:
-    known = [one for one in bodies if (one.module, one.steps) in places]
+def _body_columns(bodies: Sequence[Body], origin: float, indices: _Indices, names: _Names) -> dict[str, object]:
+    items = [body for body in bodies if (body.module, body.steps) in indices]
     return {
-        "run": [places[one.module, one.steps] for one in known],
-        "function": [names.number(one.function) for one in known],
-        "start": [_micro(one.start - origin) for one in known],
-        "wall": [_micro(one.end - one.start) for one in known],
-        "busy": [_micro(one.busy) for one in known],
-        "worker": [one.worker for one in known],
-        "status": [int(one.status) for one in known],
+        "run": [indices[body.module, body.steps] for body in items],
+        "function": [names.number(body.function) for body in items],
+        "start": [_micro(body.start - origin) for body in items],
+        "wall": [_micro(body.end - body.start) for body in items],
+        "busy": [_micro(body.busy) for body in items],
+        "worker": [body.worker for body in items],
+        "status": [int(body.status) for body in items],
     }
 
 
-def _text_columns(kept: Sequence[KeptText], texts: Sequence[str]) -> dict[str, object]:
+def _text_columns(stored: Sequence[StoredText], texts: Sequence[str]) -> dict[str, object]:
     return {
         "offset": list(accumulate(map(len, texts), initial=0)),
-        "base": [one.base for one in kept],
+        "base": [text.base for text in stored],
     }
 
 
-def _remarked(said: Said) -> str | None:
+def _remarked(item: RecordedRemark) -> str | None:
     """Return the name of the module that a remark is about."""
-    return said.remark.module if said.position is None else module_name(said.position)
+    return item.remark.module if item.position is None else module_name(item.position)
 
 
-def _remark(said: Said, modules: dict[str, int], places: _Places, names: _Names) -> list[object]:
-    remark, span, module = said.remark, said.remark.span, _remarked(said)
-    run = -1 if said.position is None else places.get((module or "", said.position.steps), -1)
+def _remark(item: RecordedRemark, modules: dict[str, int], indices: _Indices, names: _Names) -> list[object]:
+    remark, span, module = item.remark, item.remark.span, _remarked(item)
+    run = -1 if item.position is None else indices.get((module or "", item.position.steps), -1)
     return [
         ("passed", "missed", "analysis").index(remark.kind.value),
         names.number(remark.name),
@@ -200,7 +209,7 @@ def _remark(said: Said, modules: dict[str, int], places: _Places, names: _Names)
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON can have it."""
+    """Return a value that JSON can hold: infinities and NaN become strings."""
     if isinstance(value, float) and not isfinite(value):
         return str(value)
     return value if isinstance(value, int | float | str) else str(value)

@@ -1,4 +1,4 @@
-"""What is recorded of a run, as values; `apass.instruments.report.page` makes a page of it."""
+"""Values that describe a recorded run, from which `page` renders a page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,38 +6,38 @@ from enum import IntEnum
 
 from apass.core.position import Position
 from apass.core.remarks import Remark
-from apass.instruments.report.texts import KeptText
+from apass.instruments.report.texts import StoredText
 
-__all__ = ["Body", "Failure", "PassRun", "Record", "Said", "Status"]
+__all__ = ["Body", "PassRun", "Record", "RecordedError", "RecordedRemark", "RunStatus"]
 
 
-class Status(IntEnum):
-    """How a run of a pass, or of the body of a function, ended."""
+class RunStatus(IntEnum):
+    """The outcome of a run of a pass or of a function body."""
 
     UNCHANGED = 0
-    """It gave back what it was given, or what reads the same."""
+    """It returned its input, or a module with the same text."""
     CHANGED = 1
-    """It gave back something else."""
+    """It returned another result."""
     FAILED = 2
     """It raised."""
     CANCELLED = 3
-    """It was cancelled from outside."""
+    """It was cancelled."""
     UNFINISHED = 4
-    """It has not been seen to end."""
+    """It has not ended, or its end was not observed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class RecordedError:
     """An error, as text."""
 
     kind: str
     """The name of its class."""
     message: str
-    """What it says."""
+    """The error's message."""
     notes: Sequence[str]
-    """Its notes: where it was raised, what went wrong then."""
+    """The error's notes, such as the pass and the function that raised it."""
     traceback: str
-    """All of it, as Python shows it."""
+    """The full traceback, formatted by Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,32 +45,32 @@ class PassRun:
     """One run of a pass. Times are in seconds as of `time.perf_counter`."""
 
     module: str
-    """The name of the module, unlike that of any other."""
+    """The unique name of the module."""
     steps: tuple[tuple[int, str, str | None], ...]
-    """Where it stands: the steps of its `Position`."""
+    """The steps of its `Position`."""
     start: float
-    """When it began."""
+    """The time at which it began."""
     end: float
-    """When it ended, or the record was made."""
+    """The time at which it ended, or at which the record was made."""
     busy: float
-    """How long of that it held the loop."""
+    """Seconds for which it occupied the event loop."""
     slices: Sequence[float]
-    """When it did: start and end in turn; short pauses are left out where there are many."""
+    """The intervals in which it did, as alternating starts and ends. If there are many, short pauses are left out."""
     before: int
-    """The text of the module it was given, by number; -1 if that was not kept."""
+    """The index of its input's text, or -1 if that was not stored."""
     after: int
-    """The text of what it returned; -1 if that was not kept, or there is none."""
-    status: Status
-    """How it ended."""
-    failure: Failure | None = None
-    """What it raised."""
+    """The index of its result's text, or -1 if that was not stored or there is no result."""
+    status: RunStatus
+    """The outcome."""
+    failure: RecordedError | None = None
+    """The error that it raised."""
     statistics: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What it counted."""
+    """The statistics that it counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """The work of a function pass on one function. Times are as in `PassRun`."""
+    """One run of a function pass on one function. Times are as in `PassRun`."""
 
     module: str
     """The name of the module."""
@@ -79,44 +79,44 @@ class Body:
     function: str
     """The name of the function."""
     start: float
-    """When it began."""
+    """The time at which it began."""
     end: float
-    """When it ended."""
+    """The time at which it ended."""
     busy: float
-    """How long of that it held the loop."""
+    """Seconds for which it occupied the event loop."""
     worker: int
-    """The task that did it, by number."""
-    status: Status
-    """How it ended."""
+    """The number of the task that ran it."""
+    status: RunStatus
+    """The outcome."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A remark, and who made it."""
+class RecordedRemark:
+    """A remark with the position of the pass that made it."""
 
     remark: Remark
     """The remark."""
     position: Position | None
-    """Where the run of the pass stands; None if there was none."""
+    """The position of the pass, or None if the remark was made outside of any pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """All that a report shows."""
+    """The data of a report."""
 
     title: str
-    """What it is about."""
+    """The heading of the page."""
     origin: float
-    """The time, as of `time.perf_counter`, from which the page counts."""
+    """The zero of the page's time axis, as of `time.perf_counter`."""
     runs: Sequence[PassRun]
-    """Every run of a pass, by module and place in the pipeline."""
+    """All runs of passes, sorted by module and pipeline position."""
     bodies: Sequence[Body]
-    """Work on functions: what took long, changed something or failed."""
-    texts: Sequence[KeptText]
-    """The texts that `runs` name by number."""
-    failures: Mapping[str, Failure]
-    """What went wrong with modules outside of any pass, by the name of the module."""
-    remarks: Sequence[Said]
-    """What passes had to say."""
+    """The function bodies that took long, changed something or failed."""
+    texts: Sequence[StoredText]
+    """The texts to which the indices in `runs` refer."""
+    failures: Mapping[str, RecordedError]
+    """Errors of modules outside of any pass, by module name."""
+    remarks: Sequence[RecordedRemark]
+    """The remarks of passes."""
     left_out: Mapping[str, int]
-    """How much was left out because there was too much, by what it is."""
+    """How many items of each kind exceeded a limit and were left out."""

@@ -1,4 +1,4 @@
-"""What a recorder knows of runs while they last, and what it keeps of them; for `ReportInstrument`."""
+"""State that `ReportInstrument` keeps while passes and bodies run."""
 
 import traceback
 from collections.abc import Hashable
@@ -12,28 +12,28 @@ import anyio
 from apass.core.adapter import adapter_for
 from apass.core.position import Position
 from apass.errors import AdapterError
-from apass.instruments.report.record import Body, Failure, PassRun, Status
+from apass.instruments.report.record import Body, PassRun, RecordedError, RunStatus
 from apass.instruments.report.texts import Base, TextStore
 
 __all__ = [
     "BodyTimes",
     "Chain",
-    "Entry",
+    "RecordedPass",
     "SharedFailure",
-    "failure_of",
+    "current_task",
     "is_thread_safe",
     "module_name",
-    "task_at_work",
+    "recorded_error",
     "text_of",
 ]
 
 _MOST_SLICES: Final = 64
-"""How many stretches of work are kept of one run; beyond, those with the shortest pauses between them become one."""
+"""Maximum number of busy intervals in a record. Beyond it, the intervals with the shortest pauses are merged."""
 _LONGEST_TRACEBACK: Final = 20_000
 
 
 class Chain:
-    """What the runs of one module have in common, from its outermost pass down."""
+    """State that the runs of one module share, from the outermost pass down."""
 
     __slots__ = ("_failures", "base", "mod", "size")
 
@@ -42,37 +42,38 @@ class Chain:
         self.mod: Any = None
         """The module whose text was made last."""
         self.base: Base | None = None
-        """That text."""
-        self.size = 0
-        """Its length."""
+        """The stored text of `mod`."""
+        self.size: int = 0
+        """The length of that text in characters."""
 
-    def keep(self, texts: TextStore, mod: Any, text: str) -> int:
-        """Keep the text of a module, and return its number."""
+    def store(self, texts: TextStore, mod: Any, text: str) -> int:
+        """Store the text of a module, and return its index."""
         base = texts.add(text, self.base)
         self.mod, self.base, self.size = mod, base, len(text)
         return base.index
 
     def failure(self, error: BaseException) -> "SharedFailure":
-        """Return what is known of an error, the same for each pass that it goes through; each may have added notes."""
-        _, shared = self._failures.setdefault(id(error), (error, SharedFailure(failure_of(error))))
-        shared.failure = failure_of(error)
+        """Return the record of an error, shared by the passes that it ends."""
+        _, shared = self._failures.setdefault(id(error), (error, SharedFailure(recorded_error(error))))
+        # Each pass may have added notes, so the record is made anew.
+        shared.failure = recorded_error(error)
         return shared
 
     def close(self) -> None:
-        """Let go of the module and the errors."""
+        """Release the module and the errors."""
         self.mod = self.base = None
         self._failures.clear()
 
 
 @dataclass(slots=True)
 class SharedFailure:
-    """A failure that is known better when it has gone through more passes."""
+    """An error record, updated while the error propagates to enclosing passes."""
 
-    failure: Failure
-    """What is known by now."""
+    failure: RecordedError
+    """The latest record of the error."""
 
 
-class Entry:
+class RecordedPass:
     """One run of a pass."""
 
     __slots__ = (
@@ -82,8 +83,8 @@ class Entry:
         "chain",
         "end",
         "failure",
-        "given",
         "is_outermost",
+        "mod",
         "position",
         "slices",
         "start",
@@ -92,31 +93,33 @@ class Entry:
         "until",
     )
 
-    def __init__(self, position: Position, given: Any, chain: Chain, *, is_outermost: bool) -> None:
-        self.position = position
-        """Where it stands."""
-        self.given = given
-        """The module that it was given, until it ends."""
-        self.chain = chain
-        """What it shares with others."""
-        self.is_outermost = is_outermost
-        """Whether the chain ends with it."""
-        self.start = self.until = perf_counter()
+    def __init__(self, position: Position, mod: Any, chain: Chain, *, is_outermost: bool) -> None:
+        self.position: Position = position
+        """The position of the pass."""
+        self.mod: Any = mod
+        """The input of the pass, until the pass ends."""
+        self.chain: Chain = chain
+        """The state shared with other runs on the module."""
+        self.is_outermost: bool = is_outermost
+        """Whether it is the outermost run of the chain, which closes the chain."""
+        self.start: float = perf_counter()
+        self.until: float = self.start
         self.end: float | None = None
-        self.busy = 0.0
+        self.busy: float = 0.0
         self.slices: list[float] = []
-        self.before = self.after = -1
-        self.status = Status.UNFINISHED
+        self.before: int = -1
+        self.after: int = -1
+        self.status: RunStatus = RunStatus.UNFINISHED
         self.failure: SharedFailure | None = None
         self.statistics: dict[str, float] = {}
 
     def begin(self, text: int) -> None:
-        """Begin, on a module of that text."""
+        """Start the clock, after the text of the input has been stored at index `text`."""
         self.before = text
         self.start = self.until = perf_counter()
 
     def work(self, start: float, end: float) -> None:
-        """Note a stretch of work."""
+        """Add an interval in which the pass occupied the event loop."""
         self.busy += end - start
         self.until = end
         self.slices += (max(start, self.start), end)
@@ -124,32 +127,32 @@ class Entry:
             self.slices = _coarser(self.slices)
 
     def stop(self, now: float) -> Any:
-        """Stop the clock, and return the module that the pass was given."""
+        """Stop the clock, and return the input of the pass."""
         self.end = now
-        given, self.given = self.given, None
-        return given
+        mod, self.mod = self.mod, None
+        return mod
 
     def finish(self, text: int) -> None:
-        """Finish with another module, of that text; it may read the same."""
+        """Record a new result, whose text may equal that of the input."""
         self.after = text
-        self.status = Status.UNCHANGED if text == self.before != -1 else Status.CHANGED
+        self.status = RunStatus.UNCHANGED if text == self.before != -1 else RunStatus.CHANGED
         self._finish()
 
     def finish_unchanged(self) -> None:
-        """Finish with the same module."""
+        """Record that the pass returned its input."""
         self.after = self.before
-        self.status = Status.UNCHANGED
+        self.status = RunStatus.UNCHANGED
         self._finish()
 
     def fail(self, error: BaseException) -> None:
-        """Finish with an error, or a cancellation."""
-        self.status = Status.FAILED if isinstance(error, Exception) else Status.CANCELLED
-        if self.status is Status.FAILED:
+        """Record an error or a cancellation."""
+        self.status = RunStatus.FAILED if isinstance(error, Exception) else RunStatus.CANCELLED
+        if self.status is RunStatus.FAILED:
             self.failure = self.chain.failure(error)
         self._finish()
 
     def value(self, now: float) -> PassRun:
-        """Return what is known of the run; one that has not ended lasts until `now`."""
+        """Return the record of the run. If the run has not ended, it lasts until `now`."""
         return PassRun(
             module=module_name(self.position),
             steps=self.position.steps,
@@ -171,15 +174,15 @@ class Entry:
 
 @dataclass(slots=True)
 class BodyTimes:
-    """When the work on a function began, and how long it has held the loop."""
+    """The start of a function body, and its time on the event loop."""
 
     start: float
-    """When it began."""
+    """The time at which it began."""
     busy: float = 0.0
-    """How long it has held the loop until now."""
+    """Seconds on the event loop so far."""
 
-    def value(self, position: Position, function: str, now: float, worker: int, status: Status) -> Body:
-        """Return what is known when it has ended."""
+    def value(self, position: Position, function: str, now: float, worker: int, status: RunStatus) -> Body:
+        """Return the record of the body, which ends now."""
         return Body(
             module=module_name(position),
             steps=position.steps,
@@ -193,30 +196,30 @@ class BodyTimes:
 
 
 def module_name(position: Position) -> str:
-    """Return the name of a module; one without a name has that of its outermost run."""
+    """Return the module's name, or the number of its outermost run if it has none."""
     return f"(unnamed {position.steps[0][0] + 1})" if position.module is None else position.module
 
 
 def text_of(mod: Any) -> str:
-    """Return the text of a module, or what was raised instead: a report must not harm what it is about."""
+    """Return the text of a module, or the error that the adapter raised instead."""
     try:
         return adapter_for(mod).to_text(mod)
-    except Exception as error:
+    except Exception as error:  # a report must not make the reported run fail
         return f"there is no text of this module: {type(error).__name__}: {error}"
 
 
 def is_thread_safe(mod: Any) -> bool:
-    """Tell whether the text of a module may be made in a thread."""
+    """Return whether the text of a module may be made in a worker thread."""
     try:
         return adapter_for(mod).thread_safe
     except AdapterError:
         return False
 
 
-def failure_of(error: BaseException) -> Failure:
-    """Return an error as text."""
+def recorded_error(error: BaseException) -> RecordedError:
+    """Return the record of an error."""
     trace = "".join(traceback.format_exception(error))
-    return Failure(
+    return RecordedError(
         kind=type(error).__name__,
         message=str(error),
         notes=[str(note) for note in getattr(error, "__notes__", ())],
@@ -224,8 +227,8 @@ def failure_of(error: BaseException) -> Failure:
     )
 
 
-def task_at_work() -> Hashable:
-    """Return what tells the task at work from all others; outside of any event loop, the thread."""
+def current_task() -> Hashable:
+    """Return an identifier of the current task, or of the thread without a task."""
     try:
         return anyio.get_current_task().id, get_ident()
     except RuntimeError:
@@ -233,7 +236,7 @@ def task_at_work() -> Hashable:
 
 
 def _coarser(slices: list[float]) -> list[float]:
-    """Return few enough slices, with the longest of the pauses between them."""
+    """Return at most 64 slices, separated by the longest pauses."""
     pauses = sorted(range(1, len(slices) - 1, 2), key=lambda at: slices[at] - slices[at + 1])
-    kept = sorted(pauses[: _MOST_SLICES - 1])
-    return [slices[0], *(slices[place] for at in kept for place in (at, at + 1)), slices[-1]]
+    longest = sorted(pauses[: _MOST_SLICES - 1])
+    return [slices[0], *(slices[index] for at in longest for index in (at, at + 1)), slices[-1]]

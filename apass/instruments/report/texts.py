@@ -1,4 +1,4 @@
-"""`TextStore`: texts of modules, each kept once and compressed; for a report."""
+"""`TextStore`: stores texts of modules without duplicates, compressed."""
 
 import zlib
 from dataclasses import dataclass
@@ -6,44 +6,44 @@ from hashlib import blake2b
 from threading import Lock
 from typing import Final
 
-__all__ = ["LARGE", "Base", "KeptText", "TextStore"]
+__all__ = ["LARGE", "Base", "StoredText", "TextStore"]
 
 LARGE: Final = 2**16
-"""The bytes of text from which it is better compressed in a thread."""
+"""Length of a text from which it is compressed in a worker thread."""
 
 _WINDOW: Final = 2**15
-"""How far deflate looks back, so how much of another text can serve as its dictionary."""
+"""Window of deflate: only this many bytes of another text can serve as its dictionary."""
 _MOST_LINKS: Final = 24
-"""How many texts must be read at most before one can be: each is compressed against the one before."""
+"""Maximum length of a chain of texts, each compressed against the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeptText:
+class StoredText:
     """One text, compressed by raw deflate."""
 
     data: bytes
-    """The compressed UTF-8."""
+    """The compressed UTF-8 bytes."""
     base: int
-    """The text whose last 32 KB are the dictionary; -1 for none."""
+    """The index of the text whose last 32 KB are the dictionary, or -1 for none."""
     links: int
-    """How many texts are to be read before this one."""
+    """The number of texts that must be decompressed before this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A text that others are compressed against: it changes little from pass to pass."""
+    """A text that the next, similar text is compressed against."""
 
     index: int
-    """Its place in the store."""
+    """The index in the store, or -1 if the text was refused."""
     tail: bytes
-    """Its last bytes."""
+    """The last 32 KB of the text."""
 
 
 class TextStore:
-    r"""Texts by number; equal texts are one. Any thread may add one.
+    r"""Texts by index, without duplicates. `add` is thread-safe.
 
     Parameters:
-        limit: the compressed bytes that are kept; texts that come later are refused.
+        limit: the number of compressed bytes after which further texts are refused.
 
     >>> store = TextStore()
     >>> first = store.add("add(x, y)\n" * 50, None)
@@ -57,60 +57,61 @@ class TextStore:
         self._limit = limit
         self._lock = Lock()
         self._indices: dict[bytes, int] = {}
-        self._texts: list[KeptText] = []
+        self._texts: list[StoredText] = []
         self._bytes = 0
         self._refused = 0
 
     @property
-    def texts(self) -> tuple[KeptText, ...]:
-        """All that is kept, by number."""
+    def texts(self) -> tuple[StoredText, ...]:
+        """All stored texts, by index."""
         with self._lock:
             return tuple(self._texts)
 
     @property
     def refused(self) -> int:
-        """How many texts came after `limit` was reached."""
+        """Number of texts that were refused because `limit` was reached."""
         return self._refused
 
     def add(self, text: str, base: Base | None) -> Base:
-        """Keep a text that resembles the one that `base` was returned for; return it as the base for the next.
+        """Store a text and return it as the base of the next text.
 
-        Its index is -1 if there is no more room.
+        The text is compressed against `base`, the result of an earlier call for a similar text. The result has
+        the index -1 if the limit is reached.
         """
         data = text.encode(errors="backslashreplace")
         digest = blake2b(data, digest_size=16).digest()
         tail = data[-_WINDOW:]
         with self._lock:
-            known = self._indices.get(digest)
-            if known is None and self._bytes >= self._limit:
+            index = self._indices.get(digest)
+            if index is None and self._bytes >= self._limit:
                 self._refused += 1
                 return Base(-1, b"")
-        if known is None:
-            known = self._keep(digest, data, base)
-        return Base(known, tail)
+        if index is None:
+            index = self._store(digest, data, base)
+        return Base(index, tail)
 
     def text(self, index: int) -> str:
-        """Return the text of a number."""
+        """Return the text at an index."""
         return self._bytes_of(index).decode()
 
-    def _keep(self, digest: bytes, data: bytes, base: Base | None) -> int:
+    def _store(self, digest: bytes, data: bytes, base: Base | None) -> int:
         links = 0 if base is None or base.index < 0 else self._texts[base.index].links + 1
         if base is None or base.index < 0 or links > _MOST_LINKS:
             packer = zlib.compressobj(6, zlib.DEFLATED, -15)
-            place, links = -1, 0
+            base_index, links = -1, 0
         else:
             packer = zlib.compressobj(6, zlib.DEFLATED, -15, zdict=base.tail)
-            place = base.index
-        kept = KeptText(packer.compress(data) + packer.flush(), place, links)
+            base_index = base.index
+        stored = StoredText(packer.compress(data) + packer.flush(), base_index, links)
         with self._lock:
             index = self._indices.setdefault(digest, len(self._texts))  # another thread may have been faster
             if index == len(self._texts):
-                self._texts.append(kept)
-                self._bytes += len(kept.data)
+                self._texts.append(stored)
+                self._bytes += len(stored.data)
         return index
 
     def _bytes_of(self, index: int) -> bytes:
-        kept = self._texts[index]
-        if kept.base < 0:
-            return zlib.decompressobj(-15).decompress(kept.data)
-        return zlib.decompressobj(-15, zdict=self._bytes_of(kept.base)[-_WINDOW:]).decompress(kept.data)
+        stored = self._texts[index]
+        if stored.base < 0:
+            return zlib.decompressobj(-15).decompress(stored.data)
+        return zlib.decompressobj(-15, zdict=self._bytes_of(stored.base)[-_WINDOW:]).decompress(stored.data)

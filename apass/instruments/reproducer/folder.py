@@ -1,4 +1,4 @@
-"""Reproducers: a failure of a pass as a folder, with all that it takes to make it happen again."""
+"""The folder format of reproducers, which hold what is needed to repeat a failure."""
 
 import json
 import re
@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from pkgutil import resolve_name
 from platform import platform, python_version
 from types import MappingProxyType
 from typing import Any, Final
 
-from apass.core.adapter import adapter_for, adapter_of_type
+from apass.core.adapter import adapter_by_name, adapter_for
 from apass.core.context import PassContext
 from apass.errors import ApassError, ReproducerError
 
@@ -32,11 +31,11 @@ __all__ = [
 ]
 
 FORMAT: Final = 1
-"""What this version of apass writes."""
+"""Version of the folder format that this version of apass writes."""
 FACTS: Final = "reproducer.json"
-"""The file with the facts."""
+"""The file with the fields of `Reproducer`."""
 TRACEBACK: Final = "traceback.txt"
-"""The file with the traceback, for a person to read."""
+"""The file with the traceback, for human readers."""
 
 _LIBRARIES: Final = ("apass", "anyio", "trio", "numpy", "onnx", "onnx-ir")
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{4,}\b")
@@ -44,16 +43,16 @@ _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{4,}\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What a pass raised, as it can be told again."""
+    """The exception that a pass raised, as values that JSON can hold."""
 
     type: str
     """The full name of the exception's class."""
     message: str
-    """What it says."""
+    """The exception's message."""
 
     @classmethod
     def of(cls, error: BaseException) -> "Failure":
-        """Return what can be told of an error.
+        """Return the type and the message of an error.
 
         >>> Failure.of(KeyError("f"))
         Failure(type='builtins.KeyError', message="'f'")
@@ -62,7 +61,7 @@ class Failure:
         return cls(type=f"{kind.__module__}.{kind.__qualname__}", message=str(error))
 
     def is_same_as(self, other: "Failure") -> bool:
-        """Tell whether type and message are the same; addresses of objects in a message make no difference."""
+        """Return whether type and message are equal, ignoring memory addresses."""
         return self.type == other.type and _ADDRESS.sub("0x", self.message) == _ADDRESS.sub("0x", other.message)
 
     def __str__(self) -> str:
@@ -71,41 +70,45 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """What a `PassContext` said, as far as it can be written down."""
+    """The settings of a `PassContext`, as far as JSON can hold them."""
 
     opt_level: int
-    """Its level."""
+    """The context's `opt_level`."""
     disabled: tuple[str, ...] = ()
-    """Its `disabled_pass`, sorted."""
+    """The context's `disabled_pass`, sorted."""
     required: tuple[str, ...] = ()
-    """Its `required_pass`, sorted."""
+    """The context's `required_pass`, sorted."""
     config: Mapping[str, Any]
-    """The options given, those that JSON can hold."""
+    """The config options whose values JSON can hold."""
     lost: tuple[str, ...] = ()
-    """The keys of the others."""
+    """The keys of the config options whose values JSON cannot hold."""
 
     @classmethod
     def of(cls, ctx: PassContext) -> "ContextSettings":
-        """Return what a context says."""
-        kept = {key: ctx.config[key] for key in ctx.config if _is_plain(ctx.config[key])}
+        """Return the settings of a context."""
+        config = {key: ctx.config[key] for key in ctx.config if _is_plain(ctx.config[key])}
         return cls(
             opt_level=ctx.opt_level,
             disabled=tuple(sorted(ctx.disabled_pass)),
             required=tuple(sorted(ctx.required_pass)),
-            config=kept,
-            lost=tuple(sorted(set(ctx.config) - set(kept))),
+            config=config,
+            lost=tuple(sorted(set(ctx.config) - set(config))),
         )
 
     @classmethod
-    def read(cls, found: Mapping[str, Any]) -> "ContextSettings":
-        """Return what was written as JSON."""
-        disabled, required, lost = (tuple(found[key]) for key in ("disabled", "required", "lost"))
-        return cls(
-            opt_level=found["opt_level"], disabled=disabled, required=required, config=found["config"], lost=lost
-        )
+    def read(cls, data: Mapping[str, Any]) -> "ContextSettings":
+        """Return the settings that JSON data holds."""
+        disabled, required, lost = (tuple(data[key]) for key in ("disabled", "required", "lost"))
+        return cls(opt_level=data["opt_level"], disabled=disabled, required=required, config=data["config"], lost=lost)
 
     def make(self, instruments: Iterable[object] = ()) -> PassContext:
-        """Return such a context; UnknownConfigError or ConfigTypeError where an option is not what it was."""
+        """Return a context with these settings.
+
+        Raises:
+            UnknownConfigError: if a config option does not exist.
+            ConfigTypeError: if a config option has another type now.
+
+        """
         return PassContext(
             self.opt_level,
             disabled_pass=self.disabled,
@@ -117,59 +120,60 @@ class ContextSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproducer:
-    """What is known of one failure of one pass."""
+    """One failure of one pass, with what is needed to repeat it."""
 
     pass_name: str
-    """The pass that failed, the innermost of those that did."""
+    """The innermost pass that failed."""
     pipeline: str | None
-    """The text of just that pass; None if an option of it has none."""
+    """The text of this pass alone, or None if one of its options has no text."""
     rest: str | None
-    """The text of what was left of the pipeline after it; None if that cannot be told."""
+    """The text of the rest of the pipeline after this pass, or None if it cannot be determined."""
     defined_in: str | None
-    """The module of Python that defines the pass, imported where the pass is not registered."""
+    """The Python module that defines the pass. It is imported if the pass is not registered."""
     module: str | None
-    """The name of the module that it worked on."""
+    """The name of the IR module, or None if it has no name."""
     position: str
-    """Where in the pipeline it stood, as `Position.text`."""
+    """The position of the pass in the pipeline, as `Position.text`."""
     function: str | None
-    """The function whose body failed, if it was one."""
+    """The function whose body failed, or None if no function body failed."""
     failure: Failure
-    """What it raised."""
+    """The exception that the pass raised."""
     context: ContextSettings
-    """What it ran under."""
+    """The settings of the context that the pass ran in."""
     verify: str | None
-    """When a `VerifyInstrument` verified, which may be what raised; None if there was none."""
+    """The `when` of the context's `VerifyInstrument`, which may have raised the error, or None."""
     backend: str
     """The event loop: asyncio or trio."""
     versions: Mapping[str, str]
-    """Of Python, the machine and the libraries."""
+    """The versions of Python, of the platform and of the libraries."""
     module_type: str
     """The class of the module, as `package.module:Class`."""
     module_file: str | None
     """The file with the module as it was before the pass; None if it could not be written."""
     facts: Any
-    """What else the adapter has to know to make the module as it was (see `dump_module`)."""
+    """Additional data that the adapter needs to restore the module (see `dump_module`)."""
     trouble: str | None
-    """Why there is no module or no pipeline, if there is none."""
+    """The reason why there is no module file or no pipeline text, or None."""
 
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Return the versions that a failure may depend on."""
-    found = {"python": python_version(), "platform": platform()}
+    """Return the versions of Python, the platform and the relevant libraries."""
+    result = {"python": python_version(), "platform": platform()}
     for name in _LIBRARIES:
         try:
-            found[name] = version(name)
+            result[name] = version(name)
         except PackageNotFoundError:
             continue
-    return MappingProxyType(found)
+    return MappingProxyType(result)
 
 
 def dump_module(mod: Any) -> tuple[str, bytes, Any]:
-    """Return the ending of a file for the module, its bytes, and what an adapter's `facts(mod)` says, where it has one.
+    """Return the file suffix of a module, its bytes, and its facts.
 
-    `dumps` may leave out what a pass goes by, such as types that are inferred: `facts` says, in terms of JSON, what
-    there was, and `restore(mod, facts)` makes it again.
+    `dumps` may leave out data that a pass depends on, such as inferred types. An adapter may therefore have a method
+    `facts(mod)`, which returns this data as JSON values. `restore(mod, facts)` adds it to a loaded module. The facts
+    are None if the adapter has no such method.
 
     Raises:
         AdapterError: if the module cannot be written.
@@ -181,28 +185,29 @@ def dump_module(mod: Any) -> tuple[str, bytes, Any]:
 
 
 def load_module(kind: str, data: bytes, facts: Any) -> Any:
-    """Return the module of the class `kind` that `dump_module` gave `data` and `facts` of.
+    """Return the module that `dump_module` wrote as `data` and `facts`.
 
     Raises:
-        ReproducerError: if there is no such class, or no adapter for it.
-        AdapterError: or what else the adapter raises if `data` holds no module.
+        ReproducerError: if the class does not exist, or has no adapter.
+        AdapterError: or another exception of the adapter, if `data` holds no module.
 
     """
-    try:
-        adapter: Any = adapter_of_type(resolve_name(kind))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ReproducerError(f"modules of type {kind} are not to be found here: {error}") from error
+    adapter: Any = adapter_by_name(kind)
     if adapter is None:
-        raise ReproducerError(f"no IR adapter for modules of type {kind}; register it before")
+        raise ReproducerError(f"no IR adapter for modules of type {kind}; register one before reading the reproducer")
     mod = adapter.loads(data)
     return mod if facts is None else adapter.restore(mod, facts)
 
 
 def write_reproducer(folder: Path, reproducer: Reproducer, data: bytes | None, error: BaseException | str) -> Path:
-    """Write a folder beside its place, rename it, and return the place: `folder`, or `folder~2` where that is taken.
+    """Write a reproducer folder and return its path.
+
+    The path is `folder`, or `folder~2` and so on if the name is taken.
+
+    The folder is written under a temporary name and then renamed, so that a reader never sees a partial folder.
 
     Raises:
-        OSError: if it cannot be written; nothing is left then.
+        OSError: if the folder cannot be written. The temporary folder is removed.
 
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -211,35 +216,35 @@ def write_reproducer(folder: Path, reproducer: Reproducer, data: bytes | None, e
         part.mkdir()
         facts = json.dumps({"format": FORMAT, **asdict(reproducer)}, indent=2, ensure_ascii=False)
         (part / FACTS).write_text(facts + "\n", encoding="utf-8")
-        told = error if isinstance(error, str) else "".join(traceback.format_exception(error))
-        (part / TRACEBACK).write_text(told, encoding="utf-8", errors="backslashreplace")
+        text = error if isinstance(error, str) else "".join(traceback.format_exception(error))
+        (part / TRACEBACK).write_text(text, encoding="utf-8", errors="backslashreplace")
         if data is not None and reproducer.module_file is not None:
             (part / reproducer.module_file).write_bytes(data)
-        return _put(part, folder)
+        return _rename(part, folder)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
 
 
 def free_folder(folder: Path, number: int) -> Path:
-    """Return the folder to try as that number: itself, then `folder~2` and so on."""
+    """Return the path to try as `number`: `folder`, then `folder~2` and so on."""
     return folder if number == 1 else folder.with_name(f"{folder.name}~{number}")
 
 
 def read_reproducer(folder: Path) -> Reproducer:
-    """Return what `write_reproducer` wrote.
+    """Return the reproducer that `write_reproducer` wrote to a folder.
 
     Raises:
-        ReproducerError: if there is no reproducer in the folder, or of a later format.
+        ReproducerError: if the folder holds no reproducer, or one of another format version.
 
     """
     try:
-        found = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        if found.pop("format") != FORMAT:
-            raise ReproducerError(f"{folder} is of another version of apass; its format must be {FORMAT}")
-        found["failure"] = Failure(**found["failure"])
-        found["context"] = ContextSettings.read(found["context"])
-        return Reproducer(**{one.name: found[one.name] for one in fields(Reproducer)})
+        data = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        if data.pop("format") != FORMAT:
+            raise ReproducerError(f"{folder} was written by another version of apass; its format must be {FORMAT}")
+        data["failure"] = Failure(**data["failure"])
+        data["context"] = ContextSettings.read(data["context"])
+        return Reproducer(**{field.name: data[field.name] for field in fields(Reproducer)})
     except OSError as error:
         raise ReproducerError(f"no reproducer in {str(folder)!r}: {error}; give a folder that has a {FACTS}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -248,18 +253,19 @@ def read_reproducer(folder: Path) -> Reproducer:
         raise ReproducerError(f"{folder / FACTS} is no reproducer: {type(error).__name__}: {error}") from error
 
 
-def _put(part: Path, folder: Path) -> Path:
-    """Rename a finished folder to the first free name; another process may take names at the same time."""
+def _rename(part: Path, folder: Path) -> Path:
+    """Rename a complete folder to the first free candidate of `folder`."""
     for number in range(1, 10_000):
-        place = free_folder(folder, number)
-        if place.exists():
+        path = free_folder(folder, number)
+        if path.exists():
             continue
         try:
-            return part.rename(place)
+            return part.rename(path)
         except OSError:
-            if not place.exists():
+            # Another process may have taken the name since the check. Any other error is real.
+            if not path.exists():
                 raise
-    raise FileExistsError(f"{folder} and thousands after it are taken; clear {folder.parent}")
+    raise FileExistsError(f"{folder} and all names up to {folder.name}~9999 exist; remove folders in {folder.parent}")
 
 
 def _is_plain(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""`ReproducerInstrument`: when a pass fails, a folder with all that it takes to see it fail again."""
+"""`ReproducerInstrument`: writes a folder that reproduces each failure of a pass."""
 
 from pathlib import Path
 from threading import Lock
@@ -11,7 +11,7 @@ from apass.core.adapter import adapter_for
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.position import Numbering, Position
+from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, RunNote, Whereabouts, current_run
 from apass.errors import ApassError
 from apass.instruments.reproducer.folder import (
@@ -31,19 +31,22 @@ __all__ = ["ReproducerInstrument"]
 
 @pass_instrument
 class ReproducerInstrument:
-    """Writes a folder for each pass that fails: the module as it was before it, the pass, the context, the traceback.
+    """Writes a reproducer folder for each pass that fails.
 
-    `apass.replay` runs just that and fails the same way, `apass.reduce` makes the module smaller while it does. Of
-    passes within passes the innermost that failed is written; the error gets a note that names the folder,
-    `DIR/MODULE/POSITION`. A cancelled pass has not failed.
+    The folder holds the module before the pass, the pass, the context and the traceback. `apass.replay` runs this pass
+    alone and fails in the same way. `apass.reduce` makes the module smaller while the failure stays the same.
 
-    Nothing is kept while passes run but their positions: modules are values, and the failure hook gets the one that the
-    pass was given. Each folder is written beside its place and renamed, off the loop, even if the run is cancelled
-    meanwhile. A module that its adapter cannot write is left out, and the folder says why. That of a pass that changes
-    its input in place, which none may, is as the pass left it.
+    - For nested passes, only the innermost failed pass is written. A note on the error names the folder,
+      `DIR/MODULE/POSITION`.
+    - A cancelled pass has not failed, so it gets no folder.
+    - While passes run, only their positions are stored. The module comes from the failure hook: modules are immutable,
+      so it is the input of the pass. A pass that violates this and changes its input in place gets the changed module.
+    - Each folder is written under a temporary name and then renamed, without blocking the event loop. A cancellation
+      does not interrupt the write.
+    - If the adapter cannot write a module, the folder has no module file and states the reason.
 
     Parameters:
-        reproducer_dir: where the folders go; made when the first pass fails.
+        reproducer_dir: the parent folder of the reproducers. It is created when the first pass fails.
 
     Raises:
         NotADirectoryError: if `reproducer_dir` is a file.
@@ -52,12 +55,13 @@ class ReproducerInstrument:
 
     def __init__(self, reproducer_dir: Path | str) -> None:
         self.reproducer_dir: Final = Path(reproducer_dir)
-        """Where the folders go."""
+        """The parent folder of the reproducers."""
         if self.reproducer_dir.exists() and not self.reproducer_dir.is_dir():
-            given = str(reproducer_dir)
-            raise NotADirectoryError(f"reproducers go into a folder, and {given!r} is a file; choose another")
+            raise NotADirectoryError(
+                f"reproducers need a folder, got the file {str(reproducer_dir)!r}; choose another path"
+            )
         self._names = FolderNames()
-        self._numbering = Numbering()
+        self._positions = PositionTracker()
         self._written: list[Path] = []
         self._lock = Lock()
 
@@ -68,43 +72,43 @@ class ReproducerInstrument:
             return sorted(self._written)
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Note where the pass stands."""
+        """Record the position of the pass."""
         run = current_run()
         if run is not None:
-            self._numbering.begin(run)
+            self._positions.begin(run)
 
     async def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
-        """Write the folder, unless a pass within this one has failed the same way and has one."""
+        """Write the folder, unless an inner pass has already written one for this error."""
         run = current_run()
-        if run is None or not isinstance(error, Exception) or _is_written(error, run):
+        if run is None or not isinstance(error, Exception) or _has_folder(error, run):
             return
-        position = self._numbering.position(run)
+        position = self._positions.position(run)
         if position is None:
             return
         with anyio.CancelScope(shield=True):
             folder = await self._write(mod, run, position, error)
             with self._lock:
                 self._written.append(folder)
-            error.add_note(_Written(f"reproducer: {folder}", run))
+            error.add_note(_FolderNote(f"reproducer: {folder}", run))
 
     async def _write(self, mod: Any, run: Run, position: Position, error: Exception) -> Path:
         ctx, backend = PassContext.current(), _backend()
         rest = _rest(run, position, ctx)
 
         def write() -> Path:
-            return write_reproducer(self._place(position), *_reproducer(mod, run, position, ctx, backend, rest, error))
+            return write_reproducer(self._folder(position), *_reproducer(mod, run, position, ctx, backend, rest, error))
 
-        # Where the adapter may not be used beside the loop, the loop waits.
+        # An adapter that is not thread-safe is called on the event loop, which blocks it.
         return await run_sync(write) if adapter_for(mod).thread_safe else write()
 
-    def _place(self, position: Position) -> Path:
+    def _folder(self, position: Position) -> Path:
         module = "module" if position.module is None else self._names.folder(position.module)
         steps = [f"{number}_{name}" + (f"@{func}" if func else "") for number, name, func in position.steps]
         return self.reproducer_dir / module / file_name(".".join(steps[1:] or steps))
 
 
-class _Written(RunNote):
-    """Names the folder of an error."""
+class _FolderNote(RunNote):
+    """A note that names the reproducer folder of an error."""
 
     __slots__ = ()
 
@@ -122,9 +126,9 @@ def _reproducer(
     try:
         suffix, data, facts = dump_module(mod)
         file = f"module{suffix}"
-    except Exception as reason:  # whatever an adapter raises; what else there is must be kept
+    except Exception as reason:  # adapters raise anything; the rest of the reproducer must still be written
         trouble.append(f"the module could not be written: {type(reason).__name__}: {reason}")
-    made = Reproducer(
+    reproducer = Reproducer(
         pass_name=run.info.name,
         pipeline=pipeline,
         rest=rest,
@@ -134,7 +138,7 @@ def _reproducer(
         function=_function(error, run),
         failure=Failure.of(error),
         context=ContextSettings.of(ctx),
-        verify=next((one.when for one in ctx.instruments if isinstance(one, VerifyInstrument)), None),
+        verify=next((item.when for item in ctx.instruments if isinstance(item, VerifyInstrument)), None),
         backend=backend,
         versions=dict(versions()),
         module_type=f"{type(mod).__module__}:{type(mod).__qualname__}",
@@ -142,11 +146,11 @@ def _reproducer(
         facts=facts,
         trouble="; ".join(trouble) or None,
     )
-    return made, data, error
+    return reproducer, data, error
 
 
 def _rest(run: Run, position: Position, ctx: PassContext) -> str | None:
-    """Return the text of what is left of the outermost pass after this one; None where it cannot be told."""
+    """Return the text of the remaining passes, or None if it is unknown."""
     outermost: Any = run.lineage[-1].pass_
     if outermost is None:
         return None
@@ -157,30 +161,30 @@ def _rest(run: Run, position: Position, ctx: PassContext) -> str | None:
 
 
 def _backend() -> str:
-    """Return the name of the event loop that runs, which anyio tells by the home of its cancellation alone."""
+    """Return the name of the current event loop, `asyncio` or `trio`."""
     return anyio.get_cancelled_exc_class().__module__.partition(".")[0]
 
 
 def _function(error: BaseException, run: Run) -> str | None:
-    """Return the function whose body raised an error, by the note that the runner left on it."""
+    """Return the function whose body raised an error, from the runner's note."""
     for note in getattr(error, "__notes__", ()):
         if isinstance(note, Whereabouts) and note.run.body_of is run:
             return note.run.function
     return None
 
 
-def _is_written(error: BaseException, run: Run) -> bool:
-    """Tell whether an error, one that it is made of or comes from, has the folder of a pass within `run`."""
+def _has_folder(error: BaseException, run: Run) -> bool:
+    """Return whether an error or its chain has a folder of a pass within `run`."""
     todo, seen = [error], set[int]()
     while todo:
-        one = todo.pop()
-        if id(one) in seen:
+        current = todo.pop()
+        if id(current) in seen:
             continue
-        seen.add(id(one))
-        notes = [note for note in getattr(one, "__notes__", ()) if isinstance(note, _Written)]
+        seen.add(id(current))
+        notes = [note for note in getattr(current, "__notes__", ()) if isinstance(note, _FolderNote)]
         if any(run in (inner, inner.body_of) for note in notes for inner in note.run.lineage):
             return True
-        if isinstance(one, BaseExceptionGroup):
-            todo += cast("BaseExceptionGroup[BaseException]", one).exceptions
-        todo += [other for other in (one.__cause__, one.__context__) if other is not None]
+        if isinstance(current, BaseExceptionGroup):
+            todo += cast("BaseExceptionGroup[BaseException]", current).exceptions
+        todo += [other for other in (current.__cause__, current.__context__) if other is not None]
     return False

@@ -1,4 +1,7 @@
-"""`Activity`: which modules, passes and functions are at work now, and what for they wait; for instruments."""
+"""Counts of the running modules, passes and functions, and what they wait for.
+
+`ProgressInstrument` and `LiveViewInstrument` are built on `Activity`.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,55 +11,55 @@ from time import perf_counter
 
 from apass.core.run import Run
 
-__all__ = ["Activity", "AtWork", "Counts"]
+__all__ = ["ActiveCounts", "ActiveRun", "Activity"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """How far a run has come."""
+class ActiveCounts:
+    """Progress of a run, as counts."""
 
     modules: int = 0
-    """Modules at work."""
+    """Modules that are being processed."""
     modules_done: int = 0
-    """Modules that came to their end, those that failed included."""
+    """Modules that have ended, including those that failed."""
     modules_failed: int = 0
     """Modules in which a pass raised or was cancelled."""
     passes: int = 0
-    """Runs of passes at work, those that wait for the passes which they call included."""
+    """Runs of passes that have not ended, including those that wait for passes that they called."""
     passes_done: int = 0
     """Runs of passes that have ended."""
     functions: int = 0
-    """Functions at work in function passes."""
+    """Functions that function passes are processing."""
     functions_done: int = 0
-    """Functions that passes have ended with; one counts for each pass."""
+    """Functions that have been processed, counted once for each pass."""
     functions_failed: int = 0
-    """How many of them raised or were cancelled."""
+    """How many of `functions_done` raised or were cancelled."""
     seconds: float = 0.0
-    """Since the first pass began."""
+    """Seconds since the first pass began."""
 
     @property
     def modules_per_second(self) -> float:
-        """How many modules come to their end in a second, on the average."""
+        """Average number of modules that end in a second."""
         return self.modules_done / self.seconds if self.seconds else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtWork:
-    """One pass or body at work that waits for no other pass or body."""
+class ActiveRun:
+    """A running pass or function body that waits for no other pass or body."""
 
     run: Run
-    """Which."""
+    """The run of the pass or of the body."""
     seconds: float
-    """How long it has been at work."""
+    """Seconds since it began."""
     waiting: float | None
-    """How long it has waited; None if it has not given the loop back since it began."""
+    """Seconds since it last yielded to the event loop, or None if it has not yielded yet."""
     busy: float
-    """How long it has held the loop."""
+    """Seconds for which it has occupied the event loop."""
     waits_for: tuple[str, ...]
-    """What it has named as what it waits for, the innermost last."""
+    """What it waits for, as named by `waiting_for`, outermost first."""
 
 
-class _Entry:
+class _ActiveItem:
     __slots__ = ("begin", "below", "busy", "run", "until", "waits")
 
     def __init__(self, run: Run, now: float) -> None:
@@ -69,24 +72,27 @@ class _Entry:
 
 
 class Activity:
-    """Keeps count of what is at work; any thread may tell it and ask it. Memory holds what is at work and no more."""
+    """Tracks the passes and bodies that run now.
+
+    All methods are thread-safe. Memory grows with the number of concurrent runs, not with the number of all runs.
+    """
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
-        self._entries: dict[Run, _Entry] = {}
+        self._entries: dict[Run, _ActiveItem] = {}
         self._counts: Counter[str] = Counter()
         self._first: float | None = None
         self._lock = Lock()
 
     def begin(self, run: Run) -> None:
-        """Note that a pass begins, or a body."""
+        """Record the start of a pass or of a function body."""
         now = self._clock()
         with self._lock:
             if run in self._entries:
-                return  # the instrument is in force twice
+                return  # two contexts use the same instrument, so each hook is called twice
             if self._first is None:
                 self._first = now
-            self._entries[run] = _Entry(run, now)
+            self._entries[run] = _ActiveItem(run, now)
             above = self._above(run)
             if above is not None:
                 above.below += 1
@@ -94,7 +100,7 @@ class Activity:
                 self._counts[kind] += 1
 
     def step(self, run: Run, start: float, end: float) -> None:
-        """Note that a pass or a body has held the loop, and has given it back."""
+        """Record an interval in which a pass or a body occupied the event loop."""
         with self._lock:
             entry = self._entries.get(run)
             if entry is not None and (entry.until is None or start >= entry.until):
@@ -102,7 +108,7 @@ class Activity:
                 entry.until = end
 
     def wait(self, run: Run | None, what: str, is_over: bool) -> None:
-        """Note what a pass or a body says that it waits for, or that this is over."""
+        """Record the start or the end of a wait for `what` in a pass or a body."""
         with self._lock:
             entry = None if run is None else self._entries.get(run)
             if entry is None:
@@ -113,7 +119,7 @@ class Activity:
                 entry.waits.remove(what)
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Note that a pass or a body has ended."""
+        """Record the end of a pass or of a function body."""
         with self._lock:
             if self._entries.pop(run, None) is None:
                 return
@@ -126,35 +132,36 @@ class Activity:
                 self._counts[f"{kind}_failed"] += failed
 
     def lose(self) -> None:
-        """Count a module that failed before a pass began on it."""
+        """Count a module that failed before its first pass began."""
         with self._lock:
             self._counts["modules_done"] += 1
             self._counts["modules_failed"] += 1
 
-    def counts(self) -> Counts:
-        """Return how far all has come."""
+    def counts(self) -> ActiveCounts:
+        """Return the current counts."""
         with self._lock:
             seconds = 0.0 if self._first is None else self._clock() - self._first
-            known = {name: self._counts[name] for name in Counts.__dataclass_fields__ if name != "seconds"}
-            return replace(Counts(**known), seconds=seconds)
+            counts = {name: self._counts[name] for name in ActiveCounts.__dataclass_fields__ if name != "seconds"}
+            return replace(ActiveCounts(**counts), seconds=seconds)
 
-    def at_work(self) -> list[AtWork]:
-        """Return the innermost passes and bodies at work, those that have waited longest first."""
+    def running(self) -> list[ActiveRun]:
+        """Return the innermost running passes and bodies, longest wait first."""
         now = self._clock()
         with self._lock:
-            found = [self._told(entry, now) for entry in self._entries.values() if entry.below == 0]
-        return sorted(found, key=lambda one: -(one.waiting or 0))
+            runs = [
+                ActiveRun(
+                    run=entry.run,
+                    seconds=now - entry.begin,
+                    waiting=None if entry.until is None else now - entry.until,
+                    busy=entry.busy,
+                    waits_for=tuple(entry.waits),
+                )
+                for entry in self._entries.values()
+                if entry.below == 0
+            ]
+        return sorted(runs, key=lambda active: -(active.waiting or 0))
 
-    def _told(self, entry: _Entry, now: float) -> AtWork:
-        return AtWork(
-            run=entry.run,
-            seconds=now - entry.begin,
-            waiting=None if entry.until is None else now - entry.until,
-            busy=entry.busy,
-            waits_for=tuple(entry.waits),
-        )
-
-    def _above(self, run: Run) -> _Entry | None:
+    def _above(self, run: Run) -> _ActiveItem | None:
         above = run.body_of or run.parent
         return None if above is None else self._entries.get(above)
 

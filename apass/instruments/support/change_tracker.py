@@ -1,4 +1,7 @@
-"""Which run of a pass changed a module, so that a pass made of passes is not blamed for what they did."""
+"""`ChangeTracker`: attributes changes of a module to the pass that made them.
+
+A composite pass such as Sequential must not be reported as the author of changes that its inner passes made.
+"""
 
 from dataclasses import dataclass, field
 from threading import Lock
@@ -11,54 +14,63 @@ __all__ = ["ChangeTracker"]
 
 
 @dataclass(slots=True, eq=False)
-class _Open:
-    """A run that has begun."""
+class _PassState:
+    """Modules seen in a pass that has not ended."""
 
     first: Any
-    """Its input."""
+    """The input of the pass."""
     latest: Any
-    """What the run itself works on: its input, or what the last pass that it called made of it."""
+    """The module that the pass works on: its input, or the result of the last pass that it called."""
     others: list[Any] = field(default_factory=list[Any])
-    """What passes that it called on the side made, as the alternatives of a Race do."""
+    """Results of inner passes that did not receive `latest`, such as the alternatives of a Race."""
 
 
 class ChangeTracker:
-    """Knows the module that each run's own work began with. Modules are held only while their runs last."""
+    """Tracks the module that each pass itself last worked on.
+
+    Modules are referenced only while their passes run.
+    """
 
     def __init__(self) -> None:
-        self._open: WeakKeyDictionary[Run, _Open] = WeakKeyDictionary()
+        self._open: WeakKeyDictionary[Run, _PassState] = WeakKeyDictionary()
         self._lock = Lock()
 
     def begin(self, run: Run, mod: Any) -> None:
-        """Note the input of a run that begins."""
+        """Record the input of a pass that begins."""
         with self._lock:
-            self._open[run] = _Open(mod, mod)
+            self._open[run] = _PassState(mod, mod)
 
     def end(self, run: Run, result: Any) -> Any:
-        """Return the module that the run's own work began with; `result` itself if it did nothing of its own.
+        """Return the module that the pass's own work began with.
 
-        So for a Sequential it is the result of its last pass, and for a pass that calls none it is its input.
+        - For a Sequential, this is `result`: its inner passes made all changes.
+        - For a pass that calls no other pass, this is its input.
+        - If the pass was not seen to begin, this is `result`.
         """
         with self._lock:
-            mine = self._open.pop(run, None)
-            mod = result if mine is None else mine.first
+            state = self._open.pop(run, None)
+            mod = result if state is None else state.first
             caller = None if run.parent is None else self._open.get(run.parent)
             if caller is not None:
                 if caller.latest is mod:
                     caller.latest = result
                 else:
                     caller.others.append(result)
-            if mine is None:
+            if state is None:
                 return result
-            return result if any(result is one for one in mine.others) else mine.latest
+            # A Race returns the result of one alternative. That alternative has been credited with the change.
+            return result if any(result is other for other in state.others) else state.latest
 
     def input(self, run: Run) -> Any:
-        """Return what the run works on now; None if it was not seen to begin."""
+        """Return the module that the pass works on now.
+
+        None if the pass was not seen to begin.
+        """
         with self._lock:
-            mine = self._open.get(run)
-            return None if mine is None else mine.latest
+            state = self._open.get(run)
+            return None if state is None else state.latest
 
     def fail(self, run: Run) -> None:
-        """Let go of a run that failed."""
+        """Forget a pass that failed."""
         with self._lock:
             self._open.pop(run, None)

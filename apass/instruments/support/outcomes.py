@@ -1,11 +1,11 @@
-"""How a pass ended, in words: for the instruments that tell of failures."""
+"""Text for the outcome of a pass that failed or was cancelled."""
 
 from typing import Final
 
 __all__ = ["CANCELLED", "ending_text"]
 
 CANCELLED: Final = "cancelled"
-"""What is said of a pass that was cancelled: the event loops say who did it, by addresses in memory."""
+"""Text for a cancelled pass. The message of a cancellation is not used: it contains memory addresses."""
 
 
 def ending_text(error: BaseException) -> str:

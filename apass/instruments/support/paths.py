@@ -1,4 +1,4 @@
-"""Names of folders and files for modules and passes, fit for every file system."""
+"""File and folder names for modules and passes, valid on every file system."""
 
 import re
 from hashlib import sha256
@@ -8,13 +8,13 @@ from typing import Final
 __all__ = ["FolderNames", "file_name"]
 
 _UNFIT: Final = re.compile(r"[^\w.@-]|^\.|\.$", re.ASCII)
-"""What the name of a folder cannot hold everywhere."""
+"""Characters, and dots at the start or end, that not every file system allows in a name."""
 _LONGEST: Final = 100
-"""How many characters of a name go into the name of a file."""
+"""Maximum length of a file name, in characters."""
 
 
 def file_name(name: str) -> str:
-    """Return a name fit for a file, shortened where it is long.
+    """Return a valid file name for `name`, truncated to 100 characters.
 
     >>> file_name("onnx.Fold/Constant")
     'onnx.Fold_Constant'
@@ -23,9 +23,10 @@ def file_name(name: str) -> str:
 
 
 class FolderNames:
-    """Gives each module a folder name of its own: its name, changed, with a hash for difference, where it must be.
+    """Assigns a unique folder name to each module.
 
-    Names that `reserved` matches are changed, too.
+    A module's name is used unchanged if it is a valid file name. Otherwise, the name is adapted and a hash is appended.
+    Names that `reserved` matches are adapted as well.
     """
 
     def __init__(self, reserved: re.Pattern[str] | None = None) -> None:
@@ -34,10 +35,10 @@ class FolderNames:
         self._lock = Lock()
 
     def folder(self, module: str) -> str:
-        """Return the folder for a module, the same each time."""
+        """Return the folder name of a module; repeated calls return the same name."""
         fit = file_name(module)
         if fit == module != "" and not (self._reserved and self._reserved.fullmatch(module)):
-            # Some file systems take names for the same that differ in case.
+            # Names that differ only in case are the same name on some file systems (macOS, Windows).
             with self._lock:
                 if self._named.setdefault(module.casefold(), module) == module:
                     return module

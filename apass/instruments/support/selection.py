@@ -1,4 +1,4 @@
-"""`Selection`: which passes, modules and functions an instrument is to show."""
+"""`Selection`: the passes, modules and functions that an instrument shows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from apass.core.run import current_module_name
 __all__ = ["Selection"]
 
 Patterns = frozenset[str] | None
-"""Names, in which `*`, `?` and `[...]` stand for others; None is all."""
+"""Names or patterns with `*`, `?` and `[...]`; None selects everything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What to show."""
+    """The passes, modules and functions to show."""
 
     passes: Patterns = None
     """Names of passes."""
     modules: Patterns = None
-    """Names of modules, as `optimize_all` and its like give them."""
+    """Names of modules, as passed to `optimize_all` and similar functions."""
     functions: Patterns = None
-    """Names of functions: of a module only these are shown."""
+    """Names of functions. If given, only these functions of a module are shown."""
 
     @classmethod
     def of(
@@ -35,10 +35,11 @@ class Selection:
         *,
         parameter: str = "names",
     ) -> Self:
-        """Check what a user gave.
+        """Return a selection after validating the arguments.
 
         Raises:
-            TypeError: if one is a string or holds something else than strings; `parameter` names the first one.
+            TypeError: if an argument is a string, or contains an item that is no string. The message refers to
+                `passes` by the name in `parameter`.
 
         """
         return cls(
@@ -48,32 +49,32 @@ class Selection:
         )
 
     def covers(self, info: PassInfo) -> bool:
-        """Tell whether a pass is to be shown for the module at work."""
+        """Return whether a pass is to be shown for the current module."""
         return _matches(self.passes, info.name) and (
             self.modules is None or _matches(self.modules, current_module_name() or "")
         )
 
     def text(self, mod: Any) -> str:
-        """Return the text of a module, or of the functions in it that are to be shown."""
+        """Return the text of a module, or of the selected functions in it."""
         adapter = adapter_for(mod)
         if self.functions is None:
             return adapter.to_text(mod)
-        chosen = [(name, func) for name, func in adapter.functions(mod) if _matches(self.functions, name)]
-        return "\n\n".join(f"{name}:\n{adapter.to_text(func)}" for name, func in chosen)
+        selected = [(name, func) for name, func in adapter.functions(mod) if _matches(self.functions, name)]
+        return "\n\n".join(f"{name}:\n{adapter.to_text(func)}" for name, func in selected)
 
 
 def _matches(patterns: Patterns, name: str) -> bool:
-    return patterns is None or name in patterns or any(fnmatchcase(name, one) for one in patterns)
+    return patterns is None or name in patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _patterns(parameter: str, kind: str, names: Iterable[str] | None) -> Patterns:
     if names is None:
         return None
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"{parameter} must be a list or set of {kind} names, not {names!r}")
-    given = frozenset(names)
-    for name in given:
+        raise TypeError(f"{parameter} must be a list or set of {kind} names, got {names!r}")
+    patterns = frozenset(names)
+    for name in patterns:
         if not isinstance(name, str):
-            article = "passes" if kind == "pass" else f"{kind}s"
-            raise TypeError(f"{parameter} must hold names of {article}, not {name!r}")
-    return given
+            kinds = "passes" if kind == "pass" else f"{kind}s"
+            raise TypeError(f"{parameter} must contain names of {kinds}, got {name!r}")
+    return patterns

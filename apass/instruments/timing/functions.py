@@ -1,4 +1,4 @@
-"""`FunctionTimingInstrument`: which functions took longest in a pass; for whoever looks for the slow one among many."""
+"""`FunctionTimingInstrument`: finds the slowest functions of a pass."""
 
 from collections.abc import Iterator
 from heapq import heappush, heappushpop
@@ -16,12 +16,13 @@ __all__ = ["FunctionTimingInstrument"]
 
 @pass_instrument
 class FunctionTimingInstrument:
-    """Times the work of function passes on each function, and keeps the slowest; right for any number of tasks at once.
+    """Times function passes per function, and keeps the slowest functions.
 
-    A function appears once for each pass that worked on it. Memory holds the slowest and those at work, and no more.
+    A function has one entry for each pass that processed it. Any number of tasks may run at once. Memory grows with
+    `top` and the number of concurrent functions only.
 
     Parameters:
-        top: how many to keep.
+        top: the number of functions to keep.
 
     Raises:
         ValueError: if `top` is not 1 or more.
@@ -31,14 +32,14 @@ class FunctionTimingInstrument:
     >>> Count = apass.function_pass(lambda func, mod, ctx: sum(range(func)), opt_level=0, name="Count")
     >>> context = apass.PassContext(instruments=[timing])
     >>> _ = apass.run(Count, {"short": 1, "long": 100_000}, context=context)
-    >>> [(one.function, one.path) for one in timing.slowest()]
+    >>> [(item.function, item.path) for item in timing.slowest()]
     [('long', 'Count')]
 
     """
 
     def __init__(self, top: int = 20) -> None:
         if isinstance(top, bool) or top < 1:
-            raise ValueError(f"top must be how many functions to keep, 1 or more; not {top!r}")
+            raise ValueError(f"top must be an int of at least 1, got {top!r}")
         self._top = top
         self._open: dict[Run, _Body] = {}
         self._slowest: list[tuple[float, int, FunctionTiming]] = []
@@ -46,27 +47,27 @@ class FunctionTimingInstrument:
         self._lock = Lock()
 
     def run_before_function(self, func: Any, run: Run) -> None:
-        """Begin to time."""
+        """Start the timer of a function."""
         self._open.setdefault(run, _Body())
 
     def run_after_function_step(self, run: Run, start: float, end: float) -> None:
-        """Add a step."""
+        """Add a step of a function."""
         body = self._open.get(run)
-        # One that begins before the last one's end is the same step told again: the instrument is in force twice.
+        # Steps of one body are disjoint. An overlapping step is a duplicate: two contexts use the same instrument.
         if body is not None and start >= body.until:
             body.busy += end - start
             body.until = end
 
     def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """End it."""
+        """Stop the timer of a function."""
         self._end(run, failed=False)
 
     def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """End what raised or was cancelled."""
+        """Stop the timer of a function that raised or was cancelled."""
         self._end(run, failed=True)
 
     def slowest(self) -> tuple[FunctionTiming, ...]:
-        """Return the functions that took longest, the slowest first."""
+        """Return the functions that took the most time, slowest first."""
         with self._lock:
             return tuple(timing for _, _, timing in sorted(self._slowest, reverse=True))
 
@@ -75,7 +76,7 @@ class FunctionTimingInstrument:
         return render_functions(self.slowest())
 
     def reset(self) -> None:
-        """Forget what was measured."""
+        """Discard the results."""
         with self._lock:
             self._slowest = []
 
@@ -100,7 +101,7 @@ class FunctionTimingInstrument:
 
 
 class _Body:
-    """The work on one function, begun."""
+    """The timer of a function body that has not ended."""
 
     __slots__ = ("begin", "busy", "until")
 

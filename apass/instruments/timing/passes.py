@@ -1,4 +1,4 @@
-"""`PassTimingInstrument`: where the time of passes goes, told apart into work and waiting; for whoever runs passes."""
+"""`PassTimingInstrument`: times passes, split into work and waiting."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
@@ -16,14 +16,16 @@ __all__ = ["PassTimingInstrument"]
 
 @pass_instrument
 class PassTimingInstrument:
-    """Times passes, right for any number of modules and tasks at once; may be used in several contexts at once, too.
+    """Times passes, split into work and waiting.
 
-    Calls are summed that stand at the same place: outermost calls of the same pass for the same module name, and the
-    n-th call of the same pass by each call of another. What was measured stays, also when contexts have been left,
-    until `reset`; so memory grows with the modules' names and the places in their pipelines, not with the calls.
-
-    A pass that `should_run` kept from running does not appear. A pass that already ran when the instrument came into
-    force does not appear either, while the passes that it calls from then on do.
+    - Any number of modules and tasks may run at once. Several contexts may use the instrument at once.
+    - Calls at the same position of the pipeline are added up. Outermost calls are grouped by pass name and module name,
+      inner calls by the calling pass, their pass name and their index.
+    - Results are kept until `reset`, also after the contexts have been left. Memory therefore grows with the module
+      names and the pipeline positions, not with the number of calls.
+    - A pass that `should_run` skipped has no entry.
+    - A pass that was already running when the instrument was installed has no entry. Passes that it calls later
+      have one.
 
     >>> import anyio, apass
     >>> timing = PassTimingInstrument()
@@ -31,85 +33,92 @@ class PassTimingInstrument:
     >>> context = apass.PassContext(instruments=[timing])
     >>> apass.run(apass.Sequential([Halve, Halve]), {"f": 8}, context=context)
     {'f': 2}
-    >>> [(one.name, [child.name for child in one.children]) for one in timing.profile()]
+    >>> [(timing.name, [child.name for child in timing.children]) for timing in timing.profile()]
     [('sequential', ['Halve', 'Halve'])]
 
     """
 
     def __init__(self) -> None:
-        # The calls open in this task and in those that it was started from, so a call that never ends leaves no trace.
-        self._at: ContextVar[_Call | None] = ContextVar("apass_timing", default=None)
-        self._totals: dict[_Place, _Total] = {}
+        # The innermost open call of this task or of a task that started it. Unlike a global registry, a context
+        # variable drops calls that never end, together with their task.
+        self._open_call: ContextVar[_Call | None] = ContextVar("apass_timing", default=None)
+        self._totals: dict[_Position, _Total] = {}
         self._lock = Lock()
 
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
-        """Begin a call."""
+        """Start the timer of a call."""
         run = current_run()
         if run is not None and self._find(run) is not None:
-            return  # the instrument is in force twice
+            return  # two contexts use the same instrument, so each hook is called twice
         caller = self._caller(run)
         module = None if run is None else run.module
-        place = (info.name, module, 0 if caller is None else caller.count(run, info.name))
+        position = (info.name, module, 0 if caller is None else caller.count(run, info.name))
         with self._lock:
-            beside = self._totals if caller is None else caller.total.children
-            total = beside.setdefault(place, _Total())
-            total.begun += 1
+            siblings = self._totals if caller is None else caller.total.children
+            total = siblings.setdefault(position, _Total())
+            total.started += 1
         call = _Call(run, caller, total)
-        if self._at.get() is not caller:
-            self._at.set(caller)  # let go of calls whose end was never told
-        call.token = self._at.set(call)
+        if self._open_call.get() is not caller:
+            self._open_call.set(caller)  # drop calls whose end hook was never called
+        call.token = self._open_call.set(call)
         call.begin = call.until = perf_counter()
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
-        """Add a step to the call."""
+        """Add a step of a call."""
         call = self._find(run)
-        # Steps in a loop are disjoint, so one that begins before the last one's end is the same one told again.
+        # Steps of one call are disjoint. An overlapping step is a duplicate: two contexts use the same instrument.
         if call is not None and start >= call.until:
             call.busy += end - start
             call.until = end
 
     def run_after_pass(self, mod: object, info: PassInfo) -> None:
-        """End a call."""
+        """Stop the timer of a call."""
         self._end(perf_counter(), failed=False)
 
     def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
-        """End a call that raised or was cancelled."""
+        """Stop the timer of a call that raised or was cancelled."""
         self._end(perf_counter(), failed=True)
 
     def profile(self, *, merge: bool = False) -> tuple[PassTiming, ...]:
-        """Return the timings of the outermost passes; those of the passes they called are their `children`.
+        """Return the timings of the outermost passes, with inner passes as `children`.
 
-        With `merge`, the modules are summed: each timing is one place of the pipeline over all modules.
+        With `merge`, each timing is the sum of all modules for one position of the pipeline.
         """
         with self._lock:
             return _profile([self._totals], merge)
 
     def render(self, *, merge: bool = False) -> str:
-        """Return `profile(merge=merge)` as a table (see `render_timings`); unlike TVM's, also after the context."""
+        """Return `profile(merge=merge)` as a table (see `render_timings`).
+
+        Unlike in TVM, this works after the context has been left.
+        """
         return render_timings(self.profile(merge=merge))
 
     def reset(self) -> None:
-        """Forget what was measured, and what the calls measure that have begun."""
+        """Discard the results, including those of open calls."""
         with self._lock:
             self._totals = {}
 
     def _end(self, now: float, *, failed: bool) -> None:
         call = self._find(current_run())
         if call is None:
-            return  # the instrument came into force when the pass was already running
-        self._at.reset(call.token)
+            return  # the pass was already running when the instrument was installed
+        self._open_call.reset(call.token)
         with self._lock:
             call.total.add(now - call.begin, call.busy, failed=failed)
 
     def _find(self, run: Run | None) -> "_Call | None":
-        """Return the open call that is `run`, or one of whose function bodies is `run`."""
-        call = self._at.get()
+        """Return the open call of `run`, or of the pass whose function body is `run`."""
+        call = self._open_call.get()
         while call is not None and not _is_part(run, call.run):
             call = call.caller
         return call
 
     def _caller(self, run: Run | None) -> "_Call | None":
-        """Return the nearest open call that `run` works for; not one whose end was never told to this instrument."""
+        """Return the nearest open call that encloses `run`.
+
+        A call whose end hook was never called is not in the lineage of `run`, so it is not returned.
+        """
         above = None if run is None else run.parent
         while above is not None:
             call = self._find(above)
@@ -119,20 +128,20 @@ class PassTimingInstrument:
         return None
 
 
-_Place = tuple[str, str | None, int]
-"""The names of a pass and of the module, and the number of the call among those of that pass by one call of another."""
+_Position = tuple[str, str | None, int]
+"""Pass name, module name, and index of the call among the calls of that pass by one caller."""
 
 
 @dataclass(slots=True)
 class _Total:
-    """The sum over the calls at one place."""
+    """The sum of all calls at one position."""
 
-    begun: int = 0
+    started: int = 0
     calls: int = 0
     failed: int = 0
     wall: float = 0.0
     busy: float = 0.0
-    children: "dict[_Place, _Total]" = field(default_factory=dict["_Place", "_Total"])
+    children: "dict[_Position, _Total]" = field(default_factory=dict["_Position", "_Total"])
 
     def add(self, wall: float, busy: float, *, failed: bool) -> None:
         """Add a call that has ended."""
@@ -143,7 +152,7 @@ class _Total:
 
 
 class _Call:
-    """One call that has begun: a link of the chain of those open in a task."""
+    """A call that has not ended: a node of the linked list of open calls in a task."""
 
     __slots__ = ("begin", "busy", "caller", "counts", "run", "token", "total", "until")
 
@@ -157,7 +166,7 @@ class _Call:
         self.begin = self.until = self.busy = 0.0
 
     def count(self, run: Run | None, name: str) -> int:
-        """Return how many calls of `name` came before `run` from the same function body, or from none."""
+        """Return how many calls of pass `name` preceded `run` in the same body or pass."""
         key = (None, name, None) if run is None else (run.parent, name, run.module)
         before = self.counts.get(key, 0)
         self.counts[key] = before + 1
@@ -165,31 +174,32 @@ class _Call:
 
 
 def _is_part(run: Run | None, whole: Run | None) -> bool:
-    """Tell whether `run` is `whole`, or the run of one of its function bodies, which is an object of its own."""
+    """Return whether `run` is `whole` or the run of one of its function bodies."""
     if run is whole:
         return True
+    # A function body has a `Run` object of its own, with the info and the parent of its pass.
     if run is None or whole is None or run.function is None:
         return False
     return run.info is whole.info and run.parent is whole.parent
 
 
-def _profile(totals: Iterable[Mapping[_Place, _Total]], merge: bool) -> tuple[PassTiming, ...]:
-    places: dict[_Place, list[_Total]] = {}
-    for one in totals:
-        for (name, module, count), total in one.items():
-            places.setdefault((name, None if merge else module, count), []).append(total)
-    return tuple(_timing(name, module, group, merge) for (name, module, _), group in places.items())
+def _profile(totals: Iterable[Mapping[_Position, _Total]], merge: bool) -> tuple[PassTiming, ...]:
+    groups: dict[_Position, list[_Total]] = {}
+    for mapping in totals:
+        for (name, module, count), total in mapping.items():
+            groups.setdefault((name, None if merge else module, count), []).append(total)
+    return tuple(_timing(name, module, group, merge) for (name, module, _), group in groups.items())
 
 
 def _timing(name: str, module: str | None, totals: Sequence[_Total], merge: bool) -> PassTiming:
-    calls = sum(one.calls for one in totals)
+    calls = sum(total.calls for total in totals)
     return PassTiming(
         name=name,
         module=module,
         calls=calls,
-        failed=sum(one.failed for one in totals),
-        unfinished=sum(one.begun for one in totals) - calls,
-        wall=sum(one.wall for one in totals),
-        busy=sum(one.busy for one in totals),
-        children=_profile([one.children for one in totals], merge),
+        failed=sum(total.failed for total in totals),
+        unfinished=sum(total.started for total in totals) - calls,
+        wall=sum(total.wall for total in totals),
+        busy=sum(total.busy for total in totals),
+        children=_profile([total.children for total in totals], merge),
     )

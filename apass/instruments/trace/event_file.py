@@ -1,4 +1,4 @@
-"""`EventFile`: a trace in Chrome's format, written while it grows by a thread of its own; for instruments."""
+"""`EventFile`: a trace in Chrome's format, written by a background thread."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -12,37 +12,37 @@ from typing import Any, BinaryIO, Final
 __all__ = ["Event", "EventFile"]
 
 Event = Mapping[str, Any]
-"""One event, with the keys of Chrome's trace format."""
+"""A trace event, with the keys of Chrome's trace format."""
 
 _HEAD: Final = b'{"displayTimeUnit":"ms","traceEvents":[\n'
 _TAIL: Final = b"\n]}\n"
 _BATCH: Final = 512
-"""Events handed to the thread at once."""
+"""Number of events that are handed to the thread at once."""
 _BACKLOG: Final = 64
-"""Batches that may wait for the thread; with more, whoever adds one waits."""
+"""Maximum number of queued batches. `add` blocks while the queue is full, which bounds memory."""
 
 
 class EventFile:
-    """A file of events. Any thread may add some; memory is bounded, whatever their number.
+    """A file of trace events, written by a background thread.
 
-    What is written stands in a file beside `path` that takes its name when it is finished. Started again, a finished
-    file is gone on with.
+    Any thread may add events. Memory is bounded, regardless of their number. Until the file is finished, it has a
+    temporary name beside `path`. If a finished file is started again, new events are appended to it.
     """
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
-        """Where the file is, once finished."""
+        """The path of the finished file."""
         self._part = path.with_name(f".{path.name}.part")
         self._pending: list[Event] = []
         self._queue: Queue[list[Event] | None] = Queue(_BACKLOG)
         self._lock = Lock()
-        self._at_work = Lock()
+        self._state_lock = Lock()
         self._thread: Thread | None = None
         self._error: OSError | None = None
         self._size = 0
 
     def add(self, event: Event) -> None:
-        """Add an event; it is written between `start` and `finish`."""
+        """Add an event, which is written between `start` and `finish`."""
         with self._lock:
             self._pending.append(event)
             if len(self._pending) < _BATCH:
@@ -51,26 +51,26 @@ class EventFile:
         self._queue.put(batch)
 
     def start(self) -> None:
-        """Open the file, and begin to write.
+        """Open the file and start the thread.
 
         Raises:
-            OSError: if it cannot be opened.
+            OSError: if the file cannot be opened.
 
         """
-        with self._at_work:
+        with self._state_lock:
             if self._thread is None:
                 file = self._open()
                 self._thread = Thread(target=self._write_all, args=(file,), name="apass trace", daemon=True)
                 self._thread.start()
 
     def finish(self) -> None:
-        """Write what there is, end the file, and give it its name.
+        """Write the remaining events, close the file and give it its final name.
 
         Raises:
-            OSError: if that failed, or anything before.
+            OSError: if this write or an earlier one failed.
 
         """
-        with self._at_work:
+        with self._state_lock:
             if self._thread is None:
                 return
             with self._lock:
@@ -107,7 +107,10 @@ class EventFile:
         return (comma + lines).encode()
 
     def _attempt(self, file: BinaryIO, data: bytes) -> None:
-        """Write, unless that has failed before; then the queue is emptied all the same."""
+        """Write `data`, unless a write has failed before.
+
+        After a failure the thread still empties the queue, because a full queue would block `add`.
+        """
         if self._error is not None:
             return
         try:

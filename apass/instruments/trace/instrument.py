@@ -1,4 +1,4 @@
-"""`TraceInstrument`: a timeline of all modules and passes in Chrome's format, to look at in Perfetto."""
+"""`TraceInstrument`: writes a timeline of modules and passes for Perfetto."""
 
 from pathlib import Path
 from threading import Lock, current_thread, get_ident
@@ -9,61 +9,63 @@ from anyio.to_thread import run_sync
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.position import Numbering
+from apass.core.position import PositionTracker
 from apass.core.run import Run, current_run
 from apass.instruments.support.outcomes import ending_text
 from apass.instruments.trace.event_file import EventFile
-from apass.instruments.trace.tracks import Group, Lane, Span
+from apass.instruments.trace.tracks import TimelineSpan, Track, TrackGroup
 from apass.util.files import is_device
 
 __all__ = ["TraceInstrument"]
 
 _MODULES: Final = 1
-"""The "process" whose lanes are runs of modules."""
+"""The "process" whose tracks are runs of modules."""
 _THREADS: Final = 2
-"""The "process" whose lanes are threads with an event loop."""
+"""The "process" whose tracks are threads with an event loop."""
 _WORKERS: Final = 3
-"""The "process" whose lanes are worker threads and processes."""
+"""The "process" whose tracks are worker threads and processes."""
 
 
 @pass_instrument
 class TraceInstrument:
-    """Writes what ran when, as a file that Perfetto (https://ui.perfetto.dev) and chrome://tracing show.
+    """Writes a timeline of modules and passes as a Chrome trace file.
 
-    Under "modules" each run of a module has a lane, in which the passes are nested, with function bodies among them.
-    Within a pass, slices named "waiting" tell when it gave the loop back and had not got it again. What runs at the
-    same time in one module has further lanes. Under "threads" each event loop has a lane with a slice for each stretch
-    of time for which a pass or a body held it. What worker threads and processes do shows as the waiting of the pass or
-    body that they do it for.
+    https://ui.perfetto.dev and chrome://tracing show such files.
 
-    The file is written by a thread as the run goes on, so memory holds what is at work and the names of modules; it is
-    whole once the context is left. Contexts that are entered later add to it.
+    - Under "modules", each run of a module has a track with its passes and function bodies, nested. Slices named
+      "waiting" show when a pass had yielded to the event loop. Concurrent work in a module has further tracks.
+    - Under "threads", each event loop has a track with a slice for each interval in which a pass or a body occupied it.
+    - Under "workers", each worker thread and process has a track with its work. The pass or body that started the work
+      shows it as waiting time.
+
+    A background thread writes the file during the run. Memory grows with the number of concurrent runs and of module
+    names. The file is complete when the context is left. Contexts that are entered later append to it.
 
     Parameters:
-        path: the file; folders that are missing are made.
+        path: the output file. Missing parent folders are created.
         functions: also show the bodies of function passes.
 
     Raises:
         IsADirectoryError: if `path` is a folder.
-        OSError: if it is a device, such as `/dev/stdout`.
+        OSError: if `path` is a device, such as `/dev/stdout`.
 
     """
 
     def __init__(self, path: Path | str, *, functions: bool = True) -> None:
         self.path: Final = Path(path)
-        """Where the trace goes."""
+        """The output file."""
         if self.path.is_dir():
             raise IsADirectoryError(f"TraceInstrument writes a file, and {str(path)!r} is a folder; choose another")
         if is_device(self.path):
             raise OSError(f"TraceInstrument writes a file, and {str(path)!r} is a device; choose a file")
         self._functions = functions
         self._file = EventFile(self.path)
-        self._numbering = Numbering()
-        self._spans: dict[Run, Span] = {}
-        self._idle: dict[str | None, list[Group]] = {}
+        self._positions = PositionTracker()
+        self._spans: dict[Run, TimelineSpan] = {}
+        self._idle: dict[str | None, list[TrackGroup]] = {}
         self._threads: dict[int, int] = {}
         self._workers: dict[str, tuple[int, float]] = {}
-        self._groups = self._lanes = self._entered = 0
+        self._groups = self._tracks = self._entered = 0
         self._lock = Lock()
         self._begin = perf_counter()
         self._name("process_name", _MODULES, 0, "modules")
@@ -71,67 +73,67 @@ class TraceInstrument:
         self._name("process_name", _WORKERS, 0, "workers")
 
     async def enter_pass_ctx(self) -> None:
-        """Open the file."""
+        """Open the file and start the writer thread."""
         self._entered += 1
         await run_sync(self._file.start)
 
     async def exit_pass_ctx(self) -> None:
-        """Finish the file, if no other context is at work."""
+        """Finish the file, if no other context uses the instrument."""
         self._entered -= 1
         if self._entered == 0:
             await run_sync(self._finish)
 
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
-        """Begin a span."""
+        """Open the span of a pass."""
         run = current_run()
         if run is not None:
             with self._lock:
                 self._open(run, info.name, "pass", mod, {"level": info.opt_level})
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
-        """Show a step, and the wait before it."""
+        """Show a step of a pass, and the wait before it."""
         self._step(run, start, end, "" if run.module is None else f"{run.module}: ", run.info.name)
 
     def run_after_pass(self, mod: object, info: PassInfo) -> None:
-        """End a span."""
+        """Close the span of a pass."""
         run = current_run()
         span = self._spans.get(run) if run is not None else None
         if run is not None and span is not None:
             self._close(run, {"changed": mod is not span.subject})
 
     def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
-        """End a span that raised or was cancelled."""
+        """Close the span of a pass that raised or was cancelled."""
         run = current_run()
         if run is not None:
             self._close(run, _failure(error))
 
     def run_before_function(self, func: Any, run: Run) -> None:
-        """Begin the span of a body."""
+        """Open the span of a function body."""
         if self._functions:
             with self._lock:
                 self._open(run, run.function or "", "function", func, {"pass": run.info.name})
 
     def run_after_function_step(self, run: Run, start: float, end: float) -> None:
-        """Show a step of a body, and the wait before it."""
+        """Show a step of a function body, and the wait before it."""
         if self._functions:
             self._step(run, start, end, "" if run.module is None else f"{run.module}: ", run.function or "")
 
     def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """End the span of a body."""
+        """Close the span of a function body."""
         self._close(run, {"changed": result is not func})
 
     def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """End the span of a body that raised or was cancelled."""
+        """Close the span of a function body that raised or was cancelled."""
         self._close(run, _failure(error))
 
     def on_work(self, run: Run, worker: str, start: float, end: float) -> None:
-        """Show what a worker did."""
+        """Show the work of a worker thread or process."""
         with self._lock:
             if worker not in self._workers:
                 self._workers[worker] = len(self._workers) + 1, 0.0
                 self._name("thread_name", _WORKERS, len(self._workers), worker)
             tid, until = self._workers[worker]
-            # Of a process only the end is known, and that late: what it did before cannot have ended after this began.
+            # A process reports only the end of its work, and late. Work before this one cannot overlap with it.
             begin, stop = max(until, self._micros(start)), self._micros(end)
             if stop <= begin:
                 return
@@ -140,35 +142,35 @@ class TraceInstrument:
             where = "" if run.module is None else f"{run.module}: "
             self._emit(where + name, "work", begin, stop, _WORKERS, tid, {})
 
-    def _open(self, run: Run, name: str, kind: str, subject: object, told: dict[str, Any]) -> None:
+    def _open(self, run: Run, name: str, kind: str, subject: object, args: dict[str, Any]) -> None:
         if run in self._spans:
-            return  # the instrument is in force twice
+            return  # two contexts use the same instrument, so each hook is called twice
         above = run.body_of or run.parent
         parent = None if above is None else self._spans.get(above)
         is_inner = parent is not None and parent.group.module == run.module
         group = parent.group if parent is not None and is_inner else self._group(run.module)
         if run.body_of is None:
-            told["position"] = self._numbering.begin(run).text
-        span = Span(name, kind, group, parent, subject, told)
-        lane = group.lane_for(span) or self._lane(group)
+            args["position"] = self._positions.begin(run).text
+        span = TimelineSpan(name, kind, group, parent, subject, args)
+        track = group.track_for(span) or self._track(group)
         span.begin = self._now()
-        group.open(span, lane)
+        group.open(span, track)
         self._spans[run] = span
 
-    def _close(self, run: Run, told: dict[str, Any]) -> None:
+    def _close(self, run: Run, args: dict[str, Any]) -> None:
         with self._lock:
             span = self._spans.pop(run, None)
             if span is None:
                 return
             now = self._now()
-            span.told |= told
-            cut = span.lane.above(span)
-            for one in cut:
-                self._slice(one, now, {"continues": True})
+            span.args |= args
+            cut = span.track.above(span)
+            for other in cut:
+                self._slice(other, now, {"continues": True})
             self._slice(span, now)
-            span.lane.pop(span, cut)
-            if cut:  # tasks that outlive the pass which began them
-                span.group.move(cut, span.group.free_lane() or self._lane(span.group), now)
+            span.track.pop(span, cut)
+            if cut:  # tasks that outlive the pass that started them
+                span.group.move(cut, span.group.free_track() or self._track(span.group), now)
             span.group.close(span, now)
             if span.group.is_idle:
                 self._idle.setdefault(span.group.module, []).append(span.group)
@@ -183,37 +185,37 @@ class TraceInstrument:
             if wait is None:
                 return
             if wait[1] > wait[0]:
-                self._emit("waiting", "wait", wait[0], wait[1], _MODULES, span.lane.tid, {})
+                self._emit("waiting", "wait", wait[0], wait[1], _MODULES, span.track.tid, {})
             self._emit(where + name, f"{span.kind} step", begin, stop, _THREADS, self._thread(), {})
 
-    def _slice(self, span: Span, end: float, more: dict[str, Any] | None = None) -> None:
-        told = {**span.told, **(more or {})}
-        self._emit(span.name, span.kind, span.begin, end, _MODULES, span.lane.tid, told)
+    def _slice(self, span: TimelineSpan, end: float, more: dict[str, Any] | None = None) -> None:
+        args = {**span.args, **(more or {})}
+        self._emit(span.name, span.kind, span.begin, end, _MODULES, span.track.tid, args)
 
     def _emit(
-        self, name: str, kind: str, begin: float, end: float, process: int, tid: int, told: dict[str, Any]
+        self, name: str, kind: str, begin: float, end: float, process: int, tid: int, args: dict[str, Any]
     ) -> None:
         event = {"name": name, "cat": kind, "ph": "X", "ts": begin, "dur": round(end - begin, 3), "pid": process}
-        self._file.add({**event, "tid": tid, "args": told})
+        self._file.add({**event, "tid": tid, "args": args})
 
-    def _name(self, what: str, process: int, tid: int, name: str) -> None:
-        self._file.add({"name": what, "ph": "M", "pid": process, "tid": tid, "args": {"name": name}})
+    def _name(self, event_name: str, process: int, tid: int, name: str) -> None:
+        self._file.add({"name": event_name, "ph": "M", "pid": process, "tid": tid, "args": {"name": name}})
 
-    def _group(self, module: str | None) -> Group:
-        """Return lanes for a run of a module: those of an earlier one of that name that has ended, or new ones."""
+    def _group(self, module: str | None) -> TrackGroup:
+        """Return the tracks of an ended run of this module, or new ones."""
         idle = self._idle.get(module)
         if idle:
             return idle.pop()
         self._groups += 1
-        return Group(module, self._groups)
+        return TrackGroup(module, self._groups)
 
-    def _lane(self, group: Group) -> Lane:
-        self._lanes += 1
-        lane = group.add_lane(self._lanes)
-        self._name("thread_name", _MODULES, lane.tid, group.lane_name(lane))
-        order = {"sort_index": group.number * 10_000 + lane.number}
-        self._file.add({"name": "thread_sort_index", "ph": "M", "pid": _MODULES, "tid": lane.tid, "args": order})
-        return lane
+    def _track(self, group: TrackGroup) -> Track:
+        self._tracks += 1
+        track = group.add_track(self._tracks)
+        self._name("thread_name", _MODULES, track.tid, group.track_name(track))
+        order = {"sort_index": group.number * 10_000 + track.number}
+        self._file.add({"name": "thread_sort_index", "ph": "M", "pid": _MODULES, "tid": track.tid, "args": order})
+        return track
 
     def _thread(self) -> int:
         ident = get_ident()
@@ -229,8 +231,8 @@ class TraceInstrument:
         return round((time - self._begin) * 1e6, 3)
 
     def _finish(self) -> None:
-        """Show what has not ended as far as it went, and finish the file."""
-        for run in sorted(self._spans, key=lambda one: -self._spans[one].begin):
+        """Close the spans that are still open, marked as unfinished, and finish the file."""
+        for run in sorted(self._spans, key=lambda run: -self._spans[run].begin):
             self._close(run, {"unfinished": True})
         self._file.finish()
 

@@ -1,58 +1,70 @@
-"""Lanes of a timeline: what runs at the same time stands side by side, what is nested stands within; for traces."""
+"""Assigns spans to trace tracks.
+
+Concurrent spans get separate tracks. A nested span shares the track of its parent.
+"""
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-__all__ = ["Group", "Lane", "Span"]
+__all__ = ["TimelineSpan", "Track", "TrackGroup"]
 
 
-class Span:
-    """A pass or a body at work. Times are in microseconds since the trace began."""
+class TimelineSpan:
+    """A running pass or function body. Times are in microseconds of trace time."""
 
     __slots__ = (
         "_begun_below",
         "_is_quiet",
         "_until",
+        "args",
         "begin",
         "group",
         "kind",
-        "lane",
         "name",
         "open_below",
         "parent",
         "subject",
-        "told",
+        "track",
     )
 
-    lane: "Lane"
-    """Where it stands."""
+    track: "Track"
+    """The track that shows the span."""
 
     def __init__(
-        self, name: str, kind: str, group: "Group", parent: "Span | None", subject: object, told: dict[str, Any]
+        self,
+        name: str,
+        kind: str,
+        group: "TrackGroup",
+        parent: "TimelineSpan | None",
+        subject: object,
+        args: dict[str, Any],
     ) -> None:
-        self.name = name
-        """What it is called."""
-        self.kind = kind
+        self.name: str = name
+        """The label of the span."""
+        self.kind: str = kind
         """`"pass"` or `"function"`."""
-        self.group = group
-        """The run of a module that it belongs to."""
-        self.parent = parent
-        """What began it."""
-        self.subject = subject
-        """What it was given."""
-        self.told = told
-        """What is shown with it."""
-        self.begin = 0.0
-        """When it began; later, if it had to move to another lane."""
-        self.open_below = 0
-        """How many spans it has begun that have not ended."""
+        self.group: TrackGroup = group
+        """The tracks of the run of a module that the span belongs to."""
+        self.parent: TimelineSpan | None = parent
+        """The span that started it, or None."""
+        self.subject: object = subject
+        """The module or the function that it received."""
+        self.args: dict[str, Any] = args
+        """The arguments that the trace shows with the span."""
+        self.begin: float = 0.0
+        """The start time. A span that is moved to another track gets a new one."""
+        self.open_below: int = 0
+        """Number of spans it has started that have not ended."""
         self._until: float | None = None
         self._is_quiet = False
         self._begun_below: float | None = None
 
     def wait_before(self, begin: float, end: float) -> tuple[float, float] | None:
-        """Note a step, and return for how long the span alone waited before it; None if the step was told before."""
+        """Record a step, and return the wait of this span itself before it.
+
+        Time in which inner spans were open is not part of the wait. None if the step was recorded before.
+        """
         until, is_quiet, first = self._until, self._is_quiet, self._begun_below
         if until is not None and end <= until:
             return None
@@ -62,98 +74,101 @@ class Span:
         return max(until, self.begin), begin if first is None else min(begin, first)
 
     def begin_below(self, now: float) -> None:
-        """Note that it began another."""
+        """Record that this span started another one."""
         self.open_below += 1
         if self._begun_below is None:
             self._begun_below = now
 
     def end_below(self, now: float) -> None:
-        """Note that another which it began has ended."""
+        """Record that a span that this one started has ended."""
         self.open_below -= 1
-        # Where it was quiet before, the wait up to the first that it began is yet to be shown, at the next step.
+        # If a wait began before the first inner span, the next step must show its part up to that span.
         if self.open_below == 0 and self._until is not None and not self._is_quiet:
             self._until, self._is_quiet, self._begun_below = max(now, self._until), True, None
 
 
-class Lane:
-    """One line of the timeline: spans that lie within each other."""
+class Track:
+    """A row of the timeline: spans that are nested in each other."""
 
     __slots__ = ("number", "stack", "tid")
 
     def __init__(self, number: int, tid: int) -> None:
-        self.number = number
-        """Its place among the lanes of its group."""
-        self.tid = tid
-        """Its number among all lanes."""
-        self.stack: list[Span] = []
-        """What is open, the outermost first."""
+        self.number: int = number
+        """The track's index in its group."""
+        self.tid: int = tid
+        """The track's number in the whole trace."""
+        self.stack: list[TimelineSpan] = []
+        """The open spans, outermost first."""
 
-    def above(self, span: Span) -> list[Span]:
-        """Return what is open within a span, the outermost first."""
+    def above(self, span: TimelineSpan) -> list[TimelineSpan]:
+        """Return the open spans within a span, outermost first."""
         return self.stack[self.stack.index(span) + 1 :] if self.stack[-1] is not span else []
 
-    def pop(self, span: Span, cut: Sequence[Span]) -> None:
-        """Take a span away, and what is above it."""
+    def pop(self, span: TimelineSpan, cut: Sequence[TimelineSpan]) -> None:
+        """Remove a span and the spans above it."""
         del self.stack[len(self.stack) - len(cut) - 1 :]
 
 
-class Group:
-    """The lanes of one run of a module."""
+class TrackGroup:
+    """The tracks of one run of a module."""
 
     def __init__(self, module: str | None, number: int) -> None:
         self.module = module
         """The name of the module."""
         self.number = number
-        """Its number among the groups."""
-        self._lanes: list[Lane] = []
+        """The number of the group."""
+        self._tracks: list[Track] = []
         self._free: list[int] = []
         self._open = 0
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is open."""
+        """Whether the group has no open span."""
         return self._open == 0
 
-    def lane_name(self, lane: Lane) -> str:
-        """Return what a lane is called."""
+    def track_name(self, track: Track) -> str:
+        """Return the label of a track."""
         name = "no module name" if self.module is None else self.module
-        return name if lane.number == 0 else f"{name} ({lane.number + 1})"
+        return name if track.number == 0 else f"{name} ({track.number + 1})"
 
-    def lane_for(self, span: Span) -> Lane | None:
-        """Return where a span can stand: within the one that began it, or in a lane that is free; None if nowhere."""
+    def track_for(self, span: TimelineSpan) -> Track | None:
+        """Return a track for a span, or None if all tracks are in use.
+
+        A span goes to its parent's track if the parent is the innermost span there. Otherwise it gets a free track.
+        """
         parent = span.parent
-        if parent is not None and parent.group is self and parent.lane.stack[-1] is parent:
-            return parent.lane
-        return self.free_lane()
+        if parent is not None and parent.group is self and parent.track.stack[-1] is parent:
+            return parent.track
+        return self.free_track()
 
-    def free_lane(self) -> Lane | None:
-        """Take the first lane that has nothing in it; None if there is none."""
-        return self._lanes[heappop(self._free)] if self._free else None
+    def free_track(self) -> Track | None:
+        """Take the first track without spans, or return None if all tracks are in use."""
+        return self._tracks[heappop(self._free)] if self._free else None
 
-    def add_lane(self, tid: int) -> Lane:
-        """Make one more lane."""
-        lane = Lane(len(self._lanes), tid)
-        self._lanes.append(lane)
-        return lane
+    def add_track(self, tid: int) -> Track:
+        """Add a track and return it."""
+        track = Track(len(self._tracks), tid)
+        self._tracks.append(track)
+        return track
 
-    def open(self, span: Span, lane: Lane) -> None:
-        """Put a span into a lane."""
-        span.lane = lane
-        lane.stack.append(span)
+    def open(self, span: TimelineSpan, track: Track) -> None:
+        """Push a span onto a track."""
+        span.track = track
+        track.stack.append(span)
         self._open += 1
         if span.parent is not None:
             span.parent.begin_below(span.begin)
 
-    def move(self, spans: Sequence[Span], lane: Lane, now: float) -> None:
-        """Let spans go on in an empty lane."""
+    def move(self, spans: Sequence[TimelineSpan], track: Track, now: float) -> None:
+        """Move spans to an empty track."""
         for span in spans:
-            span.lane, span.begin = lane, now
-            lane.stack.append(span)
+            span.track, span.begin = track, now
+            track.stack.append(span)
 
-    def close(self, span: Span, now: float) -> None:
-        """Count a span that was taken from its lane."""
+    def close(self, span: TimelineSpan, now: float) -> None:
+        """Count a span that has been removed from its track."""
         self._open -= 1
-        if not span.lane.stack:
-            heappush(self._free, span.lane.number)
+        if not span.track.stack:
+            heappush(self._free, span.track.number)
         if span.parent is not None:
             span.parent.end_below(now)

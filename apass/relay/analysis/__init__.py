@@ -1,23 +1,18 @@
-"""What can be found out about a Relay program without changing it: `relay.analysis`."""
+"""Analyses of Relay programs that do not change them: `relay.analysis`."""
 
-from apass.relay.analysis.constness import check_constant
 from apass.relay.analysis.count_layers import count_layers
-from apass.relay.analysis.fc_transpose import search_fc_transpose
 from apass.relay.analysis.feature import Feature, detect_feature
-from apass.relay.analysis.fused import extract_fused_functions
 from apass.relay.analysis.mac_count import get_total_mac_number
-from apass.relay.analysis.queries import check_basic_block_normal_form
-from apass.relay.analysis.used import all_dtypes, list_op_types
-from apass.relay.analysis.visit import post_order_visit
-from apass.relay.analysis.well_formed import well_formed, what_is_ill_formed
-from apass.relay.ir.variables import (
-    all_type_vars,
-    all_vars,
-    bound_type_vars,
-    bound_vars,
-    free_type_vars,
-    free_vars,
+from apass.relay.analysis.queries import (
+    check_basic_block_normal_form,
+    check_constant,
+    extract_fused_functions,
+    post_order_visit,
+    search_fc_transpose,
 )
+from apass.relay.analysis.used import all_dtypes, list_op_types
+from apass.relay.analysis.well_formed import well_formed, what_is_ill_formed
+from apass.relay.ir.variables import all_type_vars, all_vars, bound_type_vars, bound_vars, free_type_vars, free_vars
 from apass.relay.type_inference.kinds import check_kind
 from apass.relay.type_inference.unmatched_cases import unmatched_cases
 

@@ -1,9 +1,9 @@
-"""`count_layers`: how deep a network is."""
+"""`count_layers`: the depth of a network."""
 
 from collections.abc import Collection
 
-from apass.relay.expr import Expr
 from apass.relay.ir.calls import op_name
+from apass.relay.ir.expr import Expr
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 
@@ -11,9 +11,11 @@ __all__ = ["count_layers"]
 
 
 def count_layers(expr: Expr | IRModule, valid_ops: Collection[str]) -> int:
-    """Return the largest number of calls of the named operators, one behind the other, in an expression or in `main`.
+    """Return the largest number of calls of `valid_ops` on one path of an expression.
 
-    >>> from apass.relay.make import var
+    For a module, the expression is its function `main`.
+
+    >>> from apass.relay.ir.expr import var
     >>> from apass.relay.op.elementwise.math import exp
     >>> from apass.relay.op.elementwise.arithmetic import add
     >>> x = var("x")
@@ -23,6 +25,6 @@ def count_layers(expr: Expr | IRModule, valid_ops: Collection[str]) -> int:
     root: Expr = expr["main"] if isinstance(expr, IRModule) else expr
     depths: dict[Expr, int] = {}
     for node in post_order(root):
-        below = max((depths[one] for one in node.children), default=0)
+        below = max((depths[child] for child in node.children), default=0)
         depths[node] = below + (op_name(node) in valid_ops)
     return depths[root]

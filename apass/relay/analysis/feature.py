@@ -1,34 +1,47 @@
-"""`detect_feature`: which parts of the language a program uses."""
+"""`detect_feature`: the language features that a program uses."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 from typing import Final
 
-from apass.relay.adt import Constructor, Match
-from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.function import Function
+from apass.relay.ir.adt import Constructor, Match
+from apass.relay.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.variables import free_vars
-from apass.relay.ref import RefCreate, RefRead, RefWrite
 
 __all__ = ["Feature", "detect_feature"]
 
 
 class Feature(IntEnum):
-    """A part of the language, in TVM's names and numbers."""
+    """A feature of the Relay language, with TVM's names and numbers."""
 
     fVar = 0
     """A local variable."""
     fGlobalVar = 1
-    """The name of a function of the module."""
+    """A reference to a function of the module."""
     fConstant = 2
     """A constant."""
     fTuple = 3
     """A tuple."""
     fTupleGetItem = 4
-    """A field of a tuple."""
+    """Access to a field of a tuple."""
     fFunction = 5
     """A function."""
     fOp = 6
@@ -36,23 +49,23 @@ class Feature(IntEnum):
     fCall = 7
     """A call."""
     fLet = 8
-    """A binding of a variable."""
+    """A binding of a local variable."""
     fIf = 9
-    """A choice."""
+    """A conditional."""
     fRefCreate = 10
-    """A new mutable cell."""
+    """Creation of a reference (a mutable cell)."""
     fRefRead = 11
-    """What a cell holds."""
+    """A read of a reference."""
     fRefWrite = 12
-    """A change of what a cell holds."""
+    """A write to a reference."""
     fConstructor = 13
-    """A constructor of a data type."""
+    """A constructor of an algebraic data type."""
     fMatch = 14
-    """A match of a value against patterns."""
+    """Pattern matching on a value."""
     fGraph = 15
-    """An expression, more than a name or a constant, that is used in several places."""
+    """An expression with several users, other than a variable, constant, operator or constructor."""
     fLetRec = 16
-    """A binding whose value refers to its own variable."""
+    """A recursive binding: its value refers to its own variable."""
 
 
 _KINDS: Final[Mapping[type[Expr], Feature]] = {
@@ -76,28 +89,33 @@ _ATOMS: Final = frozenset({Var, GlobalVar, Constant, Op, Constructor})
 
 
 def detect_feature(a: Expr | IRModule, b: Expr | IRModule | None = None) -> set[Feature]:
-    """Return the features that an expression, a module, or one of each uses; not those within primitive functions.
+    """Return the features that one or two expressions or modules use.
+
+    The bodies of primitive functions are not searched.
 
     >>> x = Var("x")
     >>> sorted(detect_feature(Function([x], Tuple([x, x]))))
     [<Feature.fVar: 0>, <Feature.fTuple: 3>, <Feature.fFunction: 5>]
     """
-    found: set[Feature] = set()
+    features: set[Feature] = set()
     for root in _roots(a, b):
+        # A primitive function is a fused kernel: the node counts, its body does not.
         nodes = list(post_order(root, _is_primitive))
-        found.update(_KINDS[type(node)] for node in nodes)
+        features.update(_KINDS[type(node)] for node in nodes)
         uses = Counter(child for node in nodes if not _is_primitive(node) for child in node.children)
         if any(count > 1 and type(node) not in _ATOMS for node, count in uses.items()):
-            found.add(Feature.fGraph)
+            features.add(Feature.fGraph)
         if any(isinstance(node, Let) and node.var in free_vars(node.value) for node in nodes):
-            found.add(Feature.fLetRec)
-    return found
+            features.add(Feature.fLetRec)
+    return features
 
 
 def _roots(*programs: Expr | IRModule | None) -> Iterator[Expr]:
-    for one in programs:
-        roots: Iterable[Expr] = one.functions.values() if isinstance(one, IRModule) else [one] if one else []
-        yield from roots
+    for program in programs:
+        if isinstance(program, IRModule):
+            yield from program.functions.values()
+        elif program is not None:
+            yield program
 
 
 def _is_primitive(node: Expr) -> bool:

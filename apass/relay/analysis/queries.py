@@ -1,11 +1,84 @@
-"""`check_basic_block_normal_form`: whether whatever several blocks use has a variable."""
+"""Small queries: constants, fused functions, transposed weights, normal form."""
 
-from apass.relay.expr import Expr
+from collections.abc import Callable
+
+from apass.relay.ir.calls import op_name
+from apass.relay.ir.expr import Call, Constant, Expr, GlobalVar, Tuple, Var
+from apass.relay.ir.function import Function
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.post_order import post_order
 from apass.relay.rewrite.let_binding import LetBinder
+from apass.relay.structural.equality import fingerprint
 
-__all__ = ["check_basic_block_normal_form"]
+__all__ = [
+    "check_basic_block_normal_form",
+    "check_constant",
+    "extract_fused_functions",
+    "post_order_visit",
+    "search_fc_transpose",
+]
+
+
+def search_fc_transpose(expr: Expr) -> list[str]:
+    """Return the names of variables transposed to become the weight of an `nn.dense`.
+
+    Each name is listed once.
+
+    >>> from apass.relay.ir.expr import var
+    >>> from apass.relay.op.shape.axes import transpose
+    >>> from apass.relay.op.nn.dense.dense import dense
+    >>> search_fc_transpose(dense(var("x"), transpose(var("w"), [1, 0])))
+    ['w']
+    """
+    dense = (node for node in post_order(expr) if isinstance(node, Call) and op_name(node) == "nn.dense")
+    weights = (call.args[1] for call in dense)
+    transposed = (weight.args[0] for weight in weights if isinstance(weight, Call) and op_name(weight) == "transpose")
+    return list(dict.fromkeys(source.name_hint for source in transposed if isinstance(source, Var)))
 
 
 def check_basic_block_normal_form(expr: Expr) -> bool:
-    """Tell whether nothing in an expression must be bound for it to be in basic block normal form."""
+    """Return whether an expression is in basic block normal form."""
     return not LetBinder(expr, has_let_scopes=True).lifted()
+
+
+def check_constant(expr: Expr) -> bool:
+    """Return whether an expression is a constant or a tuple of such expressions.
+
+    >>> from apass.relay.ir.expr import const, var
+    >>> check_constant(Tuple([const(1), Tuple([])])), check_constant(Tuple([const(1), var("x")]))
+    (True, False)
+    """
+    constants: set[Expr] = set()
+    for node in post_order(expr):
+        if isinstance(node, Constant) or (isinstance(node, Tuple) and constants.issuperset(node.fields)):
+            constants.add(node)
+    return expr in constants
+
+
+def post_order_visit(expr: Expr, fvisit: Callable[[Expr], object]) -> None:
+    """Call `fvisit` once for each node, in post-order; its return values are ignored.
+
+    >>> from apass.relay.expr import Call, GlobalVar, Var
+    >>> x, seen = Var("x"), []
+    >>> post_order_visit(Call(GlobalVar("f"), [x, x]), seen.append)
+    >>> seen
+    [<relay.GlobalVar @f>, <relay.Var %x>, <relay.Call of <relay.GlobalVar @f>>]
+    """
+    for node in post_order(expr):
+        fvisit(node)
+
+
+def extract_fused_functions(mod: IRModule) -> dict[GlobalVar, Function]:
+    """Return the primitive functions in `main`, named by their structural hash.
+
+    Functions of equal structure are listed once.
+
+    Raises:
+        KeyError: if the module has no `main`.
+
+    """
+    functions: dict[str, Function] = {}
+    for node in post_order(mod["main"]):
+        if isinstance(node, Function) and node.attrs.get("Primitive"):
+            functions.setdefault(fingerprint(node), node)
+    return {GlobalVar(name): func for name, func in functions.items()}

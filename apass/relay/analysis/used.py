@@ -1,18 +1,20 @@
-"""What a program is made of: `all_dtypes` and `list_op_types`."""
+"""`all_dtypes` and `list_op_types`: the element types and operators of a program."""
 
 from collections.abc import Iterator
 
-from apass.relay.expr import Call, Constant, Expr, Op, Var
+from apass.relay.ir.expr import Call, Constant, Expr, Op, Var
 from apass.relay.ir.post_order import post_order
-from apass.relay.ty import FuncType, RefType, TensorType, TupleType, Type
+from apass.relay.ir.ty import FuncType, RefType, TensorType, TupleType, Type
 
 __all__ = ["all_dtypes", "list_op_types"]
 
 
 def all_dtypes(expr: Expr) -> set[str]:
-    """Return the element types of all tensors in an expression that has types; without them, of its leaves.
+    """Return the element types of all tensors in an expression.
 
-    >>> from apass.relay.make import const
+    Run InferType first. In an expression without types, only constants and annotated variables contribute.
+
+    >>> from apass.relay.ir.expr import const
     >>> sorted(all_dtypes(const(1)))
     ['int32']
     """
@@ -20,7 +22,7 @@ def all_dtypes(expr: Expr) -> set[str]:
 
 
 def list_op_types(expr: Expr) -> list[str]:
-    """Return the names of the operators that are called, each once, in the order in which the walk meets them."""
+    """Return the names of the called operators, each once, in post-order of first use."""
     calls = (node.op for node in post_order(expr) if isinstance(node, Call))
     return list(dict.fromkeys(op.name for op in calls if isinstance(op, Op)))
 
@@ -28,18 +30,18 @@ def list_op_types(expr: Expr) -> list[str]:
 def _types_of(node: Expr) -> list[Type]:
     if isinstance(node, Constant):
         return [node.checked_type]
-    written = node.type_annotation if isinstance(node, Var) else None
-    return [ty for ty in (node.checked_type_, written) if ty is not None]
+    annotation = node.type_annotation if isinstance(node, Var) else None
+    return [ty for ty in (node.checked_type_, annotation) if ty is not None]
 
 
 def _dtypes(ty: Type) -> Iterator[str]:
     if isinstance(ty, TensorType):
         yield ty.dtype
     elif isinstance(ty, TupleType):
-        for one in ty.fields:
-            yield from _dtypes(one)
+        for field in ty.fields:
+            yield from _dtypes(field)
     elif isinstance(ty, FuncType):
-        for one in (*ty.arg_types, ty.ret_type):
-            yield from _dtypes(one)
+        for part in (*ty.arg_types, ty.ret_type):
+            yield from _dtypes(part)
     elif isinstance(ty, RefType):
         yield from _dtypes(ty.value)

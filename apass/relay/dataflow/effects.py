@@ -1,37 +1,41 @@
-"""What evaluating an expression does besides giving its value; for passes that drop, move or merge expressions."""
+"""Effects of expressions, for passes that drop, move or merge expressions."""
 
 from enum import IntEnum
 from functools import cached_property
 
-from apass.relay.adt import Constructor
-from apass.relay.expr import Call, Expr, GlobalVar, Let, Op, Var
-from apass.relay.function import Function
+from apass.relay.ir.adt import Constructor
+from apass.relay.ir.expr import Call, Expr, GlobalVar, Let, Op, RefCreate, RefRead, RefWrite, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.ref import RefCreate, RefRead, RefWrite
 
 __all__ = ["Effect", "Effects"]
 
 
 class Effect(IntEnum):
-    """How much a pass must leave alone; the greater includes the less."""
+    """Effects of an expression; a higher effect includes the lower ones."""
 
     NONE = 0
-    """Nothing: it may be dropped, moved, copied and merged."""
+    """No effects: the expression may be dropped, moved, copied and merged."""
     STATE = 1
-    """It makes or reads a cell: it may be dropped, but not be moved, copied or merged."""
+    """It creates or reads a cell: it may be dropped, but not moved, copied or merged."""
     WRITE = 2
-    """It writes to a cell, calls a stateful operator, or may do so: it stays where it is."""
+    """It may write to a cell or call a stateful operator: it must stay where it is."""
 
 
 class Effects:
-    """The effects of the expressions below one expression, and of those that a pass makes of them.
+    """The effects of expressions within a root, and of new ones built from them.
 
-    Whether an evaluation ends, or fails, is no effect. A call has the effects of what it calls: a function in place,
-    one that a variable is bound to, one of the module that calls no other. Of other functions nothing is known, so a
-    call of one may write.
+    Failure and non-termination are not effects. A call has the effects of its callee. The callee is known in three
+    cases:
 
-    >>> from apass.relay.make import const
+    - a function expression
+    - a function that a Let binds to a variable
+    - a global function that calls no other
+
+    A call of anything else may write.
+
+    >>> from apass.relay.ir.expr import const
     >>> cell = RefCreate(const(1))
     >>> effects = Effects(cell)
     >>> effects.of(cell), effects.of(RefWrite(cell, const(2)))
@@ -48,7 +52,7 @@ class Effects:
 
     def of(self, expr: Expr) -> Effect:
         """Return the effect of evaluating an expression."""
-        if not self._levels:  # the functions that variables are bound to must be known first
+        if not self._levels:  # calls of Let-bound functions need the effects of the whole root
             self._find(self._root)
         if expr not in self._levels:
             self._find(expr)
@@ -59,7 +63,10 @@ class Effects:
         return {node.var: node.value for node in post_order(self._root) if isinstance(node, Let)}
 
     def _find(self, expr: Expr) -> None:
-        """Find the effects of all below an expression; again while what is guessed of recursive functions grows."""
+        """Compute the effects of an expression and its descendants.
+
+        A recursive function starts with no effects. The computation repeats until its effects no longer grow.
+        """
         levels = self._levels
         order = [node for node in post_order(expr, levels.__contains__) if node not in levels]
         self._is_guessing = False
@@ -75,20 +82,20 @@ class Effects:
     def _level(self, node: Expr) -> Effect:
         if isinstance(node, Function):
             return Effect.NONE
-        own = Effect.NONE
+        effect = Effect.NONE
         if isinstance(node, Call):
-            own = self._of_call(node.op)
+            effect = self._of_call(node.op)
         elif isinstance(node, RefWrite):
-            own = Effect.WRITE
+            effect = Effect.WRITE
         elif isinstance(node, RefCreate | RefRead):
-            own = Effect.STATE
-        return max((own, *map(self._levels.__getitem__, node.children)))
+            effect = Effect.STATE
+        return max((effect, *map(self._levels.__getitem__, node.children)))
 
     def _of_call(self, callee: Expr) -> Effect:
-        """Return what a call of a function does besides evaluating its arguments."""
-        passed: set[Expr] = set()
-        while isinstance(callee, Var) and callee in self._bindings and callee not in passed:
-            passed.add(callee)
+        """Return the effect of a call, apart from that of its arguments."""
+        seen: set[Expr] = set()
+        while isinstance(callee, Var) and callee in self._bindings and callee not in seen:
+            seen.add(callee)
             callee = self._bindings[callee]
         if isinstance(callee, Op):
             return Effect.WRITE if callee.get_attr("TOpIsStateful") else Effect.NONE
@@ -107,7 +114,7 @@ class Effects:
 
     def _of_global(self, name: str) -> Effect:
         if name == self._own_name:
-            return Effect.NONE  # a call of itself adds nothing to what the rest of the function does
+            return Effect.NONE  # a recursive call has the effects of the rest of the function
         if self._mod is None or name not in self._mod:
             return Effect.WRITE
         if name not in self._globals:

@@ -1,32 +1,32 @@
-"""Where in a program each expression is evaluated: its home scope, and the order of all that are evaluated.
+"""Home scopes of expressions, and the order of evaluation.
 
-A graph means what its A-normal form means: an expression is evaluated once, in the innermost scope that contains every
-use of it, just before what first needs it there. A scope is the body of a function, a branch of an If or a clause of a
-Match, and, where it is asked for, a Let. For the evaluator and for the passes that make sharing explicit.
+A graph has the meaning of its A-normal form. An expression is evaluated once, in the innermost scope that contains all
+of its uses, just before its first use there. A scope is the body of a function, a branch of an If or a clause of a
+Match. If requested, a Let is a scope as well. This is for the evaluator and for the passes that make sharing explicit.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Self, TypeAlias, TypeVar, final
 
-from apass.relay.adt import Match
-from apass.relay.expr import Call, Expr, If, Let
-from apass.relay.function import Function
+from apass.relay.ir.adt import Match
+from apass.relay.ir.expr import Call, Expr, If, Let
+from apass.relay.ir.function import Function
 
 __all__ = ["Enter", "Event", "Scope", "evaluation_order", "home_scopes", "scope_parts"]
 
 
 class Scope:
-    """A scope among others; the outermost one has no parent."""
+    """A scope in a tree of scopes; the outermost scope has no parent."""
 
     __slots__ = ("depth", "jump", "parent")
 
     parent: Self | None
-    """The scope around it."""
+    """The enclosing scope."""
     depth: int
-    """How many scopes are around it."""
+    """The number of enclosing scopes."""
     jump: Self
-    """A scope some way out, so that the way to any scope around this one takes logarithmically many steps."""
+    """A farther enclosing scope, so that any enclosing scope is reached in logarithmic time."""
 
     def __init__(self, parent: Self | None = None) -> None:
         self.parent = parent
@@ -34,14 +34,17 @@ class Scope:
         self.jump = self if parent is None else _far(parent)
 
     def is_in(self, outer: Self) -> bool:
-        """Tell whether this scope is `outer`, or within it."""
+        """Return whether this scope is `outer`, or is within it."""
         scope = self
         while scope.depth > outer.depth:
             scope = scope.jump if scope.jump.depth >= outer.depth else scope.parent or outer
         return scope is outer
 
     def within(self, outer: Self) -> Self:
-        """Return this scope, or the one around it, that lies directly in `outer`, which is around this one."""
+        """Return the scope directly in `outer` that is, or contains, this scope.
+
+        `outer` must enclose this scope.
+        """
         scope = self
         while scope.parent is not outer:
             scope = scope.jump if scope.jump.depth > outer.depth else scope.parent or outer
@@ -56,9 +59,9 @@ def _far(parent: ScopeT) -> ScopeT:
     return over.jump if parent.depth - over.depth == over.depth - over.jump.depth else parent
 
 
-def _common(one: ScopeT, other: ScopeT) -> ScopeT:
-    """Return the innermost scope that is, or is around, both."""
-    a, b = (one, other) if one.depth >= other.depth else (other, one)
+def _common(left: ScopeT, right: ScopeT) -> ScopeT:
+    """Return the innermost scope that contains both."""
+    a, b = (left, right) if left.depth >= right.depth else (right, left)
     while a.depth > b.depth:
         a = a.jump if a.jump.depth >= b.depth else a.parent or b
     while a is not b:
@@ -69,36 +72,40 @@ def _common(one: ScopeT, other: ScopeT) -> ScopeT:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Enter:
-    """Tells that the variables of a binder come into being: all that needs them follows, then the binder itself."""
+    """Marks the point where the variables of a binder are bound.
+
+    The expressions that use them follow, then the binder itself.
+    """
 
     binder: Function | Let | Match
-    """What binds them."""
+    """The binder."""
     part: int = 0
-    """The clause of a Match. Of a Let, 0 stands before its value and 1 after it."""
+    """The clause of a Match. For a Let, 0 is before its value and 1 is after it."""
 
 
 _SCOPED: Final = frozenset({Let, If, Function, Match})
 
 Event: TypeAlias = Expr | Enter
-"""What `evaluation_order` goes over."""
+"""An element of an `evaluation_order`."""
 
 
 def evaluation_order(
     root: Expr, atoms: Collection[type[Expr]], is_opaque: Callable[[Function], bool] = lambda _: False
 ) -> list[Event]:
-    """Return `root` and all below it but the atoms, each once, in the order in which they are evaluated.
+    """Return `root` and its descendants, except atoms, in evaluation order, each once.
 
-    What is below a node comes before it, from left to right; of a call, the arguments before what is called. `Enter`
-    stands where variables come into being. Nothing below a function that `is_opaque` tells of is gone over.
+    The children of a node come before it, from left to right. In a call, the arguments come before the callee. `Enter`
+    marks where variables are bound. Functions for which `is_opaque` is true are not entered.
     """
     order: list[Event] = []
     seen: set[Expr] = set()
+    # None marks that the next element has been expanded.
     stack: list[Event | None] = [root]
     while stack:
         top = stack.pop()
         if top is None:
             done = stack.pop()
-            assert done is not None, "a node lies below the mark that all below it is done"
+            assert done is not None, "the mark is above an expanded node"
             order.append(done)
         elif type(top) is Enter:
             order.append(top)
@@ -118,7 +125,7 @@ def _parts(node: Expr) -> Sequence[Event]:
     if isinstance(node, Function):
         return (Enter(node), node.body)
     if isinstance(node, Match):
-        clauses = (part for place, one in enumerate(node.clauses) for part in (Enter(node, place), one.rhs))
+        clauses = (part for index, clause in enumerate(node.clauses) for part in (Enter(node, index), clause.rhs))
         return (node.data, *clauses)
     return node.children
 
@@ -129,15 +136,16 @@ def home_scopes(
     atoms: Collection[type[Expr]],
     open_scope: Callable[[ScopeT, Expr, int], ScopeT | None],
 ) -> dict[Expr, ScopeT]:
-    """Return the home scope of each expression in an `evaluation_order`; the last one's is `root`.
+    """Return the home scope of each expression in an `evaluation_order`.
 
-    `open_scope(scope, node, part)` makes the scope of a part of a node that lives in `scope`: of the body of a Function
-    or a Let, of the branches of an If (0 and 1), of a clause of a Match; None if the part shares the node's.
+    The scope of the last expression is `root`. `open_scope(scope, node, part)` returns the scope of a part of a node
+    whose home is `scope`, or None if the part shares that scope. Parts are the body of a Function or a Let, the
+    branches of an If (0 and 1), and the clauses of a Match.
     """
     homes: dict[Expr, ScopeT] = {}
     if order:
         last = order[-1]
-        assert isinstance(last, Expr), "an order ends with the expression that it is of"
+        assert isinstance(last, Expr), "an evaluation order ends with its root"
         homes[last] = root
     for node in reversed(order):
         if not isinstance(node, Expr):
@@ -152,7 +160,10 @@ def home_scopes(
 
 
 def scope_parts(node: Expr) -> Iterable[tuple[int, Iterable[Expr]]]:
-    """Return the parts of a node with the expressions in each; part -1 is in the scope of the node itself."""
+    """Return the parts of a node, each with its expressions.
+
+    Part -1 is in the scope of the node itself.
+    """
     if isinstance(node, If):
         return ((-1, (node.cond,)), (0, (node.true_branch,)), (1, (node.false_branch,)))
     if isinstance(node, Function):
@@ -160,5 +171,7 @@ def scope_parts(node: Expr) -> Iterable[tuple[int, Iterable[Expr]]]:
     if isinstance(node, Let):
         return ((0, (node.value, node.body)),)
     if isinstance(node, Match):
-        return ((-1, (node.data,)), *((place, (one.rhs,)) for place, one in enumerate(node.clauses)))
+        clauses = ((index, (clause.rhs,)) for index, clause in enumerate(node.clauses))
+        return ((-1, (node.data,)), *clauses)
+
     return ((-1, node.children),)

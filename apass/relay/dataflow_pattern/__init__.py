@@ -1,4 +1,7 @@
-"""Patterns of expressions: matching, rewriting and partitioning by them, as `tvm.relay.dataflow_pattern`."""
+"""Patterns of expressions, for matching, rewriting and partitioning.
+
+The counterpart of `tvm.relay.dataflow_pattern`.
+"""
 
 from apass.relay.dataflow_pattern.nodes import (
     FunctionPattern,

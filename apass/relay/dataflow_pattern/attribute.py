@@ -1,10 +1,10 @@
-"""`has_attribute`: whether an expression has an attribute, for `has_attr` of patterns."""
+"""`has_attribute`: the attribute check behind the patterns' `has_attr`."""
 
 from typing import Final
 
-from apass.relay.expr import Call, Expr, Op
-from apass.relay.function import Function
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr, Op
+from apass.relay.ir.function import Function
 from apass.relay.structural.equality import structural_equal
 
 __all__ = ["has_attribute"]
@@ -14,11 +14,11 @@ _SCALARS: Final = (int, float, str)
 
 
 def has_attribute(expr: Expr, name: str, value: object) -> bool:
-    """Tell whether a call, a function or an operator has an attribute of a name and value."""
-    found = _attribute(expr, name)
-    if isinstance(found, _SCALARS) and isinstance(value, _SCALARS):
-        return found == value
-    return found is not _MISSING and structural_equal(found, value)
+    """Return whether a call, a function or an operator has an attribute of this value."""
+    attribute = _attribute(expr, name)
+    if isinstance(attribute, _SCALARS) and isinstance(value, _SCALARS):
+        return attribute == value
+    return attribute is not _MISSING and structural_equal(attribute, value)
 
 
 def _attribute(expr: Expr, name: str) -> object:

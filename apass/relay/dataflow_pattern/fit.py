@@ -1,34 +1,34 @@
-"""`Fit` and `settle`: whether a pattern fits, found out without recursion, however deep patterns are nested."""
+"""Matching without recursion, so that patterns can be nested to any depth."""
 
 from collections.abc import Generator
 from typing import TypeAlias
 
-__all__ = ["Fit", "Search", "settle"]
+__all__ = ["Fit", "Search", "run_search"]
 
 Search: TypeAlias = Generator["Fit", bool, bool]
-"""A function that must ask before it can tell: it yields each question, is sent the answer, and returns its own."""
+"""A matching function as a generator: it yields each nested match, receives its result, and returns its own."""
 Fit: TypeAlias = bool | Search
-"""Whether something fits, or the search that tells."""
+"""The result of a match, or the search that computes it."""
 
 
-def settle(fit: Fit) -> bool:
-    """Return whether it fits: run the search, and those that it asks for.
+def run_search(fit: Fit) -> bool:
+    """Return the result of a match; run its search, and the searches that it yields.
 
     >>> def every(count: int) -> Search:
     ...     return not count or (yield every(count - 1))
-    >>> settle(every(100_000)), settle(False)
+    >>> run_search(every(100_000)), run_search(False)
     (True, False)
     """
-    waiting: list[Search] = []
+    stack: list[Search] = []
     while True:
         try:
             if not isinstance(fit, bool):
-                waiting.append(fit)
+                stack.append(fit)
                 fit = next(fit)
-            elif waiting:
-                fit = waiting[-1].send(fit)
+            elif stack:
+                fit = stack[-1].send(fit)
             else:
                 return fit
-        except StopIteration as told:
-            waiting.pop()
-            fit = bool(told.value)
+        except StopIteration as stop:
+            stack.pop()
+            fit = bool(stop.value)

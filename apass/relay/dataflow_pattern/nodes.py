@@ -1,4 +1,4 @@
-"""Patterns for tuples, fields of tuples, Ifs, Lets and functions."""
+"""Patterns of tuples, tuple fields, Ifs, Lets and functions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TypeAlias
 from apass.relay.dataflow_pattern.fit import Fit, Search
 from apass.relay.dataflow_pattern.matcher import Matcher, NodeMap, Pattern
 from apass.relay.dataflow_pattern.pattern import DFPattern
-from apass.relay.expr import Expr, If, Let, Tuple, TupleGetItem, set_field
-from apass.relay.function import Function
+from apass.relay.ir.expr import Expr, If, Let, Tuple, TupleGetItem, set_field
+from apass.relay.ir.function import Function
 from apass.relay.ir.post_order import post_order
 
 __all__ = ["FunctionPattern", "IfPattern", "LetPattern", "TupleGetItemPattern", "TuplePattern"]
@@ -21,7 +21,7 @@ class TuplePattern(DFPattern):
     """Matches tuples."""
 
     fields: tuple[DFPattern, ...] | None
-    """The fields; None for any number of any."""
+    """The fields; None matches any number of arbitrary fields."""
 
     def __init__(self, fields: Iterable[DFPattern] | None) -> None:
         set_field(self, "fields", None if fields is None else tuple(fields))
@@ -32,11 +32,11 @@ class TuplePattern(DFPattern):
         return self.fields or ()
 
     def fits(self, expr: Expr, matcher: Matcher) -> Fit:
-        """Tell whether it is a tuple of such fields."""
+        """Return whether the expression is a tuple whose fields match."""
         return isinstance(expr, Tuple) and (self.fields is None or matcher.attempt_all(self.fields, expr.fields))
 
     def inputs(self, match: Expr) -> Sequence[Expr]:
-        """Return the fields, if they may be any."""
+        """Return the fields if they are arbitrary."""
         if self.fields:
             return ()
         return match.children if self.fields is None else (match,)
@@ -49,7 +49,7 @@ class TupleGetItemPattern(DFPattern):
     tuple: DFPattern
     """The tuple."""
     index: int | None = None
-    """Which field; None for any."""
+    """The index of the field; None matches any."""
 
     @property
     def children(self) -> _Patterns:
@@ -57,7 +57,7 @@ class TupleGetItemPattern(DFPattern):
         return (self.tuple,)
 
     def fits(self, expr: Expr, matcher: Matcher) -> Search:
-        """Tell whether it is the field of such a tuple."""
+        """Return whether the expression is that field of a matching tuple."""
         if not isinstance(expr, TupleGetItem) or self.index not in (None, expr.index):
             return False
         return (yield matcher.attempt(self.tuple, expr.tuple_value))
@@ -70,9 +70,9 @@ class IfPattern(DFPattern):
     cond: DFPattern
     """The condition."""
     true_branch: DFPattern
-    """The value if it is true."""
+    """The branch if the condition is true."""
     false_branch: DFPattern
-    """The value if it is false."""
+    """The branch if the condition is false."""
 
     @property
     def children(self) -> tuple[Pattern, ...]:
@@ -80,7 +80,7 @@ class IfPattern(DFPattern):
         return (self.cond, self.true_branch, self.false_branch)
 
     def fits(self, expr: Expr, matcher: Matcher) -> Fit:
-        """Tell whether it is an If of such parts."""
+        """Return whether the expression is an If whose parts match."""
         return isinstance(expr, If) and matcher.attempt_all(self.children, expr.children)
 
 
@@ -91,7 +91,7 @@ class LetPattern(DFPattern):
     var: DFPattern
     """The variable."""
     value: DFPattern
-    """What it is bound to."""
+    """The value of the variable."""
     body: DFPattern
     """The expression in which it is bound."""
 
@@ -101,7 +101,7 @@ class LetPattern(DFPattern):
         return (self.var, self.value, self.body)
 
     def fits(self, expr: Expr, matcher: Matcher) -> Fit:
-        """Tell whether it is a Let of such parts."""
+        """Return whether the expression is a Let whose parts match."""
         return isinstance(expr, Let) and matcher.attempt_all(self.children, expr.children)
 
 
@@ -110,7 +110,7 @@ class FunctionPattern(DFPattern):
     """Matches a function."""
 
     params: tuple[DFPattern, ...] | None
-    """The parameters; None for any."""
+    """The parameters; None matches any."""
     body: DFPattern
     """The body."""
 
@@ -124,7 +124,7 @@ class FunctionPattern(DFPattern):
         return (*(self.params or ()), self.body)
 
     def fits(self, expr: Expr, matcher: Matcher) -> Search:
-        """Tell whether it is a function of such parts."""
+        """Return whether the expression is a function whose parts match."""
         if not isinstance(expr, Function):
             return False
         if self.params is not None and not (yield matcher.attempt_all(self.params, expr.params)):
@@ -132,7 +132,7 @@ class FunctionPattern(DFPattern):
         return (yield matcher.attempt(self.body, expr.body))
 
     def inner(self, node_map: NodeMap) -> Iterator[Expr]:
-        """Go over all within the function."""
+        """Iterate over all nodes of the function's body."""
         for func in node_map.get(self, ()):
             if isinstance(func, Function):
                 yield from post_order(func.body)

@@ -1,30 +1,33 @@
-"""`partition_matches`: the matches of a pattern made into functions of their own, and called."""
+"""`partition_matches`: move matches of a pattern into functions, and call these."""
 
 from collections.abc import Callable, Mapping
 
-from apass.relay.adt import Match
 from apass.relay.dataflow_pattern.grouper import PARTITIONED_FROM_PATTERN, Group, find_groups
 from apass.relay.dataflow_pattern.matcher import Pattern
-from apass.relay.expr import Call, Expr, If, Let, Op, Tuple, TupleGetItem
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.adt import Match
+from apass.relay.ir.expr import Call, Expr, If, Let, Op, Tuple, TupleGetItem
+from apass.relay.ir.function import Function
+from apass.relay.visitors.expr_functor import ExprMutator
 
 __all__ = ["partition_matches"]
 
 
 def partition_matches(pattern: Pattern, expr: Expr, attrs: Mapping[str, object], check: Callable[[Expr], bool]) -> Expr:
-    """Return an expression with each match of a pattern in a function of its own; see `partition`."""
+    """Return the expression with each match in a function; see `partition`."""
     groups = {root: group for root, group in find_groups(pattern, expr).items() if _has_work(group)}
     return _Partitioner(groups, attrs, check).visit(expr) if groups else expr
 
 
 def _has_work(group: Group) -> bool:
-    """Tell whether a match is more than where it ends, as that of a wildcard, or an operator that nothing calls."""
+    """Return whether a match contains a node worth a function.
+
+    A match of a wildcard is only an input, and an operator that is not called computes nothing.
+    """
     return group.root not in group.args and not isinstance(group.root, Op)
 
 
 class _Partitioner(ExprMutator):
-    """Puts calls of new functions in the places of matches."""
+    """Replaces matches by calls of new functions."""
 
     def __init__(
         self, groups: Mapping[Expr, Group], attrs: Mapping[str, object], check: Callable[[Expr], bool]
@@ -35,7 +38,7 @@ class _Partitioner(ExprMutator):
         self._check = check
 
     def visit(self, expr: Expr) -> Expr:
-        """Return the call that takes the place of a match, if the check allows it."""
+        """Return the rewritten node; for a match that the check accepts, the call."""
         memo = self.memo_map
         if expr in memo:
             return memo[expr]
@@ -54,7 +57,7 @@ class _Partitioner(ExprMutator):
 
 
 def _kind(expr: Expr) -> str:
-    """Return what a node adds to the name of a match."""
+    """Return the part of the function's name that a node contributes."""
     if isinstance(expr, Call):
         return f"{expr.op.name}_" if isinstance(expr.op, Op) else "Call_"
     if isinstance(expr, TupleGetItem):

@@ -1,4 +1,4 @@
-"""`DFPatternCallback` and `rewrite`: matches of patterns replaced by what a function makes of them."""
+"""`DFPatternCallback` and `rewrite`: replace matches by the result of a function."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -7,28 +7,33 @@ from apass.errors import ApassError
 from apass.relay.dataflow_pattern.grouper import Group, find_groups
 from apass.relay.dataflow_pattern.matcher import NodeMap
 from apass.relay.dataflow_pattern.pattern import DFPattern
-from apass.relay.expr import Expr
-from apass.relay.expr_functor import ExprMutator
+from apass.relay.ir.expr import Expr
 from apass.relay.ir.module import IRModule
 from apass.relay.structural.equality import structural_equal
 from apass.relay.type_inference.infer import infer_expr
+from apass.relay.visitors.expr_functor import ExprMutator
 
 __all__ = ["MAX_REWRITES", "DFPatternCallback", "RewriteLimitError", "rewrite"]
 
 MAX_REWRITES: Final = 100
-"""How often an expression may be rewritten before it must stay as it is."""
+"""Most rewrites of an expression before `rewrite` raises RewriteLimitError."""
 
 
 class RewriteLimitError(ApassError, RuntimeError):
-    """Callbacks went on changing an expression: two may undo each other's work, or one matches what it makes."""
+    """Callbacks kept changing an expression.
+
+    Two callbacks may undo each other's work, or one may match its own results.
+    """
 
 
 class DFPatternCallback:
-    """A pattern, and what to put in the place of what it matches; a subclass sets `pattern` and defines `callback`.
+    """A pattern, and the replacement of its matches.
+
+    A subclass sets `pattern` and defines `callback`.
 
     >>> from apass.relay.dataflow_pattern import is_op, wildcard
     >>> from apass.relay.expr import Call, Op, Var
-    >>> from apass.relay.op import arithmetic
+    >>> from apass.relay.op.elementwise import arithmetic
     >>> class MulToAdd(DFPatternCallback):
     ...     def __init__(self):
     ...         super().__init__()
@@ -42,25 +47,25 @@ class DFPatternCallback:
     """
 
     def __init__(self, require_type: bool = False, rewrite_once: bool = False) -> None:
-        """Take whether the expression must be typed before it is matched, and whether it is rewritten but once."""
+        """Set whether matching requires types, and whether to rewrite only once."""
         self.pattern: DFPattern | None = None
-        """What is matched."""
+        """The pattern."""
         self.require_type = require_type
         """Whether types are inferred before each search."""
         self.rewrite_once = rewrite_once
-        """Whether what the callback makes is not searched again."""
+        """Whether to leave the results of the callback unsearched."""
 
     def rewrite(self, expr: Expr) -> Expr:
-        """Do as `rewrite(self, expr)`."""
+        """Return `rewrite(self, expr)`."""
         return rewrite(self, expr)
 
     def callback(self, pre: Expr, post: Expr, node_map: NodeMap) -> Expr:
-        """Return what takes the place of a match.
+        """Return the replacement of a match.
 
         Parameters:
             pre: the node that the pattern matched.
-            post: that node with what is below it rewritten.
-            node_map: for each pattern within the pattern the nodes that it matched, rewritten: `node_map[self.x][0]`.
+            post: that node with its operands rewritten.
+            node_map: the rewritten nodes that each part of the pattern matched, as in `node_map[self.x][0]`.
 
         """
         raise NotImplementedError(f"{type(self).__name__} has no callback; define callback(self, pre, post, node_map)")
@@ -69,40 +74,39 @@ class DFPatternCallback:
 def rewrite(
     callbacks: DFPatternCallback | Iterable[DFPatternCallback], expr: Expr, mod: IRModule | None = None
 ) -> Expr:
-    """Return an expression with all that the callbacks' patterns match replaced, again and again until nothing changes.
+    """Return the expression with matches replaced repeatedly until nothing changes.
 
-    Matches that overlap are not replaced together: the one further up goes first. A match whose inner nodes are used
-    elsewhere is left alone. The same object comes back if nothing changed, or the expression with types if a callback
-    requires these.
+    If matches overlap, the one nearer to the root is replaced first. A match whose inner nodes have other users is left
+    as it is. If nothing changes, the same object is returned, or the typed expression if a callback requires types.
 
     Parameters:
-        callbacks: one or several, taken in turn.
+        callbacks: one or several, applied in order.
         expr: the expression.
-        mod: the module whose functions and data types it refers to, for callbacks that require types.
+        mod: the module of its global functions and data types, for callbacks that require types.
 
     Raises:
-        RewriteLimitError: if the expression has not settled after a hundred rewrites.
+        RewriteLimitError: if the expression still changes after a hundred rewrites.
 
     """
-    waiting = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
+    active = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
     count = 0
-    while waiting:
+    while active:
         before = expr
-        for one in waiting:
-            expr = _rewrite_once(one, expr, mod)
-        count += len(waiting)
-        waiting = [one for one in waiting if not one.rewrite_once]
+        for callback in active:
+            expr = _rewrite_once(callback, expr, mod)
+        count += len(active)
+        active = [callback for callback in active if not callback.rewrite_once]
         if expr is before or structural_equal(before, expr, map_free_vars=True):
             break
-        if count >= MAX_REWRITES and waiting:
-            names = ", ".join(type(one).__name__ for one in waiting)
+        if count >= MAX_REWRITES and active:
+            names = ", ".join(type(callback).__name__ for callback in active)
             raise RewriteLimitError(f"the expression still changes after {count} rewrites, by one of {names}")
     return expr
 
 
 def _rewrite_once(callback: DFPatternCallback, expr: Expr, mod: IRModule | None) -> Expr:
     if not isinstance(callback.pattern, DFPattern):
-        raise TypeError(f"{type(callback).__name__}.pattern must be a pattern, not {callback.pattern!r}")
+        raise TypeError(f"{type(callback).__name__}.pattern must be a DFPattern, got {callback.pattern!r}")
     if callback.require_type:
         expr = infer_expr(expr, mod)
     groups = find_groups(callback.pattern, expr, mod)
@@ -110,7 +114,7 @@ def _rewrite_once(callback: DFPatternCallback, expr: Expr, mod: IRModule | None)
 
 
 class _Rewriter(ExprMutator):
-    """Asks a callback about each match."""
+    """Replaces each match by the result of the callback."""
 
     def __init__(self, callback: DFPatternCallback, groups: Mapping[Expr, Group]) -> None:
         super().__init__()
@@ -118,19 +122,19 @@ class _Rewriter(ExprMutator):
         self._groups = groups
 
     def visit(self, expr: Expr) -> Expr:
-        """Return what takes the place of a node."""
+        """Return the replacement of a node."""
         memo = self.memo_map
         if expr in memo:
             return memo[expr]
         post = super().visit(expr)
         group = self._groups.get(expr)
         if group is not None:
-            node_map = {part: [memo.get(one, one) for one in found] for part, found in group.node_map.items()}
+            node_map = {part: [memo.get(node, node) for node in nodes] for part, nodes in group.node_map.items()}
             post = memo[expr] = _checked(self._callback, self._callback.callback(expr, post, node_map))
         return post
 
 
-def _checked(callback: DFPatternCallback, made: object) -> Expr:
-    if isinstance(made, Expr):
-        return made
-    raise TypeError(f"{type(callback).__name__}.callback returned {made!r}; it must return an expression")
+def _checked(callback: DFPatternCallback, result: object) -> Expr:
+    if isinstance(result, Expr):
+        return result
+    raise TypeError(f"{type(callback).__name__}.callback must return an expression, got {result!r}")

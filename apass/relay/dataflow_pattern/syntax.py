@@ -1,4 +1,4 @@
-"""The functions that make patterns, and `match` and `partition`: TVM's names."""
+"""Functions that create patterns, and `match` and `partition`, under TVM's names."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -24,8 +24,8 @@ from apass.relay.dataflow_pattern.pattern import (
     VarPattern,
     WildcardPattern,
 )
-from apass.relay.expr import Expr, Op
-from apass.relay.ty import Dim, Type
+from apass.relay.ir.expr import Expr, Op
+from apass.relay.ir.ty import Dim, Type
 
 __all__ = [
     "dominates",
@@ -48,83 +48,89 @@ __all__ = [
 
 
 def wildcard() -> WildcardPattern:
-    """Return a pattern that matches everything."""
+    """Return a pattern that matches every expression."""
     return WildcardPattern()
 
 
 def is_var(name: str = "") -> VarPattern:
-    """Return a pattern for variables; for those of a name, if one is given."""
+    """Return a pattern of variables, optionally of one name."""
     return VarPattern(name)
 
 
 def is_constant() -> ConstantPattern:
-    """Return a pattern for constants."""
+    """Return a pattern of constants."""
     return ConstantPattern()
 
 
 def is_expr(expr: Expr) -> ExprPattern:
-    """Return a pattern for what is structurally equal to an expression."""
+    """Return a pattern of expressions that are structurally equal to `expr`."""
     return ExprPattern(expr)
 
 
 def is_op(op_name: str) -> ExprPattern:
-    """Return a pattern for an operator; UnknownOpError, with a suggestion, if there is none of the name."""
+    """Return a pattern of an operator.
+
+    Raises:
+        UnknownOpError: if there is no operator of that name; the message suggests one.
+
+    """
     return ExprPattern(Op.get(op_name))
 
 
 def is_tuple(fields: Iterable[DFPattern] | None) -> TuplePattern:
-    """Return a pattern for tuples of such fields; of any, if None is given."""
+    """Return a pattern of tuples with matching fields; None matches any fields."""
     return TuplePattern(fields)
 
 
 def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> TupleGetItemPattern:
-    """Return a pattern for a field of such a tuple; for any of its fields, without an index."""
+    """Return a pattern of a field of a matching tuple; without an index, of any field."""
     return TupleGetItemPattern(tuple_value, index)
 
 
 def is_if(cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> IfPattern:
-    """Return a pattern for an If of such parts."""
+    """Return a pattern of an If whose parts match."""
     return IfPattern(cond, true_branch, false_branch)
 
 
 def is_let(var: DFPattern, value: DFPattern, body: DFPattern) -> LetPattern:
-    """Return a pattern for a Let of such parts."""
+    """Return a pattern of a Let whose parts match."""
     return LetPattern(var, value, body)
 
 
 def has_type(ttype: Type, pattern: DFPattern | None = None) -> TypePattern:
-    """Return a pattern for what `pattern`, or anything, matches, if it is of a type."""
+    """Return a pattern of matches of `pattern`, or of anything, that are of a type."""
     return TypePattern(wildcard() if pattern is None else pattern, ttype)
 
 
 def has_dtype(dtype: str, pattern: DFPattern | None = None) -> DataTypePattern:
-    """Return a pattern for what `pattern`, or anything, matches, if it is a tensor of an element type."""
+    """Return a pattern of matches of `pattern`, or of anything, with an element type."""
     return DataTypePattern(wildcard() if pattern is None else pattern, dtype)
 
 
 def has_shape(shape: Iterable[Dim], pattern: DFPattern | None = None) -> ShapePattern:
-    """Return a pattern for what `pattern`, or anything, matches, if it is a tensor of a shape."""
+    """Return a pattern of matches of `pattern`, or of anything, that have a shape."""
     return ShapePattern(wildcard() if pattern is None else pattern, shape)
 
 
 def has_attr(attrs: Mapping[str, object], pattern: DFPattern | None = None) -> AttrPattern:
-    """Return a pattern for what `pattern`, or anything, matches, if it has all these attributes."""
+    """Return a pattern of matches of `pattern`, or of anything, that have attributes."""
     return AttrPattern(wildcard() if pattern is None else pattern, attrs)
 
 
 def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DominatorPattern:
-    """Return a pattern for a child all of whose operands lead, over nodes that match `path`, to one parent.
+    """Return a pattern of a child that dominates a parent.
 
-    All that uses the parent leads to the child: so the two, with what is between them, can be taken out as one.
+    All paths from the operands of the child lead to the parent, over nodes that match `path`. All users of the parent
+    lead to the child, so the two can be replaced together with the nodes between them.
     """
     return DominatorPattern(parent, path, child)
 
 
 def match(pattern: DFPattern, expr: Expr) -> bool:
-    """Tell whether a pattern matches an expression.
+    """Return whether a pattern matches an expression.
 
-    >>> from apass.relay.make import const
-    >>> from apass.relay.op import arithmetic
+    >>> from apass.relay.ir.expr import const
+    >>> from apass.relay.op.elementwise import arithmetic
     >>> match(wildcard() + is_constant(), const(1) + const(2))
     True
     """
@@ -137,19 +143,21 @@ def partition(
     attrs: Mapping[str, object] | None = None,
     check: Callable[[Expr], bool] = lambda _: True,
 ) -> Expr:
-    """Return an expression with what a pattern matches in functions of their own, and calls of these.
+    """Return the expression with each match of a pattern moved into a function.
 
-    Where a match ends, its function has a parameter; constants that the pattern asks for are copied into it. Its
-    attribute `PartitionedFromPattern` tells what it is made of. Matches are chosen as `rewrite` does.
+    Calls of the functions replace the matches. The inputs of a match become parameters, and constants that the pattern
+    names are copied into the function. Its attribute `PartitionedFromPattern` lists the nodes of the match. Matches are
+    chosen as in `rewrite`.
 
     Parameters:
-        pattern: what is searched for; a FunctionPattern is not, as nothing would call the function.
+        pattern: the pattern. A FunctionPattern is ignored with a warning, as nothing would call the function.
         expr: the expression.
         attrs: further attributes of the functions.
-        check: is given each match, and tells whether to take it.
+        check: returns whether to take a match.
 
     """
     if isinstance(pattern, FunctionPattern):
-        warnings.warn("nothing calls a function that a FunctionPattern matches; partition leaves it", stacklevel=2)
+        warnings.warn("a function matched by a FunctionPattern has no caller; partition ignores it", stacklevel=2)
+
         return expr
     return partition_matches(pattern, expr, attrs or {}, check)

@@ -1,10 +1,13 @@
-"""The front ends: programs of other frameworks, read as Relay modules. Importing this loads no framework."""
+"""Front ends: import programs of other frameworks as Relay modules.
+
+Importing this package loads no framework.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
-from apass.relay.ty import Dim
+from apass.relay.ir.ty import Dim
 
 __all__ = ["from_onnx"]
 
@@ -17,27 +20,29 @@ def from_onnx(
     freeze_params: bool = False,
     convert_config: Mapping[str, object] | None = None,
 ) -> tuple[IRModule, dict[str, NDArray]]:
-    """Return an ONNX model as a Relay module, and its weights by the names of the parameters that take them.
+    """Return an ONNX model as a Relay module, and its weights by parameter name.
 
-    `mod["main"]` takes the inputs of the graph, in their order, then the initializers that are needed at run time, in
-    theirs; it returns the output, or a tuple of the outputs. What only decides shapes is worked out now.
+    The parameters of `mod["main"]` are the inputs of the graph, in order, and then the initializers that are needed at
+    run time, in order. `main` returns the output, or a tuple of the outputs.
+
+    Values that only determine shapes are computed at import.
 
     Args:
         model: an `onnx.ModelProto`, the path of one, or an `onnx_ir.Model`.
-        shape: the shapes of inputs, by name, in place of those that the model states. A dimension that nobody gives is
+        shape: shapes of inputs by name, which override those of the model. A dimension that neither gives becomes
             `relay.Any()`.
-        dtype: the element types of inputs, by name, in place of those that the model states. A single one is ignored,
-            as in TVM: the model states them all.
-        opset: the version of the operators of the default domain, in place of the one that the model states.
-        freeze_params: make the weights constants of the program; the second result is then empty.
-        convert_config: `use_nt_batch_matmul` (default True): multiply stacks of matrices with the second one
-            transposed, as TVM does.
+        dtype: element types of inputs by name, which override those of the model. A single type has no effect, as in
+            TVM, because the model has the types of all inputs.
+        opset: the version of the default operator set, which overrides that of the model.
+        freeze_params: whether the weights become constants of the program; the second result is then empty.
+        convert_config: options by name. `use_nt_batch_matmul` (default True) multiplies batches of matrices with the
+            second operand transposed, as TVM does.
 
     Raises:
         MissingExtraError: if onnx is not installed.
-        OpNotImplementedError: if the model has operators that are not known here; the message names all of them. Or if
-            one is used in a way that Relay cannot express; the message says in which.
-        ValueError: if an argument names an input that the model does not have, or an input has no known rank.
+        OpNotImplementedError: if the model has unsupported operators (the message names all of them), or uses one in
+            a way that Relay cannot express (the message gives the reason).
+        ValueError: if an argument has a name that the model does not have, or an input has no known rank.
 
     """
     from apass.relay.frontend.onnx.importer import import_model

@@ -1,4 +1,7 @@
-"""The adapter for Relay, `apass.relay.IRModule`: its functions are the module's, by their global names."""
+"""The adapter for Relay modules (`apass.relay.IRModule`).
+
+Functions are identified by their global names.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -6,9 +9,9 @@ from typing import Final
 from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, DiagnosticError, VerifyError
 from apass.relay.analysis.well_formed import what_is_ill_formed
-from apass.relay.expr import Expr
-from apass.relay.function import Function
 from apass.relay.integration.reductions import shrinkings
+from apass.relay.ir.expr import Expr
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.structural.equality import exact_fingerprint, fingerprint, structural_equal
 from apass.relay.text.parsing.reader import read_module
@@ -20,102 +23,122 @@ from apass.util.fingerprint import fingerprint_value
 __all__ = ["ADAPTER", "RelayAdapter"]
 
 SKIP: Final = "SkipOptimization"
-"""The attribute of a function that is to be skipped."""
+"""The attribute that marks a function to be skipped, as in TVM."""
 
 
 class RelayAdapter:
-    """An IRAdapter for `IRModule`. Nodes are immutable, so modules share all that a pass did not change."""
+    """An `IRAdapter` for `IRModule`.
+
+    Nodes are immutable, so modules share all nodes that a pass did not change.
+    """
 
     thread_safe: bool = True
-    """The adapter touches nothing but the module it is given."""
+    """The adapter accesses only its arguments, so it may run in any thread."""
     suffix: str = ".relay"
-    """The ending of a file that has what `dumps` returns: Relay's text."""
+    """The suffix of files with the output of `dumps`: Relay's text format."""
 
     def functions(self, mod: IRModule) -> Iterator[tuple[str, Function]]:
-        """Go over the functions by their global names."""
+        """Iterate over the functions with their global names."""
         for gvar in mod.get_global_vars():
             yield gvar.name_hint, mod[gvar]
 
     def get(self, mod: IRModule, name: str) -> Function:
-        """Return a function by its name; KeyError, with a suggestion, if there is none."""
+        """Return the function of that name.
+
+        Raises:
+            KeyError: if there is none; the message suggests the nearest name.
+
+        """
         return mod[name]
 
     def kind(self, func: Function) -> FunctionKind:
-        """Return `"function"`: Relay has no others."""
+        """Return `"function"`, the only kind in Relay."""
         return "function"
 
     def replace(self, mod: IRModule, updates: Mapping[str, Function]) -> IRModule:
-        """Return a module with `updates` in the places of the functions of those names.
+        """Return a module in which `updates` replace the functions of those names.
 
         Raises:
-            AdapterError: if there is no function of a name.
+            AdapterError: if the module has no function of one of the names.
 
         """
         for name in updates:
             if name not in mod:
-                raise AdapterError(f"the module has no function @{name} to be replaced; it has {mod!r}")
+                raise AdapterError(f"cannot replace function @{name}: the module has none of that name; it has {mod!r}")
         return mod.with_functions(updates)
 
     def skips(self, func: Function) -> bool:
-        """Tell whether the function has a true attribute `SkipOptimization`."""
+        """Return whether the function has a true attribute `SkipOptimization`."""
         return bool(func.attrs.get(SKIP))
 
     def fingerprint(self, x: IRModule | Expr) -> str:
-        """Return the structural hash: equal for programs that differ in the names of local variables alone."""
+        """Return the structural hash, which ignores the names of local variables."""
         return fingerprint(x)
 
     def exact_fingerprint(self, x: IRModule | Expr) -> str:
-        """Return a fingerprint that goes by local names, the order of functions, and what has types, too."""
+        """Return a fingerprint that also covers local names, function order and typedness."""
         if not isinstance(x, IRModule):
             return f"{exact_fingerprint(x)} {x.checked_type_ is not None}"
         order = [(name, func.checked_type_ is not None) for name, func in self.functions(x)]
         return f"{exact_fingerprint(x)} {fingerprint_value(order)}"
 
     def equal(self, a: IRModule | Expr, b: IRModule | Expr) -> bool:
-        """Compare by structure."""
+        """Return whether two modules or expressions are structurally equal."""
         return a is b or structural_equal(a, b)
 
     def to_text(self, x: IRModule | Expr) -> str:
-        """Return Relay's text, without the contents of its constants."""
+        """Return the program as Relay text, without the contents of constants."""
         return astext(x, show_meta_data=False)
 
     def verify(self, mod: IRModule) -> None:
-        """Check that the module is well-formed and has types; VerifyError, saying what is wrong, if not."""
-        wrong = what_is_ill_formed(mod)
-        if wrong:
-            raise VerifyError(f"the module is not well-formed: {'; '.join(wrong)}")
+        """Check that the module is well-formed and that its types can be inferred.
+
+        Raises:
+            VerifyError: if a check fails; the message lists the errors.
+
+        """
+        faults = what_is_ill_formed(mod)
+        if faults:
+            raise VerifyError(f"the module is not well-formed: {'; '.join(faults)}")
         try:
+            # trust=False: recompute the types that are attached already, in case a pass attached wrong ones.
             infer_module(mod, trust=False)
         except DiagnosticError as error:
             raise VerifyError(f"the module has no types:\n{error}") from error
 
     def dumps(self, mod: IRModule) -> bytes:
-        """Return the module's text, with the contents of its constants."""
+        """Return the module as encoded Relay text, with the contents of constants."""
         return astext(mod).encode()
 
     def loads(self, data: bytes) -> IRModule:
-        """Return the module that `dumps` wrote; ParseError if `data` holds none."""
+        """Return the module that `dumps` wrote.
+
+        Raises:
+            ParseError: if `data` is not the text of a module.
+
+        """
         return read_module(data.decode())
 
     def adopt(self, sub: IRModule, mod: IRModule) -> IRModule:
-        """Return `sub`, read from bytes, with the data types of `mod` in the place of its own of the same names.
+        """Return `sub`, read from bytes, with the data types of `mod` in place of its own.
 
-        A data type is the one object that defines it, so that functions of the one would not fit into the other. What
-        takes the place of a function with types gets types, where `mod` has all that they depend on.
+        A data type is equal only to itself, so functions of `sub` would otherwise not fit into `mod`.
+        A function that replaces one with types gets types too, if `mod` has all its dependencies.
         """
         types = mod.type_definitions
         if types:
+            # Print and read the functions again: the parser resolves type names against `init_module`.
             sub = read_module(astext(IRModule(sub.functions)), init_module=IRModule(type_definitions=types))
-        before = dict(self.functions(mod))
-        made = {name: func for name, func in self.functions(sub) if name in before and _has_types(before[name])}
-        return sub.with_functions({name: _typed(func, mod) for name, func in made.items()}) if made else sub
+        old = dict(self.functions(mod))
+        new = {name: func for name, func in self.functions(sub) if name in old and _has_types(old[name])}
+        return sub.with_functions({name: _typed(func, mod) for name, func in new.items()}) if new else sub
 
     def facts(self, mod: IRModule) -> dict[str, list[str]]:
-        """Return which functions have types, as the text does not say."""
+        """Return the names of functions with types, which the text does not record."""
         return {"typed": [name for name, func in self.functions(mod) if func.checked_type_ is not None]}
 
     def restore(self, mod: IRModule, facts: Mapping[str, list[str]]) -> IRModule:
-        """Return a module whose functions have types where `facts` says so, and where they still can be found."""
+        """Infer the types of the functions that `facts` lists, if inference succeeds."""
         if not facts["typed"]:
             return mod
         try:
@@ -125,13 +148,16 @@ class RelayAdapter:
         return mod.with_functions({name: typed[name] for name in facts["typed"] if name in typed})
 
     def shrinkings(self, mod: IRModule) -> Iterator[Shrinking[IRModule]]:
-        """Go over what can be left out, or put simpler: functions, expressions, parameters."""
+        """Iterate over the reductions of functions, expressions and parameters."""
         return shrinkings(mod)
 
     def isolate(self, mod: IRModule, names: Iterable[str]) -> IRModule:
-        """Return a module of the named functions, with all data types; nodes are immutable, so none is copied."""
-        kept = set(names)
-        return mod.without_functions([name for name, _ in self.functions(mod) if name not in kept])
+        """Return a module of the named functions, with all data types.
+
+        No node is copied, because nodes are immutable.
+        """
+        selected = set(names)
+        return mod.without_functions([name for name, _ in self.functions(mod) if name not in selected])
 
     def extract(self, sub: IRModule, names: Iterable[str]) -> Mapping[str, Function]:
         """Return the named functions of a module that `isolate` made."""
@@ -139,12 +165,13 @@ class RelayAdapter:
 
 
 def _has_types(func: Function) -> bool:
-    """Tell whether a function or what is in it was inferred; a pass may have put what has types in a new one."""
+    """Return whether a function or its body has types."""
+    # A pass may put a typed body into a new function that has no type yet.
     return func.checked_type_ is not None or func.body.checked_type_ is not None
 
 
 def _typed(func: Function, mod: IRModule) -> Function:
-    """Return a function with types; as it is, if they cannot be found in `mod`."""
+    """Return the function with types, or unchanged if type inference fails."""
     try:
         return infer_function(func, mod)
     except DiagnosticError:

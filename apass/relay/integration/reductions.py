@@ -1,4 +1,7 @@
-"""What of a Relay module can be left out, or put simpler, for `reduce`: functions, expressions, lets, parameters."""
+"""Reductions of Relay modules for `apass.reduce`.
+
+They remove functions and parameters, and simplify expressions and lets.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
@@ -7,63 +10,69 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from apass.errors import ApassError
-from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var, const
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.make import const
+from apass.relay.ir.ty import TensorType, TupleType, Type
 from apass.relay.op.shape.create import zeros
-from apass.relay.ty import TensorType, TupleType, Type
 from apass.relay.type_inference.infer import infer_module
+from apass.relay.visitors.expr_functor import ExprMutator
 from apass.util.delta_debugging import Shrinking
 
 __all__ = ["shrinkings"]
 
 SMALL: Final = 16
-"""Constants of more elements than this are put as `zeros`, whose text is short."""
+"""Larger constants are replaced by `zeros`, whose text is short."""
 
 Simpler: TypeAlias = Callable[[Expr], Expr | None]
-"""Gives something to put for an expression, of the same type; None if it has nothing."""
+"""Returns a simpler replacement of the same type for an expression, or None."""
 
 
 def shrinkings(mod: IRModule) -> Iterator[Shrinking[IRModule]]:
-    """Go over the ways to make a module smaller; only functions can be left out of one that has no types."""
+    """Iterate over the ways to reduce a module.
+
+    If the module cannot be typed, the only way is to remove functions.
+    """
     names = [gvar.name_hint for gvar in mod.get_global_vars()]
 
-    def without_functions(numbers: frozenset[int]) -> IRModule:
-        return infer_module(mod.without_functions([names[number] for number in numbers]))
+    def without_functions(indices: frozenset[int]) -> IRModule:
+        return infer_module(mod.without_functions([names[index] for index in indices]))
 
     yield Shrinking("functions", len(names), without_functions)
     try:
         typed = infer_module(mod)
     except ApassError:
         return
-    yield _simplified(typed, "expressions for constants", _constant)
-    yield _simplified(typed, "expressions for their first part", lambda expr: next(_parts(expr), None))
-    yield _simplified(typed, "expressions for their last part", lambda expr: next(iter([*_parts(expr)][::-1]), None))
+    yield _simplified(typed, "expressions replaced by constants", _constant)
+    yield _simplified(typed, "expressions replaced by their first part", lambda expr: next(_parts(expr), None))
+    last = "expressions replaced by their last part"
+    yield _simplified(typed, last, lambda expr: next(reversed([*_parts(expr)]), None))
     yield _without_parameters(typed)
 
 
-def _simplified(mod: IRModule, what: str, simpler: Simpler) -> Shrinking[IRModule]:
-    """Return the way of putting something simpler for expressions; outer ones have the lower numbers."""
-    found: list[tuple[str, Expr, Expr]] = []
+def _simplified(mod: IRModule, kind: str, simpler: Simpler) -> Shrinking[IRModule]:
+    """Return the reduction that replaces expressions by `simpler` ones.
+
+    Within a function, outer expressions have lower indices than the expressions in them.
+    """
+    candidates: list[tuple[str, Expr, Expr]] = []
     for name, func in _functions(mod):
         pairs = [(name, expr, new) for expr in post_order(func.body) if (new := simpler(expr)) is not None]
-        found += reversed(pairs)
+        candidates += reversed(pairs)
 
-    def without(numbers: frozenset[int]) -> IRModule:
+    def without(indices: frozenset[int]) -> IRModule:
         chosen: dict[str, list[tuple[Expr, Expr]]] = {}
-        # Inner ones first: what is put for an outer one may have them within.
-        for number in sorted(numbers, reverse=True):
-            name, expr, new = found[number]
+        # Inner expressions first: the replacement of an outer expression may contain them.
+        for index in sorted(indices, reverse=True):
+            name, expr, new = candidates[index]
             chosen.setdefault(name, []).append((expr, new))
-        return infer_module(mod.with_functions({name: _put(mod[name], pairs) for name, pairs in chosen.items()}))
+        return infer_module(mod.with_functions({name: _replace(mod[name], pairs) for name, pairs in chosen.items()}))
 
-    return Shrinking(what, len(found), without)
+    return Shrinking(kind, len(candidates), without)
 
 
-def _put(func: Function, pairs: Iterable[tuple[Expr, Expr]]) -> Expr:
+def _replace(func: Function, pairs: Iterable[tuple[Expr, Expr]]) -> Expr:
     mutator = ExprMutator()
     for expr, new in pairs:
         mutator.memo_map[expr] = mutator.visit(new)
@@ -71,7 +80,7 @@ def _put(func: Function, pairs: Iterable[tuple[Expr, Expr]]) -> Expr:
 
 
 def _constant(expr: Expr) -> Expr | None:
-    """Return zeros of the type of an expression, unless it is as simple already, or names something."""
+    """Return zeros of the same type, or None if the expression is simple or a name."""
     if isinstance(expr, Var | GlobalVar | Op | Function) or _is_simple(expr):
         return None
     ty = _type(expr)
@@ -79,7 +88,7 @@ def _constant(expr: Expr) -> Expr | None:
 
 
 def _type(expr: Expr) -> Type | None:
-    """Return the type of an expression, None if it has none, as an operator by itself."""
+    """Return the type of an expression, or None if it has none (an operator)."""
     try:
         return expr.checked_type
     except ValueError:
@@ -97,8 +106,8 @@ def _is_simple(expr: Expr) -> bool:
 def _zeros(ty: Type) -> Expr | None:
     if isinstance(ty, TupleType):
         fields = [_zeros(field) for field in ty.fields]
-        known = [field for field in fields if field is not None]
-        return Tuple(known) if len(known) == len(fields) else None
+        typed = [field for field in fields if field is not None]
+        return Tuple(typed) if len(typed) == len(fields) else None
     if not isinstance(ty, TensorType):
         return None
     shape = [dim for dim in ty.shape if isinstance(dim, int)]
@@ -108,12 +117,15 @@ def _zeros(ty: Type) -> Expr | None:
 
 
 def _parts(expr: Expr) -> Iterator[Expr]:
-    """Go over the parts of an expression that can stand in its place: of its type, with no variable that it binds."""
+    """Iterate over the direct parts that can replace an expression.
+
+    A part qualifies if it has the type of the expression and does not use a variable that the expression binds.
+    """
     ty = _type(expr)
-    return (part for part in _directly_below(expr) if ty is not None and _type(part) == ty)
+    return (part for part in _direct_parts(expr) if ty is not None and _type(part) == ty)
 
 
-def _directly_below(expr: Expr) -> Sequence[Expr]:
+def _direct_parts(expr: Expr) -> Sequence[Expr]:
     if isinstance(expr, Call):
         return expr.args
     if isinstance(expr, If):
@@ -126,10 +138,10 @@ def _directly_below(expr: Expr) -> Sequence[Expr]:
 
 
 def _without_parameters(mod: IRModule) -> Shrinking[IRModule]:
-    """Return the way of leaving out parameters that nothing uses, of functions that nothing calls."""
+    """Return the reduction that removes unused parameters of uncalled functions."""
     used = {node for _, func in _functions(mod) for node in post_order(func.body)}
     called = {node.name_hint for node in used if isinstance(node, GlobalVar)}
-    found = [
+    candidates = [
         (name, param)
         for name, func in _functions(mod)
         if name not in called
@@ -137,17 +149,19 @@ def _without_parameters(mod: IRModule) -> Shrinking[IRModule]:
         if param not in used
     ]
 
-    def without(numbers: frozenset[int]) -> IRModule:
-        gone = {found[number] for number in numbers}
-        updates = {name: _without(mod[name], {param for one, param in gone if one == name}) for name, _ in gone}
+    def without(indices: frozenset[int]) -> IRModule:
+        removed = [candidates[index] for index in indices]
+        updates = {
+            name: _without(mod[name], {param for owner, param in removed if owner == name}) for name, _ in removed
+        }
         return infer_module(mod.with_functions(updates))
 
-    return Shrinking("parameters", len(found), without)
+    return Shrinking("parameters", len(candidates), without)
 
 
-def _without(func: Function, gone: set[Var]) -> Function:
-    kept = [param for param in func.params if param not in gone]
-    return Function(kept, func.body, func.ret_type, func.type_params, func.attrs, span=func.span)
+def _without(func: Function, removed: set[Var]) -> Function:
+    params = [param for param in func.params if param not in removed]
+    return Function(params, func.body, func.ret_type, func.type_params, func.attrs, span=func.span)
 
 
 def _functions(mod: IRModule) -> Iterator[tuple[str, Function]]:

@@ -1,14 +1,14 @@
-"""Random arguments for a function, and whether two results agree: how it is checked that a pass keeps the meaning."""
+"""Random arguments and comparison of results, to check passes for correctness."""
 
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from apass.relay.function import Function
 from apass.relay.interpreter.evaluate import Value
+from apass.relay.ir.function import Function
 from apass.relay.ir.ndarray import Array
-from apass.relay.ty import TensorType, TupleType, Type
+from apass.relay.ir.ty import TensorType, TupleType, Type
 
 __all__ = ["Argument", "difference", "random_arguments"]
 
@@ -16,20 +16,20 @@ Argument: TypeAlias = "Array | tuple[Argument, ...]"
 """An array, or a tuple of arguments."""
 
 UNKNOWN_SIZE: Final = 2
-"""The size that is given to symbolic dimensions."""
+"""The size of symbolic dimensions."""
 
 TOLERANCES: Final = {"float16": 2e-2, "float32": 1e-3, "float64": 1e-7}
-"""How much two results may differ, relative to the greatest magnitude in the array, by element type."""
+"""Tolerances by element type, relative to the greatest magnitude in the array."""
 
 
 def random_arguments(func: Function, seed: int = 0) -> list[Argument]:
-    """Return an argument for each parameter, the same ones for the same seed.
+    """Return an argument for each parameter, deterministic for a seed.
 
-    Floats are drawn from a normal distribution, integers are 0 or 1, so that they can be indices; a symbolic dimension
-    is 2.
+    Floats are drawn from a normal distribution. Integers are 0 or 1, so that they can be indices. A symbolic dimension
+    has size 2.
 
     Raises:
-        ValueError: if a parameter is neither a tensor nor a tuple of them, or has no type yet.
+        ValueError: if a parameter is neither a tensor nor a tuple of tensors, or has no type.
 
     """
     rng = np.random.default_rng(seed)
@@ -38,9 +38,9 @@ def random_arguments(func: Function, seed: int = 0) -> list[Argument]:
 
 def _random_value(ty: Type, rng: np.random.Generator) -> Argument:
     if isinstance(ty, TupleType):
-        return tuple(_random_value(one, rng) for one in ty.fields)
+        return tuple(_random_value(field, rng) for field in ty.fields)
     if not isinstance(ty, TensorType):
-        raise ValueError(f"no random value can be made for a parameter of type {ty}")
+        raise ValueError(f"a parameter must be a tensor or a tuple of tensors, got type {ty}")
     shape = [dim if isinstance(dim, int) else UNKNOWN_SIZE for dim in ty.shape]
     dtype = np.dtype(ty.dtype)
     if dtype.kind == "f":
@@ -49,34 +49,35 @@ def _random_value(ty: Type, rng: np.random.Generator) -> Argument:
 
 
 def difference(left: Value, right: Value) -> str:
-    """Return how two results differ, in a few words; nothing if they agree: exactly, floats up to a tolerance.
+    """Return a short description of how two results differ, or `""` if they agree.
 
-    NaN agrees with NaN. Closures agree with nothing but themselves.
+    Floats agree up to a tolerance, other values exactly. NaN agrees with NaN. A closure agrees only with itself.
     """
     return next(_differences("the result", left, right), "")
 
 
-def _differences(where: str, left: Value, right: Value) -> Iterator[str]:
+def _differences(name: str, left: Value, right: Value) -> Iterator[str]:
     if isinstance(left, tuple) and isinstance(right, tuple):
         if len(left) != len(right):
-            yield f"{where} has {len(right)} fields, not {len(left)}"
+            yield f"{name} has {len(right)} fields, not {len(left)}"
             return
-        for place, (one, other) in enumerate(zip(left, right, strict=True)):
-            yield from _differences(f"{where}.{place}", one, other)
+        for index, (left_field, right_field) in enumerate(zip(left, right, strict=True)):
+            yield from _differences(f"{name}.{index}", left_field, right_field)
     elif isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
-        yield from _array_differences(where, left, right)
+        yield from _array_differences(name, left, right)
     elif left is not right:
-        yield f"{where} is {right!r}, not {left!r}"
+        yield f"{name} is {right!r}, not {left!r}"
 
 
-def _array_differences(where: str, left: Array, right: Array) -> Iterator[str]:
+def _array_differences(name: str, left: Array, right: Array) -> Iterator[str]:
     if (left.shape, left.dtype) != (right.shape, right.dtype):
-        yield f"{where} is of {right.dtype}{list(right.shape)}, not {left.dtype}{list(left.shape)}"
+        yield f"{name} is {right.dtype}{list(right.shape)}, not {left.dtype}{list(left.shape)}"
     elif left.dtype.kind == "f":
-        one, other = left.astype(np.float64), right.astype(np.float64)
-        scale = float(np.max(np.abs(one), initial=0.0, where=np.isfinite(one)))
+        expected, actual = left.astype(np.float64), right.astype(np.float64)
+        scale = float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected)))
         tolerance = TOLERANCES.get(str(left.dtype), 0.0)
-        if not np.allclose(one, other, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True):
-            yield f"{where} differs by up to {np.nanmax(np.abs(one - other)):.3g} where magnitudes reach {scale:.3g}"
+        if not np.allclose(expected, actual, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True):
+            difference = np.nanmax(np.abs(expected - actual))
+            yield f"{name} differs by up to {difference:.3g} where magnitudes reach {scale:.3g}"
     elif not np.array_equal(left, right):
-        yield f"{where} differs in {int(np.sum(left != right))} of {left.size} elements"
+        yield f"{name} differs in {int(np.sum(left != right))} of {left.size} elements"

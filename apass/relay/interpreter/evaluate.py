@@ -1,11 +1,11 @@
-"""`evaluate`: what a program computes, on numpy; for tests, for constant folding, and for checking passes."""
+"""`evaluate`: runs programs on numpy."""
 
 from apass.errors import did_you_mean
 from apass.relay.errors import EvaluationError
-from apass.relay.expr import Expr
-from apass.relay.function import Function
 from apass.relay.interpreter.machine import Program
 from apass.relay.interpreter.values import FunctionValue, Value
+from apass.relay.ir.expr import Expr
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.variables import free_vars
 
@@ -13,28 +13,31 @@ __all__ = ["FunctionValue", "Value", "evaluate"]
 
 
 def evaluate(program: IRModule | Expr, /, *args: object, mod: IRModule | None = None, **params: object) -> Value:
-    """Return the value of `main` of a module, of a call of a function, or of an expression.
+    """Return the value of an expression, of a function call, or of `main` of a module.
 
-    Arguments are arrays, Python's numbers, or tuples of these; those that come by name follow those that do not. The
-    free variables of an expression that is no function are its parameters. A function that has parameters and is
-    given no argument is itself the value: something to call.
+    Arguments are arrays, Python numbers, or tuples of these. The parameters of an expression that is not a function are
+    its free variables. A function that has parameters but no arguments evaluates to a callable value.
 
-    Evaluation is eager and goes from left to right; what is called comes after the arguments. An expression that is
-    used twice is evaluated once, in the innermost function body, branch or clause that contains every use of it, just
-    before what first needs it there: the meaning is that of the A-normal form. Of the branches of an If only the one
-    that is chosen is evaluated. Depth is bounded by memory alone; a call in the last place of a function adds none.
+    Evaluation is eager and from left to right. A callee is evaluated after the arguments. The semantics is that of the
+    A-normal form:
+
+    - A shared expression is evaluated once, before its first use, in the innermost function body, branch or clause that
+      contains all uses.
+    - Only the chosen branch of an If is evaluated.
+
+    Recursion depth is limited by memory only. A tail call does not increase the depth.
 
     Parameters:
-        program: what to evaluate.
+        program: the program to evaluate.
         args: the arguments, in the order of the parameters.
-        mod: the module that has the functions that an expression calls.
-        params: arguments by the names of the parameters.
+        mod: the module with the functions that an expression calls.
+        params: the remaining arguments by parameter name.
 
     Raises:
-        EvaluationError: if the arguments do not fit, or something has no value: a free variable, a match without a
-            clause, an operator whose kernel is missing or fails.
+        EvaluationError: if the arguments do not match the parameters, or an expression has no value: a free variable, a
+            match in which no clause matches, an operator whose kernel is missing or fails.
 
-    >>> from apass.relay.make import const
+    >>> from apass.relay.ir.expr import const
     >>> from apass.relay.op.elementwise.arithmetic import add
     >>> evaluate(add(const(1), const(2)))
     array(3, dtype=int32)
@@ -53,14 +56,15 @@ def _function(expr: Expr, has_arguments: bool) -> Function:
     return Function(free_vars(expr) if has_arguments else (), expr)
 
 
-def _named_args(func: Function, given: int, params: dict[str, object]) -> list[object]:
-    """Return the arguments for the parameters after those that were given by place."""
-    names = [one.name_hint for one in func.params]
-    rest = names[given:]
+def _named_args(func: Function, positional: int, params: dict[str, object]) -> list[object]:
+    """Return the arguments for the parameters after the first `positional` ones."""
+    names = [param.name_hint for param in func.params]
+    rest = names[positional:]
     for name in params:
         if rest.count(name) != 1:
-            fault = did_you_mean(name, rest) if name not in names else "; it was given twice, or several have the name"
-            raise EvaluationError(f"{name!r} names none of the parameters that are left{fault}")
+            if name not in names:
+                raise EvaluationError(f"{name!r} is not a remaining parameter{did_you_mean(name, rest)}")
+            raise EvaluationError(f"{name!r} has a positional argument too, or is the name of several parameters")
     missing = [name for name in rest if name not in params]
     if missing:
         raise EvaluationError(f"no argument for {', '.join(missing)}; the parameters are ({', '.join(names)})")

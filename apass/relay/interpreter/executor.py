@@ -1,4 +1,4 @@
-"""`create_executor`: TVM's way to run a program, on `apass.relay.evaluate`."""
+"""`create_executor`: TVM's interface to run programs, based on `evaluate`."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 from apass.errors import did_you_mean
 from apass.relay.errors import EvaluationError
-from apass.relay.expr import Constant, Expr, GlobalVar, Var
-from apass.relay.function import Function
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.interpreter.values import ADTValue, RefValue, Value
+from apass.relay.ir.expr import Constant, Expr, GlobalVar, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.rewrite.bind import bind, bind_params_by_name
@@ -19,45 +19,50 @@ from apass.relay.rewrite.bind import bind, bind_params_by_name
 __all__ = ["Executor", "create_executor"]
 
 KINDS: Final = ("debug", "graph", "vm", "aot")
-"""TVM's ways to run a program. Here they are all one."""
+"""TVM's kinds of executors. All behave alike here."""
 
 Runner: TypeAlias = Callable[..., object]
-"""Something to call with arguments: it returns NDArrays, tuples of these, or the values of the evaluator."""
+"""A callable that returns NDArrays, tuples of NDArrays, or other values of the evaluator."""
 
 
 class Executor:
-    """Runs expressions among the functions of a module.
+    """Evaluator of expressions with the functions of a module.
 
-    >>> from apass.relay.make import const
+    >>> from apass.relay.ir.expr import const
     >>> from apass.relay.op.elementwise.arithmetic import add
     >>> create_executor("debug").evaluate(add(const(1), const(2))).numpy()
     array(3, dtype=int32)
     """
 
     def __init__(self, mod: IRModule) -> None:
-        """Take the module, which may be given more functions later."""
+        """Use the functions of `mod`, including functions added later."""
         self.mod = mod
 
     def evaluate(self, expr: Expr | None = None, binds: Mapping[Var, npt.ArrayLike | Expr] | None = None) -> object:
-        """Return the value of an expression; of a function, or without an expression of `main`, something to call.
+        """Return the value of an expression, or a callable for a function.
+
+        Parameters:
+            expr: the expression, `main` by default.
+            binds: values of the free variables.
 
         Raises:
-            ValueError: if a function has free variables that `binds` does not give.
-            EvaluationError: if something has no value.
+            ValueError: if `binds` lacks a free variable of a function.
+            EvaluationError: if an expression has no value.
 
         """
         if binds and expr is not None:
-            expr = bind(expr, {var: one if isinstance(one, Expr) else Constant(one) for var, one in binds.items()})
+            values = {var: value if isinstance(value, Expr) else Constant(value) for var, value in binds.items()}
+            expr = bind(expr, values)
         if expr is None:
             expr = self.mod["main"]
         if not isinstance(expr, Function | GlobalVar):
-            return _of_tvm(evaluate(expr, mod=self.mod))
+            return _to_tvm(evaluate(expr, mod=self.mod))
         func = self.mod[expr] if isinstance(expr, GlobalVar) else expr
 
         def run(*args: object, **params: object) -> object:
             if func.params and not args and not params:
-                raise EvaluationError(f"the function takes {len(func.params)} arguments and was given none")
-            return _of_tvm(evaluate(func, *args, mod=self.mod, **params))
+                raise EvaluationError(f"the function requires {len(func.params)} arguments, got none")
+            return _to_tvm(evaluate(func, *args, mod=self.mod, **params))
 
         return run
 
@@ -69,48 +74,48 @@ def create_executor(
     target: object = "llvm",
     params: Mapping[str, npt.ArrayLike | Constant] | None = None,
 ) -> Executor:
-    """Return what runs the functions of a module, and expressions that call them, on numpy.
+    """Return an executor for a module, which runs on numpy.
 
     Parameters:
-        kind: one of TVM's; what they do is the same here.
-        mod: the module; an empty one without it.
-        device: what TVM runs on; not looked at.
-        target: what TVM compiles for; not looked at.
+        kind: one of TVM's kinds of executors. All behave alike here.
+        mod: the module, empty by default.
+        device: TVM's device. Ignored.
+        target: TVM's compilation target. Ignored.
         params: values for parameters of `main`, by name.
 
     Raises:
-        ValueError: if TVM has no such kind.
+        ValueError: if the kind does not exist in TVM.
 
     """
     if kind not in KINDS:
-        raise ValueError(f"there is no kind of executor {kind!r}{did_you_mean(kind, KINDS, listing='there are: ')}")
-    made = IRModule() if mod is None else mod
+        raise ValueError(f"unknown executor kind {kind!r}{did_you_mean(kind, KINDS, listing='expected one of: ')}")
+    module = IRModule() if mod is None else mod
     if params is not None:
-        made = made.with_functions({"main": bind_params_by_name(made["main"], params)})
-    return Executor(made)
+        module = module.with_functions({"main": bind_params_by_name(module["main"], params)})
+    return Executor(module)
 
 
-def _of_tvm(value: Value) -> Value:
-    """Return a value as TVM gives it: arrays as NDArrays, within tuples, data types and cells too, however deep."""
-    made: dict[int, Value] = {}
+def _to_tvm(value: Value) -> Value:
+    """Return a value with all arrays converted to NDArrays, without recursion."""
+    converted: dict[int, Value] = {}
     cells: list[tuple[RefValue, RefValue]] = []
-    work: list[Value] = [value]
-    while work:
-        node = work[-1]
-        missing = [] if id(node) in made else [one for one in _fields(node) if id(one) not in made]
-        if missing:
-            work += missing
+    stack: list[Value] = [value]
+    while stack:
+        node = stack[-1]
+        pending = [] if id(node) in converted else [field for field in _fields(node) if id(field) not in converted]
+        if pending:
+            stack += pending
             continue
-        work.pop()
-        if id(node) in made:
+        stack.pop()
+        if id(node) in converted:
             continue
-        made[id(node)] = new = _rebuilt(node, made)
+        converted[id(node)] = new = _rebuilt(node, converted)
         if isinstance(node, RefValue) and isinstance(new, RefValue):
             cells.append((node, new))
-            work.append(node.value)
+            stack.append(node.value)
     for old, new in cells:
-        new.value = made[id(old.value)]
-    return made[id(value)]
+        new.value = converted[id(old.value)]
+    return converted[id(value)]
 
 
 def _fields(value: Value) -> tuple[Value, ...]:
@@ -119,11 +124,11 @@ def _fields(value: Value) -> tuple[Value, ...]:
     return value if isinstance(value, tuple) else ()
 
 
-def _rebuilt(value: Value, made: Mapping[int, Value]) -> Value:
+def _rebuilt(value: Value, converted: Mapping[int, Value]) -> Value:
     if isinstance(value, ADTValue):
-        return ADTValue(value.constructor, tuple(made[id(one)] for one in value.fields))
+        return ADTValue(value.constructor, tuple(converted[id(field)] for field in value.fields))
     if isinstance(value, tuple):
-        return tuple(made[id(one)] for one in value)
+        return tuple(converted[id(field)] for field in value)
     if isinstance(value, RefValue):
-        return RefValue(value.value)  # what it holds may lead back to it: that is put in last
+        return RefValue(value.value)  # a cell may contain itself, so `_to_tvm` sets its value last
     return NDArray.of(value) if isinstance(value, np.ndarray) else value

@@ -1,7 +1,7 @@
-"""The steps of compiled code: each reads registers, does one thing and writes one; for `lowering` and `machine`.
+"""The steps of compiled code. A step reads registers and writes one register.
 
-A step is called with the registers. It returns None when it is done, or the block of code to go on with and the
-registers of that, whose value is then put in the register `out`.
+A step is called with the registers. It returns None when it is done. Otherwise it returns an entry: a block of code to
+run and the registers of the block. The machine then writes the value of the block to the register `out`.
 """
 
 from abc import abstractmethod
@@ -11,11 +11,11 @@ from typing import Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 
-from apass.relay.adt import Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from apass.relay.errors import EvaluationError
-from apass.relay.expr import Expr, If
-from apass.relay.function import Function
 from apass.relay.interpreter.values import ADTValue, FunctionValue, Value, describe_value, plain_array
+from apass.relay.ir.adt import Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.ir.expr import Expr, If
+from apass.relay.ir.function import Function
 
 __all__ = [
     "Block",
@@ -23,10 +23,10 @@ __all__ = [
     "Compiled",
     "Entry",
     "IfStep",
+    "Indices",
     "MakeStep",
     "MatchStep",
     "OpStep",
-    "Places",
     "Registers",
     "Routine",
     "Step",
@@ -34,12 +34,12 @@ __all__ = [
     "location",
 ]
 
-Places: TypeAlias = tuple[int, ...]
-"""Numbers of registers."""
+Indices: TypeAlias = tuple[int, ...]
+"""Indices of registers."""
 Registers: TypeAlias = list[Value]
-"""The values of one activation of a function; the empty tuple where there is none, or none any more."""
+"""The values in one activation of a function. An unused register contains the empty tuple."""
 Entry: TypeAlias = "tuple[Block, Registers]"
-"""Where to go on: the code and its registers."""
+"""The code to run next, and its registers."""
 
 
 class Step(Protocol):
@@ -51,70 +51,70 @@ class Step(Protocol):
         ...
 
     @property
-    def dead(self) -> Places:
-        """The registers whose values nothing needs once it is done."""
+    def dead(self) -> Indices:
+        """The registers whose values are not needed after the step."""
         ...
 
     def __call__(self, regs: Registers, /) -> "Entry | None":
-        """Do it, or tell where to go on."""
+        """Execute the step, or return the entry of the code that computes its value."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Straight code with one value: the body of a function, a branch, a clause."""
+    """Straight-line code with one value: the body of a function, branch or clause."""
 
     steps: list[Step] = field(default_factory=list[Step])
-    """What is done, in order."""
+    """The steps in order."""
     result: int = 0
     """The register of the value."""
-    dead: Places = ()
-    """That register too, if nothing around the block needs it."""
+    dead: Indices = ()
+    """The register of the value, if the enclosing code does not need it."""
 
 
 @dataclass(slots=True, eq=False)
 class Routine:
-    """A function that can be run."""
+    """A compiled function."""
 
     func: Function
     """The function."""
     block: Block
     """The code of its body."""
     template: Registers = field(default_factory=list[Value])
-    """The registers at the beginning: room for the parameters, the constants, room for all else."""
-    captured: Places = ()
-    """Where the values are put that a closure of it has captured."""
-    own: int = -1
-    """Where the closure itself is put; -1 if it does not need itself."""
+    """The initial registers: parameters, then constants, then all others."""
+    captured: Indices = ()
+    """The registers for the captured values of a closure."""
+    self_register: int = -1
+    """The register for the closure itself, -1 if the function is not recursive."""
 
 
 class Compiled(FunctionValue):
-    """A function whose code the machine runs without a recursion of Python's."""
+    """A function that the machine runs without recursion in Python."""
 
     __slots__ = ()
 
     @abstractmethod
     def enter(self, args: list[Value]) -> Entry:
-        """Return the code and its registers for arguments."""
+        """Return the code and registers of a call."""
 
 
 @dataclass(slots=True, eq=False)
 class OpStep:
-    """Calls the kernel of an operator."""
+    """A call of the kernel of an operator."""
 
     expr: Expr
     """The call."""
     kernel: Callable[..., object]
-    """The kernel, attributes filled in."""
-    args: Places
-    """The arguments."""
-    dead: Places
-    """What nothing needs from here on."""
+    """The kernel, with the attributes bound."""
+    args: Indices
+    """The registers of the arguments."""
+    dead: Indices
+    """The registers whose values are not needed after the step."""
     out: int
-    """The result."""
+    """The register of the result."""
 
     def __call__(self, regs: Registers, /) -> None:
-        """Do it.
+        """Call the kernel.
 
         Raises:
             EvaluationError: if the kernel raises.
@@ -122,148 +122,148 @@ class OpStep:
         """
         try:
             args = self.args
-            if len(args) == 2:  # as below, faster: most operators have two arguments
+            if len(args) == 2:  # a fast path, because most operators have two arguments
                 value = self.kernel(regs[args[0]], regs[args[1]])
             else:
-                value = self.kernel(*[regs[one] for one in args])
+                value = self.kernel(*[regs[arg] for arg in args])
         except EvaluationError:
             raise
         except Exception as error:
-            given = ", ".join(describe_value(regs[one]) for one in self.args)
-            raise EvaluationError(f"{self.expr!r}{location(self.expr)} failed on ({given}): {error}") from error
-        for one in self.dead:
-            regs[one] = ()
+            values = ", ".join(describe_value(regs[arg]) for arg in self.args)
+            raise EvaluationError(f"{self.expr!r}{location(self.expr)} failed on ({values}): {error}") from error
+        for register in self.dead:
+            regs[register] = ()
         regs[self.out] = value if type(value) is np.ndarray else kernel_value(value)
 
 
 @dataclass(slots=True, eq=False)
 class MakeStep:
-    """Makes a value that is no tensor: a tuple, a field of one, a closure, a cell."""
+    """Construction or access of a tuple, closure, cell or value of a data type."""
 
     make: Callable[..., Value]
-    """What makes it."""
-    args: Places
-    """The arguments."""
-    dead: Places
-    """What nothing needs from here on."""
+    """Returns the value for the arguments."""
+    args: Indices
+    """The registers of the arguments."""
+    dead: Indices
+    """The registers whose values are not needed after the step."""
     out: int
-    """The result."""
+    """The register of the result."""
 
     def __call__(self, regs: Registers, /) -> None:
-        """Do it; what `make` raises goes on."""
-        value = self.make(*[regs[one] for one in self.args])
-        for one in self.dead:
-            regs[one] = ()
+        """Call `make`. Its exceptions propagate."""
+        value = self.make(*[regs[arg] for arg in self.args])
+        for register in self.dead:
+            regs[register] = ()
         regs[self.out] = value
 
 
 @dataclass(slots=True, eq=False)
 class CallStep:
-    """Calls a value."""
+    """A call of a function value."""
 
     expr: Expr
     """The call."""
-    args: Places
-    """What is called, then the arguments."""
-    dead: Places
-    """What nothing needs from here on."""
+    args: Indices
+    """The registers of the callee and the arguments."""
+    dead: Indices
+    """The registers whose values are not needed after the step."""
     out: int
-    """The result."""
+    """The register of the result."""
 
     def __call__(self, regs: Registers, /) -> "Entry | None":
-        """Go on with the function's code.
+        """Return the entry of a compiled function, or call any other function.
 
         Raises:
-            EvaluationError: if it is no function, or takes another number of arguments.
+            EvaluationError: if the callee is not a function, or the number of arguments is wrong.
 
         """
-        callee, *args = [regs[one] for one in self.args]
-        for one in self.dead:
-            regs[one] = ()
+        callee, *args = [regs[arg] for arg in self.args]
+        for register in self.dead:
+            regs[register] = ()
         if isinstance(callee, Compiled):
             return callee.enter(args)
         if not isinstance(callee, FunctionValue):
-            what = describe_value(callee)
-            raise EvaluationError(f"{self.expr!r}{location(self.expr)} calls {what}, which is no function")
+            text = describe_value(callee)
+            raise EvaluationError(f"the callee of {self.expr!r}{location(self.expr)} must be a function, got {text}")
         regs[self.out] = callee(*args)
         return None
 
 
 @dataclass(slots=True, eq=False)
 class IfStep:
-    """Chooses a branch."""
+    """A conditional branch."""
 
     expr: If
-    """The If."""
-    args: Places
-    """The condition."""
-    dead: Places
-    """What nothing needs once the branch is done."""
+    """The If expression."""
+    args: Indices
+    """The register of the condition."""
+    dead: Indices
+    """The registers whose values are not needed after the branch."""
     out: int
-    """The result."""
+    """The register of the result."""
     branches: tuple[Block, Block]
-    """What is done if it is true, and if not."""
+    """The code for a true and for a false condition."""
 
     def __call__(self, regs: Registers, /) -> Entry:
-        """Go on with the branch.
+        """Return the entry of the chosen branch.
 
         Raises:
-            EvaluationError: if the condition is no scalar.
+            EvaluationError: if the condition is not a scalar.
 
         """
         cond = regs[self.args[0]]
         if not isinstance(cond, np.ndarray) or cond.size != 1:
-            what = describe_value(cond)
-            raise EvaluationError(f"the condition of {self.expr!r}{location(self.expr)} must be a scalar, not {what}")
+            text = describe_value(cond)
+            raise EvaluationError(f"the condition of {self.expr!r}{location(self.expr)} must be a scalar, got {text}")
         return self.branches[0 if cond.item() else 1], regs
 
 
 @dataclass(slots=True, eq=False)
 class MatchStep:
-    """Chooses the first clause that fits."""
+    """A branch to the first clause whose pattern matches."""
 
     expr: Match
-    """The Match."""
-    args: Places
-    """The value."""
-    dead: Places
-    """What nothing needs once the clause is done."""
+    """The Match expression."""
+    args: Indices
+    """The register of the matched value."""
+    dead: Indices
+    """The registers whose values are not needed after the clause."""
     out: int
-    """The result."""
-    clauses: tuple[tuple[Pattern, Places, Block], ...]
-    """The patterns, the registers of the variables that they bind, and what is done then."""
+    """The register of the result."""
+    clauses: tuple[tuple[Pattern, Indices, Block], ...]
+    """The pattern, the registers of its variables, and the code of each clause."""
 
     def __call__(self, regs: Registers, /) -> Entry:
-        """Go on with the clause.
+        """Return the entry of the first matching clause.
 
         Raises:
-            EvaluationError: if none fits.
+            EvaluationError: if no clause matches.
 
         """
         data = regs[self.args[0]]
-        for pattern, places, block in self.clauses:
-            found = _matched(pattern, data)
-            if found is not None:
-                for place, value in zip(places, found, strict=True):
-                    regs[place] = value
+        for pattern, registers, block in self.clauses:
+            values = _match_values(pattern, data)
+            if values is not None:
+                for register, value in zip(registers, values, strict=True):
+                    regs[register] = value
                 return block, regs
-        raise EvaluationError(f"no clause of {self.expr!r}{location(self.expr)} fits {describe_value(data)}")
+        raise EvaluationError(f"no clause of {self.expr!r}{location(self.expr)} matches {describe_value(data)}")
 
 
-def _matched(pattern: Pattern, value: Value) -> list[Value] | None:
-    """Return what the variables of a pattern stand for, from left to right; None if the value does not fit."""
-    found: list[Value] = []
-    work = [(pattern, value)]
-    while work:
-        one, here = work.pop()
-        if isinstance(one, PatternVar):
-            found.append(here)
-        elif isinstance(one, PatternTuple | PatternConstructor):
-            fields = _fields(one, here)
-            if fields is None or len(fields) != len(one.patterns):
+def _match_values(pattern: Pattern, value: Value) -> list[Value] | None:
+    """Return the values of the variables of a pattern, or None if it does not match."""
+    values: list[Value] = []
+    stack = [(pattern, value)]
+    while stack:
+        part, part_value = stack.pop()
+        if isinstance(part, PatternVar):
+            values.append(part_value)
+        elif isinstance(part, PatternTuple | PatternConstructor):
+            fields = _fields(part, part_value)
+            if fields is None or len(fields) != len(part.patterns):
                 return None
-            work += reversed(list(zip(one.patterns, fields, strict=True)))
-    return found
+            stack += reversed(list(zip(part.patterns, fields, strict=True)))
+    return values
 
 
 def _fields(pattern: PatternTuple | PatternConstructor, value: Value) -> tuple[Value, ...] | None:
@@ -271,14 +271,15 @@ def _fields(pattern: PatternTuple | PatternConstructor, value: Value) -> tuple[V
         return value if isinstance(value, tuple) else None
     if not isinstance(value, ADTValue):
         return None
-    made, wanted = value.constructor, pattern.constructor
-    same = made is wanted or (made.name_hint == wanted.name_hint and made.belong_to == wanted.belong_to)
+    # Equal modules may have distinct constructor objects, so compare names as well.
+    actual, expected = value.constructor, pattern.constructor
+    same = actual is expected or (actual.name_hint == expected.name_hint and actual.belong_to == expected.belong_to)
     return value.fields if same else None
 
 
 def kernel_value(value: object) -> Value:
-    """Return what a kernel returned as a value: numpy's scalars as arrays, sequences as tuples."""
-    return tuple([kernel_value(one) for one in value]) if _is_sequence(value) else plain_array(value)
+    """Return the result of a kernel with scalars as arrays and sequences as tuples."""
+    return tuple([kernel_value(item) for item in value]) if _is_sequence(value) else plain_array(value)
 
 
 def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
@@ -286,6 +287,6 @@ def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
 
 
 def location(expr: Expr) -> str:
-    """Return where the text of an expression stands, if that is known."""
+    """Return the source location of an expression as text, empty if unknown."""
     span = expr.span
     return "" if span is None else f" at {span.source_name}:{span.line}:{span.column}"

@@ -1,47 +1,46 @@
-"""Registers for slots, and the steps that use them; a register serves again once nothing needs its value."""
+"""Register allocation: assigns registers to slots, and creates the steps."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from apass.relay.adt import Constructor, Match
 from apass.relay.errors import EvaluationError
-from apass.relay.expr import Call, Expr, If, Op, TupleGetItem
-from apass.relay.function import Function
-from apass.relay.interpreter.instructions import CallStep, IfStep, MakeStep, MatchStep, OpStep, Places, Step, location
+from apass.relay.interpreter.instructions import CallStep, IfStep, Indices, MakeStep, MatchStep, OpStep, Step, location
 from apass.relay.interpreter.lowering import PINNED, CodeScope, Instruction, Slot
 from apass.relay.interpreter.values import ADTValue, RefValue, Value, describe_value
+from apass.relay.ir.adt import Constructor, Match
 from apass.relay.ir.attrs import Attrs
-from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.ir.expr import Call, Expr, If, Op, RefCreate, RefRead, RefWrite, TupleGetItem
+from apass.relay.ir.function import Function
 
 __all__ = ["MakeClosure", "allocate", "kernel_of"]
 
 MakeClosure: TypeAlias = Callable[..., Value]
-"""Makes a closure of a routine and the values that it has captured."""
+"""Creates a closure from a routine and its captured values."""
 
 
 def allocate(scopes: Sequence[CodeScope], make_closure: MakeClosure) -> None:
-    """Fill the blocks of all scopes that `lower` gave, and the routines of the functions in them."""
+    """Fill the blocks and routines of the scopes returned by `lower`."""
     for scope in reversed(scopes):
         _find_last_uses(scope)
         for slot in scope.bound:
-            slot.place = _new_register(scope.code.template)
+            slot.register = _new_register(scope.code.template)
     allocation = _Allocation(scopes, make_closure)
     for scope in scopes:
         allocation.fill(scope)
     for code in {scope.code: None for scope in scopes}:
         routine = code.routine
         routine.template = code.template
-        routine.captured = tuple(one.place for one in code.captured.values())
-        routine.own = -1 if code.own is None else code.own.place
+        routine.captured = tuple(slot.register for slot in code.captured.values())
+        routine.self_register = -1 if code.self_slot is None else code.self_slot.register
 
 
 def _find_last_uses(scope: CodeScope) -> None:
-    """Note what the instructions of a scope need; those of the scopes within have been gone over before."""
+    """Set the last uses in a scope. Inner scopes must be processed before."""
     for number, instruction in enumerate(scope.instructions):
         for slot in instruction.args:
             _use(slot, scope, number)
-        for slot in instruction.held:
+        for slot in instruction.nested_args:
             slot.last = max(slot.last, number)
     if scope.result is not None:
         _use(scope.result, scope, len(scope.instructions))
@@ -54,8 +53,8 @@ def _use(slot: Slot, scope: CodeScope, number: int) -> None:
         slot.last = max(slot.last, number)
         return
     opener = scope.within(slot.scope).opener
-    assert opener is not None, "a scope within a function is a part of an If or of a Match"
-    opener.held = (*opener.held, slot)
+    assert opener is not None, "an inner scope of a function belongs to an If or Match"
+    opener.nested_args = (*opener.nested_args, slot)
 
 
 class _Allocation:
@@ -63,7 +62,7 @@ class _Allocation:
 
     def __init__(self, scopes: Sequence[CodeScope], make_closure: MakeClosure) -> None:
         self._make_closure = make_closure
-        self._known: dict[Places, Places] = {}
+        self._interned: dict[Indices, Indices] = {}
         self._parts: dict[Instruction, list[CodeScope]] = {}
         for scope in scopes:
             if scope.opener is not None:
@@ -71,37 +70,40 @@ class _Allocation:
         self._routines = {scope.code.func: scope.code.routine for scope in scopes}
 
     def fill(self, scope: CodeScope) -> None:
-        """Make the steps of a block; registers that are free again are used again in this block alone."""
+        """Create the steps of a block. Free registers are reused only within the block."""
         free: list[int] = []
         template, steps = scope.code.template, scope.block.steps
         for number, instruction in enumerate(scope.instructions):
-            needed = (*instruction.args, *instruction.held) if instruction.held else instruction.args
-            dying = [one.place for one in needed if one.last == number and one.scope is scope]
-            if len(dying) > 1:
-                dying = list(dict.fromkeys(dying))
-            out = instruction.place = dying.pop() if dying else free.pop() if free else _new_register(template)
-            free += dying
+            used = (*instruction.args, *instruction.nested_args) if instruction.nested_args else instruction.args
+            dead = [slot.register for slot in used if slot.last == number and slot.scope is scope]
+            if len(dead) > 1:
+                dead = list(dict.fromkeys(dead))
+            out = instruction.register = dead.pop() if dead else free.pop() if free else _new_register(template)
+            free += dead
             if instruction.last < 0:
                 free.append(out)
-            steps.append(self._step(instruction, tuple(dying)))
+            steps.append(self._step(instruction, tuple(dead)))
         result = scope.result
         if result is not None:
-            scope.block.result = result.place
-            scope.block.dead = (result.place,) if result.scope is scope and result.last != PINNED else ()
+            scope.block.result = result.register
+            scope.block.dead = (result.register,) if result.scope is scope and result.last != PINNED else ()
 
-    def _step(self, instruction: Instruction, dying: Places) -> Step:
-        expr, out = instruction.expr, instruction.place
-        args = tuple([one.place for one in instruction.args])
-        args = self._known.setdefault(args, args)
-        dead = self._known.setdefault(dying, dying) if dying else ()
+    def _step(self, instruction: Instruction, dead: Indices) -> Step:
+        expr, out = instruction.expr, instruction.register
+        # Equal index tuples share one object, which saves memory in programs with many steps.
+        args = tuple([slot.register for slot in instruction.args])
+        args = self._interned.setdefault(args, args)
+        dead = self._interned.setdefault(dead, dead) if dead else ()
         if type(expr) is Call and type(expr.op) is Op:
             return OpStep(expr, kernel_of(expr.op, expr.attrs), args, dead, out)
         if isinstance(expr, If):
-            yes, no = self._parts[instruction]
-            return IfStep(expr, args, dead, out, (yes.block, no.block))
+            true_scope, false_scope = self._parts[instruction]
+            return IfStep(expr, args, dead, out, (true_scope.block, false_scope.block))
         if isinstance(expr, Match):
             parts = zip(expr.clauses, self._parts[instruction], strict=True)
-            clauses = tuple((one.lhs, tuple(slot.place for slot in part.bound), part.block) for one, part in parts)
+            clauses = tuple(
+                (clause.lhs, tuple(slot.register for slot in scope.bound), scope.block) for clause, scope in parts
+            )
             return MatchStep(expr, args, dead, out, clauses)
         if isinstance(expr, Function):
             return MakeStep(partial(self._make_closure, self._routines[expr]), args, dead, out)
@@ -110,7 +112,7 @@ class _Allocation:
 
 
 def _maker(expr: Expr) -> Callable[..., Value] | None:
-    """Return what makes the value of an expression from those of its operands; None for a call of a function."""
+    """Return the function that computes `expr` from its operands; None for calls."""
     if isinstance(expr, Call):
         return partial(_make_adt, expr.op) if isinstance(expr.op, Constructor) else None
     if isinstance(expr, TupleGetItem):
@@ -128,10 +130,12 @@ def _new_register(template: list[Value]) -> int:
 
 
 def kernel_of(op: Op, attrs: Attrs | None) -> Callable[..., object]:
-    """Return the kernel of an operator, attributes filled in; one that raises EvaluationError if it has none.
+    """Return the kernel of an operator with its attributes bound.
+
+    If the operator has no kernel, the returned function raises EvaluationError.
 
     Raises:
-        EvaluationError: if attributes are needed and there are none.
+        EvaluationError: if `attrs` is None and an attribute has no default.
 
     """
     if op.compute is None:
@@ -145,11 +149,11 @@ def _default_attrs(op: Op) -> Attrs | None:
     try:
         return op.make_attrs()
     except TypeError as error:
-        raise EvaluationError(f"a call of {op.name} has no attributes, which it needs: {error}") from error
+        raise EvaluationError(f"a call of {op.name} requires attributes, got none: {error}") from error
 
 
 def _no_kernel(op: Op, *_: Value) -> Value:
-    raise EvaluationError(f"operator {op.name} has no kernel, so it has no value: register_op(compute=...)")
+    raise EvaluationError(f"operator {op.name} has no kernel; register one with register_op(compute=...)")
 
 
 def _make_tuple(*fields: Value) -> Value:
@@ -162,9 +166,8 @@ def _make_adt(constructor: Constructor, *fields: Value) -> Value:
 
 def _get_item(expr: TupleGetItem, value: Value) -> Value:
     if not isinstance(value, tuple) or not 0 <= expr.index < len(value):
-        raise EvaluationError(
-            f"{describe_value(value)} has no field {expr.index}; {expr!r}{location(expr)} asks for it"
-        )
+        text = describe_value(value)
+        raise EvaluationError(f"{expr!r}{location(expr)} requires field {expr.index}, but {text} does not have it")
     return value[expr.index]
 
 
@@ -179,5 +182,5 @@ def _write(expr: RefWrite, cell: Value, value: Value) -> Value:
 
 def _cell(expr: Expr, cell: Value) -> RefValue:
     if not isinstance(cell, RefValue):
-        raise EvaluationError(f"{expr!r}{location(expr)} needs a reference, not {describe_value(cell)}")
+        raise EvaluationError(f"{expr!r}{location(expr)} requires a reference, got {describe_value(cell)}")
     return cell

@@ -1,4 +1,4 @@
-"""Attributes: the parameters of an operator's call that are not expressions, and those of a function."""
+"""Attributes: the constant parameters of operator calls, and of functions."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -12,16 +12,17 @@ __all__ = ["Attrs", "DictAttrs"]
 
 @dataclass(frozen=True, slots=True)
 class Attrs:
-    """The base of the attributes of operators: each operator's class is a frozen dataclass, every field documented.
+    """Base of operator attributes.
 
-    Fields are read by name (`attrs.strides`) or by key (`attrs["strides"]`).
+    Each operator has a subclass: a frozen dataclass, in which every field is documented. Read a field by name
+    (`attrs.strides`) or by key (`attrs["strides"]`).
     """
 
     def __getitem__(self, name: str) -> object:
-        """Return a field by its name.
+        """Return the value of a field.
 
         Raises:
-            KeyError: if there is none; the message suggests the nearest one.
+            KeyError: if the field does not exist. The message suggests a similar name.
 
         """
         if name not in self.keys():
@@ -30,11 +31,11 @@ class Attrs:
         return value
 
     def get_int(self, key: str) -> int:
-        """Return a field that is a number, as an int; TypeError if it is none."""
+        """Return a numeric field as an int. Raise TypeError if it is not a number."""
         return int(cast("int", self[key]))
 
     def get_int_tuple(self, key: str) -> tuple[int, ...]:
-        """Return a field that is several numbers, as ints; TypeError if it is not."""
+        """Return a sequence of numbers as ints. Raise TypeError if it is not one."""
         return tuple(map(int, cast("tuple[int, ...]", self[key])))
 
     def get_str(self, key: str) -> str:
@@ -42,36 +43,37 @@ class Attrs:
         return str(self[key])
 
     def keys(self) -> tuple[str, ...]:
-        """Return the names of the fields, in the order in which they are printed."""
-        return tuple(one.name for one in fields(self))
+        """Return the names of the fields in print order."""
+        return tuple(field.name for field in fields(self))
 
     def items(self) -> Iterator[tuple[str, object]]:
-        """Go over names and values."""
+        """Iterate over names and values."""
         return ((name, getattr(self, name)) for name in self.keys())
 
     def replaced(self, **changes: object) -> Self:
         """Return these attributes with some fields changed.
 
         Raises:
-            TypeError: if there is no field of a name.
+            TypeError: if a field does not exist.
 
         """
         make = cast("Callable[..., Self]", type(self))
         return make(**{**dict(self.items()), **changes})
 
     def non_default(self) -> Iterator[tuple[str, object]]:
-        """Go over names and values of the fields that differ from their defaults: those that are printed."""
-        for one in fields(self):
-            value: object = getattr(self, one.name)
-            if value != one.default or type(value) is not type(one.default):
-                yield one.name, value
+        """Iterate over names and values of non-default fields; only these are printed."""
+        for field in fields(self):
+            value: object = getattr(self, field.name)
+            # Compare the types too: `1 == True` and `1 == 1.0`, but their texts differ.
+            if value != field.default or type(value) is not type(field.default):
+                yield field.name, value
 
 
-_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+_NO_ENTRIES: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class DictAttrs(Attrs):
-    """The attributes of a function: names chosen by whoever sets them.
+    """The attributes of a function: a mapping with arbitrary names.
 
     >>> attrs = DictAttrs({"Primitive": 1})
     >>> attrs["Primitive"], attrs.Primitive
@@ -81,21 +83,21 @@ class DictAttrs(Attrs):
     __slots__ = ("_entries",)
     _entries: Mapping[str, object]
 
-    def __init__(self, entries: Mapping[str, object] = _NOTHING) -> None:
+    def __init__(self, entries: Mapping[str, object] = _NO_ENTRIES) -> None:
         object.__setattr__(self, "_entries", MappingProxyType(dict(entries)))
 
     def __getitem__(self, name: str) -> object:
-        """Return an entry; KeyError if there is none."""
+        """Return an entry. Raise KeyError if it does not exist."""
         return self._entries[name]
 
     def __getattr__(self, name: str) -> object:
-        """Return an entry; AttributeError if there is none."""
+        """Return an entry. Raise AttributeError if it does not exist."""
         if name.startswith("_") or name not in self._entries:
-            raise AttributeError(f"there is no attribute {name!r} among {', '.join(self) or 'none'}")
+            raise AttributeError(f"no attribute {name!r}; expected one of: {', '.join(self) or 'none'}")
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether there is an entry of the name."""
+        """Return whether an entry exists."""
         return name in self._entries
 
     def __len__(self) -> int:
@@ -103,37 +105,38 @@ class DictAttrs(Attrs):
         return len(self._entries)
 
     def __iter__(self) -> Iterator[str]:
-        """Go over the names."""
+        """Iterate over the names."""
         return iter(self._entries)
 
     def __eq__(self, other: object) -> bool:
-        """Compare the entries, whatever their order."""
+        """Compare the entries, regardless of order."""
         return isinstance(other, DictAttrs) and self._entries == other._entries
 
     def __hash__(self) -> int:
-        """Hash in keeping with `==`."""
+        """Return a hash of the names, consistent with `==`."""
+        # Values may be unhashable.
         return hash(frozenset(self._entries))
 
     def __repr__(self) -> str:
-        """Return how it is made."""
+        """Return the constructor call."""
         return f"DictAttrs({dict(self._entries)!r})"
 
     def get(self, name: str, default: object = None) -> object:
-        """Return an entry, `default` if there is none."""
+        """Return an entry, or `default` if it does not exist."""
         return self._entries.get(name, default)
 
     def keys(self) -> tuple[str, ...]:
-        """Return the names, in the order in which they were set."""
+        """Return the names in insertion order."""
         return tuple(self._entries)
 
     def items(self) -> Iterator[tuple[str, object]]:
-        """Go over names and values."""
+        """Iterate over names and values."""
         return iter(self._entries.items())
 
     def non_default(self) -> Iterator[tuple[str, object]]:
-        """Go over all entries: none has a default."""
+        """Iterate over all entries; entries have no defaults."""
         return self.items()
 
     def updated(self, entries: Mapping[str, object]) -> "DictAttrs":
-        """Return these attributes with `entries` set as well."""
+        """Return a copy with `entries` added or replaced."""
         return DictAttrs({**self._entries, **entries})

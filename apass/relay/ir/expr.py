@@ -1,23 +1,26 @@
-"""The expressions of Relay: immutable nodes in TVM's names, equal only to themselves.
+"""Relay expressions: immutable nodes with TVM's names and identity equality.
 
-`apass.relay.structural.equality` compares them, `apass.relay.expr_functor` walks them; there are more in `function` and `adt`.
+`apass.relay.structural` compares expressions by structure. `apass.relay.visitors` has visitors and mutators. More nodes
+are defined in `function` and `adt`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, TypeAlias, cast
 
+import numpy as np
 import numpy.typing as npt
 
 from apass.core.diagnostics import Span
 from apass.errors import did_you_mean
-from apass.relay.base import Id
 from apass.relay.errors import UnknownOpError
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.base import Id
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.op_definition import OP_ATTRS, Compute, OpDefinition, Relation
 from apass.relay.ir.operators import Operators
-from apass.relay.ty import TensorType, Type
+from apass.relay.ir.text_format import astext, pretty_print
+from apass.relay.ir.ty import Dim, TensorType, Type
 
 __all__ = [
     "OPS",
@@ -31,73 +34,69 @@ __all__ = [
     "If",
     "Let",
     "Op",
+    "RefCreate",
+    "RefRead",
+    "RefWrite",
     "Relation",
     "Tuple",
     "TupleGetItem",
+    "TupleWrapper",
     "Var",
+    "const",
     "set_field",
-    "set_text_format",
+    "var",
 ]
 
 set_field: Final = object.__setattr__
-"""How the `__init__` of a frozen node fills its own fields."""
-
-_text_format: list[tuple[Callable[["Expr"], str], Callable[["Expr", bool, "Annotate | None"], str]]] = []
-
-
-def set_text_format(
-    pretty_print: Callable[["Expr"], str], astext: Callable[["Expr", bool, "Annotate | None"], str]
-) -> None:
-    """Use these for `str()` and `astext()` of expressions: how the printer, a layer above, makes itself known."""
-    _text_format[:] = [(pretty_print, astext)]
+"""Sets a field in the `__init__` of a frozen node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Expr(Operators["Call"]):
-    """The base of all expressions. Two are equal only if they are the same object.
+    """Base of all expressions. An expression is equal only to itself.
 
     Python's operators build calls: `x + y` is `add(x, y)`, `f(x)` is `Call(f, [x])`, `t[0]` is `TupleGetItem(t, 0)`.
     """
 
     span: Span | None = field(default=None, kw_only=True)
-    """Where the text of it stands, if it was parsed."""
+    """Source location, if the expression was parsed."""
     checked_type_: Type | None = field(default=None, kw_only=True)
-    """The type that InferType found; None before."""
+    """The type inferred by InferType, or None before inference."""
 
     @property
     def checked_type(self) -> Type:
         """The type of the expression.
 
         Raises:
-            ValueError: if it is not known: InferType has not run on this expression.
+            ValueError: if InferType has not run on this expression.
 
         """
         if self.checked_type_ is None:
-            raise ValueError(f"the type of {self!r} is not known yet; run relay.transform.InferType on its module")
+            raise ValueError(f"the type of {self!r} has not been inferred; run relay.transform.InferType on its module")
         return self.checked_type_
 
     @property
     def children(self) -> "tuple[Expr, ...]":
-        """The expressions directly below, in the order in which they are walked."""
+        """The direct subexpressions in traversal order."""
         return ()
 
     def __call__(self, *args: "Expr") -> "Call":
-        """Return a call of this function with the arguments."""
+        """Return a call of this expression with the arguments."""
         return Call(self, args)
 
     def __getitem__(self, index: int) -> "Expr":
-        """Return a field of this tuple: a `TupleGetItem`."""
+        """Return the `TupleGetItem` of a field of this tuple."""
         return TupleGetItem(self, index)
 
     def __iter__(self) -> "Iterator[Expr]":
-        """Refuse: a loop over an expression that is no `Tuple` would never end."""
-        raise TypeError(f"{self!r} is not iterable: how many fields it has is not known")
+        """Raise TypeError, because iteration by `__getitem__` would never end."""
+        raise TypeError(f"{self!r} is not iterable: its number of fields is unknown; wrap it in relay.TupleWrapper")
 
     def _call_op(self, name: str, *args: object) -> "Call":
         return Call(Op.get(name), _exprs(f"the operands of {name}", args))
 
     def same_as(self, other: object) -> bool:
-        """Tell whether it is the same object."""
+        """Return whether `other` is the same object."""
         return self is other
 
     def astype(self, dtype: str) -> "Call":
@@ -107,21 +106,14 @@ class Expr(Operators["Call"]):
 
     def __str__(self) -> str:
         """Return Relay's text."""
-        return _text_format[0][0](self) if _text_format else repr(self)
+        return pretty_print(self)
 
     def astext(self, show_meta_data: bool = True, annotate: "Annotate | None" = None) -> str:
-        """Return Relay's text with the version in its first line; see `apass.relay.text.printing.printer.astext`.
-
-        Raises:
-            RuntimeError: if `apass.relay.text.printing.printer` has not been imported.
-
-        """
-        if not _text_format:
-            raise RuntimeError("nothing is known yet that could print: import apass.relay.text.printing.printer first")
-        return _text_format[0][1](self, show_meta_data, annotate)
+        """Return Relay's text with a version line; see `apass.relay.astext`."""
+        return astext(self, show_meta_data, annotate)
 
     def __repr__(self) -> str:
-        """Return the kind of the node; never what is below it, which may be deep."""
+        """Return the kind and label of the node, without its subexpressions."""
         return f"<relay.{type(self).__name__}{self._label()}>"
 
     def _label(self) -> str:
@@ -129,41 +121,45 @@ class Expr(Operators["Call"]):
 
 
 Annotate: TypeAlias = Callable[[Expr], str]
-"""Returns what is printed after an expression, in the place of its type."""
+"""Returns the text to print after an expression, instead of its type."""
 
 
-def _exprs(what: str, given: Iterable[object]) -> tuple[Expr, ...]:
-    made = tuple(given)
-    for one in made:
-        if not isinstance(one, Expr):
-            raise TypeError(f"{what} must be expressions, not {one!r}; make a constant with relay.const({one!r})")
-    return cast("tuple[Expr, ...]", made)
+def _exprs(subject: str, values: Iterable[object]) -> tuple[Expr, ...]:
+    exprs = tuple(values)
+    for value in exprs:
+        if not isinstance(value, Expr):
+            raise TypeError(
+                f"{subject} must be expressions, got {value!r}; make a constant with relay.const({value!r})"
+            )
+    return cast("tuple[Expr, ...]", exprs)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Var(Expr):
-    """A local variable: a parameter, or what a Let or a pattern binds. Two of one name are two variables."""
+    """A local variable, bound by a function, Let or pattern. Names may repeat."""
 
     name_hint: str
-    """The name that it is printed with, made unique."""
+    """The name, which the printer makes unique."""
     type_annotation: Type | None = None
-    """The type that its author gave; None to have it inferred."""
+    """The type annotation, or None to infer the type."""
 
     @property
     def vid(self) -> Id:
-        """The name, as TVM has it: `var.vid.name_hint`."""
+        """The name as an `Id`, as in TVM: `var.vid.name_hint`."""
         return Id(self.name_hint)
 
     @property
     def checked_type(self) -> Type:
-        """The annotation: InferType gives one to each variable that has none.
+        """The annotation. InferType adds one to each variable without.
 
         Raises:
-            ValueError: if there is none.
+            ValueError: if the variable has no annotation.
 
         """
         if self.type_annotation is None:
-            raise ValueError(f"the type of variable {self.name_hint} is not known yet; run InferType on its module")
+            raise ValueError(
+                f"the type of variable {self.name_hint} has not been inferred; run InferType on its module"
+            )
         return self.type_annotation
 
     def _label(self) -> str:
@@ -172,7 +168,7 @@ class Var(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GlobalVar(Expr):
-    """The name of a function of the module."""
+    """A reference to a function of the module by name."""
 
     name_hint: str
     """The name, unique in the module."""
@@ -183,10 +179,10 @@ class GlobalVar(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class Constant(Expr):
-    """A tensor that is known now."""
+    """A constant tensor."""
 
     data: NDArray
-    """The value; nobody can write to it."""
+    """The value, a read-only array."""
 
     def __init__(self, data: npt.ArrayLike, span: Span | None = None) -> None:
         set_field(self, "span", span)
@@ -204,7 +200,7 @@ class Constant(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class Tuple(Expr):
-    """Several values as one; the empty one is Relay's unit."""
+    """A tuple of values. The empty tuple is Relay's unit."""
 
     fields: tuple[Expr, ...]
     """The values."""
@@ -220,23 +216,23 @@ class Tuple(Expr):
         return self.fields
 
     def __getitem__(self, index: int) -> Expr:
-        """Return a field, and not a `TupleGetItem`; IndexError if there is none."""
+        """Return the field itself, not a `TupleGetItem`. Raise IndexError if absent."""
         return self.fields[index]
 
     def __iter__(self) -> Iterator[Expr]:
-        """Go over the fields."""
+        """Iterate over the fields."""
         return iter(self.fields)
 
     def astype(self, dtype: str) -> NoReturn:
         """Raise TypeError: a tuple has no element type."""
-        raise TypeError(f"a tuple cannot be cast to {dtype}; cast its fields")
+        raise TypeError(f"cannot cast a tuple to {dtype}; cast its fields")
 
     def __len__(self) -> int:
         """Return the number of fields."""
         return len(self.fields)
 
     def __bool__(self) -> bool:
-        """Be true, as every node is, even the empty tuple."""
+        """Return True: every node is true, even the empty tuple."""
         return True
 
 
@@ -247,7 +243,7 @@ class TupleGetItem(Expr):
     tuple_value: Expr
     """The tuple."""
     index: int
-    """Which field, counted from 0."""
+    """The index of the field, from 0."""
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -257,16 +253,16 @@ class TupleGetItem(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 class Call(Expr):
-    """A call of an operator, a function, a constructor, or anything else that can be called."""
+    """A call of an operator, function, constructor or other callable expression."""
 
     op: Expr
-    """What is called."""
+    """The callee."""
     args: tuple[Expr, ...]
     """The arguments."""
     attrs: Attrs | None
     """The attributes, if the operator has any."""
     type_args: tuple[Type, ...]
-    """What the type parameters of `op` stand for; filled in by InferType."""
+    """The types bound to the type parameters of `op`, set by InferType."""
 
     def __init__(
         self,
@@ -287,7 +283,7 @@ class Call(Expr):
 
     @property
     def children(self) -> tuple[Expr, ...]:
-        """What is called, then the arguments."""
+        """The callee, then the arguments."""
         return (self.op, *self.args)
 
     def _label(self) -> str:
@@ -296,14 +292,14 @@ class Call(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Let(Expr):
-    """A value bound to a variable; a function may refer to itself by it."""
+    """A local binding. If the value is a function, it may refer to the variable."""
 
     var: Var
     """The variable."""
     value: Expr
-    """What it is bound to."""
+    """The bound value."""
     body: Expr
-    """The expression in which it is bound, and the value of the whole."""
+    """The expression in which the variable is bound. Its value is the value of the Let."""
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -313,14 +309,14 @@ class Let(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class If(Expr):
-    """One of two expressions; only the one that is chosen is evaluated."""
+    """A conditional expression. Only the chosen branch is evaluated."""
 
     cond: Expr
     """A scalar of type bool."""
     true_branch: Expr
-    """The value if it is true."""
+    """The value if the condition is true."""
     false_branch: Expr
-    """The value if it is false."""
+    """The value if the condition is false."""
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -330,39 +326,43 @@ class If(Expr):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Op(Expr, OpDefinition):
-    """A primitive operator; there is one object for each name. Further attributes: `get_attr`, `set_attr`."""
+    """A primitive operator, one object per name. See also `get_attr` and `set_attr`."""
 
     name: str
     """The name in the text: `nn.conv2d`."""
     description: str = ""
-    """What it computes, in a sentence."""
+    """One sentence on what the operator computes."""
     arguments: tuple[str, ...] = ()
     """The names of the arguments."""
     num_inputs: int = -1
-    """How many arguments it takes; -1 for any number."""
+    """The number of arguments, -1 for any number."""
     attrs_type: type[Attrs] | None = None
-    """The class of the attributes of its calls; None if there are none."""
+    """The class of the attributes of calls, or None if calls have no attributes."""
     relation: Relation | None = None
-    """What holds between the types of the arguments and the result: `relation(types, attrs)`.
+    """The type relation between the arguments and the result: `relation(types, attrs)`.
 
-    `types` are those of the arguments, then that of the result, as far as they are known (`IncompleteType` where not).
-    It returns a type for each place (None where it has nothing to say), to be unified with what is there; or None
-    if too little is known yet to say anything. It raises TypeInferenceError if the types can never fit.
+    `types` are the types of the arguments, then the type of the result. A type that is not inferred yet is an
+    `IncompleteType`. The relation returns one of:
+
+    - a sequence with an element for each of `types`: a type to unify with it, or None to leave it unconstrained;
+    - None, if too few types are known yet.
+
+    It raises TypeInferenceError if the types are incompatible.
     """
     compute: Compute | None = None
-    """The kernel: `compute(*inputs)`, or `compute(attrs, *inputs)` if there is an `attrs_type`.
+    """The kernel: `compute(*inputs)`, or `compute(attrs, *inputs)` if `attrs_type` is set.
 
-    Inputs are numpy arrays, a tuple of them for an argument that is a tuple; so is the result.
+    Inputs and result are numpy arrays. A tuple argument or result is a tuple of arrays.
     """
     support_level: int = 10
-    """How central it is, 1 the most; TVM's number."""
+    """TVM's support level, from 1 (core operator) upwards."""
 
     @staticmethod
     def get(name: str) -> "Op":
-        """Return the operator of the name.
+        """Return the operator with this name.
 
         Raises:
-            UnknownOpError: if there is none; the message suggests the nearest one.
+            UnknownOpError: if it does not exist. The message suggests a similar name.
 
         """
         if name not in OPS:
@@ -371,18 +371,20 @@ class Op(Expr, OpDefinition):
 
     @staticmethod
     def list_op_names() -> list[str]:
-        """Return the names of all operators, sorted."""
+        """Return the sorted names of all operators."""
         return sorted(OPS)
 
     def make_attrs(self, **values: object) -> Attrs | None:
-        """Return attributes for a call, defaults for what is not given; None if the operator has none.
+        """Return attributes for a call, or None if the operator has no attributes.
+
+        Attributes that are not in `values` have their defaults.
 
         Raises:
-            TypeError: if a name is not one of its attributes, or a required one is missing.
+            TypeError: if an attribute does not exist, or a required attribute is missing.
 
         """
         if self.attrs_type is None and values:
-            raise TypeError(f"{self.name} takes no attributes, but was given {', '.join(values)}")
+            raise TypeError(f"{self.name} takes no attributes, got {', '.join(values)}")
         return None if self.attrs_type is None else self.attrs_type(**values)
 
     def _label(self) -> str:
@@ -390,4 +392,162 @@ class Op(Expr, OpDefinition):
 
 
 OPS: Final[dict[str, Op]] = {}
-"""The registry of operators by name; `apass.relay.op` fills it."""
+"""The registered operators by name. `apass.relay.op` registers them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RefCreate(Expr):
+    """A new mutable cell."""
+
+    value: Expr
+    """The initial value."""
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The initial value."""
+        return (self.value,)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RefRead(Expr):
+    """The current value of a mutable cell."""
+
+    ref: Expr
+    """The cell."""
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The cell."""
+        return (self.ref,)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RefWrite(Expr):
+    """A write to a mutable cell. The value of the expression is the empty tuple."""
+
+    ref: Expr
+    """The cell."""
+    value: Expr
+    """The new value of the cell."""
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The cell and the value."""
+        return (self.ref, self.value)
+
+
+def var(
+    name_hint: str,
+    type_annotation: Type | str | None = None,
+    shape: Iterable[Dim] | None = None,
+    dtype: str = "float32",
+    span: Span | None = None,
+) -> Var:
+    """Return a new variable.
+
+    Parameters:
+        name_hint: the name.
+        type_annotation: the type, or an element type for a scalar.
+        shape: the shape of a tensor type, in place of `type_annotation`.
+        dtype: the element type that goes with `shape`.
+        span: the source location.
+
+    Raises:
+        ValueError: if both `type_annotation` and `shape` are set.
+
+    >>> var("x", shape=(1, 2)).checked_type
+    TensorType(shape=(1, 2), dtype='float32')
+    """
+    if type_annotation is not None and shape is not None:
+        raise ValueError(f"variable {name_hint} has both a type annotation and a shape; pass one of them")
+    if shape is not None:
+        return Var(name_hint, TensorType(shape, dtype), span=span)
+    return Var(
+        name_hint, TensorType((), type_annotation) if isinstance(type_annotation, str) else type_annotation, span=span
+    )
+
+
+def const(value: npt.ArrayLike, dtype: str | TensorType | None = None, span: Span | None = None) -> Constant:
+    """Return a constant.
+
+    Parameters:
+        value: a number or an array of numbers.
+        dtype: the element type, or a tensor type with that element type. Without it, 64-bit numbers become 32-bit
+            numbers, because Python's numbers have no size.
+        span: the source location.
+
+    Raises:
+        ValueError: if the value is not a number or an array of numbers.
+
+    >>> const(1).data.dtype, const([1.0, 2.0], "float64").data.shape
+    (dtype('int32'), (2,))
+    """
+    array = np.asarray(value)
+    # Object, bytes, str, datetime64 and timedelta64.
+    if array.dtype.kind in "OSUMm":
+        raise ValueError(f"a constant must be a number or an array of numbers, got {value!r}")
+    narrowed = {"int64": "int32", "float64": "float32"}.get(str(array.dtype), str(array.dtype))
+    target = np.dtype((dtype.dtype if isinstance(dtype, TensorType) else dtype) or narrowed)
+    data = value if isinstance(value, NDArray) and array.dtype == target else array.astype(target)
+    return Constant(data, span=span)
+
+
+class TupleWrapper:
+    """A tuple-valued expression of known size, which Python can unpack.
+
+    It is not an `Expr`; `astuple()` returns the wrapped expression.
+
+    >>> from apass.relay.ir.expr import Var
+    >>> first, second = TupleWrapper(Var("pair"), 2)
+    >>> second.index
+    1
+    """
+
+    __slots__ = ("_size", "_tuple_value")
+    _tuple_value: Expr
+    _size: int
+
+    def __init__(self, tuple_value: Expr, size: int) -> None:
+        self._tuple_value = tuple_value
+        self._size = size
+
+    @property
+    def tuple_value(self) -> Expr:
+        """The wrapped expression."""
+        return self._tuple_value
+
+    @property
+    def size(self) -> int:
+        """The number of fields."""
+        return self._size
+
+    def astuple(self) -> Expr:
+        """Return the wrapped expression."""
+        return self._tuple_value
+
+    def astext(self) -> str:
+        """Return the text of the wrapped expression."""
+        return str(self._tuple_value)
+
+    def __getitem__(self, index: int) -> TupleGetItem:
+        """Return a field.
+
+        Raises:
+            IndexError: if the field does not exist.
+
+        """
+        if not 0 <= index < self._size:
+            raise IndexError(f"tuple of {self._size} has no field {index}; expected 0 to {self._size - 1}")
+        return TupleGetItem(self._tuple_value, index)
+
+    def __iter__(self) -> Iterator[TupleGetItem]:
+        """Iterate over the fields."""
+        return map(self.__getitem__, range(self._size))
+
+    def __len__(self) -> int:
+        """Return the number of fields."""
+        return self._size
+
+    def __repr__(self) -> str:
+        """Return the constructor call."""
+        return f"TupleWrapper({self._tuple_value!r}, {self._size})"

@@ -5,12 +5,12 @@ from itertools import chain, count
 from typing import overload
 
 from apass.errors import did_you_mean
-from apass.relay.adt import Constructor, TypeData
-from apass.relay.expr import Annotate, Expr, GlobalVar
-from apass.relay.function import Function
+from apass.relay.ir.adt import Constructor, TypeData
+from apass.relay.ir.expr import Annotate, Expr, GlobalVar
+from apass.relay.ir.function import Function
+from apass.relay.ir.text_format import astext, pretty_print
+from apass.relay.ir.ty import GlobalTypeVar
 from apass.relay.ir.variables import free_type_vars, free_vars
-from apass.relay.text.printing.printer import astext, pretty_print
-from apass.relay.ty import GlobalTypeVar
 
 __all__ = ["IRModule", "set_std_importer"]
 
@@ -18,15 +18,18 @@ _std_importer: list[Callable[["IRModule", str], None]] = []
 
 
 def set_std_importer(import_std: Callable[["IRModule", str], None]) -> None:
-    """Use `import_std` for `import_from_std`: how the standard library, a layer above, makes itself known."""
+    """Set the function that implements `import_from_std`.
+
+    The standard library is a layer above modules, so it registers itself here.
+    """
     _std_importer[:] = [import_std]
 
 
 class IRModule:
-    """A program: functions by global name, and the definitions of algebraic data types.
+    """A program: functions by global name, and definitions of algebraic data types.
 
-    Functions are added while it is built (`mod["main"] = func`); a pass changes no module but makes another, with
-    `mod.with_functions(...)` or from `mod.copy()`, which share all that is not changed.
+    Build a module by adding functions: `mod["main"] = func`. A pass must not change its input. It returns a new module,
+    made with `mod.with_functions(...)` or `mod.copy()`. Unchanged functions are shared.
 
     >>> from apass.relay.expr import Var
     >>> x = Var("x")
@@ -39,11 +42,11 @@ class IRModule:
         functions: Mapping[GlobalVar, Expr] | Mapping[str, Expr] | None = None,
         type_definitions: Mapping[GlobalTypeVar, TypeData] | Mapping[str, TypeData] | None = None,
     ) -> None:
-        """Take functions and data types by their variables, or by their names."""
+        """Add functions and data types, keyed by variable or by name."""
         self._functions: dict[str, tuple[GlobalVar, Expr]] = {}
         self._types: dict[str, TypeData] = {}
         self.source_map: dict[str, str] = {}
-        """The texts that it was parsed from, by the names in the spans of its nodes: what diagnostics show."""
+        """The source texts by source name, for diagnostics. Spans of nodes contain the names."""
         for gvar, func in (functions or {}).items():
             self[gvar] = func
         for header, data in (type_definitions or {}).items():
@@ -56,9 +59,10 @@ class IRModule:
         functions: Mapping[GlobalVar, Expr] | Mapping[str, Expr] | None = None,
         type_defs: Mapping[GlobalTypeVar, TypeData] | Mapping[str, TypeData] | None = None,
     ) -> "IRModule":
-        """Return a module with a function, or with one of an expression and its free variables.
+        """Return a module with a function, or with an expression made a function.
 
-        It is named after its attribute `global_symbol`, `main` without one; `main_1` and so on if there is a `main`.
+        The parameters of the new function are the free variables of the expression. The name is the function's
+        attribute `global_symbol`, or `main`, or the first unused of `main_1`, `main_2` and so on.
         """
         mod = cls(functions, type_defs)
         func = expr if isinstance(expr, Function) else Function(free_vars(expr), expr, None, free_type_vars(expr))
@@ -68,16 +72,16 @@ class IRModule:
 
     def _unique_name(self, name: str) -> str:
         names = chain([name], (f"{name}_{number}" for number in count(1)))
-        return next(one for one in names if one not in self._functions)
+        return next(unused for unused in names if unused not in self._functions)
 
     @property
     def functions(self) -> dict[GlobalVar, Expr]:
-        """The functions by global variable, in the order in which they were added; a new dict."""
+        """The functions by global variable in insertion order, as a new dict."""
         return dict(self._functions.values())
 
     @property
     def type_definitions(self) -> dict[GlobalTypeVar, TypeData]:
-        """The data types by their names; a new dict."""
+        """The data type definitions by global type variable, as a new dict."""
         return {data.header: data for data in self._types.values()}
 
     @overload
@@ -87,10 +91,10 @@ class IRModule:
     def __getitem__(self, var: GlobalTypeVar) -> TypeData: ...
 
     def __getitem__(self, var: str | GlobalVar | GlobalTypeVar) -> Function | TypeData:
-        """Return a function by its name, or the definition of a data type by its variable.
+        """Return a function by name or variable, or a data type by its variable.
 
         Raises:
-            KeyError: if there is none; the message suggests the nearest one.
+            KeyError: if it does not exist. The message suggests a similar name.
 
         """
         if isinstance(var, GlobalTypeVar):
@@ -101,14 +105,16 @@ class IRModule:
             raise KeyError(f"the module has no function named {name!r}{hint}")
         func = self._functions[name][1]
         if not isinstance(func, Function):
-            raise KeyError(f"@{name} is no function, but {func!r}")
+            raise KeyError(f"@{name} must be a function, got {func!r}")
         return func
 
     def __setitem__(self, var: str | GlobalVar | GlobalTypeVar, val: Expr | TypeData) -> None:
-        """Add a function or the definition of a data type, or put it in the place of the one of that name.
+        """Add or replace a function or a data type.
+
+        An expression that is not a function becomes one, with its free variables as parameters.
 
         Raises:
-            TypeError: if it is neither.
+            TypeError: if the value is neither an expression nor a data type.
 
         """
         name = _name(var)
@@ -116,14 +122,14 @@ class IRModule:
             self.add_type(val)
             return
         if isinstance(var, GlobalTypeVar) or not isinstance(val, Expr):
-            raise TypeError(f"{name} must be a function, or the definition of a data type; not {val!r}")
-        known = self._functions.get(name)
-        gvar = var if isinstance(var, GlobalVar) else known[0] if known else GlobalVar(name)
+            raise TypeError(f"{name} must be a function or a TypeData, got {val!r}")
+        existing = self._functions.get(name)
+        gvar = var if isinstance(var, GlobalVar) else existing[0] if existing else GlobalVar(name)
         func = val if isinstance(val, Function) else Function(free_vars(val), val, None, free_type_vars(val))
         self._functions[name] = (gvar, func)
 
     def __contains__(self, var: object) -> bool:
-        """Tell whether there is a function of that name."""
+        """Return whether a function with this name exists."""
         return isinstance(var, str | GlobalVar) and _name(var) in self._functions
 
     def __len__(self) -> int:
@@ -131,32 +137,32 @@ class IRModule:
         return len(self._functions)
 
     def __bool__(self) -> bool:
-        """Be true, even without a function."""
+        """Return True, even for a module without functions."""
         return True
 
     def copy(self) -> "IRModule":
-        """Return a module that shares everything with this one until either is changed."""
-        made = IRModule()
-        made._functions, made._types = self._functions.copy(), self._types.copy()
-        made.source_map = self.source_map.copy()
-        return made
+        """Return a shallow copy: functions and data types are shared."""
+        result = IRModule()
+        result._functions, result._types = self._functions.copy(), self._types.copy()
+        result.source_map = self.source_map.copy()
+        return result
 
     def with_functions(self, updates: Mapping[str, Expr]) -> "IRModule":
-        """Return a module with `updates` in the places of the functions of those names."""
-        made = self.copy()
+        """Return a copy with the functions in `updates` added or replaced."""
+        result = self.copy()
         for name, func in updates.items():
-            made[name] = func
-        return made
+            result[name] = func
+        return result
 
     def without_functions(self, names: Iterable[str]) -> "IRModule":
-        """Return a module that has all functions but those of the names."""
-        made = self.copy()
+        """Return a copy without the functions with these names."""
+        result = self.copy()
         for name in names:
-            made._functions.pop(name, None)
-        return made
+            result._functions.pop(name, None)
+        return result
 
     def update(self, other: "IRModule | Mapping[GlobalVar, Expr] | Mapping[str, Expr]") -> None:
-        """Add all functions and data types of another module, over those of the same names."""
+        """Add the functions and data types of `other`; equal names are replaced."""
         if isinstance(other, IRModule):
             self._types |= other._types
             self.source_map |= other.source_map
@@ -164,28 +170,30 @@ class IRModule:
             self[gvar] = func
 
     def import_from_std(self, file_path: str) -> None:
-        """Add what a file of Relay's standard library defines, such as `prelude.rly`, unless all of it is there.
+        """Add the definitions of a standard library file, such as `prelude.rly`.
+
+        If all definitions exist already, nothing changes.
 
         Raises:
-            FileNotFoundError: if there is no such file.
-            RuntimeError: if `apass.relay.std` has not been imported, which reads the files.
+            FileNotFoundError: if the file does not exist.
+            RuntimeError: if `apass.relay.std`, which reads the files, has not been imported.
 
         """
         if not _std_importer:
-            raise RuntimeError(f"nothing is known yet that could read {file_path}: import apass.relay.std first")
+            raise RuntimeError(f"cannot read {file_path} without an importer; import apass.relay.std first")
         _std_importer[0](self, file_path)
 
     def update_func(self, var: GlobalVar, func: Expr) -> None:
-        """Do as `mod[var] = func`."""
+        """Add or replace a function, like `mod[var] = func`."""
         self[var] = func
 
     def add_type(self, data: TypeData) -> None:
-        """Add the definition of a data type, or put it in the place of the one of that name."""
+        """Add or replace the definition of a data type."""
         self._types[data.header.name_hint] = data
 
     def get_global_var(self, name: str) -> GlobalVar:
-        """Return the variable of a function; KeyError if there is none of that name."""
-        self[name]
+        """Return the variable of a function. Raise KeyError if it does not exist."""
+        self[name]  # raises KeyError with a suggestion
         return self._functions[name][0]
 
     def get_global_vars(self) -> list[GlobalVar]:
@@ -193,23 +201,23 @@ class IRModule:
         return [gvar for gvar, _ in self._functions.values()]
 
     def get_global_type_var(self, name: str) -> GlobalTypeVar:
-        """Return the name of a data type; KeyError if there is none."""
+        """Return the variable of a data type. Raise KeyError if it does not exist."""
         return self.get_type_data(name).header
 
     def get_global_type_vars(self) -> list[GlobalTypeVar]:
-        """Return the names of all data types."""
+        """Return the variables of all data types."""
         return [data.header for data in self._types.values()]
 
-    def get_type_data(self, name: str | GlobalTypeVar) -> TypeData:
-        """Return the definition of a data type; KeyError if there is none."""
-        wanted = _name(name)
-        if wanted not in self._types:
-            hint = did_you_mean(wanted, self._types, listing="the module has: ")
-            raise KeyError(f"the module has no data type named {wanted!r}{hint}")
-        return self._types[wanted]
+    def get_type_data(self, var: str | GlobalTypeVar) -> TypeData:
+        """Return the definition of a data type. Raise KeyError if it does not exist."""
+        name = _name(var)
+        if name not in self._types:
+            hint = did_you_mean(name, self._types, listing="the module has: ")
+            raise KeyError(f"the module has no data type named {name!r}{hint}")
+        return self._types[name]
 
     def get_type(self, name: str) -> tuple[GlobalTypeVar | Constructor, ...]:
-        """Return the name of a data type, followed by its constructors; KeyError if there is none."""
+        """Return the variable of a data type and its constructors; KeyError if absent."""
         data = self.get_type_data(name)
         return (data.header, *data.constructors)
 
@@ -220,23 +228,25 @@ class IRModule:
     def get_constructor(self, type_name: str, name: str) -> Constructor: ...
 
     def get_constructor(self, type_name: str | int, name: str | None = None) -> Constructor:
-        """Return a constructor by its data type and its name, or by its tag; KeyError if there is none."""
+        """Return a constructor by data type and name, or by tag. Raise KeyError if absent."""
         if isinstance(type_name, int):
-            found = [one for data in self._types.values() for one in data.constructors if one.tag == type_name]
-            wanted = f"the module has no constructor with the tag {type_name}"
+            all_constructors = (constructor for data in self._types.values() for constructor in data.constructors)
+            matches = [constructor for constructor in all_constructors if constructor.tag == type_name]
+            message = f"the module has no constructor with the tag {type_name}"
         else:
-            found = [one for one in self.get_type_data(type_name).constructors if one.name_hint == name]
-            wanted = f"the data type {type_name} has no constructor {name!r}"
-        if not found:
-            raise KeyError(wanted)
-        return found[0]
+            constructors = self.get_type_data(type_name).constructors
+            matches = [constructor for constructor in constructors if constructor.name_hint == name]
+            message = f"the data type {type_name} has no constructor {name!r}"
+        if not matches:
+            raise KeyError(message)
+        return matches[0]
 
     def astext(self, show_meta_data: bool = True, annotate: Annotate | None = None) -> str:
-        """Return Relay's text, which `apass.relay.parser` reads back; see `apass.relay.text.printing.printer.astext`."""
+        """Return Relay's text with a version line; see `apass.relay.astext`."""
         return astext(self, show_meta_data, annotate)
 
     def __str__(self) -> str:
-        """Return Relay's text without its version and its metadata."""
+        """Return Relay's text without version and metadata."""
         return pretty_print(self)
 
     def __repr__(self) -> str:

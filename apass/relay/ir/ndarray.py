@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 __all__ = ["Array", "NDArray"]
 
-_name_of = cache(str)  # numpy finds the name of an element type anew each time, and takes its time for it
+# Cached, because numpy builds the name of an element type anew on each call, which is slow.
+_name_of = cache(str)
 
 Array: TypeAlias = npt.NDArray[np.generic]
 """A numpy array of any element type."""
@@ -22,32 +23,32 @@ class NDArray(np.ndarray[tuple[int, ...], np.dtype[np.generic]]):
 
     @classmethod
     def of(cls, value: npt.ArrayLike) -> "NDArray":
-        """Return the value as a read-only array, without a copy if nobody can write to it."""
+        """Return the value as a read-only array. Only a writeable array is copied."""
         if type(value) is NDArray and not value.flags.writeable:
             return value
-        given = np.asarray(value)
-        array = (given.copy() if given.flags.writeable else given).view(cls)
+        source = np.asarray(value)
+        array = (source.copy() if source.flags.writeable else source).view(cls)
         array.flags.writeable = False
         return array
 
     def numpy(self) -> Array:
-        """Return it as a plain numpy array, read-only as well."""
+        """Return a view as a plain numpy array, also read-only."""
         return self.view(np.ndarray)
 
     def asnumpy(self) -> Array:
-        """Return it as a plain numpy array; the older of TVM's two names."""
+        """Return `numpy()`, under TVM's older name."""
         return self.numpy()
 
     @property
     def dtype_name(self) -> str:
-        """The element type, as a TensorType has it."""
+        """The element type as `TensorType` spells it."""
         return _name_of(self.dtype)
 
     @property
     def digest(self) -> str:
-        """A text that arrays share that have one element type, one shape and the same bits; found out once."""
+        """A hash of the element type, the shape and the bits, cached for read-only arrays."""
         if self._digest is None or self.flags.writeable:
-            made = blake2b(f"{self.dtype} {self.shape} ".encode(), digest_size=16)
-            made.update(np.ascontiguousarray(self).reshape(-1).view(np.uint8).data)
-            self._digest = made.hexdigest()
+            hasher = blake2b(f"{self.dtype} {self.shape} ".encode(), digest_size=16)
+            hasher.update(np.ascontiguousarray(self).reshape(-1).view(np.uint8).data)
+            self._digest = hasher.hexdigest()
         return self._digest

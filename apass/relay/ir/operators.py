@@ -1,4 +1,4 @@
-"""`Operators`: Python's operators on expressions, each a call of an operator of Relay."""
+"""`Operators`: Python operators that build calls of Relay operators."""
 
 from typing import Generic, NoReturn, TypeVar
 
@@ -8,13 +8,13 @@ CallT = TypeVar("CallT")
 
 
 class Operators(Generic[CallT]):
-    """The base of expressions: `-x`, `x + y`, `x < y` and the like are calls, which `_call_op` makes."""
+    """Base of expressions: `-x`, `x + y`, `x < y` and so on return calls."""
 
     __slots__ = ()
 
     def _call_op(self, name: str, *args: object) -> CallT:
-        """Return the call of an operator; for the subclass."""
-        raise NotImplementedError(f"{type(self).__name__} does not tell how to call {name}")
+        """Return a call of an operator. The subclass must override it."""
+        raise NotImplementedError(f"{type(self).__name__} must define _call_op to call {name}")
 
     def __neg__(self) -> CallT:
         return self._call_op("negative", self)
@@ -57,4 +57,4 @@ class Operators(Generic[CallT]):
 
 
 def _refuse(other: object) -> NoReturn:
-    raise TypeError(f"{other!r} is no expression; make a constant of it first: relay.const({other!r})")
+    raise TypeError(f"operand must be an expression, got {other!r}; make a constant with relay.const({other!r})")

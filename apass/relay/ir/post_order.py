@@ -1,30 +1,31 @@
-"""`post_order`: every expression below one, each once, what is below a node before the node."""
+"""`post_order`: iterates over the subexpressions of an expression in post-order."""
 
 from collections.abc import Callable, Iterator
 
-from apass.relay.expr import Expr
+from apass.relay.ir.expr import Expr
 
 __all__ = ["post_order"]
 
 
 def post_order(expr: Expr, skip: Callable[[Expr], bool] | None = None) -> Iterator[Expr]:
-    """Go over `expr` and all below it, without recursion; nothing below what `skip` tells, which itself is gone over.
+    """Iterate over `expr` and its subexpressions in post-order, without recursion.
 
-    What is below comes before, from left to right; a shared node comes once, where it is met first.
+    Children are yielded before their parent, from left to right. A shared node is yielded once, at its first
+    occurrence. Nodes for which `skip` is true are yielded but not entered.
     """
     done: set[Expr] = set()
-    work: list[Expr | None] = [expr]  # None: all below the last of `waiting` has been gone over
-    waiting: list[Expr] = []
-    while work:
-        node = work.pop()
+    stack: list[Expr | None] = [expr]  # None: all children of the last of `entered` have been yielded
+    entered: list[Expr] = []
+    while stack:
+        node = stack.pop()
         if node is None:
-            node = waiting.pop()
+            node = entered.pop()
         elif node in done:
             continue
-        elif (below := node.children) and (skip is None or not skip(node)):
-            waiting.append(node)
-            work.append(None)
-            work += below[::-1]
+        elif (children := node.children) and (skip is None or not skip(node)):
+            entered.append(node)
+            stack.append(None)
+            stack += children[::-1]
             continue
         done.add(node)
         yield node

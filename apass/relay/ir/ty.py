@@ -1,50 +1,79 @@
-"""What types that are made of others share: equality, hash and text, to any depth; for `apass.relay.ty`."""
+"""Relay types with TVM's names: immutable, compared by structure."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, SupportsIndex, TypeAlias
 
-__all__ = ["Compound", "separated"]
+from apass.relay.ir.attrs import Attrs
+
+__all__ = [
+    "Any",
+    "Compound",
+    "Dim",
+    "FuncType",
+    "GlobalTypeVar",
+    "IncompleteType",
+    "Kind",
+    "RefType",
+    "ShapeVar",
+    "TensorType",
+    "TupleType",
+    "Type",
+    "TypeCall",
+    "TypeConstraint",
+    "TypeKind",
+    "TypeRelation",
+    "TypeVar",
+    "is_dynamic",
+    "scalar_type",
+    "separated",
+]
 
 _Numbers: TypeAlias = Mapping[Hashable, int]
 _NONE_BOUND: Final[_Numbers] = {}
 
 
 class Compound:
-    """Something with parts that may be made of parts themselves. Two are equal if their heads and their parts are.
+    """Base of types with component types.
 
-    Those that bind variables are equal up to the names of these: a variable is the place at which it is bound. A
-    subclass gives `head`, `parts` and `pieces`; it is no ABC, as `isinstance` takes several times as long on these.
+    Two are equal if their heads and their parts are equal. Bound variables are compared by binding position, not by
+    name. Equality, hash and text use an explicit stack, so nesting depth is not limited.
+
+    A subclass must define `head`, `parts` and `pieces`.
     """
+
+    # Not an ABC: `isinstance` takes several times as long with one.
 
     __slots__ = ()
 
     @property
     def head(self) -> tuple[Hashable, ...]:
-        """What it is by itself, with the numbers of its parts."""
+        """The data of this node apart from its parts, with the number of parts."""
         raise NotImplementedError
 
     @property
     def parts(self) -> tuple[Hashable, ...]:
-        """What is directly within it."""
+        """The direct components."""
         raise NotImplementedError
 
     @property
     def binds(self) -> tuple[Hashable, ...]:
-        """The variables that are bound within it."""
+        """The variables that this type binds."""
         return ()
 
     def pieces(self) -> Sequence[object]:
-        """Return its text in pieces: strings, and the parts whose texts stand between them."""
+        """Return the text as strings and components, in order."""
         raise NotImplementedError
 
     def __eq__(self, other: object) -> bool:
-        """Compare by structure, up to the names of the variables that are bound within."""
+        """Compare by structure, up to renaming of bound variables."""
         if self is other:
             return True
         return _equal(self, other) if type(self) is type(other) else NotImplemented
 
     def __hash__(self) -> int:
-        """Hash in keeping with `==`."""
+        """Return a hash consistent with `==`."""
         return _hash(self)
 
     def __str__(self) -> str:
@@ -52,79 +81,420 @@ class Compound:
         return "".join(_texts(self))
 
     def __repr__(self) -> str:
-        """Return the kind, and Relay's text."""
+        """Return the kind and Relay's text."""
         return f"<relay.{type(self).__name__} {self}>"
 
 
 def separated(parts: Iterable[object]) -> Iterator[object]:
-    """Go over parts with commas between them."""
-    for place, one in enumerate(parts):
-        if place:
+    """Iterate over parts with commas between them."""
+    for index, part in enumerate(parts):
+        if index:
             yield ", "
-        yield one
+        yield part
 
 
 def _equal(lhs: object, rhs: object) -> bool:
     stack: list[tuple[object, object, _Numbers, _Numbers]] = [(lhs, rhs, _NONE_BOUND, _NONE_BOUND)]
     seen = set[tuple[int, int, int]]()
     while stack:
-        one, other, left, right = stack.pop()
-        if not isinstance(one, Compound) or not isinstance(other, Compound):
-            if not _same_leaf(one, other, left, right):
+        lhs, rhs, left, right = stack.pop()
+        if not isinstance(lhs, Compound) or not isinstance(rhs, Compound):
+            if not _equal_leaves(lhs, rhs, left, right):
                 return False
             continue
-        key = (id(one), id(other), id(left))
-        if key in seen or (one is other and not left):
+        # Compare shared parts once per scope. A type that is exponentially large as a tree may be a small graph.
+        key = (id(lhs), id(rhs), id(left))
+        if key in seen or (lhs is rhs and not left):
             continue
         seen.add(key)
-        if type(one) is not type(other) or one.head != other.head:
+        if type(lhs) is not type(rhs) or lhs.head != rhs.head:
             return False
-        if one.binds:
-            left, right = _bound(left, one), _bound(right, other)
-        stack += [(part, like, left, right) for part, like in zip(one.parts, other.parts, strict=True)]
+        if lhs.binds:
+            left, right = _with_bound(left, lhs), _with_bound(right, rhs)
+        stack += [(part, other, left, right) for part, other in zip(lhs.parts, rhs.parts, strict=True)]
     return True
 
 
-def _same_leaf(one: object, other: object, left: _Numbers, right: _Numbers) -> bool:
-    # Most types bind nothing, and what is no variable costs its hash to be looked up.
-    if left and isinstance(one, Hashable) and isinstance(other, Hashable):
-        number = left.get(one)
-        if number is not None or other in right:
-            return number == right.get(other)
-    return one is other or one == other
+def _equal_leaves(lhs: object, rhs: object, left: _Numbers, right: _Numbers) -> bool:
+    # Skip the lookup, which hashes both leaves, if no variable is bound; most types bind none.
+    if left and isinstance(lhs, Hashable) and isinstance(rhs, Hashable):
+        number = left.get(lhs)
+        if number is not None or rhs in right:
+            return number == right.get(rhs)
+    return lhs is rhs or lhs == rhs
 
 
-def _bound(numbers: _Numbers, binder: Compound) -> _Numbers:
-    return {**numbers, **{one: len(numbers) + place for place, one in enumerate(binder.binds)}}
+def _with_bound(numbers: _Numbers, binder: Compound) -> _Numbers:
+    return {**numbers, **{var: len(numbers) + index for index, var in enumerate(binder.binds)}}
 
 
 def _hash(root: Compound) -> int:
-    """Return a hash of the heads and the leaves; a shared part is looked at once."""
-    known: dict[int, int] = {}
+    """Return a hash of the heads and leaves. A shared part is hashed once."""
+    hashes: dict[int, int] = {}
     stack: list[Hashable] = [root]
     while stack:
-        one = stack[-1]
-        below = [part for part in one.parts if id(part) not in known] if isinstance(one, Compound) else []
-        if below and id(one) not in known:
-            stack += below
+        node = stack[-1]
+        pending = [part for part in node.parts if id(part) not in hashes] if isinstance(node, Compound) else []
+        if pending and id(node) not in hashes:
+            stack += pending
             continue
         stack.pop()
-        known[id(one)] = _hash_of_one(one, known)
-    return known[id(root)]
+        hashes[id(node)] = _hash_node(node, hashes)
+    return hashes[id(root)]
 
 
-def _hash_of_one(one: Hashable, known: Mapping[int, int]) -> int:
-    if isinstance(one, Compound):
-        return hash((type(one), one.head, *[known[id(part)] for part in one.parts]))
-    # What equals itself alone may be a variable that is bound, and then it is its place that counts.
-    return hash(type(one)) if type(one).__eq__ is object.__eq__ else hash(one)
+def _hash_node(node: Hashable, hashes: Mapping[int, int]) -> int:
+    if isinstance(node, Compound):
+        return hash((type(node), node.head, *[hashes[id(part)] for part in node.parts]))
+    # A leaf with identity equality may be a bound variable. Bound variables are equal by position, so hash the class.
+    return hash(type(node)) if type(node).__eq__ is object.__eq__ else hash(node)
 
 
 def _texts(root: object) -> Iterator[str]:
     stack = [root]
     while stack:
-        one = stack.pop()
-        if isinstance(one, Compound):
-            stack += reversed(one.pieces())
+        node = stack.pop()
+        if isinstance(node, Compound):
+            stack += reversed(node.pieces())
         else:
-            yield str(one)
+            yield str(node)
+
+
+class Kind(IntEnum):
+    """The kind of a type: TVM's `TypeKind`, with the same numbers."""
+
+    Type = 0
+    """The type of a value."""
+    ShapeVar = 1
+    """A variable for a dimension."""
+    BaseType = 2
+    """A variable for an element type."""
+    Constraint = 4
+    """A relation between types."""
+    AdtHandle = 5
+    """The name of an algebraic data type, not applied to arguments."""
+    TypeData = 6
+    """The definition of an algebraic data type."""
+
+
+TypeKind = Kind
+"""The name that `tvm.ir` uses."""
+
+
+class Type:
+    """Base of all types. `str()` returns Relay's text."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Any:
+    """A dimension known only at run time, printed as `?`. All `Any()` are equal."""
+
+    def __str__(self) -> str:
+        """Return Relay's text."""
+        return "?"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapeVar:
+    """A named symbolic dimension, such as the batch size. Equal only to itself.
+
+    TVM uses `te.var` in a shape.
+    """
+
+    name: str
+    """The printed name."""
+
+    def __str__(self) -> str:
+        """Return Relay's text."""
+        return self.name
+
+
+Dim: TypeAlias = int | Any | ShapeVar
+"""A dimension of a tensor."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TensorType(Type):
+    """The type of a tensor: shape and element type. A scalar has the empty shape.
+
+    >>> str(TensorType((1, Any(), 3)))
+    'Tensor[(1, ?, 3), float32]'
+    >>> str(TensorType((), "int64"))
+    'int64'
+    """
+
+    shape: tuple[Dim, ...]
+    """The dimensions, outermost first."""
+    dtype: str
+    """The element type in numpy's spelling: `float32`, `int64`, `bool`, ..."""
+
+    def __init__(self, shape: Iterable[Dim] = (), dtype: str = "float32") -> None:
+        """Set the shape and element type. Numpy integers in the shape become ints.
+
+        Raises:
+            TypeError: if a dimension is neither an integer nor symbolic.
+
+        """
+        object.__setattr__(self, "shape", tuple(map(_dim, shape)))
+        object.__setattr__(self, "dtype", str(dtype))
+
+    @property
+    def concrete_shape(self) -> tuple[int, ...]:
+        """The shape as ints.
+
+        Raises:
+            TypeError: if a dimension is symbolic.
+
+        """
+        if not self.is_static:
+            raise TypeError(f"the shape of {self} has a symbolic dimension; expected only integers")
+        return tuple(dim for dim in self.shape if isinstance(dim, int))
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every dimension is an int."""
+        return all(isinstance(dim, int) for dim in self.shape)
+
+    def __str__(self) -> str:
+        """Return Relay's text."""
+        if not self.shape:
+            return self.dtype
+        return f"Tensor[({', '.join(map(str, self.shape))}), {self.dtype}]"
+
+
+def _dim(dim: object) -> Dim:
+    if type(dim) is int or isinstance(dim, Any | ShapeVar):
+        return dim
+    if isinstance(dim, SupportsIndex):
+        return dim.__index__()
+    raise TypeError(f"a dimension must be an int, Any() or a ShapeVar, got {dim!r}")
+
+
+def scalar_type(dtype: str) -> TensorType:
+    """Return the type of a scalar: a tensor type without dimensions."""
+    return TensorType((), dtype)
+
+
+def is_dynamic(tensor_type: Type) -> bool:
+    """Return whether a tensor type has a symbolic dimension, as in TVM."""
+    return isinstance(tensor_type, TensorType) and not tensor_type.is_static
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class TupleType(Compound, Type):
+    """The type of a tuple. The empty tuple type is Relay's unit."""
+
+    fields: tuple[Type, ...]
+    """The types of the fields."""
+
+    def __init__(self, fields: Iterable[Type] = ()) -> None:
+        object.__setattr__(self, "fields", tuple(fields))
+
+    @property
+    def head(self) -> tuple[Hashable, ...]:
+        """The number of fields."""
+        return (len(self.fields),)
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """The fields."""
+        return self.fields
+
+    def pieces(self) -> Sequence[object]:
+        """Return the fields in parentheses."""
+        return ("(", *separated(self.fields), ",)" if len(self.fields) == 1 else ")")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RefType(Compound, Type):
+    """The type of a reference to a mutable cell."""
+
+    value: Type
+    """The type of the value in the cell."""
+
+    @property
+    def head(self) -> tuple[Hashable, ...]:
+        """An empty tuple."""
+        return ()
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """The type of the value in the cell."""
+        return (self.value,)
+
+    def pieces(self) -> Sequence[object]:
+        """Return `ref(...)`."""
+        return ("ref(", self.value, ")")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TypeVar(Type):
+    """A type parameter of a function or data type. Equal only to itself."""
+
+    name_hint: str
+    """The printed name."""
+    kind: Kind = Kind.Type
+    """The kind of type that it can represent."""
+
+    def __call__(self, *args: Type) -> "TypeCall":
+        """Return the type variable applied to arguments."""
+        return TypeCall(self, args)
+
+    def __str__(self) -> str:
+        """Return Relay's text."""
+        return self.name_hint
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalTypeVar(Type):
+    """The name of an algebraic data type of the module. Equal if the names are equal."""
+
+    name_hint: str
+    """The name."""
+    kind: Kind = Kind.AdtHandle
+    """Always `AdtHandle`."""
+
+    def __call__(self, *args: Type) -> "TypeCall":
+        """Return the data type applied to arguments.
+
+        >>> str(GlobalTypeVar("List")(TensorType((), "int32")))
+        'List[int32]'
+        """
+        return TypeCall(self, args)
+
+    def __str__(self) -> str:
+        """Return Relay's text."""
+        return self.name_hint
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class TypeCall(Compound, Type):
+    """An algebraic data type applied to arguments: `List[int32]`."""
+
+    func: Type
+    """The data type, a `GlobalTypeVar`."""
+    args: tuple[Type, ...]
+    """The arguments, one for each type variable of the definition."""
+
+    def __init__(self, func: Type, args: Iterable[Type] = ()) -> None:
+        object.__setattr__(self, "func", func)
+        object.__setattr__(self, "args", tuple(args))
+
+    @property
+    def head(self) -> tuple[Hashable, ...]:
+        """The number of arguments."""
+        return (len(self.args),)
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """The data type, then the arguments."""
+        return (self.func, *self.args)
+
+    def pieces(self) -> Sequence[object]:
+        """Return the data type and the arguments in brackets."""
+        return (self.func, "[", *separated(self.args), "]") if self.args else (self.func,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IncompleteType(Type):
+    """An unknown type, to be found by inference. Equal only to itself."""
+
+    kind: Kind = Kind.Type
+    """The kind of type that it can represent."""
+
+    def __str__(self) -> str:
+        """Return Relay's text."""
+        return "?"
+
+
+class TypeConstraint(Type):
+    """Base of the constraints of a function type on its parameters."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class TypeRelation(Compound, TypeConstraint):
+    """The named relation of an operator, which types must satisfy."""
+
+    func: str
+    """The name of the relation."""
+    args: tuple[Type, ...]
+    """The related types, inputs first."""
+    num_inputs: int
+    """The number of inputs in `args`."""
+    attrs: Attrs | None
+    """The attributes of the call."""
+
+    def __init__(self, func: str, args: Iterable[Type], num_inputs: int, attrs: Attrs | None = None) -> None:
+        object.__setattr__(self, "func", func)
+        object.__setattr__(self, "args", tuple(args))
+        object.__setattr__(self, "num_inputs", num_inputs)
+        object.__setattr__(self, "attrs", attrs)
+
+    @property
+    def head(self) -> tuple[Hashable, ...]:
+        """The name, the attributes, and the numbers of types and of inputs."""
+        return (self.func, self.num_inputs, self.attrs, len(self.args))
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """The related types."""
+        return self.args
+
+    def pieces(self) -> Sequence[object]:
+        """Return the name and the types in parentheses."""
+        return (f"{self.func}(", *separated(self.args), ")")
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class FuncType(Compound, Type):
+    """The type of a function. Equality ignores the names of type parameters.
+
+    >>> a, b = TypeVar("a"), TypeVar("b")
+    >>> FuncType([a], a, [a]) == FuncType([b], b, [b])
+    True
+    """
+
+    arg_types: tuple[Type, ...]
+    """The types of the parameters."""
+    ret_type: Type
+    """The type of the result."""
+    type_params: tuple[TypeVar, ...]
+    """The type variables that each call instantiates."""
+    type_constraints: tuple[TypeConstraint, ...]
+    """The constraints on the types."""
+
+    def __init__(
+        self,
+        arg_types: Iterable[Type],
+        ret_type: Type,
+        type_params: Iterable[TypeVar] | None = None,
+        type_constraints: Iterable[TypeConstraint] | None = None,
+    ) -> None:
+        object.__setattr__(self, "arg_types", tuple(arg_types))
+        object.__setattr__(self, "ret_type", ret_type)
+        object.__setattr__(self, "type_params", tuple(type_params or ()))
+        object.__setattr__(self, "type_constraints", tuple(type_constraints or ()))
+
+    @property
+    def head(self) -> tuple[Hashable, ...]:
+        """The numbers of type parameters, parameters and constraints."""
+        return (len(self.type_params), len(self.arg_types), len(self.type_constraints))
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """The types of the parameters, the type of the result, then the constraints."""
+        return (*self.arg_types, self.ret_type, *self.type_constraints)
+
+    @property
+    def binds(self) -> tuple[Hashable, ...]:
+        """The type parameters."""
+        return self.type_params
+
+    def pieces(self) -> Sequence[object]:
+        """Return `fn [...](...) -> ...`."""
+        params = f"[{', '.join(map(str, self.type_params))}]" if self.type_params else ""
+        return (f"fn {params}(", *separated(self.arg_types), ") -> ", self.ret_type)

@@ -1,23 +1,23 @@
-"""The variables of an expression: free, bound and all, of values and of types."""
+"""The free, bound and all variables and type variables of an expression."""
 
 from collections.abc import Iterable, Iterator
 
-from apass.relay.adt import Constructor, Match
-from apass.relay.expr import Call, Expr, Let, Var
-from apass.relay.function import Function
+from apass.relay.ir.adt import Constructor, Match
+from apass.relay.ir.expr import Call, Expr, Let, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.post_order import post_order
-from apass.relay.ty import FuncType, RefType, TupleType, Type, TypeCall, TypeRelation, TypeVar
+from apass.relay.ir.ty import FuncType, RefType, TupleType, Type, TypeCall, TypeRelation, TypeVar
 
 __all__ = ["all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "free_type_vars", "free_vars"]
 
 
 def all_vars(expr: Expr) -> list[Var]:
-    """Return every variable, in the order in which the walk meets it."""
+    """Return all variables in post-order."""
     return [node for node in post_order(expr) if isinstance(node, Var)]
 
 
 def bound_vars(expr: Expr) -> list[Var]:
-    """Return the variables that a function, a Let or a pattern within binds, in the order in which the walk meets them.
+    """Return the variables that functions, Lets and patterns bind, in post-order.
 
     >>> x, y = Var("x"), Var("y")
     >>> bound_vars(Function([x], Let(y, x, y)))
@@ -29,7 +29,7 @@ def bound_vars(expr: Expr) -> list[Var]:
 
 
 def free_vars(expr: Expr) -> list[Var]:
-    """Return the variables that nothing within binds, in the order of their first use.
+    """Return the variables that are not bound in `expr`, in order of first use.
 
     >>> x, y = Var("x"), Var("y")
     >>> free_vars(Function([x], Call(x, [y])))
@@ -50,33 +50,34 @@ def _binders(node: Expr) -> tuple[Var, ...]:
 
 
 def all_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
-    """Return every type variable, in the order in which the walk meets it; `mod`, which TVM takes, has no say."""
+    """Return all type variables in post-order. `mod` is ignored; TVM has it."""
     types = [expr] if isinstance(expr, Type) else (ty for node in post_order(expr) for ty in _types_of(node))
-    return list(dict.fromkeys(one for ty in types for one in _type_nodes(ty) if isinstance(one, TypeVar)))
+    return list(dict.fromkeys(node for ty in types for node in _type_nodes(ty) if isinstance(node, TypeVar)))
 
 
 def bound_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
-    """Return the type parameters of the functions and function types within; `mod`, which TVM takes, has no say."""
+    """Return the type parameters of functions and function types. `mod` is ignored."""
     nodes: Iterable[Expr] = () if isinstance(expr, Type) else post_order(expr)
-    own: list[TypeVar] = []
+    bound: list[TypeVar] = []
     types = [expr] if isinstance(expr, Type) else []
     for node in nodes:
-        own += node.type_params if isinstance(node, Function) else ()
+        bound += node.type_params if isinstance(node, Function) else ()
         types += _types_of(node)
-    own += [var for ty in types for one in _type_nodes(ty) if isinstance(one, FuncType) for var in one.type_params]
-    return list(dict.fromkeys(own))
+    type_nodes = (type_node for ty in types for type_node in _type_nodes(ty))
+    bound += [var for type_node in type_nodes if isinstance(type_node, FuncType) for var in type_node.type_params]
+    return list(dict.fromkeys(bound))
 
 
 def free_type_vars(expr: Expr | Type, mod: object = None) -> list[TypeVar]:
-    """Return the type variables that nothing within binds; `mod`, which TVM takes, has no say."""
+    """Return the type variables that are not bound in `expr`. `mod` is ignored."""
     nodes = [] if isinstance(expr, Type) else list(post_order(expr))
     types = [expr] if isinstance(expr, Type) else [ty for node in nodes for ty in _types_of(node)]
     bound = {var for node in nodes if isinstance(node, Function) for var in node.type_params}
-    return [var for var in dict.fromkeys(one for ty in types for one in _free_in(ty)) if var not in bound]
+    return [var for var in dict.fromkeys(free for ty in types for free in _free_in(ty)) if var not in bound]
 
 
 def _types_of(node: Expr) -> list[Type]:
-    """Return the types that are written in a node, not those that were inferred."""
+    """Return the annotated types of a node, without inferred types."""
     if isinstance(node, Var):
         return [] if node.type_annotation is None else [node.type_annotation]
     if isinstance(node, Function):
@@ -87,27 +88,27 @@ def _types_of(node: Expr) -> list[Type]:
 
 
 def _free_in(ty: Type) -> Iterator[TypeVar]:
-    """Go over the variables that a type does not bind where they stand; the same one may be bound elsewhere."""
-    work: list[tuple[Type, frozenset[TypeVar]]] = [(ty, frozenset())]
-    while work:
-        one, bound = work.pop()
-        if isinstance(one, TypeVar) and one not in bound:
-            yield one
-        if isinstance(one, FuncType) and one.type_params:
-            bound |= set(one.type_params)
-        work += [(part, bound) for part in reversed(_types_below(one))]
+    """Iterate over free occurrences of type variables; others may be bound."""
+    stack: list[tuple[Type, frozenset[TypeVar]]] = [(ty, frozenset())]
+    while stack:
+        node, bound = stack.pop()
+        if isinstance(node, TypeVar) and node not in bound:
+            yield node
+        if isinstance(node, FuncType) and node.type_params:
+            bound |= set(node.type_params)
+        stack += [(part, bound) for part in reversed(_parts_of(node))]
 
 
 def _type_nodes(ty: Type) -> Iterator[Type]:
-    """Go over a type and all below it, to any depth."""
-    work = [ty]
-    while work:
-        one = work.pop()
-        yield one
-        work += reversed(_types_below(one))
+    """Iterate over a type and its components, without recursion."""
+    stack = [ty]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += reversed(_parts_of(node))
 
 
-def _types_below(ty: Type) -> tuple[Type, ...]:
+def _parts_of(ty: Type) -> tuple[Type, ...]:
     if isinstance(ty, TupleType):
         return ty.fields
     if isinstance(ty, RefType):

@@ -1,6 +1,9 @@
-"""The operators of Relay: `relay.op`. Importing it registers all of them."""
+"""The operators of Relay: `relay.op`.
 
-from apass.relay.expr import Op
+Importing this package registers all of them.
+"""
+
+from apass.relay.ir.expr import Op
 from apass.relay.op import algorithm, annotation, contrib, functions, image, nn, op, op_attrs, reduce, tensor, transform
 from apass.relay.op.define.registry import (
     OpPattern,

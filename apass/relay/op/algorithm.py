@@ -1,4 +1,4 @@
-"""The operators that TVM has in `relay.op.algorithm`."""
+"""The operators of TVM's `relay.op.algorithm`."""
 
 from apass.relay.op.index.sort import argsort, searchsorted, sort, topk
 

@@ -1,4 +1,4 @@
-"""Marks on a program, which compute nothing: stop_fusion, on_device, device_copy. `relay.annotation`."""
+"""Annotations that compute nothing: `relay.annotation`."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 
 from apass.errors import did_you_mean
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.define.registry import register_op
 from apass.relay.op.define.relations import identity_relation
@@ -27,7 +27,7 @@ DEVICES: Final = {
     "hexagon": 14,
     "webgpu": 15,
 }
-"""The numbers of kinds of devices, as in DLPack."""
+"""The numbers of the kinds of devices, as in DLPack."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class OnDeviceAttrs(Attrs):
     device_type: int = 0
     """The kind of the device."""
     is_fixed: bool = False
-    """Whether the result stays on the device; else another may take it over."""
+    """Whether the result must stay on the device; if false, a pass may move it to another device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class DeviceCopyAttrs(Attrs):
     src_dev_type: int = 0
     """The kind of the device that the data is on."""
     dst_dev_type: int = 0
-    """The kind of the device that it goes to."""
+    """The kind of the device that the data is copied to."""
 
 
 def _keep(data: Array) -> Array:
@@ -67,7 +67,7 @@ _STOP_FUSION = register_op(
     arguments=("data",),
     relation=identity_relation,
     compute=_keep,
-    description="The tensor, which is not fused with what comes after it.",
+    description="The tensor; it is not fused with the operators that use it.",
 )
 _ON_DEVICE = register_op(
     "on_device",
@@ -89,25 +89,30 @@ _DEVICE_COPY = register_op(
 
 
 def stop_fusion(data: Expr) -> Call:
-    """Return the tensor; FuseOps does not fuse it with what comes after it."""
+    """Return the tensor; FuseOps does not fuse it with the operators that use it."""
     return Call(_STOP_FUSION, (data,))
 
 
 def on_device(data: Expr, device: str | int, is_fixed: bool = False) -> Call:
-    """Return the tensor, marked to be computed on a device, which is named as in `DEVICES` or by its number.
+    """Return the tensor, marked as computed on a device.
+
+    Parameters:
+        data: the tensor.
+        device: a name of `DEVICES`, or the number of a kind of device.
+        is_fixed: whether the result must stay on that device.
 
     Raises:
-        ValueError: if there is no device of the name.
+        ValueError: if no device has that name.
 
     """
     return Call(_ON_DEVICE, (data,), OnDeviceAttrs(device_type=_device(device), is_fixed=is_fixed))
 
 
 def device_copy(data: Expr, src_device: str | int, dst_device: str | int) -> Call:
-    """Return the tensor, moved from one device to another.
+    """Return the tensor, copied from one device to another.
 
     Raises:
-        ValueError: if there is no device of a name.
+        ValueError: if no device has one of the names.
 
     """
     attrs = DeviceCopyAttrs(src_dev_type=_device(src_device), dst_dev_type=_device(dst_device))
@@ -118,5 +123,5 @@ def _device(device: str | int) -> int:
     if isinstance(device, int):
         return device
     if device not in DEVICES:
-        raise ValueError(f"there is no device {device!r}{did_you_mean(device, DEVICES, listing='; there are ')}")
+        raise ValueError(f"unknown device {device!r}{did_you_mean(device, DEVICES, listing='known devices: ')}")
     return DEVICES[device]

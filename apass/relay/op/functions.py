@@ -1,4 +1,4 @@
-"""The functions that make calls of operators, by the names that they have in `relay` and in `relay.op` alike."""
+"""The functions that build calls of operators, for `relay` and `relay.op`."""
 
 from apass.relay.op.algorithm import *
 from apass.relay.op.define.registry import register_op

@@ -5,39 +5,39 @@ from dataclasses import dataclass
 
 from apass.errors import did_you_mean
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Constant, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Constant, Expr, Op
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.op.define.registry import OpPattern, register_op
-from apass.relay.op.nn.relations import layout_like, out_type, relaid, tensors
+from apass.relay.op.nn.relations import layout_like, out_type, shape_in_layout, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, ints
 from apass.relay.op.resize_kernel import COORDINATES, METHODS, ROUNDINGS, Resizing, resized
-from apass.relay.ty import TensorType, Type
 
 __all__ = ["Resize1DAttrs", "Resize2DAttrs", "Resize3DAttrs", "ResizeAttrs", "resize1d", "resize2d", "resize3d"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeAttrs(Attrs):
-    """What resizing of one, two and three spatial dimensions has in common."""
+    """The attributes that resize1d, resize2d and resize3d share."""
 
     size: tuple[int, ...]
     """The spatial dimensions of the result."""
     layout: str
     """The layout of the data and of the result."""
     method: str = "linear"
-    """How an element is made of those near: nearest_neighbor, linear or cubic."""
+    """How an element is interpolated: nearest_neighbor, linear or cubic."""
     coordinate_transformation_mode: str = "half_pixel"
-    """Where an element of the result lies in the data: half_pixel, align_corners, asymmetric, ..."""
+    """How the index of an element is mapped to the data: half_pixel, align_corners, asymmetric, ..."""
     rounding_method: str = "round"
-    """Which element is nearest; empty to go by the coordinate transformation."""
+    """How the nearest element is chosen; empty for the default of the coordinate transformation."""
     cubic_alpha: float = -0.5
     """The coefficient of the cubic kernel."""
     cubic_exclude: int = 0
-    """Whether the cubic kernel leaves out what is beyond the edge."""
+    """Whether the cubic kernel ignores elements beyond the edge."""
     out_dtype: str = ""
-    """The element type of the result; empty for that of the data."""
+    """The element type of the result; empty for the element type of the data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,30 +85,30 @@ def _resized_type(op: str, rank: int, data: TensorType, attrs: ResizeAttrs) -> T
     plain = DATA_LAYOUTS[rank]
     layout = layout_like(op, "layout", attrs.layout, plain)
     if len(attrs.size) != rank or any(size < 1 for size in attrs.size):
-        raise TypeInferenceError(f"{op}: size must be {rank} positive numbers, not {attrs.size}")
-    for what, given, known in (
+        raise TypeInferenceError(f"{op}: size must be {rank} positive numbers, got {attrs.size}")
+    for field, value, known in (
         ("method", attrs.method, METHODS),
         ("coordinate_transformation_mode", attrs.coordinate_transformation_mode, COORDINATES),
         ("rounding_method", attrs.rounding_method, ("", *ROUNDINGS)),
     ):
-        if given not in known:
-            hint = did_you_mean(given, known, listing="known: ")
-            raise TypeInferenceError(f"{op}: there is no {what} {given!r}{hint}")
-    batch, channels, *_ = relaid(op, "the data", data.shape, layout, plain)
-    shape = relaid(op, "the result", (batch, channels, *attrs.size), plain, layout)
+        if value not in known:
+            hint = did_you_mean(value, known, listing="known: ")
+            raise TypeInferenceError(f"{op}: unknown {field} {value!r}{hint}")
+    batch, channels, *_ = shape_in_layout(op, "the data", data.shape, layout, plain)
+    shape = shape_in_layout(op, "the result", (batch, channels, *attrs.size), plain, layout)
     return out_type(shape, attrs.out_dtype, data)
 
 
 def _compute(attrs: ResizeAttrs, data: Array) -> Array:
     plain, layout = DATA_LAYOUTS[len(attrs.size)], parse_layout(attrs.layout)
-    how = Resizing(
+    options = Resizing(
         method=attrs.method,
         coordinates=attrs.coordinate_transformation_mode,
         rounding=attrs.rounding_method,
         cubic_alpha=attrs.cubic_alpha,
         cubic_exclude=bool(attrs.cubic_exclude),
     )
-    out = resized(convert_array(data, layout, plain), attrs.size, how)
+    out = resized(convert_array(data, layout, plain), attrs.size, options)
     return convert_array(out.astype(attrs.out_dtype or data.dtype, copy=False), plain, layout)
 
 
@@ -119,9 +119,9 @@ _RESIZE3D = _define("image.resize3d", Resize3DAttrs, 3)
 
 def _sizes(size: int | Iterable[int] | Expr, rank: int) -> tuple[int, ...]:
     if isinstance(size, Constant):
-        return tuple(int(one) for one in size.data.numpy().ravel().tolist())
+        return tuple(int(item) for item in size.data.numpy().ravel().tolist())
     if isinstance(size, Expr):
-        raise TypeError(f"size must be numbers or a constant, not {size!r}; fold it to a constant first")
+        raise TypeError(f"size must be numbers or a constant, got {size!r}; fold it to a constant first")
     return ints(size, rank)
 
 
@@ -129,11 +129,11 @@ def _attrs(
     attrs_type: type[ResizeAttrs],
     size: tuple[int, ...],
     layout: str,
-    how: tuple[str, str, str],
+    interpolation: tuple[str, str, str],
     cubic: tuple[float, int],
     out_dtype: str | None,
 ) -> ResizeAttrs:
-    method, coordinates, rounding = how
+    method, coordinates, rounding = interpolation
     return attrs_type(
         size=size,
         layout=layout,
@@ -157,9 +157,9 @@ def resize1d(
     cubic_exclude: int = 0,
     out_dtype: str | None = None,
 ) -> Call:
-    """Return sequences resized; the parameters are those of `resize2d`."""
-    how = (method, coordinate_transformation_mode, rounding_method)
-    attrs = _attrs(Resize1DAttrs, _sizes(size, 1), layout, how, (cubic_alpha, cubic_exclude), out_dtype)
+    """Return sequences resized to `size`. The parameters are those of `resize2d`."""
+    interpolation = (method, coordinate_transformation_mode, rounding_method)
+    attrs = _attrs(Resize1DAttrs, _sizes(size, 1), layout, interpolation, (cubic_alpha, cubic_exclude), out_dtype)
     return Call(_RESIZE1D, (data,), attrs)
 
 
@@ -176,16 +176,26 @@ def resize2d(
 ) -> Call:
     """Return images resized to `size`, a height and a width.
 
-    `method` is nearest_neighbor, linear or cubic; `coordinate_transformation_mode` is half_pixel, align_corners,
-    asymmetric, pytorch_half_pixel or tf_half_pixel_for_nn; `rounding_method` is round, round_prefer_floor,
-    round_prefer_ceil, floor or ceil, or empty to go by the coordinates. All mean what they do in ONNX's Resize.
+    Parameters:
+        data: the images.
+        size: the height and the width of the result. If it is an expression that is not a constant, the result is a
+            call of dyn.image.resize2d.
+        layout: the layout of the data and of the result.
+        method: nearest_neighbor, linear or cubic.
+        coordinate_transformation_mode: half_pixel, align_corners, asymmetric, pytorch_half_pixel or
+            tf_half_pixel_for_nn.
+        rounding_method: round, round_prefer_floor, round_prefer_ceil, floor or ceil; empty for the default of the
+            coordinate transformation.
+        cubic_alpha: the coefficient of the cubic kernel.
+        cubic_exclude: whether the cubic kernel ignores elements beyond the edge.
+        out_dtype: the element type of the result; None for the element type of the data.
 
-    If `size` is an expression that is not a constant, this calls dyn.image.resize2d.
+    The modes and methods are those of ONNX's Resize.
     """
-    how = (method, coordinate_transformation_mode, rounding_method)
+    interpolation = (method, coordinate_transformation_mode, rounding_method)
     is_computed = isinstance(size, Expr) and not isinstance(size, Constant)
     sizes = () if is_computed else _sizes(size, 2)
-    attrs = _attrs(Resize2DAttrs, sizes, layout, how, (cubic_alpha, cubic_exclude), out_dtype)
+    attrs = _attrs(Resize2DAttrs, sizes, layout, interpolation, (cubic_alpha, cubic_exclude), out_dtype)
     if isinstance(size, Expr) and is_computed:
         return Call(Op.get("dyn.image.resize2d"), (data, size), attrs)
     return Call(_RESIZE2D, (data,), attrs)
@@ -202,7 +212,7 @@ def resize3d(
     cubic_exclude: int = 0,
     out_dtype: str | None = None,
 ) -> Call:
-    """Return volumes resized; the parameters are those of `resize2d`."""
-    how = (method, coordinate_transformation_mode, rounding_method)
-    attrs = _attrs(Resize3DAttrs, _sizes(size, 3), layout, how, (cubic_alpha, cubic_exclude), out_dtype)
+    """Return volumes resized to `size`. The parameters are those of `resize2d`."""
+    interpolation = (method, coordinate_transformation_mode, rounding_method)
+    attrs = _attrs(Resize3DAttrs, _sizes(size, 3), layout, interpolation, (cubic_alpha, cubic_exclude), out_dtype)
     return Call(_RESIZE3D, (data,), attrs)

@@ -1,6 +1,6 @@
-"""What TVM has in `relay.op.op`: operators by name, and what is registered for them."""
+"""The names of TVM's `relay.op.op`: lookup of operators and registration."""
 
-from apass.relay.expr import Op
+from apass.relay.ir.expr import Op
 from apass.relay.op.define.registry import (
     OpPattern,
     get,

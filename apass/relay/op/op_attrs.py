@@ -1,4 +1,4 @@
-"""The classes of the attributes of operators, by the names that they have in TVM's `relay.op.op_attrs`."""
+"""The classes of operator attributes, by their names in TVM's `relay.op.op_attrs`."""
 
 from apass.relay.op.annotation import DeviceCopyAttrs, OnDeviceAttrs
 from apass.relay.op.define.attrs import InitOpAttrs

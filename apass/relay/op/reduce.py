@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Compute, Expr, Op
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import Dim, TensorType
 from apass.relay.op.define.dims import axes_of, ints
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward
-from apass.relay.ty import Dim, TensorType
 
 __all__ = [
     "ArgReduceAttrs",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 AxisArg = int | Iterable[int] | None
-"""What may be given for the axes of a reduction: one, several, or None for all."""
+"""The axes of a reduction: one, several, or None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,11 @@ class ReduceAttrs(Attrs):
     """The attributes of reductions."""
 
     axis: tuple[int, ...] | None = None
-    """The axes that are reduced; none at all, or None, for all of them."""
+    """The axes that are reduced; empty or None for all of them."""
     keepdims: bool = False
-    """Whether the reduced axes stay, with a size of 1."""
+    """Whether the reduced axes are kept with a size of 1."""
     exclude: bool = False
-    """Whether the axes that are *not* named are reduced."""
+    """Whether the axes that are *not* in `axis` are reduced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,34 +55,35 @@ class ArgReduceAttrs(Attrs):
     """The attributes of argmax and argmin."""
 
     axis: tuple[int, ...] | None = None
-    """The axes that are reduced; none at all, or None, for all of them."""
+    """The axes that are reduced; empty or None for all of them."""
     keepdims: bool = False
-    """Whether the reduced axes stay, with a size of 1."""
+    """Whether the reduced axes are kept with a size of 1."""
     select_last_index: bool = False
-    """Whether the last of several equal elements is taken instead of the first."""
+    """Whether the last of several equal elements is selected instead of the first."""
     exclude: bool = False
-    """Whether the axes that are *not* named are reduced."""
+    """Whether the axes that are *not* in `axis` are reduced."""
 
 
 def reduce_axes(rank: int, axis: Sequence[int] | None, exclude: bool) -> tuple[int, ...]:
     """Return the axes that are reduced, counted from 0, ascending.
 
     Raises:
-        ValueError: if there is no such axis.
+        ValueError: if an axis is out of range or appears twice.
 
     """
+    # Attributes of TVM may hold an empty list for all axes.
     return axes_of(rank, axis or None, exclude)
 
 
 def reduced_shape(shape: Sequence[Dim], axes: Sequence[int], keepdims: bool) -> tuple[Dim, ...]:
-    """Return the shape that is left when `axes` are reduced."""
+    """Return the shape of the result when `axes` are reduced."""
     if keepdims:
-        return tuple(1 if place in axes else dim for place, dim in enumerate(shape))
-    return tuple(dim for place, dim in enumerate(shape) if place not in axes)
+        return tuple(1 if axis in axes else dim for axis, dim in enumerate(shape))
+    return tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
 
 
 def to_axes(axis: AxisArg) -> tuple[int, ...] | None:
-    """Return the axes that a user gave, as attributes hold them."""
+    """Return the `axis` argument of a user in the form of the attributes."""
     return None if axis is None else ints(axis)
 
 
@@ -97,7 +98,10 @@ def _relate_index(data: TensorType, attrs: ArgReduceAttrs) -> TensorType:
 
 
 def _kernel(function: Callable[..., npt.ArrayLike]) -> Compute:
-    """Return the kernel of a numpy function that finds its own element type; the result has that of the data."""
+    """Return a kernel whose result has the element type of the data.
+
+    The numpy function chooses the element type of the computation.
+    """
 
     def compute(attrs: ReduceAttrs, data: Array) -> Array:
         axes = reduce_axes(data.ndim, attrs.axis, attrs.exclude)
@@ -108,7 +112,10 @@ def _kernel(function: Callable[..., npt.ArrayLike]) -> Compute:
 
 
 def _accumulator(function: Callable[..., npt.ArrayLike]) -> Callable[..., npt.ArrayLike]:
-    """Return `function` accumulating in the element type of the data; numpy widens small integers."""
+    """Return `function`, accumulating in the element type of the data.
+
+    By default, numpy accumulates small integers in a wider type.
+    """
 
     def accumulate(data: Array, axes: tuple[int, ...], keepdims: bool) -> npt.ArrayLike:
         return function(data, axes, dtype=data.dtype, keepdims=keepdims)
@@ -117,17 +124,20 @@ def _accumulator(function: Callable[..., npt.ArrayLike]) -> Callable[..., npt.Ar
 
 
 def _extreme(function: Callable[..., npt.ArrayLike], sign: int) -> Callable[..., npt.ArrayLike]:
-    """Return `function`, the greatest (sign 1) or least (-1); of no elements it is the other end of the numbers."""
+    """Return `function` extended to empty data: np.max (sign 1) or np.min (sign -1).
+
+    The maximum of no elements is the least number of the element type, and the minimum is the greatest.
+    """
 
     def extreme(data: Array, axes: tuple[int, ...], keepdims: bool) -> npt.ArrayLike:
         if data.size:
             return function(data, axes, keepdims=keepdims)
-        return function(data, axes, keepdims=keepdims, initial=_end_of(data.dtype, -sign))
+        return function(data, axes, keepdims=keepdims, initial=_extreme_number(data.dtype, -sign))
 
     return extreme
 
 
-def _end_of(dtype: np.dtype[Any], sign: int) -> object:
+def _extreme_number(dtype: np.dtype[Any], sign: int) -> object:
     """Return the greatest number of an element type (sign 1), or the least (-1)."""
     if dtype.kind == "f":
         return sign * np.inf
@@ -136,34 +146,34 @@ def _end_of(dtype: np.dtype[Any], sign: int) -> object:
     return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
 
 
-def _defined(function: Callable[..., npt.ArrayLike]) -> Callable[..., npt.ArrayLike]:
-    """Return `function` that gives nan for no elements, where numpy would warn."""
+def _nan_if_empty(function: Callable[..., npt.ArrayLike]) -> Callable[..., npt.ArrayLike]:
+    """Return `function`, giving nan for empty data; numpy emits a warning there."""
 
-    def defined(data: Array, axes: tuple[int, ...], keepdims: bool) -> npt.ArrayLike:
+    def mean_or_nan(data: Array, axes: tuple[int, ...], keepdims: bool) -> npt.ArrayLike:
         if data.size:
             return function(data, axes, keepdims=keepdims)
-        return np.full(_reduced(data, axes, keepdims), np.nan)
+        return np.full(_array_shape(data, axes, keepdims), np.nan)
 
-    return defined
+    return mean_or_nan
 
 
-def _reduced(data: Array, axes: tuple[int, ...], keepdims: bool) -> list[int]:
-    """Return the shape that is left of an array."""
+def _array_shape(data: Array, axes: tuple[int, ...], keepdims: bool) -> list[int]:
+    """Return the shape of the result when the axes of an array are reduced."""
     return [dim for dim in reduced_shape(data.shape, axes, keepdims) if isinstance(dim, int)]
 
 
 def _index_kernel(function: Callable[..., npt.ArrayLike]) -> Compute:
     def compute(attrs: ArgReduceAttrs, data: Array) -> Array:
         axes = reduce_axes(data.ndim, attrs.axis, attrs.exclude)
-        kept = [axis for axis in range(data.ndim) if axis not in axes]
-        # Several reduced axes are counted as one, the last of them fastest.
+        kept_axes = [axis for axis in range(data.ndim) if axis not in axes]
+        # Several reduced axes are indexed as one. The last of them varies fastest.
         length = math.prod(data.shape[axis] for axis in axes)
-        flat = data.transpose([*kept, *axes]).reshape([*(data.shape[axis] for axis in kept), length])
-        shape = _reduced(data, axes, attrs.keepdims)
+        flat = data.transpose([*kept_axes, *axes]).reshape([*(data.shape[axis] for axis in kept_axes), length])
+        shape = _array_shape(data, axes, attrs.keepdims)
         if not length:
             return np.full(shape, -1, "int32")
-        found = np.asarray(function(flat[..., ::-1] if attrs.select_last_index else flat, -1))
-        index = length - 1 - found if attrs.select_last_index else found
+        position = np.asarray(function(flat[..., ::-1] if attrs.select_last_index else flat, -1))
+        index = length - 1 - position if attrs.select_last_index else position
         return index.astype("int32").reshape(shape)
 
     return compute
@@ -196,14 +206,14 @@ def _define_index(name: str, function: Callable[..., npt.ArrayLike], description
 
 
 _SUM = _define("sum", _accumulator(np.sum), "The sum over axes.")
-_MEAN = _define("mean", _defined(np.mean), "The mean over axes.")
+_MEAN = _define("mean", _nan_if_empty(np.mean), "The mean over axes.")
 _PROD = _define("prod", _accumulator(np.prod), "The product over axes.")
-_MAX = _define("max", _extreme(np.max, 1), "The greatest element over axes.")
-_MIN = _define("min", _extreme(np.min, -1), "The least element over axes.")
+_MAX = _define("max", _extreme(np.max, 1), "The maximum over axes.")
+_MIN = _define("min", _extreme(np.min, -1), "The minimum over axes.")
 _ALL = _define("all", np.all, "Whether all elements over axes are true.")
 _ANY = _define("any", np.any, "Whether one of the elements over axes is true.")
-_ARGMAX = _define_index("argmax", np.argmax, "The place of the greatest element over axes.")
-_ARGMIN = _define_index("argmin", np.argmin, "The place of the least element over axes.")
+_ARGMAX = _define_index("argmax", np.argmax, "The index of the maximum over axes.")
+_ARGMIN = _define_index("argmin", np.argmin, "The index of the minimum over axes.")
 
 
 def _reduce(op: Op, data: Expr, axis: AxisArg, keepdims: bool, exclude: bool) -> Call:
@@ -211,12 +221,20 @@ def _reduce(op: Op, data: Expr, axis: AxisArg, keepdims: bool, exclude: bool) ->
 
 
 def sum(data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool = False) -> Call:
-    """Return the sum over `axis`: one, several, or all for None; over all others with `exclude`."""
+    """Return the sum over `axis`.
+
+    Parameters:
+        data: the tensor.
+        axis: one axis, several axes, or None for all.
+        keepdims: whether the reduced axes are kept with a size of 1.
+        exclude: whether all axes but `axis` are reduced.
+
+    """
     return _reduce(_SUM, data, axis, keepdims, exclude)
 
 
 def mean(data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool = False) -> Call:
-    """Return the mean over `axis`; that of integers is truncated towards zero."""
+    """Return the mean over `axis`; the mean of integers is truncated towards zero."""
     return _reduce(_MEAN, data, axis, keepdims, exclude)
 
 
@@ -226,12 +244,12 @@ def prod(data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool
 
 
 def max(data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool = False) -> Call:
-    """Return the greatest element over `axis`."""
+    """Return the maximum over `axis`."""
     return _reduce(_MAX, data, axis, keepdims, exclude)
 
 
 def min(data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool = False) -> Call:
-    """Return the least element over `axis`."""
+    """Return the minimum over `axis`."""
     return _reduce(_MIN, data, axis, keepdims, exclude)
 
 
@@ -241,7 +259,7 @@ def all(data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool 
 
 
 def any(data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool = False) -> Call:
-    """Return whether one of the elements over `axis` is true."""
+    """Return whether at least one element over `axis` is true."""
     return _reduce(_ANY, data, axis, keepdims, exclude)
 
 
@@ -253,9 +271,10 @@ def _argreduce(op: Op, data: Expr, axis: AxisArg, keepdims: bool, exclude: bool,
 def argmax(
     data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool = False, select_last_index: bool = False
 ) -> Call:
-    """Return the place of the greatest element over `axis`, counted over all reduced axes; the first of several.
+    """Return the index of the maximum over `axis`, as an int32.
 
-    Of no elements it is -1.
+    Several reduced axes are indexed as one. Of equal elements, the first is selected; with `select_last_index`, the
+    last. The index of the maximum of no elements is -1.
     """
     return _argreduce(_ARGMAX, data, axis, keepdims, exclude, select_last_index)
 
@@ -263,8 +282,8 @@ def argmax(
 def argmin(
     data: Expr, axis: AxisArg = None, keepdims: bool = False, exclude: bool = False, select_last_index: bool = False
 ) -> Call:
-    """Return the place of the least element over `axis`, counted over all reduced axes; the first of several.
+    """Return the index of the minimum over `axis`, as an int32.
 
-    Of no elements it is -1.
+    The rules for several axes, equal elements and no elements are those of `argmax`.
     """
     return _argreduce(_ARGMIN, data, axis, keepdims, exclude, select_last_index)

@@ -1,4 +1,4 @@
-"""The operators that TVM has in `relay.op.tensor`."""
+"""The operators of TVM's `relay.op.tensor`."""
 
 from apass.relay.op.annotation import device_copy
 from apass.relay.op.elementwise.arithmetic import (

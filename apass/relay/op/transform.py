@@ -1,4 +1,4 @@
-"""The operators that TVM has in `relay.op.transform`."""
+"""The operators of TVM's `relay.op.transform`."""
 
 from apass.relay.op.elementwise.convert import cast, cast_like, reinterpret
 from apass.relay.op.index.diagonal import matrix_set_diag

@@ -1,28 +1,31 @@
-"""Expressions bound to variables in their home scopes; for ToANormalForm and ToBasicBlockNormalForm."""
+"""Binding of expressions to variables in their home scopes, for the normal forms."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, Self
 
-from apass.relay.adt import Clause, Constructor, Match
 from apass.relay.dataflow.scopes import Enter, Scope, evaluation_order, home_scopes, scope_parts
-from apass.relay.expr import Expr, GlobalVar, If, Let, Op, Var
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.adt import Clause, Constructor, Match
+from apass.relay.ir.expr import Expr, GlobalVar, If, Let, Op, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
+from apass.relay.visitors.expr_functor import ExprMutator
 
 __all__ = ["LetBinder", "LetScope", "convert_bodies", "convert_body"]
 
 ATOMS: Final = frozenset({Var, GlobalVar, Op, Constructor})
-"""The kinds of expression that are never bound."""
+"""Kinds of expressions that are never bound."""
 
 
 def convert_body(expr: Expr, convert: Callable[[Expr], Expr]) -> Expr:
-    """Return a function with its body converted; of another expression, what it is converted to."""
+    """Return a function with its body converted, or another expression converted."""
     return _with_body(expr, convert(expr.body)) if isinstance(expr, Function) else convert(expr)
 
 
 def convert_bodies(mod: IRModule, convert: Callable[[Expr], Expr]) -> IRModule:
-    """Return a module with the bodies of its functions converted, but for those that another compiler is to compile."""
+    """Return a module with its bodies converted, except those of external functions.
+
+    These are compiled by another compiler.
+    """
     updates: dict[str, Expr] = {}
     for gvar in mod.get_global_vars():
         func = mod[gvar]
@@ -33,17 +36,17 @@ def convert_bodies(mod: IRModule, convert: Callable[[Expr], Expr]) -> IRModule:
 
 
 def _with_body(func: Function, body: Expr) -> Function:
-    kept = (func.ret_type, func.type_params, func.attrs)
-    return func if body is func.body else Function(func.params, body, *kept, span=func.span)
+    signature = (func.ret_type, func.type_params, func.attrs)
+    return func if body is func.body else Function(func.params, body, *signature, span=func.span)
 
 
 def _is_primitive(func: Function) -> bool:
-    """Tell whether a function is one kernel, which is not looked into."""
+    """Return whether a function is one kernel, whose body is left as it is."""
     return bool(func.attrs.get("Primitive"))
 
 
 class LetScope(Scope):
-    """A scope and what is bound in it."""
+    """A scope and its bindings."""
 
     __slots__ = ("_bound",)
 
@@ -52,12 +55,12 @@ class LetScope(Scope):
         self._bound: list[tuple[Var, Expr, Let | None]] = []
 
     def bind(self, var: Var, value: Expr, let: Let | None = None) -> Var:
-        """Bind a variable; `let` is the Let that did so before, if there was one."""
+        """Bind a variable; `let` is the Let that bound it before, if any."""
         self._bound.append((var, value, let))
         return var
 
     def close(self, body: Expr) -> Expr:
-        """Return an expression with all bound around it."""
+        """Return an expression with all bindings of the scope around it."""
         for var, value, let in reversed(self._bound):
             if let is not None and let.value is value and let.body is body:
                 body = let
@@ -67,13 +70,16 @@ class LetScope(Scope):
 
 
 class LetBinder(ExprMutator):
-    """Binds expressions to variables where they live, just before what first needs them there.
+    """Binds expressions to variables in their home scopes.
 
-    What was bound to a variable by a Let still is.
+    The binding comes just before the first use in that scope. Variables that a Let binds stay bound.
     """
 
     def __init__(self, root: Expr, has_let_scopes: bool) -> None:
-        """Look at an expression; with `has_let_scopes`, every Let is a scope of its own, and stays where it is."""
+        """Analyse an expression.
+
+        With `has_let_scopes`, every Let is a scope of its own, and does not move.
+        """
         super().__init__()
         self._root = root
         self._has_let_scopes = has_let_scopes
@@ -85,7 +91,10 @@ class LetBinder(ExprMutator):
         self._done: set[Let] = set()
 
     def bind(self, is_bound: Callable[[Expr], bool]) -> Expr:
-        """Return the expression with all bound that `is_bound` tells of; the same object if all is bound already."""
+        """Return the expression with bindings for all expressions that `is_bound` selects.
+
+        If all of them are bound already, the same object is returned.
+        """
         for event in self._order:
             if isinstance(event, Enter):
                 if isinstance(event.binder, Let):
@@ -93,11 +102,14 @@ class LetBinder(ExprMutator):
             elif isinstance(event, Let) and not self._has_let_scopes:
                 self.memo_map[event] = self.visit(event.body)
             else:
-                self.memo_map[event] = self._bound(event, is_bound)
+                self.memo_map[event] = self._bind(event, is_bound)
         return self._outermost.close(self.visit(self._root))
 
     def lifted(self) -> set[Expr]:
-        """Return what lives in another scope than that of its first use: what TVM's basic block normal form binds."""
+        """Return expressions whose home scope is not the scope of their first use.
+
+        These are what TVM's basic block normal form binds.
+        """
         first: dict[Expr, LetScope] = {}
         work = [(self._root, self._outermost)]
         while work:
@@ -110,7 +122,7 @@ class LetBinder(ExprMutator):
         return {node for node, scope in first.items() if scope is not self._homes[node]}
 
     def _edges(self, node: Expr) -> Iterator[tuple[Expr, LetScope]]:
-        """Go over what is directly below a node, with the scopes in which it is used there."""
+        """Iterate over the children of a node, each with the scope of its use."""
         home = self._homes[node]
         for part, children in scope_parts(node):
             scope = self._parts[node][part] if part >= 0 and node in self._parts else home
@@ -134,13 +146,13 @@ class LetBinder(ExprMutator):
             self._name(let.body, self._named.pop(let))
 
     def _name(self, value: Expr, let: Let) -> None:
-        """Have a value bound to the variable of a Let, if it is bound to nothing yet."""
+        """Reserve the variable of a Let for a value, if the value has none yet."""
         if type(value) not in ATOMS and value not in self.memo_map:
             self._named.setdefault(value, let)
 
-    def _bound(self, node: Expr, is_bound: Callable[[Expr], bool]) -> Expr:
-        """Return the variable that a node is bound to, or the node rebuilt if it is not to be bound."""
-        new = self._rebuilt(node)
+    def _bind(self, node: Expr, is_bound: Callable[[Expr], bool]) -> Expr:
+        """Return the variable of a node, or the rebuilt node if it is not bound."""
+        new = self._rebuild(node)
         scope = self._homes[node]
         let = self._named.pop(node, None)
         if let is not None:
@@ -148,12 +160,12 @@ class LetBinder(ExprMutator):
             return scope.bind(let.var, new, let)
         return scope.bind(Var("x"), new) if is_bound(node) else new
 
-    def _rebuilt(self, node: Expr) -> Expr:
-        """Return a node over what is below it by now; itself if that is what was below it."""
+    def _rebuild(self, node: Expr) -> Expr:
+        """Return a node with its rewritten children; the same node if they are unchanged."""
         if isinstance(node, If):
-            return self._rebuilt_if(node)
+            return self._rebuild_if(node)
         if isinstance(node, Match):
-            return self._rebuilt_match(node)
+            return self._rebuild_match(node)
         if isinstance(node, Let):
             return self._closed(node, 0, node.body)
         if not isinstance(node, Function):
@@ -162,19 +174,19 @@ class LetBinder(ExprMutator):
             return node
         return _with_body(node, self._closed(node, 0, node.body))
 
-    def _rebuilt_if(self, node: If) -> If:
+    def _rebuild_if(self, node: If) -> If:
         cond = self.visit(node.cond)
-        yes, no = self._closed(node, 0, node.true_branch), self._closed(node, 1, node.false_branch)
-        if cond is node.cond and yes is node.true_branch and no is node.false_branch:
+        true_branch, false_branch = self._closed(node, 0, node.true_branch), self._closed(node, 1, node.false_branch)
+        if cond is node.cond and true_branch is node.true_branch and false_branch is node.false_branch:
             return node
-        return If(cond, yes, no, span=node.span)
+        return If(cond, true_branch, false_branch, span=node.span)
 
-    def _rebuilt_match(self, node: Match) -> Match:
+    def _rebuild_match(self, node: Match) -> Match:
         data = self.visit(node.data)
-        results = [self._closed(node, place, one.rhs) for place, one in enumerate(node.clauses)]
-        if data is node.data and all(new is one.rhs for new, one in zip(results, node.clauses, strict=True)):
+        results = [self._closed(node, index, clause.rhs) for index, clause in enumerate(node.clauses)]
+        if data is node.data and all(new is clause.rhs for new, clause in zip(results, node.clauses, strict=True)):
             return node
-        clauses = [Clause(one.lhs, new) for new, one in zip(results, node.clauses, strict=True)]
+        clauses = [Clause(clause.lhs, new) for new, clause in zip(results, node.clauses, strict=True)]
         return Match(data, clauses, node.complete, span=node.span)
 
     def _closed(self, node: Expr, part: int, result: Expr) -> Expr:

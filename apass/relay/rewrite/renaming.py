@@ -1,32 +1,35 @@
-"""Fresh variables: copies of expressions whose bound variables are new, for passes that put one in several places."""
+"""Copies of expressions with fresh variables, for passes that duplicate code."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from apass.relay.adt import Clause, Match
-from apass.relay.expr import Call, Expr, Let, Tuple, Var
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.adt import Clause, Match
+from apass.relay.ir.expr import Call, Expr, Let, RefCreate, RefRead, RefWrite, Tuple, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.variables import bound_vars
-from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.visitors.expr_functor import ExprMutator
 
 __all__ = ["copied", "renewed", "with_unique_binders"]
 
-_NOTHING: Final[Mapping[Var, Expr]] = MappingProxyType({})
+_NO_BINDS: Final[Mapping[Var, Expr]] = MappingProxyType({})
 
 
-def renewed(expr: Expr, binds: Mapping[Var, Expr] = _NOTHING) -> Expr:
-    """Return a copy of an expression in which every variable that it binds is a new one of the same name and type.
+def renewed(expr: Expr, binds: Mapping[Var, Expr] = _NO_BINDS) -> Expr:
+    """Return a copy of an expression with a fresh variable for each that it binds.
 
-    What depends on none of them is not copied. Further, `binds` puts expressions in the places of other variables.
+    Fresh variables have the same name and type. Parts that use none of them are shared with the original. `binds`
+    gives replacements for other variables.
     """
     return _renewed(ExprMutator(), expr, binds)
 
 
-def copied(expr: Expr, binds: Mapping[Var, Expr] = _NOTHING) -> Expr:
-    """Return an expression as `renewed` does, no call and nothing that has to do with cells shared with the old one."""
+def copied(expr: Expr, binds: Mapping[Var, Expr] = _NO_BINDS) -> Expr:
+    """Return `renewed(expr, binds)`, with all calls and cell operations copied, too.
+
+    None of these is shared with the original, so that each copy has its own effects.
+    """
     return _renewed(_Copier(), expr, binds)
 
 
@@ -42,35 +45,39 @@ def _fresh(var: Var) -> Var:
 
 
 def with_unique_binders(expr: Expr) -> Expr:
-    """Return an expression in which every variable is bound in one place; the same object if it is so already."""
+    """Return an expression that binds every variable once; itself if it does."""
     repeated = _rebound(expr)
     return _Renewer(repeated).visit(expr) if repeated else expr
 
 
 def _rebound(expr: Expr) -> set[Expr]:
-    """Return the functions, Lets and matches that bind a variable which something around or after them binds too."""
-    known: set[Var] = set()
+    """Return the nodes that bind a variable again.
+
+    These are functions, Lets and matches. Another node around or after them binds the variable as well.
+    """
+    seen: set[Var] = set()
     repeated: set[Expr] = set()
+    # Users first, so that the outermost binding of a variable is the one that stays.
     for node in reversed(list(post_order(expr))):
         for variables in _bound_by(node):
-            if not known.isdisjoint(variables):
+            if not seen.isdisjoint(variables):
                 repeated.add(node)
-            known.update(variables)
+            seen.update(variables)
     return repeated
 
 
 def _bound_by(node: Expr) -> Iterator[tuple[Var, ...]]:
-    """Return the variables that a node binds, by the place in which it does."""
+    """Iterate over the groups of variables that a node binds: one a clause, else one."""
     if isinstance(node, Function):
         yield node.params
     elif isinstance(node, Let):
         yield (node.var,)
     elif isinstance(node, Match):
-        yield from (one.lhs.bound for one in node.clauses)
+        yield from (clause.lhs.bound for clause in node.clauses)
 
 
 class _Copier(ExprMutator):
-    """Makes anew what may be more than its value."""
+    """Copies calls and cell operations as well, as they may have effects."""
 
     def visit_call(self, call: Call) -> Expr:
         new = super().visit_call(call)
@@ -90,7 +97,7 @@ class _Copier(ExprMutator):
 
 
 class _Renewer(ExprMutator, scopes_first=True):
-    """Gives some binders variables of their own."""
+    """Gives fresh variables to the binders in `repeated`."""
 
     def __init__(self, repeated: set[Expr]) -> None:
         super().__init__()
@@ -100,10 +107,10 @@ class _Renewer(ExprMutator, scopes_first=True):
         new = super().post_visit_let(let)
         if let not in self._repeated or not isinstance(new, Let):
             return new
-        if isinstance(new.value, Function):  # which may call itself
+        if isinstance(new.value, Function):  # a recursive function uses the variable in its value
             return renewed(new)
-        own = _fresh(new.var)
-        return Let(own, new.value, renewed(new.body, {new.var: own}), span=new.span)
+        fresh = _fresh(new.var)
+        return Let(fresh, new.value, renewed(new.body, {new.var: fresh}), span=new.span)
 
     def visit_function(self, fn: Function) -> Expr:
         new = super().visit_function(fn)
@@ -113,10 +120,10 @@ class _Renewer(ExprMutator, scopes_first=True):
         new = super().visit_match(match)
         if match not in self._repeated or not isinstance(new, Match):
             return new
-        return Match(new.data, [_renewed_clause(one) for one in new.clauses], new.complete, span=new.span)
+        return Match(new.data, [_renewed_clause(clause) for clause in new.clauses], new.complete, span=new.span)
 
 
 def _renewed_clause(clause: Clause) -> Clause:
     new = renewed(Match(Tuple([]), [clause]))
-    assert isinstance(new, Match), "an ExprMutator keeps the kinds of nodes"
+    assert isinstance(new, Match), "an ExprMutator returns a match for a match"
     return new.clauses[0]

@@ -1,6 +1,8 @@
-"""Tensor arrays: lists of tensors of an element type and of any rank up to six, as TVM's prelude has them.
+"""Tensor arrays: lists of tensors of one element type and of rank 0 to 6.
 
-They are written in Relay's text, with a definition for each element type, as Relay has no types that depend on values.
+TVM's prelude has the same definitions.
+
+They are generated as Relay text. Relay has no dependent types, so each element type has its own definitions.
 """
 
 from typing import Final
@@ -11,7 +13,7 @@ from apass.relay.text.parsing.reader import read_module
 __all__ = ["ELEMENT_TYPES", "add_tensor_arrays"]
 
 ELEMENT_TYPES: Final = ("float32", "float16", "float64", "int32", "uint8", "int8", "int16", "uint16", "int64")
-"""The element types that TVM's prelude has tensor arrays of."""
+"""The element types for which TVM's prelude has tensor arrays."""
 
 _RANKS: Final = range(7)
 _SHARED: Final = """
@@ -104,14 +106,16 @@ def @tensor_array_unstack_tensorRANK_DTYPE(%tensor: SHAPED) -> List[tensor_DTYPE
 
 
 def add_tensor_arrays(mod: IRModule, dtype: str) -> None:
-    """Add the tensor arrays of an element type to a module that has the prelude, unless they are there.
+    """Add the tensor arrays of an element type to a module, unless it has them.
+
+    The module must have the prelude.
 
     Raises:
-        ValueError: if TVM has no tensor arrays of that element type.
+        ValueError: if `dtype` is not in `ELEMENT_TYPES`.
 
     """
     if dtype not in ELEMENT_TYPES:
-        raise ValueError(f"there are no tensor arrays of {dtype!r}; there are those of {', '.join(ELEMENT_TYPES)}")
+        raise ValueError(f"the element type of tensor arrays must be one of {', '.join(ELEMENT_TYPES)}, got {dtype!r}")
     if f"tensor_array_{dtype}" not in mod:
         mod.update(read_module(_text(dtype), "tensor_array.rly", mod))
 
@@ -132,8 +136,8 @@ def _type(rank: int) -> str:
 
 
 def _data_type() -> str:
-    made = "".join(f"  tensor{rank}_DTYPE({_type(rank)}),\n" for rank in _RANKS)
-    return f"type tensor_DTYPE_t {{\n  tensor_nil_DTYPE,\n{made}}}\n"
+    constructors = "".join(f"  tensor{rank}_DTYPE({_type(rank)}),\n" for rank in _RANKS)
+    return f"type tensor_DTYPE_t {{\n  tensor_nil_DTYPE,\n{constructors}}}\n"
 
 
 def _take(ranks: list[int]) -> str:

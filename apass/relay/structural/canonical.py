@@ -1,6 +1,6 @@
-"""The canonical form of a program: numbers that two programs share if and only if they are structurally equal.
+"""`CanonicalForm`: numbers that are equal if and only if programs are.
 
-For `apass.relay.structural.equality`, which tells what "structurally equal" means.
+`apass.relay.structural.equality` defines structural equality.
 """
 
 from array import array
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from apass.relay.adt import (
+from apass.relay.ir.adt import (
     Clause,
     Constructor,
     Match,
@@ -22,13 +22,25 @@ from apass.relay.adt import (
     PatternWildcard,
     TypeData,
 )
-from apass.relay.expr import Call, Constant, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.function import Function
 from apass.relay.ir.attrs import Attrs, DictAttrs
+from apass.relay.ir.expr import (
+    Call,
+    Constant,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
-from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.ty import (
+from apass.relay.ir.ty import (
     Any,
     FuncType,
     GlobalTypeVar,
@@ -46,9 +58,9 @@ from apass.relay.ty import (
 __all__ = ["CanonicalForm", "Head", "Token"]
 
 Head: TypeAlias = tuple[object, ...]
-"""What a node is by itself: its kind, and what it holds that is no node."""
+"""The data of a node without its children: its class and its fields that are not nodes."""
 Token: TypeAlias = tuple[Head, tuple[int, ...]]
-"""A node: what it is by itself, and the numbers of the nodes below it."""
+"""A node as its head and the numbers of its children."""
 _READY: Final = object()
 _Parts: TypeAlias = tuple[Head, tuple[object, ...]]
 
@@ -61,99 +73,100 @@ _SCALARS: Final[tuple[type, ...]] = (str, int, float, bytes, type(None), _NUMPY_
 
 @dataclass(slots=True)
 class CanonicalForm:
-    """What was added to it as numbers: of each node what it is by itself and the numbers of those below, in post order.
+    """The added nodes as numbers, in post-order: head and children of each node.
 
-    Nodes that compare by sharing (calls, tuples, functions, variables, ...) have a number each. Nodes that compare by
-    value (types, constants, operators, ...) share the number of their like. A variable that was bound before it is met
-    is told from others by its number alone: its name and address have no part in the form.
+    - Nodes compared by identity (calls, tuples, functions, variables, ...) have a unique number each.
+    - Equal nodes compared by value (types, constants, operators, ...) share a number.
+    - A bound variable is identified by its number only. The form does not contain its name or address.
     """
 
     free: Callable[[object], object] | None
-    """What stands for a variable that nothing has bound when it is met; None to treat it as if it were bound."""
+    """Returns the identity of a free variable. If None, free variables are treated like bound ones."""
     heads: dict[Head, int] = field(default_factory=dict[Head, int])
-    """A number for all that a node can be by itself."""
+    """The number of each head."""
     stream: list[int] = field(default_factory=list[int])
-    """For each node in turn: the number of its head, how many are below it, and their numbers."""
+    """For each node: the number of its head, the number of children, and their numbers."""
     nodes: list[object] = field(default_factory=list[object])
-    """For each number the first node that got it."""
+    """The first node of each number."""
     _numbers: dict[int, int] = field(default_factory=dict[int, int])
     _values: dict[tuple[int, ...], int] = field(default_factory=dict[tuple[int, ...], int])
     _bound: set[int] = field(default_factory=set[int])
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether what was added to the two is structurally equal."""
+        """Return whether the added nodes are structurally equal."""
         if not isinstance(other, CanonicalForm):
             return NotImplemented
         return self.stream == other.stream and list(self.heads) == list(other.heads)
 
     def digest(self) -> str:
-        """Return a text that forms share if and only if they are equal."""
-        made = blake2b(repr(list(self.heads)).encode(), digest_size=16)
-        made.update(array("q", self.stream).tobytes())
-        return made.hexdigest()
+        """Return a hash that identifies the form."""
+        hasher = blake2b(repr(list(self.heads)).encode(), digest_size=16)
+        hasher.update(array("q", self.stream).tobytes())
+        return hasher.hexdigest()
 
     def tokens(self) -> list[Token]:
-        """Return head and numbers below of each node, by number."""
-        heads, stream, made = list(self.heads), self.stream, list[Token]()
+        """Return the nodes by number."""
+        heads, stream, tokens = list(self.heads), self.stream, list[Token]()
         start = 0
         while start < len(stream):
             end = start + 2 + stream[start + 1]
-            made.append((heads[stream[start]], tuple(stream[start + 2 : end])))
+            tokens.append((heads[stream[start]], tuple(stream[start + 2 : end])))
             start = end
-        return made
+        return tokens
 
     def add(self, root: object) -> None:
-        """Add a node with all that is below it.
+        """Add a node and its descendants, without recursion.
 
         Raises:
-            TypeError: if something in it is no part of a program.
+            TypeError: if a node is not part of a program.
 
         """
         numbers = self._numbers
-        work: list[object] = [root]
-        waiting: list[object] = []
-        while work:
-            node = work.pop()
-            if node is _READY:  # what is below the last of `waiting` has its numbers
-                node = waiting.pop()
-                head, below = _parts(node)
-                self._number(node, head, tuple([numbers[id(one)] for one in below]))
+        stack: list[object] = [root]
+        entered: list[object] = []
+        while stack:
+            node = stack.pop()
+            if node is _READY:  # all children of the last of `entered` have numbers
+                node = entered.pop()
+                head, children = _parts(node)
+                self._number(node, head, tuple([numbers[id(child)] for child in children]))
                 continue
             if id(node) in numbers:
                 continue
             if isinstance(node, IRModule):
                 self._add_module(node)
                 continue
-            head, below = _parts(node)
-            if not below:
+            head, children = _parts(node)
+            if not children:
                 self._number(node, head, ())
                 continue
             if type(node) in _BINDERS:
                 self._bound.update(map(id, _bound_by(node)))
-            waiting.append(node)
-            work.append(_READY)
-            work += below[::-1]
+            entered.append(node)
+            stack.append(_READY)
+            stack += children[::-1]
 
     def _add_module(self, mod: IRModule) -> None:
-        """Add a module; a node that two of its functions have in common is not shared: each is evaluated by itself."""
-        outside = self._numbers.copy()
+        """Add a module. Nodes shared between functions count as distinct."""
+        # Functions are evaluated separately, so sharing between them has no meaning.
+        outer_numbers = self._numbers.copy()
         head, parts = _parts(mod)
-        below: list[int] = []
-        for one in parts:
-            self.add(one)
-            below.append(self._numbers[id(one)])
+        children: list[int] = []
+        for part in parts:
+            self.add(part)
+            children.append(self._numbers[id(part)])
             self._numbers.clear()
-        self._numbers.update(outside)
-        self._number(mod, head, tuple(below))
+        self._numbers.update(outer_numbers)
+        self._number(mod, head, tuple(children))
 
-    def _number(self, node: object, head: Head, below: tuple[int, ...]) -> None:
-        """Give a node the number of its like, or the next one."""
+    def _number(self, node: object, head: Head, children: tuple[int, ...]) -> None:
+        """Assign to a node the number of an equal node, or the next number."""
         kind = type(node)
         if kind in _VARIABLES and self.free is not None and id(node) not in self._bound:
             head = (*head, "free", self.free(node))
-        token = (self.heads.setdefault(head, len(self.heads)), len(below), *below)
+        token = (self.heads.setdefault(head, len(self.heads)), len(children), *children)
         number = len(self.nodes)
-        if kind not in _SHARED or (kind is Tuple and not below):
+        if kind not in _SHARED or (kind is Tuple and not children):
             number = self._values.setdefault(token, number)
         self._numbers[id(node)] = number
         if number == len(self.nodes):
@@ -162,12 +175,13 @@ class CanonicalForm:
 
 
 def _bound_by(node: object) -> Iterator[object]:
-    """Go over the variables that a node binds, and those in the types of such: whoever calls chooses them."""
+    """Iterate over the variables that a node binds, and the variables in their types."""
     if isinstance(node, Function | FuncType):
         yield from node.type_params
     if isinstance(node, TypeData):
         yield from node.type_vars
     for var in _vars_bound_by(node):
+        # A call instantiates the variables in the types of parameters, such as symbolic dimensions.
         yield var
         yield from _variables_of(var.type_annotation)
 
@@ -183,16 +197,16 @@ def _vars_bound_by(node: object) -> Iterable[Var]:
 def _variables_of(ty: Type | None) -> Iterator[object]:
     if isinstance(ty, TensorType) and ty.is_static:
         return
-    work: list[object] = [] if ty is None else [ty]
-    while work:
-        one = work.pop()
-        if type(one) in _VARIABLES:
-            yield one
-        work += _parts(one)[1]
+    stack: list[object] = [] if ty is None else [ty]
+    while stack:
+        node = stack.pop()
+        if type(node) in _VARIABLES:
+            yield node
+        stack += _parts(node)[1]
 
 
 def _parts(node: object) -> _Parts:
-    """Return what a node is by itself, and what is below it."""
+    """Return the head and the children of a node."""
     reader = _READERS.get(type(node))
     if reader is None:
         reader = _READERS[type(node)] = _reader_of(type(node))
@@ -204,8 +218,8 @@ def _reader_of(kind: type) -> "Callable[[Anything], _Parts]":
         if base in _READERS:
             return _READERS[base]
     raise TypeError(
-        f"a {kind.__name__} cannot be compared by structure; "
-        "give expressions, types, attributes, modules, arrays, numbers, strings, and lists, tuples and dicts of these"
+        f"cannot compare a {kind.__name__} by structure; "
+        "expected an expression, type, module, array, number or string, attributes, or a list, tuple or dict of these"
     )
 
 
@@ -232,8 +246,8 @@ def _constructor(con: Constructor) -> _Parts:
 
 
 def _type_data(data: TypeData) -> _Parts:
-    names = tuple((one.name_hint, len(one.inputs)) for one in data.constructors)
-    inputs = [ty for one in data.constructors for ty in one.inputs]
+    names = tuple((constructor.name_hint, len(constructor.inputs)) for constructor in data.constructors)
+    inputs = [ty for constructor in data.constructors for ty in constructor.inputs]
     return ("TypeData", data.header.name_hint, len(data.type_vars), *names), (*data.type_vars, *inputs)
 
 
@@ -269,16 +283,16 @@ def _mapping(entries: Mapping[Anything, object] | DictAttrs) -> _Parts:
 
 
 def _named(kind: str, entries: Iterable[tuple[str, object]]) -> _Parts:
-    """Return the parts of a node of named fields: numbers and strings stand in the head."""
+    """Return head and children of a node with named fields; scalars are in the head."""
     head: list[object] = [kind]
-    below: list[object] = []
+    children: list[object] = []
     for name, value in entries:
         if _is_scalar(value):
             head.append((name, _scalar(value)))
         else:
             head.append(name)
-            below.append(value)
-    return tuple(head), tuple(below)
+            children.append(value)
+    return tuple(head), tuple(children)
 
 
 def _sequence(values: Iterable[object]) -> _Parts:
@@ -290,7 +304,7 @@ def _is_scalar(value: object) -> bool:
 
 
 def _scalar(value: object) -> str:
-    """Return the text of a scalar; numpy's and those of an enumeration read as the plain ones that they are."""
+    """Return the text of a scalar; numpy scalars and enum members equal plain ones."""
     if isinstance(value, _NUMPY_SCALAR):
         return repr(np.asarray(value).tolist())
     if isinstance(value, _DTYPE):
@@ -343,6 +357,6 @@ _READERS: Final[dict[type, Callable[[Anything], _Parts]]] = {
     np.ndarray: lambda array: (("NDArray", NDArray.of(array).digest), ()),
     **{kind: lambda value: (("scalar", _scalar(value)), ()) for kind in _SCALARS},
 }
-"""How the parts of each kind of node are read; those of subclasses are added when they are met."""
+"""Functions that return head and children by class of node. Subclasses are added on first use."""
 _SHARED: Final = _VARIABLES | {Call, Tuple, Let, If, Function, Match, RefCreate, RefRead, RefWrite}
-"""The kinds that compare by sharing, not by value."""
+"""Classes compared by identity, so that sharing matters."""

@@ -1,35 +1,36 @@
-"""Structural equality, hash and fingerprint of programs and of their parts.
+"""Structural equality, hash and fingerprint of programs and their parts.
 
-Two expressions are structurally equal if one becomes the other by renaming bound variables: parameters, variables of
-a Let or of a pattern, type parameters. Further:
+Two expressions are structurally equal if they differ only in the names of bound variables: parameters, variables of
+Lets and patterns, and type parameters. The rules in detail:
 
-- a variable that is not bound equals only itself, unless `map_free_vars` lets each stand for one of the other side;
-- calls, tuples, functions and variables are nodes of a graph: a call that is used twice differs from two calls that
-  are alike; but it does not matter whether two functions of a module share one. Constants (element type, shape, bits),
-  operators, fields of a tuple, attributes and types compare by value;
-- global variables compare by name, and so do the functions of a module and its data types, whatever their order;
-- `span`, `checked_type_` and the type arguments of a call of an operator have no part.
+- A free variable equals only itself. With `map_free_vars`, free variables are matched one to one.
+- Calls, tuples, functions and variables are nodes of a graph: a call that is used twice differs from two equal calls.
+  Sharing between functions of a module does not matter.
+- Constants are compared by element type, shape and bits. Operators, tuple fields, attributes and types are compared by
+  value.
+- Global variables, and the functions and data types of a module, are compared by name. Their order does not matter.
+- `span`, `checked_type_` and the type arguments of operator calls are ignored.
 
-What is compared may be an expression, a type, attributes, a module, the data of a constant, a number or a string, or a
-list, tuple or dict of these; anything else is a TypeError. The time grows with the size alone, whatever the depth.
+Operands are expressions, types, attributes, modules, arrays, numbers, strings, and lists, tuples and dicts of these.
+Other operands raise TypeError. Time is linear in the size, and depth is not limited.
 """
 
 from hashlib import blake2b
 from itertools import islice
 
-from apass.relay.expr import Expr, Var
+from apass.relay.ir.expr import Expr, Var
 from apass.relay.ir.post_order import post_order
+from apass.relay.ir.ty import TypeVar
 from apass.relay.structural.canonical import CanonicalForm
-from apass.relay.ty import TypeVar
 
 __all__ = ["assert_structural_equal", "exact_fingerprint", "fingerprint", "structural_equal", "structural_hash"]
 
 
 def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
-    """Tell whether two programs, or parts of such, are structurally equal.
+    """Return whether two programs, or parts of programs, are structurally equal.
 
     >>> from apass.relay.expr import Var
-    >>> from apass.relay.function import Function
+    >>> from apass.relay.ir.function import Function
     >>> x, y = Var("x"), Var("y")
     >>> structural_equal(Function([x], x), Function([y], y)), structural_equal(x, y), structural_equal(x, y, True)
     (True, False, True)
@@ -40,14 +41,18 @@ def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> b
 
 
 def structural_hash(node: object, map_free_vars: bool = False) -> int:
-    """Return a hash that structurally equal nodes share; that of a free variable, unless mapped, is of this process."""
+    """Return a hash consistent with `structural_equal`.
+
+    Without `map_free_vars`, the hash of a free variable is valid only in this process.
+    """
     return int(_form(node, map_free_vars).digest()[:15], 16)
 
 
 def fingerprint(node: object) -> str:
-    """Return a text that structurally equal nodes share and others do not, the same in every process.
+    """Return a hash that identifies a program up to structural equality.
 
-    A free variable goes by its name, as it has no address that another process could know.
+    The hash is the same in all processes. A free variable is identified by its name, because its address differs
+    between processes.
     """
     form = CanonicalForm(free=_name_of)
     form.add(node)
@@ -55,32 +60,35 @@ def fingerprint(node: object) -> str:
 
 
 def exact_fingerprint(node: object) -> str:
-    """Return a fingerprint that goes by the names of local variables too, which callers may give parameters by."""
+    """Return a fingerprint that depends on the names of local variables too.
+
+    Parameter names matter to callers that pass arguments by name.
+    """
     form = CanonicalForm(free=_name_of)
     form.add(node)
-    names = [one.name_hint for one in form.nodes if isinstance(one, Var | TypeVar)]
+    names = [node.name_hint for node in form.nodes if isinstance(node, Var | TypeVar)]
     return blake2b(repr((form.digest(), names)).encode(), digest_size=16).hexdigest()
 
 
 def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
-    """Return if two programs, or parts of such, are structurally equal.
+    """Check that two programs, or parts of programs, are structurally equal.
 
     Raises:
-        ValueError: if they are not; the message shows the first place where they differ, and what encloses it.
+        ValueError: if they differ. The message shows the first difference and the enclosing nodes.
 
     """
     left, right = _form(lhs, map_free_vars), _form(rhs, map_free_vars)
     if left == right:
         return
     path = _first_difference(left, right)
-    here, there = path[-1]
-    within = " > ".join(type(left.nodes[one]).__name__ for one, _ in path[-6:-1])
-    (head, below), (other_head, other_below) = left.tokens()[here], right.tokens()[there]
-    is_alike = head == other_head and len(below) == len(other_below)
-    hint = "\nthey are alike, but one is used in another place, where the other is not" if is_alike else ""
+    lhs_number, rhs_number = path[-1]
+    within = " > ".join(type(left.nodes[number]).__name__ for number, _ in path[-6:-1])
+    (lhs_head, lhs_children), (rhs_head, rhs_children) = left.tokens()[lhs_number], right.tokens()[rhs_number]
+    differ_in_sharing = lhs_head == rhs_head and len(lhs_children) == len(rhs_children)
+    hint = "\nthe nodes are alike, but one of them corresponds to another node elsewhere" if differ_in_sharing else ""
     raise ValueError(
-        f"not structurally equal; the first difference{within and f' (within {within})'}:\n"
-        f"lhs: {_shown(left.nodes[here])}\nrhs: {_shown(right.nodes[there])}{hint}"
+        f"not structurally equal; first difference{within and f' (within {within})'}:\n"
+        f"lhs: {_text_of(left.nodes[lhs_number])}\nrhs: {_text_of(right.nodes[rhs_number])}{hint}"
     )
 
 
@@ -95,32 +103,34 @@ def _name_of(variable: object) -> str:
 
 
 def _first_difference(left: CanonicalForm, right: CanonicalForm) -> list[tuple[int, int]]:
-    """Return the pairs of numbers that lead from the roots of two forms that differ to the first difference."""
+    """Return the path of pairs of node numbers from the roots to the first difference."""
     left_tokens, right_tokens = left.tokens(), right.tokens()
     root = (len(left_tokens) - 1, len(right_tokens) - 1)
-    above: dict[tuple[int, int], tuple[int, int] | None] = {root: None}
-    partner: tuple[dict[int, int], dict[int, int]] = ({}, {})
-    work = [root]
+    parents: dict[tuple[int, int], tuple[int, int] | None] = {root: None}
+    right_of: dict[int, int] = {}
+    left_of: dict[int, int] = {}
+    stack = [root]
     pair = root
-    while work:
-        pair = here, there = work.pop()
-        (head, below), (other_head, other_below) = left_tokens[here], right_tokens[there]
-        paired = partner[0].setdefault(here, there) == there and partner[1].setdefault(there, here) == here
-        if head != other_head or len(below) != len(other_below) or not paired:
+    while stack:
+        pair = lhs, rhs = stack.pop()
+        (lhs_head, lhs_children), (rhs_head, rhs_children) = left_tokens[lhs], right_tokens[rhs]
+        is_paired = right_of.setdefault(lhs, rhs) == rhs and left_of.setdefault(rhs, lhs) == lhs
+        if lhs_head != rhs_head or len(lhs_children) != len(rhs_children) or not is_paired:
             break
-        fresh = [one for one in dict.fromkeys(zip(below, other_below, strict=True)) if one not in above]
-        above |= dict.fromkeys(fresh, pair)
-        work += reversed(fresh)
+        child_pairs = dict.fromkeys(zip(lhs_children, rhs_children, strict=True))
+        new_pairs = [child_pair for child_pair in child_pairs if child_pair not in parents]
+        parents |= dict.fromkeys(new_pairs, pair)
+        stack += reversed(new_pairs)
     path: list[tuple[int, int]] = []
     step: tuple[int, int] | None = pair
     while step is not None:
         path.append(step)
-        step = above[step]
+        step = parents[step]
     return path[::-1]
 
 
-def _shown(node: object) -> str:
-    """Return the text of a node, only its kind if there is much below it."""
+def _text_of(node: object) -> str:
+    """Return the text of a node, or only its `repr` if it is large."""
     is_large = isinstance(node, Expr) and next(islice(post_order(node), 100, None), None) is not None
     name = repr(node)
     text = name if is_large else str(node)

@@ -1,4 +1,4 @@
-"""Models and tools for tests and benchmarks: `relay.testing`."""
+"""Models and helpers for tests and benchmarks: `relay.testing`."""
 
 from apass.relay.testing import (
     dcgan,

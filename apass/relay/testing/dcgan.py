@@ -1,11 +1,13 @@
-"""The generator of DCGAN: a code spread to an image by transposed convolutions. Radford et al., arXiv 1511.06434."""
+"""The generator of DCGAN: transposed convolutions from a code to an image.
 
-from apass.relay.expr import Call, Expr
-from apass.relay.function import Function
+Radford et al., arXiv 1511.06434.
+"""
+
+from apass.relay.ir.expr import Call, Expr, var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.variables import free_vars
-from apass.relay.make import var
 from apass.relay.op import nn
 from apass.relay.op.elementwise.trigonometry import tanh
 from apass.relay.op.shape.reshape import reshape
@@ -24,15 +26,18 @@ def deconv2d(
     name: str,
     stride: tuple[int, int] = (2, 2),
 ) -> Call:
-    """Return a transposed convolution that makes images of `oshape`, channels first; `ishape` is what comes in.
+    """Return a transposed convolution with an output of shape `oshape`.
+
+    `ishape` is the shape of the input, and has no effect, as in TVM. Both shapes are channels first.
 
     Raises:
         ValueError: if the layout is neither NCHW nor NHWC.
 
     """
     padding = [(size - 1) // 2 for size in kshape]
-    each = zip(oshape[-2:], padding, kshape, stride, strict=True)
-    extra = [(length + 2 * side - size) % step for length, side, size, step in each]
+    dims = zip(oshape[-2:], padding, kshape, stride, strict=True)
+    # A strided convolution maps several input lengths to one output length: the rest selects one of them.
+    extra = [(length + 2 * side - size) % step for length, side, size, step in dims]
     return layers.conv2d_transpose(
         data,
         kernel_size=kshape,
@@ -56,10 +61,10 @@ def deconv2d_bn_relu(
     layout: str = "NCHW",
     stride: tuple[int, int] = (2, 2),
 ) -> Call:
-    """Return `deconv2d`, normalized and activated."""
-    spread = deconv2d(data, ishape, oshape, kshape, layout, f"{prefix}_deconv", stride)
+    """Return `deconv2d` with batch normalization and ReLU."""
+    image = deconv2d(data, ishape, oshape, kshape, layout, f"{prefix}_deconv", stride)
     normalized = layers.batch_norm_infer(
-        spread, epsilon=1e-5 + 1e-12, scale=False, axis=layout.index("C"), name=f"{prefix}_batch_norm"
+        image, epsilon=1e-5 + 1e-12, scale=False, axis=layout.index("C"), name=f"{prefix}_batch_norm"
     )
     return nn.relu(normalized)
 
@@ -73,21 +78,23 @@ def get_net(
     layout: str = "NCHW",
     dtype: str = "float32",
 ) -> Function:
-    """Return the generator of images of 64 by 64; `code` is what it starts with, by default the variable `data`.
+    """Return the generator of images of 64 by 64 pixels.
+
+    `code` is the input, by default the variable `data`.
 
     Raises:
         ValueError: if the images are of another size, or the layout is neither NCHW nor NHWC.
 
     """
     if oshape[-2:] != (64, 64):
-        raise ValueError(f"the generator makes images of 64 by 64, not of {oshape[-2]} by {oshape[-1]}")
+        raise ValueError(f"images must be of 64 by 64 pixels, got {oshape[-2]} by {oshape[-1]}")
     start = var("data", shape=(batch_size, random_len), dtype=dtype) if code is None else code
     wide = nn.relu(nn.dense(start, var("dense_weight"), units=4 * 4 * ngf * 8))
     net = reshape(wide, (-1, ngf * 8, 4, 4) if layout == "NCHW" else (-1, 4, 4, ngf * 8))
-    for place, factor in enumerate((4, 2, 1)):
-        side = 8 << place
+    for index, factor in enumerate((4, 2, 1)):
+        side = 8 << index
         before, after = (ngf * factor * 2, side // 2, side // 2), (ngf * factor, side, side)
-        net = deconv2d_bn_relu(net, f"g{place + 2}", ishape=before, oshape=after, kshape=(4, 4), layout=layout)
+        net = deconv2d_bn_relu(net, f"g{index + 2}", ishape=before, oshape=after, kshape=(4, 4), layout=layout)
     net = tanh(deconv2d(net, (ngf, 32, 32), oshape[-3:], (4, 4), layout, "g5_deconv"))
     return Function(free_vars(net), net)
 

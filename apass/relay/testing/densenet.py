@@ -1,13 +1,15 @@
-"""DenseNet of 121 to 201 layers, put together as TVM 0.8 does it. Huang et al., arXiv 1608.06993."""
+"""DenseNet with 121 to 201 layers, with the structure of TVM 0.8.
+
+Huang et al., arXiv 1608.06993.
+"""
 
 from collections.abc import Sequence
 
-from apass.relay.expr import Call, Expr
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Expr, var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.variables import free_vars
-from apass.relay.make import var
 from apass.relay.op import nn
 from apass.relay.op.shape.join import concatenate
 from apass.relay.testing import layers
@@ -15,14 +17,16 @@ from apass.relay.testing.init import create_workload
 
 __all__ = ["get_workload"]
 
+# The 69 channels of DenseNet-169 (64 in the paper) are those of TVM 0.8.
 _SPECS = {
     121: (64, 32, (6, 12, 24, 16)),
     161: (96, 48, (6, 12, 36, 24)),
     169: (69, 32, (6, 12, 32, 32)),
     201: (64, 32, (6, 12, 48, 32)),
 }
-"""The channels of the first convolution, those that a layer adds, and the layers of each block."""
+"""By number of layers: channels of the first convolution, growth rate, layers of each block."""
 _BN_SIZE = 4
+"""Channels of the bottleneck of a layer, as a multiple of the growth rate."""
 
 
 def _net(
@@ -32,12 +36,12 @@ def _net(
     conv = layers.conv2d(data, channels=init_features, kernel_size=(7, 7), strides=(2, 2), padding=(3, 3), name="conv1")
     net = nn.max_pool2d(_activated(conv, "batch1"), pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
     features = init_features
-    for place, count in enumerate(blocks):
-        net = _block(net, count, growth_rate, place)
+    for index, count in enumerate(blocks):
+        net = _block(net, count, growth_rate, index)
         features += count * growth_rate
-        if place < len(blocks) - 1:
+        if index < len(blocks) - 1:
             features //= 2
-            net = _transition(net, features, place)
+            net = _transition(net, features, index)
     pooled = nn.avg_pool2d(_activated(net, "batch2"), pool_size=(7, 7))
     out = layers.dense_add_bias(nn.batch_flatten(pooled), units=classes, name="dense")
     return Function(free_vars(out), out)
@@ -48,11 +52,12 @@ def _activated(data: Expr, name: str) -> Call:
 
 
 def _block(data: Expr, count: int, growth_rate: int, block: int) -> Call:
-    """Return the results of the layers of a block side by side; each layer gets that of the layer before."""
-    made: list[Expr] = [data]
-    for place in range(count):
-        made.append(_layer(made[-1], growth_rate, f"{block}_{place}"))
-    return concatenate(made[1:], 1)
+    """Return the concatenated results of the layers of a block."""
+    # As in TVM 0.8, a layer gets the result of the layer before; in the paper it gets those of all layers before.
+    results: list[Expr] = [data]
+    for index in range(count):
+        results.append(_layer(results[-1], growth_rate, f"{block}_{index}"))
+    return concatenate(results[1:], 1)
 
 
 def _layer(data: Expr, growth_rate: int, index: str) -> Call:
@@ -79,12 +84,12 @@ def get_workload(
     image_shape: tuple[int, ...] = (3, 224, 224),
     dtype: str = "float32",
 ) -> tuple[IRModule, dict[str, NDArray]]:
-    """Return the network of 121, 161, 169 or 201 layers as a typed module, and its parameters.
+    """Return DenseNet with 121, 161, 169 or 201 layers, typed, and its parameters.
 
     Raises:
-        ValueError: if there is none of so many layers.
+        ValueError: if the number of layers is another one.
 
     """
     if densenet_size not in _SPECS:
-        raise ValueError(f"there is no DenseNet of {densenet_size} layers; take {', '.join(map(str, _SPECS))}")
+        raise ValueError(f"densenet_size must be one of {', '.join(map(str, _SPECS))}, got {densenet_size}")
     return create_workload(_net(*_SPECS[densenet_size], (batch_size, *image_shape), dtype, classes))

@@ -1,11 +1,13 @@
-"""The deep Q network: three convolutions, then two dense layers. Mnih et al., Nature 518, 2015."""
+"""The deep Q-network: three convolutions, then two dense layers.
 
-from apass.relay.expr import Expr
-from apass.relay.function import Function
+Mnih et al., Nature 518, 2015.
+"""
+
+from apass.relay.ir.expr import Expr, var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.variables import free_vars
-from apass.relay.make import var
 from apass.relay.op import nn
 from apass.relay.testing import layers
 from apass.relay.testing.init import create_workload
@@ -13,7 +15,7 @@ from apass.relay.testing.init import create_workload
 __all__ = ["get_net", "get_workload"]
 
 _CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
-"""Channels, window and stride of each."""
+"""Channels, kernel size and stride of each convolution."""
 
 
 def get_net(
@@ -23,14 +25,17 @@ def get_net(
     dtype: str = "float32",
     layout: str = "NCHW",
 ) -> Function:
-    """Return the network as a function of `data` and of weights and biases: conv1 to conv3, dense1, dense2."""
+    """Return the network as a function of `data` and its parameters.
+
+    The parameters are the weights and biases of conv1 to conv3, dense1 and dense2.
+    """
     net: Expr = var("data", shape=(batch_size, *image_shape), dtype=dtype)
-    for layer, (channels, window, stride) in enumerate(_CONVOLUTIONS, 1):
+    for layer, (channels, kernel, stride) in enumerate(_CONVOLUTIONS, 1):
         name = f"conv{layer}"
         net = layers.conv2d(
             net,
             channels=channels,
-            kernel_size=(window, window),
+            kernel_size=(kernel, kernel),
             strides=(stride, stride),
             name=name,
             data_layout=layout,

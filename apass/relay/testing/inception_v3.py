@@ -1,14 +1,13 @@
-"""Inception v3, for images of 299 by 299. Szegedy et al., arXiv 1512.00567."""
+"""Inception v3, for images of 299 by 299 pixels. Szegedy et al., arXiv 1512.00567."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apass.relay.expr import Call, Expr
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Expr, var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.variables import free_vars
-from apass.relay.make import var
 from apass.relay.op import nn
 from apass.relay.op.shape.join import concatenate
 from apass.relay.testing import layers
@@ -24,11 +23,11 @@ class _Conv:
     channels: int
     """The number of output channels."""
     window: tuple[int, int] = (1, 1)
-    """The size of the window."""
+    """The size of the kernel."""
     stride: int = 1
-    """The distance between windows."""
+    """The stride in both dimensions."""
     padding: tuple[int, int] = (0, 0)
-    """The zeros at top and bottom, left and right."""
+    """The padding of each side: vertical, horizontal."""
 
 
 def _wide(channels: int) -> _Conv:
@@ -48,8 +47,11 @@ def _halving(channels: int) -> _Conv:
 
 
 def _conv(data: Expr, conv: _Conv, name: str) -> Call:
-    """Return a convolution, normalized and activated: `<name>_conv1_weight`, `<name>_bn_gamma`, ..."""
-    made = layers.conv2d(
+    """Return a convolution with batch normalization and ReLU.
+
+    Its variables are `<name>_conv1_weight`, `<name>_bn_gamma`, ...
+    """
+    conv2d = layers.conv2d(
         data,
         channels=conv.channels,
         kernel_size=conv.window,
@@ -57,18 +59,18 @@ def _conv(data: Expr, conv: _Conv, name: str) -> Call:
         padding=conv.padding,
         name=f"{name}_conv1",
     )
-    return nn.relu(layers.batch_norm_infer(made, epsilon=2e-5, name=f"{name}_bn"))
+    return nn.relu(layers.batch_norm_infer(conv2d, epsilon=2e-5, name=f"{name}_bn"))
 
 
 def _tower(data: Expr, convs: Sequence[_Conv], name: str) -> Expr:
-    """Return convolutions one after another: `<name>_conv`, `<name>_conv_1`, `<name>_conv_2`, ..."""
-    for place, conv in enumerate(convs):
-        data = _conv(data, conv, f"{name}_conv_{place}" if place else f"{name}_conv")
+    """Return a sequence of convolutions: `<name>_conv`, `<name>_conv_1`, ..."""
+    for index, conv in enumerate(convs):
+        data = _conv(data, conv, f"{name}_conv_{index}" if index else f"{name}_conv")
     return data
 
 
 def _pooled(data: Expr, kind: str) -> Call:
-    """Return the image pooled with a window of 3, of the same size."""
+    """Return the image pooled with a 3 by 3 window, at its original size."""
     if kind == "max":
         return nn.max_pool2d(data, (3, 3), (1, 1), padding=(1, 1))
     return nn.avg_pool2d(data, (3, 3), (1, 1), padding=(1, 1), count_include_pad=True)
@@ -79,10 +81,10 @@ def _halved(data: Expr) -> Call:
 
 
 def _mixed(data: Expr, first: _Conv, towers: Sequence[Sequence[_Conv]], pool: str, projected: int, name: str) -> Call:
-    """Return a convolution, towers, and a projected pooling, side by side."""
+    """Concatenate a convolution, towers, and a projected pooling layer."""
     parts: list[Expr] = [_conv(data, first, f"{name}_conv")]
-    for place, convs in enumerate(towers):
-        parts.append(_tower(data, convs, f"{name}_tower_{place}" if place else f"{name}_tower"))
+    for index, convs in enumerate(towers):
+        parts.append(_tower(data, convs, f"{name}_tower_{index}" if index else f"{name}_tower"))
     parts.append(_conv(_pooled(data, pool), _Conv(projected), f"{name}_tower_{len(towers)}_conv"))
     return concatenate(parts, axis=1)
 
@@ -93,7 +95,7 @@ def _block_a(data: Expr, projected: int, name: str) -> Call:
 
 
 def _block_b(data: Expr, name: str) -> Call:
-    """Return the image halved."""
+    """Return a block that halves the image."""
     first = _conv(data, _halving(384), f"{name}_conv")
     tower = _tower(data, [_Conv(64), _square(96), _halving(96)], f"{name}_tower")
     return concatenate([first, tower, _halved(data)], axis=1)
@@ -108,14 +110,14 @@ def _block_c(data: Expr, inner: int, name: str) -> Call:
 
 
 def _block_d(data: Expr, name: str) -> Call:
-    """Return the image halved."""
+    """Return a block that halves the image."""
     first = _tower(data, [_Conv(192), _halving(320)], f"{name}_tower")
     second = _tower(data, [_Conv(192), _wide(192), _tall(192), _halving(192)], f"{name}_tower_1")
     return concatenate([first, second, _halved(data)], axis=1)
 
 
 def _block_e(data: Expr, pool: str, name: str) -> Call:
-    """Return a block whose towers fork in the end."""
+    """Return a block whose towers fork at the end."""
     first = _conv(data, _Conv(320), f"{name}_conv")
     forks = [
         *_fork(_tower(data, [_Conv(384)], f"{name}_tower"), f"{name}_tower"),
@@ -131,7 +133,7 @@ def _fork(data: Expr, name: str) -> list[Expr]:
 
 
 def _stem(data: Expr) -> Expr:
-    """Return what comes before the blocks."""
+    """Return the layers before the blocks."""
     net = _conv(data, _halving(32), "conv")
     net = _conv(_conv(net, _Conv(32, (3, 3)), "conv_1"), _square(64), "conv_2")
     net = _conv(_conv(_halved(net), _Conv(80), "conv_3"), _Conv(192, (3, 3)), "conv_4")
@@ -139,7 +141,7 @@ def _stem(data: Expr) -> Expr:
 
 
 def get_net(batch_size: int, num_classes: int, image_shape: tuple[int, ...], dtype: str) -> Function:
-    """Return the network as a function of `data` and of its parameters."""
+    """Return the network as a function of `data` and its parameters."""
     net = _stem(var("data", shape=(batch_size, *image_shape), dtype=dtype))
     for name, projected in (("mixed", 32), ("mixed_1", 64), ("mixed_2", 64)):
         net = _block_a(net, projected, name)

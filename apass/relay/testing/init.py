@@ -1,4 +1,7 @@
-"""The numbers that a model's parameters start with, and `create_workload`, which makes a module and its parameters."""
+"""Initializers of parameters, and `create_workload`.
+
+`create_workload` makes a typed module and initial parameters from a network.
+"""
 
 from math import prod
 from typing import Any, TypeAlias
@@ -6,80 +9,96 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from apass.relay.function import Function
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
-from apass.relay.ty import TensorType
+from apass.relay.ir.ty import TensorType
 from apass.relay.type_inference.infer import infer_module
 
 __all__ = ["Constant", "Initializer", "Xavier", "create_workload"]
 
 Writable: TypeAlias = npt.NDArray[Any]
-"""An array to fill."""
+"""A NumPy array to fill in place."""
 
 _FILLS = {"bias": 0.0, "gamma": 1.0, "beta": 0.0, "mean": 0.0, "var": 1.0}
+"""The initial value of a parameter, by the suffix of its name."""
 
 
 class Initializer:
-    """The base of initializers: what the end of a parameter's name tells is filled in; `init_weight` does weights."""
+    """The base class of initializers.
+
+    Parameters are filled by the suffix of their name; `init_weight` fills weights.
+    """
 
     def __init__(self) -> None:
-        self.random = np.random.RandomState(0)
-        """Where random numbers come from; `create_workload` seeds it."""
+        self.random: np.random.RandomState = np.random.RandomState(0)
+        """The source of random numbers; `create_workload` seeds it."""
 
     def __call__(self, desc: str, arr: Writable) -> None:
-        """Fill an array with what a parameter of the name starts with.
+        """Fill an array with the initial values of a parameter.
+
+        Parameters:
+            desc: the name of the parameter.
+            arr: the array to fill.
 
         Raises:
-            ValueError: if the name ends with nothing that is known.
+            ValueError: if the name has no known suffix.
 
         """
         if desc.endswith("weight"):
             self.init_weight(desc, arr)
             return
-        for ending, value in _FILLS.items():
-            if desc.endswith(ending):
+        for suffix, value in _FILLS.items():
+            if desc.endswith(suffix):
                 arr[...] = value
                 return
-        known = ", ".join(("weight", *_FILLS))
-        raise ValueError(f"nothing tells how to initialize {desc}: its name ends with none of {known}")
+        suffixes = ", ".join(("weight", *_FILLS))
+        raise ValueError(f"cannot initialize {desc}: its name must end with one of {suffixes}")
 
     def init_weight(self, name: str, arr: Writable) -> None:
-        """Fill the array of a weight; for subclasses."""
-        raise NotImplementedError(f"{type(self).__name__} does not tell how to initialize a weight, such as {name}")
+        """Fill the array of a weight; overridden by subclasses."""
+        raise NotImplementedError(f"{type(self).__name__} cannot initialize weight {name}: override init_weight")
 
 
 class Xavier(Initializer):
-    """Random weights, the larger the fewer of them are summed: `magnitude` over the fan, its root the scale."""
+    """Random weights of scale `sqrt(magnitude / fan)`.
+
+    Glorot and Bengio, AISTATS 2010.
+    """
 
     def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3) -> None:
-        """Take the distribution, `uniform` or `gaussian`; the fan that counts, `avg`, `in` or `out`; and the magnitude.
+        """Set the distribution.
+
+        Parameters:
+            rnd_type: the distribution, `uniform` or `gaussian`.
+            factor_type: the fan to divide by: `in`, `out`, or `avg` for their average.
+            magnitude: the number that is divided by the fan.
 
         Raises:
-            ValueError: if the distribution or the fan is another one.
+            ValueError: if `rnd_type` or `factor_type` has another value.
 
         """
         super().__init__()
         if rnd_type not in {"uniform", "gaussian"}:
-            raise ValueError(f"rnd_type must be 'uniform' or 'gaussian', not {rnd_type!r}")
+            raise ValueError(f"rnd_type must be 'uniform' or 'gaussian', got {rnd_type!r}")
         if factor_type not in {"avg", "in", "out"}:
-            raise ValueError(f"factor_type must be 'avg', 'in' or 'out', not {factor_type!r}")
+            raise ValueError(f"factor_type must be 'avg', 'in' or 'out', got {factor_type!r}")
         self.rnd_type = rnd_type
         """The distribution."""
         self.factor_type = factor_type
-        """Which fan counts."""
-        self.magnitude = float(magnitude)
-        """What is divided by the fan."""
+        """The fan to divide by."""
+        self.magnitude: float = float(magnitude)
+        """The number that is divided by the fan."""
 
     def init_weight(self, name: str, arr: Writable) -> None:
         """Fill the array of a weight.
 
         Raises:
-            ValueError: if it has less than two dimensions.
+            ValueError: if it has fewer than two dimensions.
 
         """
         if arr.ndim < 2:
-            raise ValueError(f"Xavier is for weights of 2 dimensions or more; {name} has the shape {arr.shape}")
+            raise ValueError(f"Xavier requires weights of at least 2 dimensions, but {name} has the shape {arr.shape}")
         scale = np.sqrt(self.magnitude / self._fan(name, arr.shape))
         if self.rnd_type == "uniform":
             arr[...] = self.random.uniform(-scale, scale, arr.shape)
@@ -88,6 +107,7 @@ class Xavier(Initializer):
 
     def _fan(self, name: str, shape: tuple[int, ...]) -> float:
         window = prod(shape[2:])
+        # A depthwise kernel reads one channel, which its shape does not show; TVM recognizes it by name.
         if "depthwise" in name:
             return window
         fans = {"in": shape[1] * window, "out": shape[0] * window}
@@ -95,7 +115,7 @@ class Xavier(Initializer):
 
 
 class Constant(Initializer):
-    """Weights all of whose elements are equal, with the sum 1."""
+    """Equal weights with the sum 1."""
 
     def init_weight(self, name: str, arr: Writable) -> None:
         """Fill the array of a weight."""
@@ -105,12 +125,14 @@ class Constant(Initializer):
 def create_workload(
     net: Function, initializer: Initializer | None = None, seed: int = 0
 ) -> tuple[IRModule, dict[str, NDArray]]:
-    """Return a typed module whose main is the network, and numbers for all parameters but those named `data`.
+    """Return a network as a typed module, and initial values of its parameters.
+
+    Parameters named `data` are inputs and get no values.
 
     Raises:
         TypeInferenceError: if the network has no type.
-        TypeError: if a parameter is no tensor of a known shape.
-        ValueError: if the initializer does not know what to do with a parameter.
+        TypeError: if a parameter is not a tensor of static shape.
+        ValueError: if the initializer does not support a parameter.
 
     """
     mod = infer_module(IRModule.from_expr(net))
@@ -124,7 +146,7 @@ def create_workload(
             continue
         ty = param.checked_type
         if not isinstance(ty, TensorType):
-            raise TypeError(f"parameter {param.name_hint} is a {ty}; only tensors can be initialized")
+            raise TypeError(f"parameter {param.name_hint} must be a tensor, got {ty}")
         values: Writable = np.zeros(ty.concrete_shape, ty.dtype)
         fill(param.name_hint, values)
         params[param.name_hint] = NDArray.of(values)

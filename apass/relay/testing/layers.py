@@ -1,8 +1,11 @@
-"""Layers that make their own weights: variables named after the layer, whose types InferType finds."""
+"""Layers that create their own weights.
+
+The weights are variables named after the layer. InferType finds their types.
+"""
 
 from collections.abc import Iterable
 
-from apass.relay.expr import Call, Expr, TupleGetItem, Var
+from apass.relay.ir.expr import Call, Expr, TupleGetItem, Var
 from apass.relay.op import nn
 
 __all__ = ["batch_norm_infer", "conv2d", "conv2d_transpose", "conv_kernel_layout", "dense_add_bias"]
@@ -21,15 +24,18 @@ def batch_norm_infer(
     center: bool = True,
     scale: bool = True,
 ) -> TupleGetItem:
-    """Return the normalized data of `nn.batch_norm`; vectors that are not given are named `<name>_gamma` and so on."""
-    given = {"gamma": gamma, "beta": beta, "moving_mean": moving_mean, "moving_var": moving_var}
-    vectors = [_given_or_var(one, f"{name}_{what}") for what, one in given.items()]
+    """Return the normalized data of `nn.batch_norm`.
+
+    Vectors that are None become variables named `<name>_gamma` and so on.
+    """
+    arguments = {"gamma": gamma, "beta": beta, "moving_mean": moving_mean, "moving_var": moving_var}
+    vectors = [_or_variable(vector, f"{name}_{suffix}") for suffix, vector in arguments.items()]
     gamma, beta, moving_mean, moving_var = vectors
     return nn.batch_norm(data, gamma, beta, moving_mean, moving_var, axis, epsilon, center, scale)[0]
 
 
-def _given_or_var(given: Expr | None, name: str) -> Expr:
-    return Var(name) if given is None else given
+def _or_variable(expr: Expr | None, name: str) -> Expr:
+    return Var(name) if expr is None else expr
 
 
 def conv2d(
@@ -48,11 +54,11 @@ def conv2d(
     out_layout: str = "",
     out_dtype: str = "",
 ) -> Call:
-    """Return `nn.conv2d`; a weight that is not given is named `<name>_weight`."""
+    """Return `nn.conv2d`; the default weight is the variable `<name>_weight`."""
     layouts = (data_layout, kernel_layout, out_layout)
     size = (groups, channels, kernel_size)
     return nn.conv2d(
-        data, _given_or_var(weight, f"{name}_weight"), strides, padding, dilation, *size, *layouts, out_dtype
+        data, _or_variable(weight, f"{name}_weight"), strides, padding, dilation, *size, *layouts, out_dtype
     )
 
 
@@ -73,11 +79,11 @@ def conv2d_transpose(
     output_padding: int | Iterable[int] = (0, 0),
     out_dtype: str = "",
 ) -> Call:
-    """Return `nn.conv2d_transpose`; a weight that is not given is named `<name>_weight`."""
+    """Return `nn.conv2d_transpose`; the default weight is `<name>_weight`."""
     layouts = (data_layout, kernel_layout, out_layout)
     size = (groups, channels, kernel_size)
-    given = _given_or_var(weight, f"{name}_weight")
-    return nn.conv2d_transpose(data, given, strides, padding, dilation, *size, *layouts, output_padding, out_dtype)
+    kernel = _or_variable(weight, f"{name}_weight")
+    return nn.conv2d_transpose(data, kernel, strides, padding, dilation, *size, *layouts, output_padding, out_dtype)
 
 
 def dense_add_bias(
@@ -89,19 +95,19 @@ def dense_add_bias(
     name: str,
     out_dtype: str = "",
 ) -> Call:
-    """Return `nn.dense` with a bias; what is not given is named `<name>_weight` and `<name>_bias`."""
-    product = nn.dense(data, _given_or_var(weight, f"{name}_weight"), units, out_dtype)
-    return nn.bias_add(product, _given_or_var(bias, f"{name}_bias"), axis=-1)
+    """Return `nn.dense` with a bias; defaults are `<name>_weight` and `<name>_bias`."""
+    product = nn.dense(data, _or_variable(weight, f"{name}_weight"), units, out_dtype)
+    return nn.bias_add(product, _or_variable(bias, f"{name}_bias"), axis=-1)
 
 
 def conv_kernel_layout(data_layout: str, is_depthwise: bool = False) -> str:
-    """Return the layout of weights that goes with a layout of data, NCHW or NHWC.
+    """Return the kernel layout that matches a data layout, NCHW or NHWC.
 
     Raises:
-        ValueError: if the layout of data is another one.
+        ValueError: if the data layout is another one.
 
     """
     layouts = {"NCHW": "OIHW", "NHWC": "HWOI" if is_depthwise else "HWIO"}
     if data_layout not in layouts:
-        raise ValueError(f"the layout of the data must be one of {', '.join(layouts)}, not {data_layout!r}")
+        raise ValueError(f"data_layout must be one of {', '.join(layouts)}, got {data_layout!r}")
     return layouts[data_layout]

@@ -1,11 +1,10 @@
 """LeNet: two convolutions with pooling, then two dense layers. LeCun et al., 1998."""
 
-from apass.relay.expr import Call, Expr
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Expr, var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.variables import free_vars
-from apass.relay.make import var
 from apass.relay.op import nn
 from apass.relay.op.elementwise.trigonometry import tanh
 from apass.relay.testing import layers
@@ -17,7 +16,10 @@ __all__ = ["get_net", "get_workload"]
 def get_net(
     batch_size: int, num_classes: int = 10, image_shape: tuple[int, ...] = (1, 28, 28), dtype: str = "float32"
 ) -> Function:
-    """Return the network as a function of `data` and of the weights and biases of conv1, conv2, fc1 and fc2."""
+    """Return the network as a function of `data` and its parameters.
+
+    The parameters are the weights and biases of conv1, conv2, fc1 and fc2.
+    """
     net: Call = _stage(var("data", shape=(batch_size, *image_shape), dtype=dtype), 20, "conv1")
     net = nn.batch_flatten(_stage(net, 50, "conv2"))
     net = tanh(layers.dense_add_bias(net, units=500, name="fc1"))

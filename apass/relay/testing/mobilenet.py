@@ -1,13 +1,15 @@
-"""MobileNet: depthwise convolutions, each followed by one of window 1. Howard et al., arXiv 1704.04861."""
+"""MobileNet: pairs of a depthwise and a pointwise convolution.
+
+Howard et al., arXiv 1704.04861.
+"""
 
 from collections.abc import Sequence
 
-from apass.relay.expr import Call, Expr
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Expr, var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.variables import free_vars
-from apass.relay.make import var
 from apass.relay.op import nn
 from apass.relay.testing import layers
 from apass.relay.testing.init import create_workload
@@ -17,7 +19,7 @@ __all__ = ["conv_block", "get_workload", "mobile_net", "separable_conv_block"]
 _FIRST = ((32, 64, False), (64, 128, True), (128, 128, False), (128, 256, True), (256, 256, False), (256, 512, True))
 _DEEP = (*((512, 512, False),) * 5, (512, 1024, True), (1024, 1024, False))
 _SHALLOW = ((512, 1024, True), (1024, 1024, True))
-"""Channels in and out of each block, and whether it halves the image."""
+"""Input channels, output channels, and whether the block halves the image."""
 
 
 def conv_block(
@@ -30,7 +32,7 @@ def conv_block(
     epsilon: float = 1e-5,
     layout: str = "NCHW",
 ) -> Call:
-    """Return a convolution, normalized and activated."""
+    """Return a convolution with batch normalization and ReLU."""
     conv = layers.conv2d(
         data,
         channels=channels,
@@ -60,7 +62,9 @@ def separable_conv_block(
     layout: str = "NCHW",
     dtype: str = "float32",
 ) -> Call:
-    """Return a depthwise convolution, then one of window 1, each normalized and activated.
+    """Return a depthwise and a pointwise convolution.
+
+    Both are followed by batch normalization and ReLU.
 
     Raises:
         ValueError: if the layout is neither NCHW nor NHWC.
@@ -100,13 +104,23 @@ def mobile_net(
     is_shallow: bool = False,
     layout: str = "NCHW",
 ) -> Function:
-    """Return the network; `alpha` scales the number of channels, a shallow one has five blocks less."""
+    """Return the network.
+
+    Parameters:
+        num_classes: the number of classes.
+        data_shape: the shape of a batch of images.
+        dtype: the element type of the images.
+        alpha: a factor for the number of channels.
+        is_shallow: whether to leave out five blocks.
+        layout: the layout of the images, NCHW or NHWC.
+
+    """
     data = var("data", shape=data_shape, dtype=dtype)
     body = conv_block(data, "conv_block_1", int(32 * alpha), strides=(2, 2), layout=layout)
     blocks = (*_FIRST, *(_SHALLOW if is_shallow else _DEEP))
-    for place, (before, after, downsample) in enumerate(blocks, 1):
+    for index, (before, after, downsample) in enumerate(blocks, 1):
         channels = (int(before * alpha), int(after * alpha))
-        name = f"separable_conv_block_{place}"
+        name = f"separable_conv_block_{index}"
         body = separable_conv_block(body, name, *channels, downsample=downsample, layout=layout, dtype=dtype)
     flat = nn.batch_flatten(nn.global_avg_pool2d(body, layout=layout))
     fc = nn.bias_add(nn.dense(flat, var("fc_weight"), units=num_classes), var("fc_bias"))

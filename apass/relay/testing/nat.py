@@ -1,18 +1,19 @@
-"""Natural numbers as an algebraic data type, and how they become Python's and back."""
+"""Natural numbers as an algebraic data type, and conversion from and to `int`."""
 
-from apass.relay.adt import Constructor
 from apass.relay.errors import EvaluationError
-from apass.relay.expr import Expr
 from apass.relay.interpreter.values import ADTValue, Value
+from apass.relay.ir.adt import Constructor
+from apass.relay.ir.expr import Expr
 from apass.relay.prelude import Prelude
 
 __all__ = ["add_nat_definitions", "count", "make_nat_expr", "make_nat_value"]
 
 
 def add_nat_definitions(prelude: Prelude) -> None:
-    """Add the data type `nat`, with `Z` and `S`, and the functions on it to the prelude's module.
+    """Add the data type `nat` and its functions to the prelude's module.
 
-    They are `nat_double`, `nat_add`, and `nat_nth`, `nat_update` and `nat_iterate`, which count with it.
+    The constructors are `Z` and `S`. The functions are `nat_double`, `nat_add`, `nat_nth`, `nat_update` and
+    `nat_iterate`.
     """
     prelude.mod.import_from_std("nat.rly")
 
@@ -30,36 +31,41 @@ def make_nat_expr(prelude: Prelude, n: int) -> Expr:
     S(%0)
     """
     zero, successor = _constructors(prelude)
-    made = zero()
+    result = zero()
     for _ in range(_natural(n)):
-        made = successor(made)
-    return made
+        result = successor(result)
+    return result
 
 
 def make_nat_value(prelude: Prelude, n: int) -> ADTValue:
-    """Return what the expression for a number evaluates to; ValueError if the number is negative."""
-    zero, successor = _constructors(prelude)
-    made = ADTValue(zero, ())
-    for _ in range(_natural(n)):
-        made = ADTValue(successor, (made,))
-    return made
-
-
-def count(prelude: Prelude, n: Value) -> int:
-    """Return a value of the data type as a number of Python.
+    """Return the value of the expression for a number.
 
     Raises:
-        EvaluationError: if it is none.
+        ValueError: if the number is negative.
 
     """
     zero, successor = _constructors(prelude)
-    found = 0
+    result = ADTValue(zero, ())
+    for _ in range(_natural(n)):
+        result = ADTValue(successor, (result,))
+    return result
+
+
+def count(prelude: Prelude, n: Value) -> int:
+    """Return a value of the data type as an `int`.
+
+    Raises:
+        EvaluationError: if the value is not a natural number of the prelude's module.
+
+    """
+    zero, successor = _constructors(prelude)
+    number = 0
     while isinstance(n, ADTValue) and n.constructor is successor:
         (n,) = n.fields
-        found += 1
+        number += 1
     if not isinstance(n, ADTValue) or n.constructor is not zero:
-        raise EvaluationError(f"{n!r} is no natural number of this module")
-    return found
+        raise EvaluationError(f"expected a natural number of this module, got {n!r}")
+    return number
 
 
 def _constructors(prelude: Prelude) -> tuple[Constructor, Constructor]:
@@ -68,5 +74,5 @@ def _constructors(prelude: Prelude) -> tuple[Constructor, Constructor]:
 
 def _natural(n: int) -> int:
     if n < 0:
-        raise ValueError(f"a natural number cannot be {n}")
+        raise ValueError(f"n must be zero or positive, got {n}")
     return n

@@ -1,13 +1,12 @@
-"""Residual networks of 18 to 269 layers, with identity mappings. He et al., arXiv 1603.05027."""
+"""ResNet with 18 to 269 layers and identity mappings. He et al., arXiv 1603.05027."""
 
 from collections.abc import Sequence
 
-from apass.relay.expr import Call, Expr
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Expr, var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.variables import free_vars
-from apass.relay.make import var
 from apass.relay.op import nn
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.testing import layers
@@ -25,7 +24,7 @@ _UNITS = {
     200: (3, 24, 36, 3),
     269: (3, 30, 48, 8),
 }
-"""The number of units in each stage, by the number of layers, for images of more than 28 pixels."""
+"""Units of each stage, by the number of layers, for images of more than 28 pixels."""
 
 
 def residual_unit(
@@ -38,15 +37,15 @@ def residual_unit(
     data_layout: str = "NCHW",
     kernel_layout: str = "OIHW",
 ) -> Call:
-    """Return a unit: normalized, activated convolutions, and a way past them.
+    """Return a residual unit: activated convolutions and a shortcut.
 
     Parameters:
-        data: what comes in.
+        data: the input.
         num_filter: the number of output channels.
         stride: the stride of the first convolution.
-        dim_match: whether the data itself goes past; if not, a convolution of window 1 brings it to the new shape.
-        name: what the names of the variables begin with.
-        bottle_neck: whether the unit has three convolutions, the middle one on a quarter of the channels.
+        dim_match: whether the shortcut is the input itself; if not, it is a 1 by 1 convolution to the new shape.
+        name: the prefix of the names of the variables.
+        bottle_neck: whether the unit has three convolutions, the first two with a quarter of the channels.
         data_layout: the layout of the data.
         kernel_layout: the layout of the weights.
 
@@ -54,16 +53,16 @@ def residual_unit(
     narrow = int(num_filter * 0.25)
     plan = [(narrow, 1), (narrow, 3), (num_filter, 1)] if bottle_neck else [(num_filter, 3), (num_filter, 3)]
     body, first = data, data
-    for place, (channels, window) in enumerate(plan, 1):
-        body = _activated(body, f"{name}_bn{place}", data_layout)
-        first = body if place == 1 else first
+    for index, (channels, window) in enumerate(plan, 1):
+        body = _activated(body, f"{name}_bn{index}", data_layout)
+        first = body if index == 1 else first
         body = layers.conv2d(
             body,
             channels=channels,
             kernel_size=(window, window),
-            strides=stride if place == 1 else (1, 1),
+            strides=stride if index == 1 else (1, 1),
             padding=(window // 2, window // 2),
-            name=f"{name}_conv{place}",
+            name=f"{name}_conv{index}",
             data_layout=data_layout,
             kernel_layout=kernel_layout,
         )
@@ -112,7 +111,7 @@ def resnet(
 
     """
     if len(units) != num_stages:
-        raise ValueError(f"there are {num_stages} stages, but units for {len(units)}: {tuple(units)}")
+        raise ValueError(f"units must have num_stages ({num_stages}) elements, got {tuple(units)}")
     kernel_layout = "OIHW" if layout == "NCHW" else "HWIO"
     body = _head(var("data", shape=data_shape, dtype=dtype), filter_list[0], data_shape, layout, kernel_layout)
     for stage, count in enumerate(units, 1):
@@ -126,7 +125,7 @@ def resnet(
 
 
 def _head(data: Expr, filters: int, shape: tuple[int, ...], layout: str, kernel_layout: str) -> Expr:
-    """Return what comes before the first stage: large images are made smaller."""
+    """Return the layers before the first stage; they shrink large images."""
     large = shape[layout.index("H")] > 32
     window = 7 if large else 3
     normalized = layers.batch_norm_infer(data, epsilon=_EPSILON, axis=layout.index("C"), scale=False, name="bn_data")
@@ -155,10 +154,12 @@ def get_net(
     dtype: str = "float32",
     **kwargs: object,
 ) -> Function:
-    """Return the network of so many layers for images of a shape; `kwargs` have no effect, as in TVM.
+    """Return the network for a number of layers and an image shape.
+
+    `kwargs` have no effect, as in TVM.
 
     Raises:
-        ValueError: if there is none of so many layers.
+        ValueError: if there is no network of that number of layers.
 
     """
     height = image_shape[layout.index("H") - 1]
@@ -173,13 +174,13 @@ def _small(num_layers: int) -> tuple[Sequence[int], Sequence[int], bool]:
     if num_layers < 164 and (num_layers - 2) % 6 == 0:
         return [(num_layers - 2) // 6] * 3, (16, 16, 32, 64), False
     raise ValueError(
-        f"for images of up to 28 pixels there is no ResNet of {num_layers} layers: take 6n+2 below 164, or 9n+2 above"
+        f"for images of up to 28 pixels, num_layers must be 6n+2 below 164 or 9n+2 from 164, got {num_layers}"
     )
 
 
 def _large(num_layers: int) -> tuple[Sequence[int], Sequence[int], bool]:
     if num_layers not in _UNITS:
-        raise ValueError(f"there is no ResNet of {num_layers} layers; take one of {', '.join(map(str, _UNITS))}")
+        raise ValueError(f"num_layers must be one of {', '.join(map(str, _UNITS))}, got {num_layers}")
     bottle_neck = num_layers >= 50
     return _UNITS[num_layers], (64, 256, 512, 1024, 2048) if bottle_neck else (64, 64, 128, 256, 512), bottle_neck
 
@@ -196,7 +197,7 @@ def get_workload(
     """Return the network as a typed module, and its parameters.
 
     Raises:
-        ValueError: if there is none of so many layers.
+        ValueError: if there is no network of that number of layers.
 
     """
     return create_workload(get_net(batch_size, num_classes, num_layers, image_shape, layout, dtype, **kwargs))

@@ -1,11 +1,13 @@
-"""SqueezeNet: fire modules, which squeeze the channels and expand them again. Iandola et al., arXiv 1602.07360."""
+"""SqueezeNet: fire modules, which squeeze and then expand the channels.
 
-from apass.relay.expr import Call, Expr
-from apass.relay.function import Function
+Iandola et al., arXiv 1602.07360.
+"""
+
+from apass.relay.ir.expr import Call, Expr, var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.variables import free_vars
-from apass.relay.make import var
 from apass.relay.op import nn
 from apass.relay.op.shape.join import concatenate
 from apass.relay.testing import layers
@@ -14,9 +16,9 @@ from apass.relay.testing.init import create_workload
 __all__ = ["get_net", "get_workload"]
 
 _FIRES = ((16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256))
-"""Channels of each fire module: squeezed, and expanded by each of the two windows."""
+"""Channels of each fire module: after the squeeze, and of each expanding convolution."""
 _VERSIONS = {"1.0": (96, 7, {0, 3, 7}), "1.1": (64, 3, {0, 2, 4})}
-"""Channels and window of the first convolution, and the numbers of the fire modules with a pooling before them."""
+"""Channels and kernel size of the first convolution, and indices of fire modules after a pooling layer."""
 
 
 def get_net(batch_size: int, image_shape: tuple[int, ...], num_classes: int, version: str, dtype: str) -> Function:
@@ -27,14 +29,14 @@ def get_net(batch_size: int, image_shape: tuple[int, ...], num_classes: int, ver
 
     """
     if version not in _VERSIONS:
-        raise ValueError(f"there is no SqueezeNet {version!r}; take {' or '.join(_VERSIONS)}")
+        raise ValueError(f"version must be {' or '.join(_VERSIONS)}, got {version!r}")
     channels, window, pooled = _VERSIONS[version]
     net: Expr = var("data", shape=(batch_size, *image_shape), dtype=dtype)
     net = _convolution(net, channels, window, window // 2, "conv1", strides=(2, 2))
-    for place, (squeezed, expanded) in enumerate(_FIRES):
-        if place in pooled:
+    for index, (squeezed, expanded) in enumerate(_FIRES):
+        if index in pooled:
             net = nn.max_pool2d(net, pool_size=(3, 3), strides=(2, 2))
-        net = _fire(net, squeezed, expanded, f"fire{place + 1}")
+        net = _fire(net, squeezed, expanded, f"fire{index + 1}")
     net = _convolution(nn.dropout(net, rate=0.5), num_classes, 1, 0, "conv_final")
     net = nn.softmax(nn.batch_flatten(nn.global_avg_pool2d(net)))
     return Function(free_vars(net), net)

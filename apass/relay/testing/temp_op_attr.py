@@ -1,15 +1,17 @@
-"""`TempOpAttr`: an operator's attribute, set for as long as a block runs."""
+"""`TempOpAttr`: a temporary attribute of an operator."""
 
 from types import TracebackType
 from typing import Self
 
-from apass.relay.expr import OP_ATTRS, Op
+from apass.relay.ir.expr import OP_ATTRS, Op
 
 __all__ = ["TempOpAttr"]
 
 
 class TempOpAttr:
-    """A context manager that sets an attribute of an operator, and restores what was there, even nothing.
+    """A context manager that sets an attribute of an operator.
+
+    On exit it restores the previous value, or removes the attribute if it had none.
 
     >>> import apass.relay.op.nn
     >>> with TempOpAttr("nn.relu", "Colour", "green"):
@@ -20,18 +22,18 @@ class TempOpAttr:
     """
 
     def __init__(self, op_name: str, attr_key: str, attr_value: object) -> None:
-        """Take the name of the operator, that of the attribute, and its value.
+        """Look up the operator and store the attribute's name and value.
 
         Raises:
             UnknownOpError: if there is no such operator.
 
         """
-        self.op = Op.get(op_name)
+        self.op: Op = Op.get(op_name)
         """The operator."""
         self.attr_key = attr_key
         """The name of the attribute."""
         self.attr_value = attr_value
-        """What it is set to."""
+        """The temporary value of the attribute."""
         self._before: list[tuple[int, object]] = []
 
     def __enter__(self) -> Self:
@@ -45,7 +47,7 @@ class TempOpAttr:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Restore what was there."""
+        """Restore the previous value."""
         self.op.reset_attr(self.attr_key)
         for level, value in self._before:
             self.op.set_attr(self.attr_key, value, level)

@@ -1,4 +1,4 @@
-"""What tests of passes share: a pass run on an expression, operators counted, random numbers."""
+"""Helpers for tests of passes: run a pass, count operators, make random numbers."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr, Op
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Expr, Op
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.post_order import post_order
@@ -23,18 +23,22 @@ _runner: list[Callable[[Work, IRModule], IRModule]] = []
 
 
 def set_pass_runner(run: Callable[[Work, IRModule], IRModule]) -> None:
-    """Run passes with `run`: how the runner, a layer above, makes itself known."""
+    """Run passes with `run`; the pass runner, a higher layer, registers itself here."""
     _runner[:] = [run]
 
 
 def run_opt_pass(expr: Expr, opt_pass: Work, import_prelude: bool = False) -> Expr:
-    """Return what a pass makes of an expression, which is typed first and made the main of a module.
+    """Return an expression after a pass.
 
-    `opt_pass` is a pass, or a plain function from module to module. With `import_prelude` the module has what
-    `relay.Prelude` adds.
+    The expression is typed first and becomes the `main` of a module.
+
+    Parameters:
+        expr: the expression.
+        opt_pass: a pass, or a plain function from module to module.
+        import_prelude: whether the module has the definitions of `relay.Prelude`.
 
     Raises:
-        RuntimeError: if it is a pass, and an event loop is running: await it there.
+        RuntimeError: if `opt_pass` is a pass and an event loop is running; there, await the pass instead.
 
     """
     mod = IRModule.from_expr(expr)
@@ -47,28 +51,30 @@ def run_opt_pass(expr: Expr, opt_pass: Work, import_prelude: bool = False) -> Ex
 
 
 def _call(opt_pass: Work, mod: IRModule) -> IRModule:
-    made = opt_pass(mod)
-    if isinstance(made, IRModule):
-        return made
-    raise TypeError(f"{opt_pass!r} returned {made!r}, and no module; import apass.relay.transform to have passes run")
+    result = opt_pass(mod)
+    if isinstance(result, IRModule):
+        return result
+    raise TypeError(
+        f"{opt_pass!r} must return an IRModule, got {result!r}; to run passes, import apass.relay.transform first"
+    )
 
 
 def run_infer_type(expr: Expr) -> Expr:
-    """Return an expression with types.
+    """Return a typed copy of an expression.
 
     Raises:
-        TypeInferenceError: if it has none.
+        TypeInferenceError: if type inference fails.
 
     """
     return run_opt_pass(expr, infer_module)
 
 
 def count_ops(expr: Expr) -> Counter[str]:
-    """Return how often each operator is called."""
+    """Return the number of calls of each operator."""
     calls = (node for node in post_order(expr) if isinstance(node, Call))
     return Counter(node.op.name for node in calls if isinstance(node.op, Op))
 
 
 def rand(dtype: str, *shape: int) -> NDArray:
-    """Return random numbers from 0 to 1."""
+    """Return random numbers in [0, 1) of an element type and a shape."""
     return NDArray.of(np.random.default_rng().random(shape).astype(dtype))

@@ -1,13 +1,12 @@
-"""VGG: stacks of convolutions of window 3. Simonyan and Zisserman, arXiv 1409.1556."""
+"""VGG: stacks of 3 by 3 convolutions. Simonyan and Zisserman, arXiv 1409.1556."""
 
 from collections.abc import Sequence
 
-from apass.relay.expr import Call, Expr
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Expr, var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.variables import free_vars
-from apass.relay.make import var
 from apass.relay.op import nn
 from apass.relay.testing import layers as wrapper
 from apass.relay.testing.init import create_workload
@@ -15,15 +14,15 @@ from apass.relay.testing.init import create_workload
 __all__ = ["get_classifier", "get_feature", "get_net", "get_workload"]
 
 _STACKS = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
-"""How many convolutions each stack has, by the number of layers."""
+"""Convolutions of each stack, by the number of layers."""
 _FILTERS = (64, 128, 256, 512, 512)
 
 
 def get_feature(internal_layer: Expr, layers: Sequence[int], filters: Sequence[int], batch_norm: bool = False) -> Expr:
-    """Return stacks of convolutions, each of them pooled in the end."""
+    """Return stacks of convolutions, each followed by max pooling."""
     for stack, (count, channels) in enumerate(zip(layers, filters, strict=True), 1):
-        for place in range(1, count + 1):
-            internal_layer = _convolution(internal_layer, channels, f"{stack}_{place}", batch_norm)
+        for index in range(1, count + 1):
+            internal_layer = _convolution(internal_layer, channels, f"{stack}_{index}", batch_norm)
         internal_layer = nn.max_pool2d(internal_layer, pool_size=(2, 2), strides=(2, 2))
     return internal_layer
 
@@ -50,14 +49,14 @@ def get_net(
     num_layers: int = 11,
     batch_norm: bool = False,
 ) -> Function:
-    """Return the network of 11, 13, 16 or 19 layers.
+    """Return the network with 11, 13, 16 or 19 layers.
 
     Raises:
-        ValueError: if there is none of so many layers.
+        ValueError: if the number of layers is another one.
 
     """
     if num_layers not in _STACKS:
-        raise ValueError(f"there is no VGG of {num_layers} layers; take one of {', '.join(map(str, _STACKS))}")
+        raise ValueError(f"num_layers must be one of {', '.join(map(str, _STACKS))}, got {num_layers}")
     data = var("data", shape=(batch_size, *image_shape), dtype=dtype)
     net = nn.softmax(get_classifier(get_feature(data, _STACKS[num_layers], _FILTERS, batch_norm), num_classes))
     return Function(free_vars(net), net)
@@ -74,7 +73,7 @@ def get_workload(
     """Return the network as a typed module, and its parameters.
 
     Raises:
-        ValueError: if there is none of so many layers.
+        ValueError: if the number of layers is another one.
 
     """
     return create_workload(get_net(batch_size, image_shape, num_classes, dtype, num_layers, batch_norm))

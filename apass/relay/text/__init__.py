@@ -1,1 +1,1 @@
-"""The parts of Relay's printer and parser; what others use is in `apass.relay.text.printing.printer` and `apass.relay.parser`."""
+"""Relay's text format: the printer, the parser and shared modules."""

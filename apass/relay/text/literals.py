@@ -1,4 +1,4 @@
-"""Numbers and strings as Relay writes them, and back."""
+"""Conversion of numbers, strings and names to and from Relay's text."""
 
 import re
 from typing import Final
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 DTYPES: Final = re.compile(r"(u?int|float)\d+|bool|bfloat16|handle")
-"""The names of element types."""
+"""Matches the name of an element type."""
 
 KEYWORDS: Final = frozenset(
     [
@@ -45,7 +45,7 @@ KEYWORDS: Final = frozenset(
         "_",
     ]
 )
-"""The names that mean something else than a name."""
+"""Reserved words."""
 
 _NUMBER: Final = re.compile(r"(?P<minus>-*)(?P<digits>[\d.]+(?:[eE][+-]?\d+)?)(?P<kind>[iuf]?)(?P<bits>\d*)")
 _KINDS: Final = {"i": "int", "u": "uint", "f": "float"}
@@ -56,11 +56,11 @@ _DOTTED_NAME: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 
 
 class LiteralError(ValueError):
-    """What was written is no number of the type that it names."""
+    """The text is not a valid number, or the number does not fit its type."""
 
 
 def float_text(value: float) -> str:
-    """Return six digits, as C++ writes them, if they are exact; else as many as it takes.
+    """Return six digits, as C++ prints them, or the shortest exact text.
 
     >>> float_text(1e-5), float_text(1.0), float_text(1 / 3)
     ('1e-05', '1', '0.3333333333333333')
@@ -70,9 +70,10 @@ def float_text(value: float) -> str:
 
 
 def scalar_text(data: NDArray) -> str | None:
-    """Return a scalar as it is written inline; None if it has no such form and belongs in the metadata.
+    """Return the inline text of a scalar, or None if it must go into the metadata.
 
-    >>> [scalar_text(NDArray.of(one)) for one in (np.float32(0.1), np.int64(3), np.bool_(True), np.float32("nan"))]
+    >>> values = np.float32(0.1), np.int64(3), np.bool_(True), np.float32("nan")
+    >>> [scalar_text(NDArray.of(value)) for value in values]
     ['0.1f', '3i64', 'True', None]
     """
     kind, value = str(data.dtype), data.item()
@@ -88,7 +89,7 @@ def scalar_text(data: NDArray) -> str | None:
 
 
 def number_of(text: str) -> int | float:
-    """Return the number that a literal stands for in an attribute, where its suffix means nothing.
+    """Return the number of a literal in an attribute, ignoring its suffix.
 
     >>> number_of("1e-05f"), number_of("-3i64")
     (1e-05, -3)
@@ -100,46 +101,46 @@ def number_of(text: str) -> int | float:
 
 
 def integer_of(text: str) -> int:
-    """Return the integer that a literal stands for; LiteralError if it is none."""
+    """Return the integer of a literal. Raise LiteralError if it is not an integer."""
     value = number_of(text)
     if isinstance(value, float):
-        raise LiteralError(f"`{text}` is no integer")
+        raise LiteralError(f"`{text}` is not an integer")
     return value
 
 
 def scalar_of(text: str) -> NDArray:
-    """Return the scalar that a literal stands for: an `int32` or a `float32`, unless its suffix says otherwise.
+    """Return the scalar of a literal: `int32` or `float32`, unless it has a suffix.
 
     Raises:
-        LiteralError: if there is no such type, or the number does not fit it.
+        LiteralError: if the suffix is not an element type, or the number does not fit it.
 
     """
     sign, digits, kind, bits = _split(text)
     dtype = f"{_KINDS[kind or ('f' if _is_float(digits, kind) else 'i')]}{bits or 32}"
     try:
-        made = np.dtype(dtype)
+        target = np.dtype(dtype)
     except TypeError:
-        raise LiteralError(f"`{text}` has a suffix that names no element type: {dtype}") from None
-    if made.kind == "f":
-        return NDArray.of(np.asarray(sign * float(digits)).astype(made))
+        raise LiteralError(f"`{text}` has an unknown element type {dtype} as its suffix") from None
+    if target.kind == "f":
+        return NDArray.of(np.asarray(sign * float(digits)).astype(target))
     value = sign * _whole(digits, text)
-    info = np.iinfo(made)
+    info = np.iinfo(target)
     if not info.min <= value <= info.max:
         raise LiteralError(f"`{text}` does not fit {dtype}{'' if kind else f'; write `{text}i64`'}")
-    return NDArray.of(np.asarray(value, made))
+    return NDArray.of(np.asarray(value, target))
 
 
 def _whole(digits: str, text: str) -> int:
     if not digits.isdigit():
-        raise LiteralError(f"`{text}` is no integer, but has the suffix of one")
+        raise LiteralError(f"`{text}` has an integer suffix, but is not an integer")
     return int(digits)
 
 
 def _split(text: str) -> tuple[int, str, str, str]:
-    found = _NUMBER.fullmatch(text)
-    if found is None:
-        raise LiteralError(f"`{text}` is no number")
-    minus, digits, kind, bits = found.groups()
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise LiteralError(f"`{text}` is not a number")
+    minus, digits, kind, bits = match.groups()
     return -1 if len(minus) % 2 else 1, digits, kind, bits
 
 
@@ -148,7 +149,7 @@ def _is_float(digits: str, kind: str) -> bool:
 
 
 def string_text(value: str) -> str:
-    r"""Return a string in quotes, with what cannot be printed spelt as C++ does.
+    r"""Return a string in quotes, with non-printable bytes escaped as in C++.
 
     >>> print(string_text('a"b\né'))
     "a\"b\n\303\251"
@@ -162,18 +163,18 @@ def _byte_text(byte: int) -> str:
         return f"\\{char}"
     if " " <= char <= "~":
         return char
-    named = next((f"\\{name}" for name, one in _ESCAPES.items() if one == char), None)
+    named = next((f"\\{name}" for name, escaped in _ESCAPES.items() if escaped == char), None)
     return named or f"\\{byte:03o}"
 
 
 def string_of(text: str) -> str:
-    """Return the string that a literal, with its quotes, stands for."""
+    """Return the string of a literal in quotes."""
     inner = text[1:-1]
     return _ESCAPE.sub(_unescape, inner.encode()).decode(errors="replace") if "\\" in inner else inner
 
 
-def _unescape(found: re.Match[bytes]) -> bytes:
-    body = found[1]
+def _unescape(match: re.Match[bytes]) -> bytes:
+    body = match[1]
     if body[0] in b"01234567":
         return bytes([int(body, 8) & 0xFF])
     if len(body) == 3:
@@ -182,10 +183,10 @@ def _unescape(found: re.Match[bytes]) -> bytes:
 
 
 def key_text(name: str) -> str:
-    """Return the name of an attribute: in quotes if it is no name, or means something else."""
+    """Return an attribute name, in quotes if it is a keyword or not an identifier."""
     return name if _DOTTED_NAME.fullmatch(name) and name not in KEYWORDS else string_text(name)
 
 
 def name_text(name: str, dots: bool = False) -> str:
-    """Return a name as it stands after a sigil: in quotes if it is more than letters, digits and underscores."""
+    """Return a name for use after `%` or `@`, in quotes if it is not an identifier."""
     return name if (_DOTTED_NAME if dots else _NAME).fullmatch(name) else string_text(name)

@@ -1,19 +1,19 @@
-"""The metadata section: what the text refers to as `meta[type_key][index]`, in the JSON of TVM's files."""
+"""The metadata section, in TVM's JSON: objects named `meta[type_key][index]`."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from apass.errors import did_you_mean
-from apass.relay.expr import OPS, Constant, GlobalVar
 from apass.relay.ir.attrs import Attrs, DictAttrs
+from apass.relay.ir.expr import OPS, Constant, GlobalVar
+from apass.relay.ir.ty import Any, ShapeVar
 from apass.relay.text.tensors import TensorFormatError, tensor_from_base64, tensor_to_base64
-from apass.relay.ty import Any, ShapeVar
 
 __all__ = ["MetaTable", "MetadataError", "MetadataWriter", "attrs_key", "attrs_type_of", "frozen", "read_metadata"]
 
 MetaTable: TypeAlias = Mapping[str, Sequence[object]]
-"""What `meta[type_key][index]` refers to."""
+"""The objects that `meta[type_key][index]` refers to."""
 
 _Json: TypeAlias = "str | int | float | bool | list[_Json] | dict[str, _Json] | None"
 _Node: TypeAlias = dict[str, "_Json"]
@@ -23,7 +23,7 @@ _NULL: Final = 0
 
 
 class MetadataError(ValueError):
-    """The metadata section is not what it should be, or something cannot be written into it."""
+    """The metadata section is invalid, or a value cannot be written into it."""
 
 
 def attrs_key(kind: type[Attrs]) -> str:
@@ -32,28 +32,33 @@ def attrs_key(kind: type[Attrs]) -> str:
 
 
 def attrs_type_of(key: str) -> type[Attrs]:
-    """Return the class of attributes of a type key; MetadataError if no operator has one of that name."""
-    known = {attrs_key(op.attrs_type): op.attrs_type for op in OPS.values() if op.attrs_type is not None}
-    known[attrs_key(DictAttrs)] = DictAttrs
-    if key not in known:
-        raise MetadataError(f"there is no class of attributes named {key!r}{did_you_mean(key, known)}")
-    return known[key]
+    """Return the attributes class of a type key.
+
+    Raises:
+        MetadataError: if no operator has attributes of a class with this key.
+
+    """
+    classes = {attrs_key(op.attrs_type): op.attrs_type for op in OPS.values() if op.attrs_type is not None}
+    classes[attrs_key(DictAttrs)] = DictAttrs
+    if key not in classes:
+        raise MetadataError(f"unknown attributes class {key!r}{did_you_mean(key, classes)}")
+    return classes[key]
 
 
 class MetadataWriter:
-    """Gathers what a text refers to."""
+    """Collects the objects that a text refers to."""
 
     def __init__(self) -> None:
         self._refs: dict[int, str] = {}
         self._groups: dict[str, list[object]] = {}
 
     def __bool__(self) -> bool:
-        """Tell whether there is anything."""
+        """Return whether the text refers to any object."""
         return bool(self._groups)
 
     def reference(self, value: object) -> str:
-        """Return how the text refers to a value; the same each time for the same object."""
-        key = id(value)  # the groups keep the value alive, so its id stays its own
+        """Return the reference to a value, the same for each use of the same object."""
+        key = id(value)  # `_groups` keeps the value alive, so its id is not reused
         if key not in self._refs:
             group = self._groups.setdefault(_type_key(value), [])
             self._refs[key] = f"meta[{_type_key(value)}][{len(group)}]"
@@ -61,10 +66,10 @@ class MetadataWriter:
         return self._refs[key]
 
     def section(self) -> str:
-        """Return the section's text.
+        """Return the text of the section.
 
         Raises:
-            MetadataError: if a value has no form in it.
+            MetadataError: if a value cannot be represented.
 
         """
         return _Nodes().document(self._groups)
@@ -94,7 +99,7 @@ _TYPE_KEYS: Final[Mapping[type, str]] = {
 
 
 class _Nodes:
-    """A graph of nodes under construction; node 0 is null."""
+    """TVM's JSON graph under construction. Node 0 is null."""
 
     def __init__(self) -> None:
         self._nodes: list[_Node] = [{"type_key": ""}]
@@ -133,19 +138,19 @@ class _Nodes:
             dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float64"
             return {"type_key": key, "attrs": {"dtype": dtype, "value": repr(value), "span": "0"}}
         if isinstance(value, Attrs):
-            return {"type_key": key, "attrs": {name: str(self._add(one)) for name, one in value.items()}}
+            return {"type_key": key, "attrs": {name: str(self._add(field)) for name, field in value.items()}}
         return self._container(value, key)
 
     def _container(self, value: object, key: str) -> _Node:
         if isinstance(value, Mapping):
             entries = cast("Mapping[object, object]", value)
-            return self._map({str(name): one for name, one in entries.items()})
+            return self._map({str(name): entry for name, entry in entries.items()})
         if isinstance(value, Sequence):
-            return {"type_key": key, "data": [self._add(one) for one in cast("Sequence[object]", value)]}
-        raise MetadataError(f"a value of type {type(value).__name__} has no form in the text of Relay: {value!r}")
+            return {"type_key": key, "data": [self._add(item) for item in cast("Sequence[object]", value)]}
+        raise MetadataError(f"cannot write a value of type {type(value).__name__} as Relay text: {value!r}")
 
     def _map(self, entries: Mapping[str, object]) -> _Node:
-        data: list[_Json] = [self._add(one) for one in entries.values()]
+        data: list[_Json] = [self._add(entry) for entry in entries.values()]
         return {"type_key": "Map", "keys": list(entries), "data": data}
 
     def _string(self, text: str) -> str:
@@ -160,10 +165,10 @@ class _Nodes:
 
 
 def read_metadata(text: str) -> MetaTable:
-    """Return what a metadata section holds.
+    """Return the objects of a metadata section.
 
     Raises:
-        MetadataError: if it is not JSON, or holds something that Relay's text cannot refer to.
+        MetadataError: if the section is not JSON in TVM's format, or contains an unsupported object.
 
     """
     try:
@@ -171,29 +176,29 @@ def read_metadata(text: str) -> MetaTable:
         reader = _Reader(document["nodes"], document.get("b64ndarrays", []))
         table = reader.value(document["root"])
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise MetadataError(f"the metadata are not of TVM's form: {type(error).__name__}: {error}") from None
+        raise MetadataError(f"the metadata is not in TVM's format: {type(error).__name__}: {error}") from None
     except json.JSONDecodeError as error:
-        raise MetadataError(f"the metadata are not JSON: {error}") from None
+        raise MetadataError(f"the metadata is not valid JSON: {error}") from None
     except TensorFormatError as error:
-        raise MetadataError(f"the metadata hold a broken constant: {error}") from None
+        raise MetadataError(f"the metadata contains an invalid constant: {error}") from None
     if not isinstance(table, Mapping):
-        raise MetadataError(f"the metadata hold no table, but {table!r}")
+        raise MetadataError(f"the root of the metadata must be a table, got {table!r}")
     entries = cast("Mapping[object, object]", table)
-    return {str(key): cast("list[object]", one) for key, one in entries.items() if isinstance(one, list)}
+    return {str(key): cast("list[object]", entry) for key, entry in entries.items() if isinstance(entry, list)}
 
 
 class _Reader:
-    """Makes values of nodes, each once."""
+    """Converts nodes to values, each once."""
 
     def __init__(self, nodes: Sequence[_Node], tensors: Sequence[str]) -> None:
         self._nodes = nodes
         self._tensors = tensors
-        self._made: dict[int, object] = {_NULL: None}
+        self._values_by_index: dict[int, object] = {_NULL: None}
 
     def value(self, index: int) -> object:
-        if index not in self._made:
-            self._made[index] = self._make(self._nodes[index])
-        return self._made[index]
+        if index not in self._values_by_index:
+            self._values_by_index[index] = self._make(self._nodes[index])
+        return self._values_by_index[index]
 
     def _make(self, node: _Node) -> object:
         key = node["type_key"]
@@ -205,11 +210,11 @@ class _Reader:
             return node["repr_str"]
         attrs = node.get("attrs") or {}
         return self._object(
-            str(key), {name: str(one) for name, one in attrs.items()} if isinstance(attrs, dict) else {}
+            str(key), {name: str(field) for name, field in attrs.items()} if isinstance(attrs, dict) else {}
         )
 
     def _values(self, node: _Node) -> list[object]:
-        return [self.value(int(str(one))) for one in _list_of(node, "data")]
+        return [self.value(int(str(item))) for item in _list_of(node, "data")]
 
     def _object(self, key: str, attrs: Mapping[str, str]) -> object:
         if key == "relay.Constant":
@@ -227,18 +232,18 @@ class _Reader:
         return self._attrs(key, attrs)
 
     def _attrs(self, key: str, attrs: Mapping[str, str]) -> Attrs:
-        values = {name: frozen(self.value(int(one))) for name, one in attrs.items()}
+        values = {name: frozen(self.value(int(index))) for name, index in attrs.items()}
         kind = attrs_type_of(key)
         return DictAttrs(values) if kind is DictAttrs else kind(**values)
 
 
 def _list_of(node: _Node, name: str) -> "list[_Json]":
-    found = node.get(name)
-    if isinstance(found, list):
-        return found
-    raise MetadataError(f"the metadata are not of TVM's form: a node of type {node['type_key']} has no {name}")
+    items = node.get(name)
+    if isinstance(items, list):
+        return items
+    raise MetadataError(f"the metadata is not in TVM's format: a node of type {node['type_key']} has no {name}")
 
 
 def frozen(value: object) -> object:
-    """Return a value with tuples in the places of lists: as attributes have them."""
+    """Return a value with lists converted to tuples, as attributes require."""
     return tuple(map(frozen, cast("list[object]", value))) if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""Tensors as TVM writes them into its files: a header, the shape, the bytes; in base64 within text."""
+"""TVM's tensor format: header, shape and data, in base64 when part of a text."""
 
 import struct
 from base64 import b64decode, b64encode
@@ -18,7 +18,7 @@ _PREFIXES: Final = {0: "int", 1: "uint", 2: "float"}
 
 
 class TensorFormatError(ValueError):
-    """The bytes are no tensor of TVM's."""
+    """The bytes are not a tensor in TVM's format, or a tensor does not fit the format."""
 
 
 def tensor_to_base64(data: NDArray) -> str:
@@ -27,24 +27,34 @@ def tensor_to_base64(data: NDArray) -> str:
 
 
 def tensor_from_base64(text: str) -> NDArray:
-    """Return the tensor; TensorFormatError, saying what is wrong, if there is none, or something after it."""
+    """Return the tensor in a base64 text.
+
+    Raises:
+        TensorFormatError: if the text is not one tensor.
+
+    """
     try:
         raw = b64decode(text, validate=True)
     except ValueError as error:
-        raise TensorFormatError(f"the text holds no tensor: it is not base64: {error}") from None
+        raise TensorFormatError(f"invalid tensor: expected base64: {error}") from None
     tensor, end = tensor_from_bytes(raw)
     if end != len(raw):
         raise TensorFormatError(
-            f"there are {len(raw) - end} bytes after a tensor of {tensor.dtype}{list(tensor.shape)}"
+            f"invalid tensor: {len(raw) - end} extra bytes after {tensor.dtype}{list(tensor.shape)}"
         )
     return tensor
 
 
 def tensor_to_bytes(data: NDArray) -> bytes:
-    """Return a tensor of numbers or bools; TensorFormatError if its element type is not one of TVM's."""
+    """Return a tensor of numbers or bools as bytes.
+
+    Raises:
+        TensorFormatError: if the element type does not exist in TVM.
+
+    """
     dtype = data.dtype
     if dtype.kind not in _CODES:
-        raise TensorFormatError(f"a tensor of {dtype} cannot be written: TVM has no such element type")
+        raise TensorFormatError(f"cannot write a tensor of {dtype}: TVM has no such element type")
     bits = 1 if dtype.kind == "b" else dtype.itemsize * 8
     header = _HEADER.pack(_MAGIC, 0, _CPU, 0, data.ndim, _CODES[dtype.kind], bits, 1)
     shape = struct.pack(f"<{data.ndim}q", *data.shape)
@@ -53,20 +63,25 @@ def tensor_to_bytes(data: NDArray) -> bytes:
 
 
 def tensor_from_bytes(raw: bytes, start: int = 0) -> tuple[NDArray, int]:
-    """Return the tensor that begins at `start`, and where it ends; TensorFormatError if there is none."""
+    """Return the tensor at offset `start`, and its end offset.
+
+    Raises:
+        TensorFormatError: if there is no valid tensor.
+
+    """
     try:
         magic, _, _, _, rank, code, bits, lanes = _HEADER.unpack_from(raw, start)
         shape = struct.unpack_from(f"<{max(rank, 0)}q", raw, start + _HEADER.size)
         (size,) = struct.unpack_from("<q", raw, start + _HEADER.size + 8 * len(shape))
     except struct.error as error:
-        raise TensorFormatError(f"there is no tensor: {error}") from None
+        raise TensorFormatError(f"invalid tensor: {error}") from None
     if magic != _MAGIC:
-        raise TensorFormatError("there is no tensor: it does not begin with TVM's magic number")
+        raise TensorFormatError(f"invalid tensor: expected magic number {_MAGIC:#x}, got {magic:#x}")
     dtype = _dtype(code, bits, lanes)
     begin = start + _HEADER.size + 8 * len(shape) + 8
     body = raw[begin : begin + max(size, 0)]
     if len(body) != size or size != dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
-        raise TensorFormatError(f"a tensor of {dtype}{list(shape)} cannot have {len(body)} bytes")
+        raise TensorFormatError(f"invalid tensor: {dtype}{list(shape)} cannot have {len(body)} bytes")
     return NDArray.of(np.frombuffer(body, dtype).reshape(shape)), begin + size
 
 
@@ -77,4 +92,4 @@ def _dtype(code: int, bits: int, lanes: int) -> np.dtype[np.generic]:
             return np.dtype(name)
     except TypeError:
         pass
-    raise TensorFormatError(f"the tensor has an element type that numpy has not: {name} of {lanes} lanes")
+    raise TensorFormatError(f"invalid tensor: numpy has no element type {name} with {lanes} lanes")

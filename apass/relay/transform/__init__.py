@@ -1,10 +1,10 @@
-"""The passes of Relay: `relay.transform`, under TVM's names; importing it registers all of them.
+"""The Relay passes, under the names that TVM gives them in `relay.transform`.
 
-`function_pass` and `FunctionPass` are those of `apass` itself.
+Importing this package registers all of them. `function_pass` and `FunctionPass` are those of `apass` itself.
 """
 
-from apass.passes.base import FunctionPass
 from apass.passes.decorators import function_pass
+from apass.passes.function_pass import FunctionPass
 from apass.relay.op.layouts.config import LayoutConfig
 from apass.relay.transform.annotate_spans import AnnotateSpans
 from apass.relay.transform.canonicalize_cast import CanonicalizeCast

@@ -1,4 +1,7 @@
-"""AnnotateSpans: every expression gets its place in the text of the program; TVM's pass of that name."""
+"""AnnotateSpans: give each expression its position in the program text.
+
+TVM's pass of that name.
+"""
 
 from apass.core.context import PassContext
 from apass.passes.base import ModulePass
@@ -11,17 +14,20 @@ from apass.relay.transform.support.decorators import module_pass
 __all__ = ["SOURCE_NAME", "AnnotateSpans", "annotate_spans"]
 
 SOURCE_NAME = "GeneratedSource"
-"""The name of the text that the spans point into."""
+"""Name of the text that the spans point into."""
 
 
 def annotate_spans(mod: IRModule) -> IRModule:
-    """Return a module with spans that point into its own text, made by printing and parsing it."""
+    """Return the module with spans that point into its own printed text.
+
+    The module is printed and parsed again.
+    """
     return read_module(astext(mod), SOURCE_NAME)
 
 
 @provide_pass("AnnotateSpans")
 def AnnotateSpans() -> ModulePass[IRModule]:
-    """Give each expression its place in the text of the module, so that diagnostics can show where it stands."""
+    """Give each expression its position in the program text, for diagnostics."""
     return module_pass(_annotate, opt_level=0, name="AnnotateSpans")
 
 

@@ -1,29 +1,34 @@
-"""CanonicalizeOps: `nn.bias_add` becomes an addition, which other passes know; TVM's `canonicalize_ops.cc`."""
+"""CanonicalizeOps: `nn.bias_add` becomes an addition.
+
+The counterpart of TVM's `canonicalize_ops.cc`.
+"""
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Expr
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
 from apass.relay.ir.calls import along_axis, call_op, op_name, tensor_type
+from apass.relay.ir.expr import Call, Expr
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.op.nn.dense.bias import BiasAddAttrs
-from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.support.decorators import function_pass
 from apass.relay.type_inference.infer import ensure_typed
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["CanonicalizeOps", "canonicalize_ops"]
 
 
 def canonicalize_ops(func: Function) -> Function:
-    """Return a typed function with every `nn.bias_add` as an `add` of the expanded bias."""
+    """Return the function with `add` in place of `nn.bias_add`.
+
+    The function must be typed.
+    """
     return rewrite_function(_Canonicalizer(), func)
 
 
 @provide_pass("CanonicalizeOps")
 def CanonicalizeOps() -> FunctionPass[IRModule, Function]:
-    """Turn nn.bias_add into expand_dims and add, which folding and fusing passes know."""
+    """Replace nn.bias_add by expand_dims and add, which later passes fold and fuse."""
     return function_pass(_canonicalize, opt_level=3, name="CanonicalizeOps", required=["InferType"])
 
 

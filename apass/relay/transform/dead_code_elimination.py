@@ -1,33 +1,34 @@
-"""DeadCodeElimination: a Let whose variable nothing needs goes; TVM's `dead_code.cc`.
+"""DeadCodeElimination: drop a Let whose variable is unused; TVM's `dead_code.cc`.
 
-TVM 0.8 drops every such Let, and moves the value of a variable that is used once whatever it is. Here a value that
-writes to a cell stays, and so does one that reads a cell where it might be moved past a write: programs keep what they
-mean. Neither is a value moved into a function, where it would be computed at every call.
+TVM 0.8 drops every such Let, and inlines any value whose variable is used once. This pass preserves the meaning of
+programs with cells:
+
+- A value that writes to a cell stays.
+- A value that reads a cell stays where moving it could pass a write.
+- A value is never moved into a function, where it would be computed at every call.
 """
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
 from apass.relay.dataflow.effects import Effect, Effects
-from apass.relay.expr import Expr, Let, Var
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.expr import Expr, Let, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.statistics import count_dropped
 from apass.relay.transform.support.decorators import function_pass
-from apass.relay.transform.support.reporting import remark_on_dropping
+from apass.relay.transform.support.reporting import count_dropped, remark_on_dropping
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["DeadCodeElimination", "eliminate_dead_code"]
 
 
 def eliminate_dead_code(func: Function, mod: IRModule | None = None, inline_once: bool = False) -> Function:
-    """Return a function without the Lets whose values nothing needs.
+    """Return a function without the Lets whose values are unused.
 
-    With `inline_once`, a value that is needed in one place stands there itself.
+    With `inline_once`, a value that is used once replaces its variable.
 
-    >>> from apass.relay.make import const, var
+    >>> from apass.relay.ir.expr import const, var
     >>> x, y = var("x"), var("y")
     >>> eliminate_dead_code(Function([x], Let(y, const(1), x))).body
     <relay.Var %x>
@@ -44,23 +45,24 @@ def eliminate_dead_code(func: Function, mod: IRModule | None = None, inline_once
 
 @provide_pass("DeadCodeElimination")
 def DeadCodeElimination(inline_once: bool = False) -> FunctionPass[IRModule, Function]:
-    """Drop the Lets whose values nothing needs; put values that are needed once where that is, if asked for."""
+    """Drop the Lets whose values are unused; inline values used once if asked for."""
 
     def eliminate(func: Function, mod: IRModule, ctx: PassContext) -> Function:
-        made = eliminate_dead_code(func, mod, inline_once)
-        if ctx.hooks.remarks:
-            remark_on_dropping(ctx, func, made)
-        if ctx.hooks.statistics:
-            count_dropped(ctx, func, made)
-        return made
+        result = eliminate_dead_code(func, mod, inline_once)
+        if ctx.wants_remarks:
+            remark_on_dropping(ctx, func, result)
+        if ctx.wants_statistics:
+            count_dropped(ctx, func, result)
+        return result
 
     return function_pass(eliminate, opt_level=1, name="DeadCodeElimination")
 
 
 def _count_uses(func: Function, lets: dict[Var, Let], effects: Effects) -> dict[Var, int]:
-    """Return how often each variable of a Let is needed, by what is needed itself.
+    """Return how often live code uses each variable that a Let binds.
 
-    What is shared counts twice, and so does what is needed in a function within the one where it is bound.
+    A use counts twice if it is shared, or if it is in a function nested in the one that binds the variable.
+    Two is enough to keep the binding, so the exact number above it does not matter.
     """
     uses: dict[Var, int] = {}
     owners: dict[Var, Function] = {}
@@ -71,21 +73,23 @@ def _count_uses(func: Function, lets: dict[Var, Let], effects: Effects) -> dict[
         if isinstance(node, Var):
             if node not in owners:
                 continue
-            known = uses.get(node, 0)
-            uses[node] = known + (1 if owners[node] is owner else 2)
-            if not known and effects.of(lets[node].value) < Effect.WRITE:
+            count = uses.get(node, 0)
+            uses[node] = count + (1 if owners[node] is owner else 2)
+            # The first use makes the value live. A value that writes was queued at its Let.
+            if not count and effects.of(lets[node].value) < Effect.WRITE:
                 work.append((lets[node].value, owners[node]))
             continue
         visits[node] = visits.get(node, 0) + 1
+        # Two visits show that a node is shared. More would make the walk exponential in the depth of the sharing.
         if visits[node] > 2:
             continue
         if isinstance(node, Let):
             owners[node.var] = owner
-            stays = effects.of(node.value) is Effect.WRITE
-            work += ((one, owner) for one in ((node.value, node.body) if stays else (node.body,)))
+            is_live = effects.of(node.value) is Effect.WRITE
+            work += ((child, owner) for child in ((node.value, node.body) if is_live else (node.body,)))
         else:
             inner = node if isinstance(node, Function) else owner
-            work += ((one, inner) for one in node.children)
+            work += ((child, inner) for child in node.children)
     return uses
 
 

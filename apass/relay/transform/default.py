@@ -1,4 +1,4 @@
-"""`relay.Default`: the passes that make a model smaller and quicker, in the order in which TVM's build runs them."""
+"""`relay.Default`: the optimizing passes of TVM's build, in TVM's order."""
 
 from apass.passes.registry import provide_pass
 from apass.passes.sequential import Sequential
@@ -22,10 +22,12 @@ __all__ = ["Default"]
 
 @provide_pass("relay.Default")
 def Default() -> Sequential[IRModule]:
-    """Run the passes that make a model smaller and quicker; which of them run goes by the level of the context.
+    """Run the passes that make a model smaller and faster at the level of the context.
 
-    At level 0 types, inference and algebra; from 2 constants; from 3 common subexpressions and scales; from 4 also what
-    changes results in the last digits or pays on some machines only.
+    - Level 0: types, inference and algebra.
+    - From level 2: constant folding.
+    - From level 3: common subexpressions and scales.
+    - From level 4: passes that change the last digits of results, or that pay off on some machines only.
     """
     passes = [
         RemoveUnusedFunctions(),

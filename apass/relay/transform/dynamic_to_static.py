@@ -1,40 +1,41 @@
-"""DynamicToStatic: shapes that are computed become attributes where they can be computed now; TVM's pass."""
+"""DynamicToStatic: shapes that can be computed now become attributes; TVM's pass."""
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Expr, Op
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Expr, Op
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.op.dyn.dyn import Static
-from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.fold_constant import ConstantFolder
 from apass.relay.transform.support.decorators import function_pass, typed_if_possible
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["DynamicToStatic", "dynamic_to_static"]
 
 
 def dynamic_to_static(func: Function, mod: IRModule) -> Function:
-    """Return a function in which operators of `dyn` with shapes that can be computed now are those of the same names.
+    """Return a function whose `dyn` operators are static where their shapes are known.
 
-    A shape that becomes known may let others be: as long as there are such, types are inferred and constants folded.
+    A shape that becomes known may make others known. Types are inferred and constants folded until no operator of `dyn`
+    changes.
     """
     if not any(_static(node) for node in post_order(func)):
         return func
     while True:
         typed = typed_if_possible(func, mod)
         folded = rewrite_function(ConstantFolder(typed, mod), typed)
-        made = rewrite_function(_ToStatic(), folded)
-        if made is typed:
+        static = rewrite_function(_ToStatic(), folded)
+        # The same object also means that folding changed nothing, so the types are still valid.
+        if static is typed:
             return typed
-        func = made
+        func = static
 
 
 @provide_pass("DynamicToStatic")
 def DynamicToStatic() -> FunctionPass[IRModule, Function]:
-    """Make attributes of shapes that are computed, where they can be computed now."""
+    """Turn shapes that can be computed now into attributes."""
 
     def convert(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         return dynamic_to_static(func, mod)
@@ -43,12 +44,12 @@ def DynamicToStatic() -> FunctionPass[IRModule, Function]:
 
 
 def _static(expr: Expr) -> Static | None:
-    found = expr.op.get_attr("FStatic") if isinstance(expr, Call) and isinstance(expr.op, Op) else None
-    return found if isinstance(found, Static) else None
+    static = expr.op.get_attr("FStatic") if isinstance(expr, Call) and isinstance(expr.op, Op) else None
+    return static if isinstance(static, Static) else None
 
 
 class _ToStatic(ExprMutator):
     def visit_call(self, call: Call) -> Expr:
         new = super().visit_call(call)
-        how = _static(new)
-        return (how.call(new) or new) if how is not None and isinstance(new, Call) else new
+        static = _static(new)
+        return (static.call(new) or new) if static is not None and isinstance(new, Call) else new

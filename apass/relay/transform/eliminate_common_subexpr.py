@@ -1,36 +1,43 @@
-"""EliminateCommonSubexpr: calls that must give the same value become one; TVM's `eliminate_common_subexpr.cc`."""
+"""EliminateCommonSubexpr: merge calls that compute the same value.
+
+The counterpart of TVM's `eliminate_common_subexpr.cc`.
+"""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
-from apass.relay.rewriting import rewrite_function
-from apass.relay.transform.statistics import count_merged
 from apass.relay.transform.support.decorators import function_pass
-from apass.relay.transform.support.reporting import remark_on_merging
+from apass.relay.transform.support.reporting import count_merged, remark_on_merging
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["EliminateCommonSubexpr", "eliminate_common_subexpr"]
 
 SMALL: Final = 256
-"""The bytes of a constant up to which it is compared by its value, not as an object; TVM does this with scalars."""
+"""Largest constant, in bytes, that is compared by value; larger ones by identity. TVM compares scalars by value."""
 
 Skip: TypeAlias = Callable[[Expr], bool]
-"""Tells of an expression that it is to be left alone."""
+"""Returns whether to leave an expression as it is."""
 
 
 def eliminate_common_subexpr(func: Function, fskip: Skip | None = None) -> Function:
-    """Return a function in which calls of one operator on the same arguments, with equal attributes, are one call.
+    """Return a function in which equal calls on the same arguments are one call.
 
-    So are the fields of one tuple. Small constants are the same if their values are, tuples in place if their fields
-    are. Stateful operators are left alone, and what `fskip` tells of.
+    Calls are equal if their operators and attributes are. Equal fields of one tuple are merged as well. Arguments are
+    compared as follows:
 
-    >>> from apass.relay.make import var
+    - small constants by their values
+    - tuple expressions by their fields
+    - all others by identity
+
+    Stateful operators, and expressions for which `fskip` is true, are left as they are.
+
+    >>> from apass.relay.ir.expr import var
     >>> from apass.relay.op.elementwise.arithmetic import add
     >>> x, y = var("x"), var("y")
     >>> body = eliminate_common_subexpr(Function([x, y], add(add(x, y), add(x, y)))).body
@@ -42,16 +49,16 @@ def eliminate_common_subexpr(func: Function, fskip: Skip | None = None) -> Funct
 
 @provide_pass("EliminateCommonSubexpr")
 def EliminateCommonSubexpr(fskip: Skip | None = None) -> FunctionPass[IRModule, Function]:
-    """Make one call of those that must give the same value, but for what `fskip` tells of."""
+    """Merge calls that compute the same value, except those for which `fskip` is true."""
 
     def eliminate(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         eliminator = _CommonSubexprEliminator(fskip)
-        made = rewrite_function(eliminator, func)
-        if ctx.hooks.remarks:
+        result = rewrite_function(eliminator, func)
+        if ctx.wants_remarks:
             remark_on_merging(ctx, eliminator.memo_map)
-        if ctx.hooks.statistics:
+        if ctx.wants_statistics:
             count_merged(ctx, eliminator.memo_map)
-        return made
+        return result
 
     return function_pass(eliminate, opt_level=3, name="EliminateCommonSubexpr", required=["InferType"])
 
@@ -60,7 +67,7 @@ class _CommonSubexprEliminator(ExprMutator):
     def __init__(self, fskip: Skip | None) -> None:
         super().__init__()
         self._fskip = fskip
-        self._known: dict[tuple[object, ...], list[Expr]] = {}
+        self._candidates: dict[tuple[object, ...], list[Expr]] = {}
 
     def visit_call(self, call: Call) -> Expr:
         new = super().visit_call(call)
@@ -68,26 +75,26 @@ class _CommonSubexprEliminator(ExprMutator):
             return new
         if new.op.get_attr("TOpIsStateful") or self._skips(new):
             return new
-        alike = self._known.setdefault((new.op, *map(_key, new.args)), [])
-        for one in alike:
-            if isinstance(one, Call) and one.attrs == new.attrs:
-                return one
-        alike.append(new)
+        candidates = self._candidates.setdefault((new.op, *map(_key, new.args)), [])
+        for candidate in candidates:
+            if isinstance(candidate, Call) and candidate.attrs == new.attrs:
+                return candidate
+        candidates.append(new)
         return new
 
     def visit_tuple_getitem(self, op: TupleGetItem) -> Expr:
         new = super().visit_tuple_getitem(op)
         if not isinstance(new, TupleGetItem) or self._skips(new):
             return new
-        alike = self._known.setdefault((new.index, new.tuple_value), [new])
-        return alike[0]
+        candidates = self._candidates.setdefault((new.index, new.tuple_value), [new])
+        return candidates[0]
 
     def _skips(self, expr: Expr) -> bool:
         return self._fskip is not None and self._fskip(expr)
 
 
 def _key(arg: Expr) -> object:
-    """Return what two arguments share that are the same: tuples are by their fields."""
+    """Return a key that is equal for equal arguments; tuples compare by fields."""
     return ("tuple", *map(_part_key, arg.fields)) if isinstance(arg, Tuple) else _part_key(arg)
 
 

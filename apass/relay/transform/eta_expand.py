@@ -1,6 +1,9 @@
-"""EtaExpand: a constructor or global function that is a value becomes a function that calls it; TVM's `eta_expand.cc`.
+"""EtaExpand: wrap constructors and global functions that are used as values.
 
-TVM expands a global function where it is called, too; here only where it is a value, as with constructors.
+The counterpart of TVM's `eta_expand.cc`.
+
+The wrapper is a function that calls the value. TVM also wraps a global function that is called directly. This pass
+wraps it only where it is used as a value, as with constructors.
 """
 
 from collections.abc import Iterable
@@ -8,15 +11,14 @@ from collections.abc import Iterable
 from apass.core.context import PassContext
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass
-from apass.relay.adt import Constructor
-from apass.relay.expr import Call, Expr, GlobalVar, Var
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.adt import Constructor
+from apass.relay.ir.expr import Call, Expr, GlobalVar, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
-from apass.relay.rewriting import rewrite_function
+from apass.relay.ir.ty import Type, TypeCall, TypeVar
 from apass.relay.transform.support.decorators import module_pass
-from apass.relay.ty import Type, TypeCall, TypeVar
-from apass.relay.type_functor import TypeMutator
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
+from apass.relay.visitors.type_functor import TypeMutator
 
 __all__ = ["EtaExpand", "eta_expand"]
 
@@ -24,9 +26,11 @@ __all__ = ["EtaExpand", "eta_expand"]
 def eta_expand(
     func: Function, mod: IRModule, expand_constructor: bool = True, expand_global_var: bool = False
 ) -> Function:
-    """Return a function in which constructors, and global functions if asked for, are called wherever they stand.
+    """Return a function in which constructors are only called, never used as values.
 
-    >>> from apass.relay.make import var
+    With `expand_global_var`, the same holds for global functions.
+
+    >>> from apass.relay.ir.expr import var
     >>> x = var("x", "int32")
     >>> mod = IRModule({GlobalVar("f"): Function([x], x)})
     >>> eta_expand(Function([], GlobalVar("f")), mod, expand_global_var=True).body.body
@@ -37,9 +41,9 @@ def eta_expand(
 
 @provide_pass("EtaExpand")
 def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False) -> ModulePass[IRModule]:
-    """Make functions of constructors and of global functions, if asked for, that are not called where they stand.
+    """Wrap constructors and global functions used as values, if asked for.
 
-    As in TVM, neither is by default, and then the pass changes nothing.
+    As in TVM, both options are off by default. The pass then changes nothing.
     """
 
     def expand(mod: IRModule, ctx: PassContext) -> IRModule:
@@ -64,8 +68,8 @@ class _EtaExpander(ExprMutator):
         new = super().visit_call(call)
         if not isinstance(call.op, Constructor | GlobalVar) or not isinstance(new, Call) or new.op is call.op:
             return new
-        # What is called needs no function around it; the arguments may have changed.
-        if all(one is old for one, old in zip(new.args, call.args, strict=True)):
+        # A called constructor or global function needs no wrapper, but the arguments may have changed.
+        if all(arg is old for arg, old in zip(new.args, call.args, strict=True)):
             return call
         return Call(call.op, new.args, call.attrs, call.type_args, span=call.span)
 
@@ -74,7 +78,7 @@ class _EtaExpander(ExprMutator):
             return con
         data = self._mod.get_type_data(con.belong_to)
         fresh = _Renamer(data.type_vars)
-        params = [Var("eta_expand_param", fresh.renamed(one)) for one in con.inputs]
+        params = [Var("eta_expand_param", fresh.renamed(ty)) for ty in con.inputs]
         type_params = list(fresh.names.values())
         return Function(params, Call(con, params), TypeCall(con.belong_to, type_params), type_params, span=con.span)
 
@@ -82,21 +86,21 @@ class _EtaExpander(ExprMutator):
         if not self._expand_global_var:
             return gvar
         func = self._mod[gvar]
-        params = [Var("eta_expand_param", one.type_annotation) for one in func.params]
+        params = [Var("eta_expand_param", param.type_annotation) for param in func.params]
         return Function(params, Call(gvar, params), func.ret_type, func.type_params, span=gvar.span)
 
 
 class _Renamer(TypeMutator):
-    """Gives type variables new ones in their places."""
+    """Replaces type variables by fresh ones."""
 
     def __init__(self, variables: Iterable[TypeVar]) -> None:
         super().__init__()
-        self.names = {one: TypeVar(one.name_hint, one.kind) for one in variables}
+        self.names = {variable: TypeVar(variable.name_hint, variable.kind) for variable in variables}
 
     def visit_type_var(self, tv: TypeVar) -> Type:
         return self.names.get(tv, tv)
 
     def renamed(self, ty: Type) -> Type:
         new = self.visit(ty)
-        assert isinstance(new, Type), "what a TypeMutator makes of a type is one"
+        assert isinstance(new, Type), "a TypeMutator returns a type for a type"
         return new

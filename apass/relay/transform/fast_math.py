@@ -1,18 +1,20 @@
-"""FastMath: exponentials and the like become polynomials that are nearly as exact; TVM's `fast_math.cc`."""
+"""FastMath: approximate functions such as exp by polynomials.
+
+The counterpart of TVM's `fast_math.cc`.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Expr, Op
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
 from apass.relay.ir.calls import op_name
+from apass.relay.ir.expr import Call, Expr, Op
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
-from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.support.decorators import function_pass
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["FAST", "FastMath", "fast_math"]
 
@@ -22,17 +24,17 @@ FAST: Final[Mapping[str, str]] = {
     "tanh": "fast_tanh",
     "nn.softmax": "nn.fast_softmax",
 }
-"""What each operator is approximated by."""
+"""The approximation of each operator."""
 
 
 def fast_math(func: Function) -> Function:
-    """Return the function with every operator of `FAST` in its fast form."""
+    """Return the function with every operator of `FAST` replaced by its approximation."""
     return rewrite_function(_FastMath(), func)
 
 
 @provide_pass("FastMath")
 def FastMath() -> FunctionPass[IRModule, Function]:
-    """Approximate exp, erf, tanh and softmax by polynomials: results differ in the last digits."""
+    """Approximate exp, erf, tanh and softmax; results differ in the last digits."""
     return function_pass(_approximate, opt_level=4, name="FastMath", required=["InferType"])
 
 

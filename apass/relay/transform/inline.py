@@ -1,11 +1,16 @@
-"""Inline: calls of global functions marked `Inline` become their bodies; TVM's `inline.cc`.
+"""Inline: replace calls of functions marked `Inline` by their bodies.
 
-A function is inlined if it calls no other once those that it calls have been inlined, itself included. A call of one
-for another compiler becomes a call of the function in place, and so does one of a function with type parameters; a
-function that is not called where it stands becomes the function in place.
+The counterpart of TVM's `inline.cc`.
 
-TVM puts the arguments where the parameters stand. Here an argument that writes to a cell, or makes or reads one, is
-bound by a Let, and every site gets cells of its own: programs keep what they mean.
+Callees are processed first. A function is inlined if it then calls no global function, itself included. Three uses are
+replaced by the function itself, not by its body:
+
+- a call of a function for another compiler
+- a call of a function with type parameters
+- a function that is used as a value
+
+TVM substitutes the arguments for the parameters. This pass preserves the meaning of programs with cells: it binds an
+argument that makes, reads or writes a cell by a Let, and each call site gets cells of its own.
 """
 
 from collections.abc import Iterable
@@ -14,23 +19,22 @@ from apass.core.context import PassContext
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass
 from apass.relay.dataflow.effects import Effect, Effects
-from apass.relay.expr import Call, Expr, GlobalVar, Let, Var
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Expr, GlobalVar, Let, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.rewrite.renaming import copied, renewed
-from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.support.decorators import module_pass
 from apass.relay.transform.support.reporting import remark_on_inlining
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["Inline", "inline"]
 
 
 def inline(mod: IRModule) -> IRModule:
-    """Return a module with the functions inlined that are marked, and without those that are not needed any more.
+    """Return a module with the marked functions inlined and unneeded ones removed.
 
-    >>> from apass.relay.make import var
+    >>> from apass.relay.ir.expr import var
     >>> x, y, f = var("x"), var("y"), GlobalVar("f")
     >>> mod = IRModule({f: Function([x], x, attrs={"Inline": 1}), GlobalVar("main"): Function([y], Call(f, [y]))})
     >>> inlined = inline(mod)
@@ -38,23 +42,23 @@ def inline(mod: IRModule) -> IRModule:
     (<relay.IRModule of @main>, <relay.Var %y>)
     """
     graph = {gvar.name_hint: _called(mod[gvar]) for gvar in mod.get_global_vars()}
-    work = _Work(mod, graph)
+    state = _InlineState(mod, graph)
     for name in _callees_first(graph):
-        work.inline_into(name)
-    return work.result()
+        state.inline_into(name)
+    return state.result()
 
 
 @provide_pass("Inline")
 def Inline() -> ModulePass[IRModule]:
-    """Put the bodies of the functions marked `Inline` where they are called."""
+    """Replace calls of functions marked `Inline` by the functions' bodies."""
     return module_pass(_inline, opt_level=1, name="InlineGlobals")
 
 
 def _inline(mod: IRModule, ctx: PassContext) -> IRModule:
-    made = inline(mod)
-    if ctx.hooks.remarks:
-        remark_on_inlining(ctx, mod, made)
-    return made
+    result = inline(mod)
+    if ctx.wants_remarks:
+        remark_on_inlining(ctx, mod, result)
+    return result
 
 
 def _called(func: Function) -> list[str]:
@@ -63,14 +67,15 @@ def _called(func: Function) -> list[str]:
 
 
 def _callees_first(graph: dict[str, list[str]]) -> list[str]:
-    """Return the functions in an order in which those that one calls come before it, but in a cycle."""
+    """Return the functions with callees before callers, except in a cycle."""
     order: dict[str, None] = {}
     entered: set[str] = set()
     for root in graph:
         stack = [root]
         while stack:
             name = stack[-1]
-            below = [] if name in entered else [one for one in graph[name] if one in graph and one not in entered]
+            callees = [] if name in entered else graph[name]
+            below = [callee for callee in callees if callee in graph and callee not in entered]
             entered.add(name)
             if below:
                 stack += reversed(below)
@@ -79,8 +84,8 @@ def _callees_first(graph: dict[str, list[str]]) -> list[str]:
     return list(order)
 
 
-class _Work:
-    """The functions of a module while some become part of others."""
+class _InlineState:
+    """The functions of a module while calls are inlined."""
 
     def __init__(self, mod: IRModule, graph: dict[str, list[str]]) -> None:
         self._mod = mod
@@ -89,15 +94,15 @@ class _Work:
         self._entries = set(graph).difference(*graph.values())
 
     def inline_into(self, name: str) -> None:
-        """Inline all that one function calls and that can be inlined."""
-        chosen = {one: self._functions[one] for one in self._called[name] if self._can_be_inlined(one)}
+        """Inline all calls in one function whose callees can be inlined."""
+        chosen = {callee: self._functions[callee] for callee in self._called[name] if self._can_be_inlined(callee)}
         if chosen:
             func = self._functions[name]
             self._functions[name] = rewrite_function(_Inliner(func, chosen, self._mod), func)
             self._called[name] = _called(self._functions[name])
 
     def result(self) -> IRModule:
-        """Return the module of all functions that are needed still; the same module if nothing was inlined."""
+        """Return the module without unneeded functions; the same if nothing changed."""
         needed = self._entries.union(*self._called.values())
         unused = [name for name in self._functions if name not in needed and self._is_marked(name)]
         changed = {name: func for name, func in self._functions.items() if func is not self._mod[name]}
@@ -113,7 +118,7 @@ class _Work:
 
 
 class _Inliner(ExprMutator):
-    """Puts functions in the places of their names."""
+    """Replaces calls of the chosen functions, and references to them."""
 
     def __init__(self, root: Function, chosen: dict[str, Function], mod: IRModule) -> None:
         super().__init__()
@@ -135,15 +140,17 @@ class _Inliner(ExprMutator):
         return gvar if func is None else renewed(func)
 
     def _expand(self, func: Function, args: Iterable[Expr]) -> Expr:
-        """Return the value of a call of a function: its body on the arguments."""
+        """Return the body of a function applied to arguments."""
         binds: dict[Var, Expr] = {}
         lets: list[tuple[Var, Expr]] = []
         for param, arg in zip(func.params, args, strict=True):
+            # An argument without effects may be computed as often as the parameter is used.
             if self._effects.of(arg) is Effect.NONE:
                 binds[param] = arg
             else:
                 binds[param] = var = Var(param.name_hint, param.type_annotation)
                 lets.append((var, arg))
+        # A body that creates cells must be copied: call sites that share a node would share its cell.
         has_effects = Effects(func, self._mod).of(func.body) is not Effect.NONE
         result = copied(func.body, binds) if has_effects else renewed(func.body, binds)
         for var, arg in reversed(lets):

@@ -1,16 +1,16 @@
-"""MergeComposite: what matches a table of patterns becomes composite functions; TVM's `merge_composite.cc`."""
+"""MergeComposite: move pattern matches into functions; TVM's `merge_composite.cc`."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from apass.core.context import PassContext
 from apass.errors import PassDefinitionError
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
 from apass.relay.dataflow_pattern.pattern import DFPattern
 from apass.relay.dataflow_pattern.syntax import partition
-from apass.relay.expr import Expr
-from apass.relay.function import Function
+from apass.relay.ir.expr import Expr
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.op.contrib.register import PatternEntry, get_pattern_table
 from apass.relay.transform.support.decorators import function_pass
@@ -19,37 +19,37 @@ from apass.relay.type_inference.infer import infer_function
 __all__ = ["COMPOSITE", "MergeComposite", "merge_composite"]
 
 COMPOSITE = "Composite"
-"""The attribute of a function that stands for a pattern: its name."""
+"""Attribute of a composite function: the name of the pattern that it matched."""
 
 _Check: TypeAlias = Callable[[Expr], bool]
 
 
 def merge_composite(func: Function, pattern_table: Sequence[PatternEntry], mod: IRModule) -> Function:
-    """Return a function with all that the patterns match in functions that it calls, typed.
+    """Return the function with each match of a pattern in a composite function.
 
-    Such a function has the attribute `Composite`, the name of its pattern, and those that `partition` sets. The
-    patterns are searched for in turn, so one that is a part of another comes after it. What is in a composite function
-    is not searched again.
+    The given function must be typed; the result is typed, too. A composite function has the attribute `Composite`, the
+    name of its pattern, and the attributes that `partition` sets. Patterns are tried in the order of the table: list a
+    pattern before the patterns that match a part of it. Composite functions are not searched again.
 
     Parameters:
         func: the function, typed.
-        pattern_table: for each pattern its name, the pattern, and optionally a check, which is given the match.
+        pattern_table: entries of a name, a pattern, and optionally a check that is called with the match.
         mod: the module of the function.
 
     Raises:
-        PassDefinitionError: if an entry of the table is none.
+        PassDefinitionError: if an entry of the table is not of that form.
 
     """
     for name, pattern, check in map(_read, pattern_table):
         merged = partition(pattern, func, {COMPOSITE: name}, check)
-        assert isinstance(merged, Function), "what is in a function changes, never the function"
+        assert isinstance(merged, Function), "partition returns a function for a function"
         func = infer_function(merged, mod)
     return func
 
 
 @provide_pass("MergeComposite")
 def MergeComposite(pattern_table: str | list[PatternEntry]) -> FunctionPass[IRModule, Function]:
-    """Put what matches the patterns of a table, or of the registered one of a name, into composite functions."""
+    """Move what matches a pattern table, or one registered by name, into functions."""
     table = get_pattern_table(pattern_table) if isinstance(pattern_table, str) else list(pattern_table)
     for entry in table:
         _read(entry)
@@ -61,14 +61,12 @@ def MergeComposite(pattern_table: str | list[PatternEntry]) -> FunctionPass[IRMo
 
 
 def _read(entry: PatternEntry) -> tuple[str, DFPattern, _Check]:
-    """Return name, pattern and check of an entry of a table."""
+    """Return the name, the pattern and the check of a table entry."""
     if 2 <= len(entry) <= 3:
         name, pattern, check = entry if len(entry) == 3 else (*entry, _always)
         if isinstance(name, str) and isinstance(pattern, DFPattern) and callable(check):
             return name, pattern, check
-    raise PassDefinitionError(
-        f"an entry of a pattern table is (name, pattern) or (name, pattern, check), not {entry!r}"
-    )
+    raise PassDefinitionError(f"a pattern table entry must be (name, pattern) or (name, pattern, check), got {entry!r}")
 
 
 def _always(match: Expr) -> bool:

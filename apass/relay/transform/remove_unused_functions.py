@@ -1,11 +1,14 @@
-"""RemoveUnusedFunctions: functions that no entry function reaches go; TVM's `removed_unused_funcs.cc`."""
+"""RemoveUnusedFunctions: drop functions that no entry function reaches.
+
+The counterpart of TVM's `removed_unused_funcs.cc`.
+"""
 
 from collections.abc import Iterable
 
 from apass.core.context import PassContext
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import GlobalVar
+from apass.relay.ir.expr import GlobalVar
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.transform.support.decorators import module_pass
@@ -14,13 +17,15 @@ __all__ = ["RemoveUnusedFunctions", "remove_unused_functions"]
 
 
 def remove_unused_functions(mod: IRModule, entry_functions: Iterable[str] = ("main",)) -> IRModule:
-    """Return a module without the functions that no entry function reaches; the same module if there is none.
+    """Return the module without unreachable functions; the same if there are none.
+
+    A function is reachable if an entry function refers to it, directly or through others.
 
     Raises:
-        KeyError: if there is no function of one of the names; the message suggests the nearest.
+        KeyError: if the module has no function of a given name; the message suggests the nearest name.
 
-    >>> from apass.relay.function import Function
-    >>> from apass.relay.make import var
+    >>> from apass.relay.ir.function import Function
+    >>> from apass.relay.ir.expr import var
     >>> x = var("x")
     >>> mod = IRModule({GlobalVar(name): Function([x], x) for name in ("main", "other")})
     >>> remove_unused_functions(mod)
@@ -39,9 +44,9 @@ def remove_unused_functions(mod: IRModule, entry_functions: Iterable[str] = ("ma
 
 @provide_pass("RemoveUnusedFunctions")
 def RemoveUnusedFunctions(entry_functions: list[str] | None = None) -> ModulePass[IRModule]:
-    """Remove the functions that no entry function reaches; the entry is `main` if none is given.
+    """Remove functions that no entry function reaches; the default entry is `main`.
 
-    A module that has no `main` stays as it is if none is given.
+    If no entry is given and the module has no `main`, the module is left as it is.
     """
 
     def remove(mod: IRModule, ctx: PassContext) -> IRModule:

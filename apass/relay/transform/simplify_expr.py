@@ -1,4 +1,7 @@
-"""SimplifyExpr: small algebra on operators, bottom up until nothing applies; TVM's `simplify_expr.cc`."""
+"""SimplifyExpr: local algebraic rewrites, applied bottom up.
+
+The counterpart of TVM's `simplify_expr.cc`.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
@@ -6,36 +9,37 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Constant, Expr
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
 from apass.relay.ir.calls import attrs_of, call_op, is_scalar, op_name
+from apass.relay.ir.expr import Call, Constant, Expr
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
+from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.layout import Layout, parse_layout
 from apass.relay.op.shape.axes import LayoutTransformAttrs, TransposeAttrs
 from apass.relay.op.shape.broadcast import collapse_sum_to
-from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.support.decorators import function_pass
-from apass.relay.ty import TensorType, Type
 from apass.relay.type_inference.infer import ensure_typed
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["SimplifyExpr", "simplify_expr"]
 
 TypeOf: TypeAlias = Callable[[Expr], TensorType | None]
-"""Returns the type of an operand: None if it is no tensor."""
+"""Returns the type of an operand: None if it is not a tensor."""
 Rule: TypeAlias = Callable[[Call, TensorType, TypeOf], Expr | None]
-"""Returns what a call of a type can be replaced by, of the same type and value; None if the rule does not apply."""
+"""Returns a replacement of the same type and value for a call of a type; None if the rule does not apply."""
 
 
 def simplify_expr(func: Function) -> Function:
-    """Return a typed function simplified: every replacement has the type and the value of what it replaces.
+    """Return the function simplified by rules that keep types and values.
 
-    - `zeros_like`, `reshape_like` and the like: the operator that takes the shape as an attribute, if it is known
-    - `x + 0`, `x - 0`, `x * 1`, `x / 1`: `x`, if no broadcasting took place
-    - a reshape of a reshape, a transpose of a transpose, a cast of a cast that widened: one of them
-    - a reshape, transpose or cast that changes nothing: its operand
+    The function must be typed. The rules:
+
+    - `zeros_like`, `reshape_like` and similar: the operator that takes the shape as an attribute, if it is static
+    - `x + 0`, `x - 0`, `x * 1`, `x / 1`: `x`, if no broadcasting takes place
+    - two reshapes, two transposes, a cast after a widening cast: one of them
+    - a reshape, transpose or cast without effect: its operand
     - elementwise with a `full`, `zeros` or `ones` of the same shape: with a scalar
     """
     return rewrite_function(_Simplifier(), func)
@@ -43,7 +47,7 @@ def simplify_expr(func: Function) -> Function:
 
 @provide_pass("SimplifyExpr")
 def SimplifyExpr() -> FunctionPass[IRModule, Function]:
-    """Simplify by algebra: identities, chains of reshapes, transposes and casts, shapes that are known."""
+    """Simplify identities, chains of reshapes, transposes and casts, and known shapes."""
     return function_pass(_simplify, opt_level=0, name="SimplifyExpr", required=["InferType"])
 
 
@@ -55,25 +59,25 @@ class _Simplifier(ExprMutator):
     def __init__(self) -> None:
         super().__init__()
         self.types: dict[Expr, Type] = {}
-        """The types of what this made; the old expressions have their own."""
+        """The types of new expressions; the original ones carry their own."""
 
     def visit_call(self, call: Call) -> Expr:
         new = super().visit_call(call)
         ty = call.checked_type
         while isinstance(ty, TensorType) and isinstance(new, Call):
             self.types[new] = ty
-            found = self._apply(new, ty)
-            if found is None:
+            replacement = self._apply(new, ty)
+            if replacement is None:
                 break
-            new = found
+            new = replacement
         self.types[new] = ty
         return new
 
     def _apply(self, call: Call, ty: TensorType) -> Expr | None:
         for rule in RULES.get(op_name(call), ()):
-            found = rule(call, ty, self._tensor_type)
-            if found is not None:
-                return found
+            replacement = rule(call, ty, self._tensor_type)
+            if replacement is not None:
+                return replacement
         return None
 
     def _tensor_type(self, expr: Expr) -> TensorType | None:
@@ -86,17 +90,20 @@ def _is_typed(expr: Expr) -> bool:
 
 
 def _inner(expr: Expr, *names: str) -> Call | None:
-    """Return the expression if it calls one of the operators."""
+    """Return the expression if it is a call of one of the named operators."""
     return expr if isinstance(expr, Call) and op_name(expr) in names else None
 
 
 def _identity(value: float, *, either: bool) -> Rule:
-    """Return the rule that drops an operand that is `value`: the second one, or either."""
+    """Return the rule that drops an operand equal to `value`.
+
+    The operand is the second one, or either.
+    """
 
     def rule(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
         lhs, rhs = call.args
         pairs = ((lhs, rhs), (rhs, lhs)) if either else ((lhs, rhs),)
-        return next((kept for kept, gone in pairs if _is_value(gone, value) and type_of(kept) == ty), None)
+        return next((data for data, unit in pairs if _is_value(unit, value) and type_of(data) == ty), None)
 
     return rule
 
@@ -107,14 +114,17 @@ def _is_value(expr: Expr, value: float) -> bool:
 
 
 def _no_change(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop a call that changes neither shape nor element type, of an operator that only changes these."""
+    """Drop a call that leaves the shape and the element type as they are.
+
+    For operators that change nothing else.
+    """
     return call.args[0] if ty.is_static and type_of(call.args[0]) == ty else None
 
 
 def _same_dtype(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop a cast to the element type that is there, whether the shape is known or not."""
-    given = type_of(call.args[0])
-    return call.args[0] if given is not None and given.dtype == ty.dtype else None
+    """Drop a cast to the element type of its operand, for static and dynamic shapes."""
+    source = type_of(call.args[0])
+    return call.args[0] if source is not None and source.dtype == ty.dtype else None
 
 
 def _there_and_back(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
@@ -131,25 +141,26 @@ def _reshape_of_reshape(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | N
 
 
 def _can_be_newshape(ty: TensorType) -> bool:
-    """Tell whether a shape can be an attribute of reshape, to which a 0 says to copy a dimension."""
+    """Return whether a shape can be given to reshape, where 0 copies a dimension."""
     return ty.is_static and 0 not in ty.shape
 
 
 def _cast_of_cast(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop the inner cast if it lost nothing; numpy holds int64 to float64 to be safe, which loses digits."""
+    """Drop the inner cast if it loses nothing."""
     inner = _inner(call.args[0], "cast")
     if inner is None:
         return None
-    given, between = type_of(inner.args[0]), type_of(inner)
-    if given is None or between is None or not np.can_cast(given.dtype, between.dtype):
+    source, between = type_of(inner.args[0]), type_of(inner)
+    if source is None or between is None or not np.can_cast(source.dtype, between.dtype):
         return None
-    if given.dtype in {"int64", "uint64"} and between.dtype.startswith("float"):
+    # numpy allows int64 to float64 as a safe cast, but it loses digits.
+    if source.dtype in {"int64", "uint64"} and between.dtype.startswith("float"):
         return None
-    return inner.args[0] if given.dtype == ty.dtype else call_op("cast", inner.args[0], dtype=ty.dtype)
+    return inner.args[0] if source.dtype == ty.dtype else call_op("cast", inner.args[0], dtype=ty.dtype)
 
 
 def _transpose(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Drop a transpose or a change of layout that moves nothing, and make one of two."""
+    """Drop a transpose or layout change that moves nothing, and merge two into one."""
     outer = _permutation(call, len(ty.shape))
     if outer is not None and outer == tuple(range(len(outer))):
         return call.args[0]
@@ -159,13 +170,16 @@ def _transpose(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
         return None
     first = _permutation(inner, len(between.shape))
     if first is None or outer is None:
-        return _change_of_blocks(call, outer, inner, first)
+        return _merged_blocks(call, outer, inner, first)
     axes = tuple(first[axis] for axis in outer)
     return inner.args[0] if axes == tuple(range(len(axes))) else call_op("transpose", inner.args[0], axes=axes)
 
 
 def _permutation(call: Call, rank: int) -> tuple[int, ...] | None:
-    """Return which dimension of the operand each of the result is; None if blocks are split off or joined."""
+    """Return the operand dimension of each result dimension.
+
+    Return None if blocks are split or joined.
+    """
     if op_name(call) == "transpose":
         axes = attrs_of(call, TransposeAttrs).axes
         return tuple(reversed(range(rank))) if axes is None else tuple(axis % rank for axis in axes)
@@ -180,20 +194,23 @@ def _layouts(call: Call) -> tuple[Layout, Layout]:
     return parse_layout(attrs.src_layout), parse_layout(attrs.dst_layout)
 
 
-def _change_of_blocks(
+def _merged_blocks(
     call: Call, outer: tuple[int, ...] | None, inner: Call, first: tuple[int, ...] | None
 ) -> Expr | None:
-    """Make one of two changes of which at least one, that has no permutation, splits blocks off or joins them."""
+    """Merge two layout changes, at least one of which has no permutation.
+
+    Such a change splits or joins blocks.
+    """
     if outer is not None:
         source, between = _layouts(inner)
         target = "".join(_axis_name(between.axes[axis]) for axis in outer)
         return _changed_layout(inner.args[0], source.name, target)
-    between, wanted = _layouts(call)
+    between, target_layout = _layouts(call)
     if first is not None:
         origin = [between.axes[first.index(axis)] for axis in range(len(first))]
-        return _changed_layout(inner.args[0], "".join(_axis_name(axis) for axis in origin), wanted.name)
-    source, reached = _layouts(inner)
-    return _changed_layout(inner.args[0], source.name, wanted.name) if reached == between else None
+        return _changed_layout(inner.args[0], "".join(_axis_name(axis) for axis in origin), target_layout.name)
+    source, inner_target = _layouts(inner)
+    return _changed_layout(inner.args[0], source.name, target_layout.name) if inner_target == between else None
 
 
 def _axis_name(axis: tuple[str, int]) -> str:
@@ -233,18 +250,19 @@ def _collapse_sum_like(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | No
 
 
 def _with_full(call: Call, ty: TensorType, type_of: TypeOf) -> Expr | None:
-    """Put a scalar in the place of an operand that is a `full` of the shape of the result."""
-    for place, arg in enumerate(call.args):
+    """Replace an operand that is a `full` of the shape of the result by a scalar."""
+    for position, arg in enumerate(call.args):
         scalar = _scalar_of(arg, type_of(arg), type_of)
-        other = type_of(call.args[1 - place])
+        other = type_of(call.args[1 - position])
+        # The other operand alone must give the result its shape.
         if scalar is not None and other is not None and ty.is_static and other.shape == ty.shape:
-            args = [scalar if index == place else one for index, one in enumerate(call.args)]
+            args = [scalar if index == position else operand for index, operand in enumerate(call.args)]
             return Call(call.op, args, call.attrs, span=call.span)
     return None
 
 
 def _scalar_of(expr: Expr, ty: TensorType | None, type_of: TypeOf) -> Expr | None:
-    """Return the scalar that a tensor is full of, of the same element type."""
+    """Return the scalar that fills a tensor, as the element type of the tensor."""
     name = op_name(expr)
     if ty is None or not isinstance(expr, Call) or not ty.shape:
         return None
@@ -289,4 +307,4 @@ RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "broadcast_to_like": (_broadcast_to_like,),
     "collapse_sum_like": (_collapse_sum_like,),
 }
-"""The rules by the operator of the call that they replace, tried in order."""
+"""The rules for each operator, tried in order."""

@@ -1,37 +1,40 @@
-"""SimplifyInference: operators that only differ in training become arithmetic; TVM's `simplify_inference.cc`."""
+"""SimplifyInference: expand normalizations and drop dropouts.
+
+The counterpart of TVM's `simplify_inference.cc`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Expr, TupleGetItem
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
 from apass.relay.ir.calls import along_axis, call_op, op_name, scalar_like, tensor_type
+from apass.relay.ir.expr import Call, Expr, TupleGetItem
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.op.nn.norm.batch_norm import BatchNormAttrs
 from apass.relay.op.nn.norm.norm import GroupNormAttrs, InstanceNormAttrs, LayerNormAttrs
 from apass.relay.op.nn.norm.scale import L2NormalizeAttrs
-from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.support.decorators import function_pass
 from apass.relay.type_inference.infer import ensure_typed
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["SimplifyInference", "simplify_inference"]
 
 
 def simplify_inference(func: Function) -> Function:
-    """Return a typed function with its normalizations spelt out as arithmetic and its dropouts taken away.
+    """Return the function with normalizations as arithmetic and without dropouts.
 
-    A batch normalization goes if only its first result is used: the others are the statistics of training.
+    The function must be typed. A batch normalization is expanded if only its first result is used: the other results
+    are training statistics.
     """
     return rewrite_function(_InferenceSimplifier(), func)
 
 
 @provide_pass("SimplifyInference")
 def SimplifyInference() -> FunctionPass[IRModule, Function]:
-    """Spell out normalizations as arithmetic and drop dropouts, which only matter in training."""
+    """Expand normalizations to arithmetic and drop dropouts, for inference."""
     return function_pass(_simplify, opt_level=0, name="SimplifyInference", required=["InferType"])
 
 
@@ -59,7 +62,10 @@ class _InferenceSimplifier(ExprMutator):
 
 
 def _unpack_batch_norm(attrs: BatchNormAttrs, args: Sequence[Expr], typed: Expr) -> Expr:
-    """Return `data * scale + shift`, both computed from the statistics alone, so that they fold to constants."""
+    """Return `data * scale + shift`.
+
+    Both factors depend on the statistics alone, so that they fold to constants.
+    """
     data, gamma, beta, mean, variance = args
     deviation = call_op("sqrt", call_op("add", variance, scalar_like(attrs.epsilon, typed)))
     scale = call_op("divide", scalar_like(1.0, typed), deviation)
@@ -102,7 +108,7 @@ def _unpack_instance_norm(call: Call, typed: Expr) -> Expr:
 
 
 def _unpack_group_norm(call: Call, typed: Expr) -> Expr:
-    """Split the channels into groups, normalize each, and put them together again."""
+    """Split the channels into groups, normalize each group, and join the groups again."""
     attrs = call.attrs
     if not isinstance(attrs, GroupNormAttrs):
         return call
@@ -110,7 +116,7 @@ def _unpack_group_norm(call: Call, typed: Expr) -> Expr:
     shape = tensor_type(typed).concrete_shape
     rank, axis = len(shape), attrs.axis % len(shape)
     grouped = (*shape[:axis], attrs.num_groups, shape[axis] // attrs.num_groups, *shape[axis + 1 :])
-    axes = range(axis + 1, rank + 1) if axis == 1 else [one for one in range(1, rank + 1) if one != axis]
+    axes = range(axis + 1, rank + 1) if axis == 1 else [index for index in range(1, rank + 1) if index != axis]
     out = _normalize(call_op("reshape", data, newshape=grouped), axes, attrs.epsilon, typed)
     whole = call_op("reshape", out, newshape=shape)
     return _scaled(whole, gamma, beta, axis, rank, scale=attrs.scale, center=attrs.center)

@@ -1,37 +1,37 @@
-"""SplitArgs: a concatenation of very many tensors becomes several, each with few enough operands for a kernel."""
+"""SplitArgs: split long concatenations, to bound the operands of a kernel."""
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Expr, Tuple
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
 from apass.relay.ir.calls import op_name
+from apass.relay.ir.expr import Call, Expr, Tuple
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.op.annotation import stop_fusion
-from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.support.decorators import function_pass
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["SplitArgs", "split_args"]
 
 
 def split_args(func: Function, max_function_args: int) -> Function:
-    """Return a function in which no concatenation has more than so many operands.
+    """Return a function whose concatenations have few enough operands.
 
-    More are concatenated in groups, each marked not to be fused with what follows, and then the groups.
+    More than `max_function_args` are concatenated in groups, and then the groups. Each group is marked not to be fused
+    with what follows.
 
     Raises:
-        ValueError: if fewer than two operands are allowed, which is no concatenation.
+        ValueError: if `max_function_args` is less than two.
 
     """
     if max_function_args < 2:
-        raise ValueError(f"max_function_args must be at least 2, not {max_function_args}")
+        raise ValueError(f"max_function_args must be at least 2, got {max_function_args}")
     return rewrite_function(_Splitter(max_function_args), func)
 
 
 @provide_pass("SplitArgs")
 def SplitArgs(max_function_args: int) -> FunctionPass[IRModule, Function]:
-    """Concatenate in groups where there are more than `max_function_args` operands."""
+    """Split concatenations of more than `max_function_args` operands into groups."""
 
     def split(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         return split_args(func, max_function_args)
@@ -52,7 +52,7 @@ class _Splitter(ExprMutator):
         if len(fields) <= self._limit:
             return new
         while len(fields) > self._limit:
-            fields = [self._joined(new, fields[at : at + self._limit]) for at in range(0, len(fields), self._limit)]
+            fields = [self._joined(new, fields[i : i + self._limit]) for i in range(0, len(fields), self._limit)]
         return Call(new.op, (Tuple(fields),), new.attrs, span=new.span)
 
     def _joined(self, call: Call, group: list[Expr]) -> Expr:

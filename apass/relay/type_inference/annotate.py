@@ -1,14 +1,13 @@
-"""`annotate`: expressions made anew with the types that were found for them; for type inference."""
+"""`annotate`: rebuilds expressions with their inferred types."""
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import eq, is_
 
-from apass.relay.adt import Clause, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
-from apass.relay.expr import Call, Expr, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.function import Function
+from apass.relay.ir.adt import Clause, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.ir.expr import Call, Expr, If, Let, Op, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.post_order import post_order
-from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.ty import FuncType, IncompleteType, Type
+from apass.relay.ir.ty import FuncType, IncompleteType, Type
 from apass.relay.type_inference.errors import TypeErrors
 from apass.relay.type_inference.inferencer import Inferencer
 
@@ -16,9 +15,10 @@ __all__ = ["annotate"]
 
 
 def annotate(roots: Mapping[str, Expr], inferencer: Inferencer, errors: TypeErrors) -> Mapping[Expr, Expr]:
-    """Return a typed expression for each that was met; those that are typed as they should be stay the same objects.
+    """Return the typed expression for each visited expression.
 
-    Expressions whose types were not found are reported. Where anything is wrong, there are no typed expressions.
+    Expressions that already have the inferred types stay the same objects. Each expression without an inferred type is
+    reported. If there are any errors, the mapping is empty.
     """
     resolve, types = inferencer.solver.resolve, inferencer.types
     for node, ty in types.items():
@@ -29,33 +29,32 @@ def annotate(roots: Mapping[str, Expr], inferencer: Inferencer, errors: TypeErro
         for node in post_order(root):
             if node in unknown:
                 unknown.discard(node)
-                errors.add(
-                    node, "cannot infer the type of this expression; too little is known, an annotation may help"
-                )
+                errors.add(node, "cannot infer the type of this expression; add a type annotation")
     return {} if errors or inferencer.solver.any_failed else _Annotator(inferencer).annotate()
 
 
 def _unknown(inferencer: Inferencer) -> set[Expr]:
-    """Return an expression for each type that is unknown, but for those that follow from others."""
+    """Return an expression for each unknown type that does not depend on others."""
     solver = inferencer.solver
     unknown: dict[IncompleteType, Expr] = {}
     for node, ty in inferencer.types.items():
         if isinstance(ty, IncompleteType) and not solver.has_failed(ty):
             unknown.setdefault(ty, node)
-    following = {
+    dependent = {
         result
-        for one in (solver.waiting() if unknown else ())
-        if any(solver.unknowns(ty) for ty in one.types[:-1])
-        for result in solver.unknowns(one.types[-1])
+        for constraint in (solver.waiting() if unknown else ())
+        if any(solver.unknowns(ty) for ty in constraint.types[:-1])
+        for result in solver.unknowns(constraint.types[-1])
     }
-    return {unknown[ty] for ty in [one for one in unknown if one not in following] or unknown}
+    # If all depend on each other, report all.
+    return {unknown[ty] for ty in [ty for ty in unknown if ty not in dependent] or unknown}
 
 
 class _Annotator:
-    """Makes the typed expressions, those below an expression before it."""
+    """Builder of the typed expressions, in post-order."""
 
     def __init__(self, inferencer: Inferencer) -> None:
-        self._new: dict[Expr, Expr] = {one: one for one in inferencer.trusted}
+        self._new: dict[Expr, Expr] = {expr: expr for expr in inferencer.trusted}
         self._types = inferencer.types
         self._solver = inferencer.solver
         self._type_args = inferencer.calls.type_args
@@ -81,28 +80,28 @@ class _Annotator:
                 new[node] = node if maker is None else maker(node, ty)
         return new
 
-    def _has(self, node: Expr, ty: Type, *below: Expr) -> bool:
-        """Tell whether an expression has its type already, and so has all below it."""
-        known = node.checked_type_
-        return known is not None and known == ty and all(self._new[one] is one for one in below)
+    def _has(self, node: Expr, ty: Type, *children: Expr) -> bool:
+        """Return whether an expression and its children already have their types."""
+        current = node.checked_type_
+        return current is not None and current == ty and all(self._new[child] is child for child in children)
 
     def _all(self, exprs: Sequence[Expr]) -> list[Expr]:
         new = self._new
-        return [new[one] for one in exprs]
+        return [new[expr] for expr in exprs]
 
     def _var(self, var: Var, ty: Type) -> Expr:
         return self._variable(var)
 
     def _variable(self, var: Var) -> Var:
-        """Return a variable with its type for its annotation."""
-        known = self._new.get(var)
-        if isinstance(known, Var):
-            return known
+        """Return a variable annotated with its type."""
+        existing = self._new.get(var)
+        if isinstance(existing, Var):
+            return existing
         ty = self._types[var]
         is_annotated = var.type_annotation is not None and self._solver.is_complete(var.type_annotation)
-        made = var if is_annotated or ty is var.type_annotation else Var(var.name_hint, ty, span=var.span)
-        self._new[var] = made
-        return made
+        result = var if is_annotated or ty is var.type_annotation else Var(var.name_hint, ty, span=var.span)
+        self._new[var] = result
+        return result
 
     def _tuple(self, tup: Tuple, ty: Type) -> Expr:
         if self._has(tup, ty, *tup.fields):
@@ -118,10 +117,10 @@ class _Annotator:
         args, op = self._all(call.args), call.op
         if isinstance(op, Op):
             types = self._types
-            type_args: Sequence[Type] = [types[one] for one in call.args]
+            type_args: Sequence[Type] = [types[arg] for arg in call.args]
         else:
             op = self._new[op]
-            type_args = [self._solver.resolve(one) for one in self._type_args[call]]
+            type_args = [self._solver.resolve(ty) for ty in self._type_args[call]]
         if self._has(call, ty, *call.args) and op is call.op and _same_types(call.type_args, type_args):
             return call
         return Call(op, args, call.attrs, type_args, span=call.span, checked_type_=ty)
@@ -151,17 +150,17 @@ class _Annotator:
         return If(*self._all(ite.children), span=ite.span, checked_type_=ty)
 
     def _function(self, func: Function, ty: Type) -> Expr:
-        params = [self._variable(one) for one in func.params]
+        params = [self._variable(param) for param in func.params]
         ret_type = func.ret_type
         if isinstance(ty, FuncType) and (ret_type is None or not self._solver.is_complete(ret_type)):
             ret_type = ty.ret_type
         if ret_type is func.ret_type and self._has(func, ty, *func.params, func.body):
             return func
-        body, kept = self._new[func.body], (func.type_params, func.attrs)
-        return Function(params, body, ret_type, *kept, span=func.span, checked_type_=ty)
+        body = self._new[func.body]
+        return Function(params, body, ret_type, func.type_params, func.attrs, span=func.span, checked_type_=ty)
 
     def _match(self, match: Match, ty: Type) -> Expr:
-        clauses = [self._clause(one) for one in match.clauses]
+        clauses = [self._clause(clause) for clause in match.clauses]
         if all(map(is_, clauses, match.clauses)) and self._has(match, ty, match.data):
             return match
         return Match(self._new[match.data], clauses, match.complete, span=match.span, checked_type_=ty)
@@ -176,7 +175,7 @@ class _Annotator:
             return pattern if var is pattern.var else PatternVar(var)
         if not isinstance(pattern, PatternConstructor | PatternTuple):
             return pattern
-        inner = [self._pattern(one) for one in pattern.patterns]
+        inner = [self._pattern(part) for part in pattern.patterns]
         if all(map(is_, inner, pattern.patterns)):
             return pattern
         if isinstance(pattern, PatternTuple):

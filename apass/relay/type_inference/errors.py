@@ -1,62 +1,79 @@
-"""`TypeErrors`: what type inference found wrong, gathered and then raised as one error; how it names expressions."""
+"""`TypeErrors`: collects type errors. `describe`: short texts of expressions."""
 
 from collections.abc import Mapping, Sequence
 
-from apass.core.diagnostics import Diagnostic, DiagnosticContext, DiagnosticLevel
-from apass.relay.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.core.diagnostic_context import DiagnosticContext
+from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.function import Function
-from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from apass.relay.ir.function import Function
 
 __all__ = ["TypeErrors", "describe", "describe_pattern"]
 
 
 class TypeErrors:
-    """Errors, each at an expression of a function."""
+    """Type errors, each at an expression of a function."""
 
     def __init__(self) -> None:
         self.function: str | None = None
-        """The name of the function that is looked at, for the errors that follow."""
-        self._found: list[Diagnostic] = []
+        """The name of the current function, added to each new error."""
+        self._errors: list[Diagnostic] = []
 
     def __len__(self) -> int:
-        """Return how many there are."""
-        return len(self._found)
+        """Return the number of errors."""
+        return len(self._errors)
 
     def extend(self, others: "TypeErrors") -> None:
-        """Add all errors of another."""
-        self._found += others._found
+        """Add all errors of `others`."""
+        self._errors += others._errors
 
     def add(self, expr: Expr, message: str, at: Expr | None = None) -> None:
-        """Add an error about an expression; `at` is the one below it that is shown, if it has a place in the source."""
+        """Add an error about an expression.
+
+        `at` is a subexpression. If it has a span, the message shows its source text instead.
+        """
         text = f"in `{describe(expr)}`: {message}"
-        # A variable is one node wherever it is used, and its span is where it is bound.
-        shown = expr if at is None or at.span is None or isinstance(at, Var | GlobalVar) else at
-        self._found.append(Diagnostic(DiagnosticLevel.ERROR, text, shown.span, function=self.function))
+        # A variable is one shared node whose span is its binding, not the erroneous use.
+        location = expr if at is None or at.span is None or isinstance(at, Var | GlobalVar) else at
+        self._errors.append(Diagnostic(DiagnosticLevel.ERROR, text, location.span, function=self.function))
 
     def throw(self, sources: Mapping[str, str], order: Sequence[str] = ()) -> None:
-        """Raise all errors as one, with excerpts of the sources that they point into; do nothing if there are none.
+        """Raise all errors as one, with source excerpts. Do nothing if there are none.
 
-        Those of the functions in `order` come in this order.
+        Errors are sorted by the position of their function in `order`.
 
         Raises:
-            TypeInferenceError: if there are any.
+            TypeInferenceError: if there are errors.
 
         """
-        if not self._found:
+        if not self._errors:
             return
         diag_ctx = DiagnosticContext(sources)
-        places = {name: place for place, name in enumerate(order)}
-        for one in sorted(self._found, key=lambda error: places.get(error.function or "", -1)):
-            diag_ctx.emit(one)
+        positions = {name: index for index, name in enumerate(order)}
+        for diagnostic in sorted(self._errors, key=lambda error: positions.get(error.function or "", -1)):
+            diag_ctx.emit(diagnostic)
         raise TypeInferenceError(diag_ctx.rendered())
 
 
 def describe(expr: Expr) -> str:
-    """Return an expression in short, whatever is below it: as in Relay's text, with dots for what is left out.
+    """Return a short text of an expression, with dots in place of nested expressions.
 
-    >>> from apass.relay.make import const, var
+    >>> from apass.relay.ir.expr import const, var
     >>> from apass.relay.op.elementwise.arithmetic import add
     >>> describe(add(var("x"), add(var("y"), const(1))))
     'add(%x, add(...))'
@@ -94,7 +111,7 @@ _KINDS: Mapping[type[Expr], str] = {
 
 
 def _inner(expr: Expr) -> str:
-    """Return an expression within another, in a few words."""
+    """Return a shorter text of an expression for use within another one."""
     if isinstance(expr, Var):
         return f"%{expr.name_hint}"
     if isinstance(expr, GlobalVar):

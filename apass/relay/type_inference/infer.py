@@ -1,13 +1,13 @@
-"""`infer_module`, `infer_function`, `infer_expr` and `ensure_typed`: the types of a program, as TVM 0.8 infers them.
+"""Type inference of modules, functions and expressions, as in TVM 0.8.
 
-A node that is typed already and whose types still hold stays the same object, so typing a program again gives the
-same program. Nodes that have a type are taken at their word: what is inferred anew is what was built since.
+Inference is incremental and stable. The existing types of nodes are trusted, so only new nodes are inferred. A node
+whose types are correct stays the same object, so inference of a typed program returns the same program.
 """
 
 from collections.abc import Iterable, Mapping
 
-from apass.relay.expr import Expr, GlobalVar
-from apass.relay.function import Function
+from apass.relay.ir.expr import Expr, GlobalVar
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.type_inference.annotate import annotate
 from apass.relay.type_inference.errors import TypeErrors
@@ -18,75 +18,76 @@ __all__ = ["ensure_typed", "infer_expr", "infer_function", "infer_module"]
 
 
 def infer_module(mod: IRModule, *, trust: bool = True) -> IRModule:
-    """Return a module all of whose functions are typed; the same module if they are.
+    """Return a module in which all functions are typed, or `mod` if they already are.
 
-    Without `trust` no node is taken at its word: the same module comes back if all its types are right.
+    If `trust` is false, existing types are inferred again. The result is still `mod` if all of them are correct.
 
-    A function whose author gave no type to a parameter or to the result gets it from its body, and from those of the
-    functions that it calls and that call it back; callers alone decide nothing. So the order of functions has no say.
+    Missing types of parameters and results are inferred from the body, and from the bodies of mutually recursive
+    functions. Other callers do not contribute, so the order of functions does not matter.
 
     Raises:
-        TypeInferenceError: with everything that is wrong, of all functions.
+        TypeInferenceError: if there are type errors. The message contains the errors of all functions.
 
     """
-    work = _Work(mod, trust)
+    inference = _Inference(mod, trust)
     names = [gvar.name_hint for gvar in mod.get_global_vars()]
-    typed = work.infer_undeclared(names)
+    typed = inference.infer_undeclared(names)
     for name in names:
         if name not in typed:
-            typed |= work.infer_together({name: mod[name]})
-    work.errors.throw(mod.source_map, names)
+            typed |= inference.infer_together({name: mod[name]})
+    inference.errors.throw(mod.source_map, names)
     changed = {name: typed[name] for name in names if typed[name] is not mod[name]}
     return mod.with_functions(changed) if changed else mod
 
 
 def infer_function(func: Function, mod: IRModule) -> Function:
-    """Return a function with types; `mod` has the functions that it calls, which are not changed.
+    """Return a typed function. `mod` contains its callees, and does not change.
 
     Raises:
-        TypeInferenceError: with everything that is wrong.
+        TypeInferenceError: if there are type errors. The message contains all of them.
 
     """
     typed = infer_expr(func, mod)
-    assert isinstance(typed, Function), "an expression is of the same kind when it is typed"
+    assert isinstance(typed, Function), "type inference preserves the class of an expression"
     return typed
 
 
 def infer_expr(expr: Expr, mod: IRModule | None = None, *, trust: bool = True) -> Expr:
-    """Return an expression with types; `mod` has the functions and data types that it refers to.
+    """Return a typed expression. `mod` contains its callees and data types.
 
-    Without `trust` no node is taken at its word.
+    If `trust` is false, existing types are inferred again.
 
     Raises:
-        TypeInferenceError: with everything that is wrong.
+        TypeInferenceError: if there are type errors. The message contains all of them.
 
-    >>> from apass.relay.make import const, var
+    >>> from apass.relay.ir.expr import const, var
     >>> from apass.relay.op.elementwise.arithmetic import add
     >>> str(infer_expr(add(var("x", shape=(2, 3)), const(1.0))).checked_type)
     'Tensor[(2, 3), float32]'
     """
-    known = mod if mod is not None else IRModule()
-    work = _Work(known, trust)
-    typed = work.infer_undeclared(work.types.names_in(expr))
-    itself = next((name for name in typed if known[name] is expr), None)
-    if itself is None:
-        typed |= work.infer_together({"": expr})
-    work.errors.throw(known.source_map)
-    return typed[itself or ""]
+    context = mod if mod is not None else IRModule()
+    inference = _Inference(context, trust)
+    typed = inference.infer_undeclared(inference.types.names_in(expr))
+    # A recursive function of the module was inferred as one of its own references.
+    own_name = next((name for name in typed if context[name] is expr), None)
+    if own_name is None:
+        typed |= inference.infer_together({"": expr})
+    inference.errors.throw(context.source_map)
+    return typed[own_name or ""]
 
 
 def ensure_typed(func: Function, mod: IRModule) -> Function:
-    """Return a function with types, itself if it has been typed; `mod` has the functions that it calls.
+    """Return a typed function, or `func` if it has a type. `mod` contains its callees.
 
     Raises:
-        TypeInferenceError: with everything that is wrong.
+        TypeInferenceError: if there are type errors. The message contains all of them.
 
     """
     return func if func.checked_type_ is not None else infer_function(func, mod)
 
 
-class _Work:
-    """The inference of what is asked for, with the functions of one module."""
+class _Inference:
+    """One inference run, with the types and errors of the functions of a module."""
 
     def __init__(self, mod: IRModule, trust: bool) -> None:
         self._mod = mod
@@ -94,28 +95,28 @@ class _Work:
         self.types = GlobalTypes(mod, trust)
         """The types of the module's functions."""
         self.errors = TypeErrors()
-        """What is wrong."""
+        """The type errors."""
 
     def infer_undeclared(self, names: Iterable[str]) -> dict[str, Expr]:
-        """Return the functions, of those named and those they refer to, whose types are found from their bodies."""
+        """Infer the functions without declared types that are reachable from `names`."""
         typed: dict[str, Expr] = {}
         for group in self.types.groups(names):
             typed |= self.infer_together({name: self._mod[name] for name in group})
         return typed
 
     def infer_together(self, exprs: Mapping[str, Expr]) -> Mapping[str, Expr]:
-        """Return expressions with types; functions that do not tell theirs are known by what is found meanwhile."""
+        """Return the typed expressions, which share the types of undeclared functions."""
         undeclared = [name for name in exprs if name in self._mod and self.types(GlobalVar(name)) is None]
-        typed, found, holds = self._attempt(exprs, undeclared, trusting=self._trust)
-        if not holds:
-            typed, found, _ = self._attempt(exprs, undeclared, trusting=False)
-        self.errors.extend(found)
+        typed, errors, valid = self._attempt(exprs, undeclared, trusting=self._trust)
+        if not valid:
+            typed, errors, _ = self._attempt(exprs, undeclared, trusting=False)
+        self.errors.extend(errors)
         return typed
 
     def _attempt(
         self, exprs: Mapping[str, Expr], undeclared: Iterable[str], *, trusting: bool
     ) -> tuple[Mapping[str, Expr], TypeErrors, bool]:
-        """Return expressions with types, what is wrong with them, and whether what was taken at its word holds."""
+        """Return the typed expressions, the errors, and whether trusted types are valid."""
         errors = TypeErrors()
         inferencer = Inferencer(self._mod, self.types, errors, trusting=trusting)
         for name in undeclared:

@@ -1,17 +1,40 @@
-"""`Inferencer`: finds the type of every expression below a root, as TVM's `TypeInferencer` does; for `type_infer`."""
+"""`Inferencer`: types all subexpressions, like TVM's `TypeInferencer`."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
-from apass.relay.adt import Constructor, Match
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.function import Function
+from apass.relay.ir.adt import Constructor, Match
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
-from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.ty import FuncType, IncompleteType, Kind, RefType, TensorType, TupleType, Type, TypeCall, scalar_type
+from apass.relay.ir.ty import (
+    FuncType,
+    IncompleteType,
+    Kind,
+    RefType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeCall,
+    scalar_type,
+)
 from apass.relay.type_inference.calls import CallTyper, type_of_op
 from apass.relay.type_inference.errors import TypeErrors, describe, describe_pattern
 from apass.relay.type_inference.kinds import check_kind
@@ -23,30 +46,31 @@ from apass.relay.type_inference.unmatched_cases import unmatched_cases
 __all__ = ["Inferencer", "TypeOfGlobal"]
 
 TypeOfGlobal: TypeAlias = Callable[[GlobalVar], Type | str | None]
-"""Gives the type of a global variable, or says why there is none; None if that has been said."""
+"""Returns the type of a global variable, an error message, or None if the error was reported before."""
 
 _Steps: TypeAlias = Generator[Expr, None, Type]
-"""How a node with scopes is typed: it yields the expressions that are to be typed first, and returns its own type."""
+"""Typing of a node with scopes: yields the expressions to type first, and returns the type of the node."""
 
 _BOOL: Final = scalar_type("bool")
 _UNIT: Final = TupleType()
 
 
 class Inferencer:
-    """Finds types, without recursion: those of dataflow from the operands up, those of scopes step by step.
+    """Type inference of expressions, without recursion.
 
-    Expressions that have a type already are taken at their word if `trusting`. What is wrong goes to `errors`.
+    Dataflow nodes are typed in post-order. Nodes with scopes are typed in steps by generators. If `trusting`, existing
+    complete types of expressions are used. Errors are added to `errors`.
     """
 
     def __init__(self, mod: IRModule, type_of_global: TypeOfGlobal, errors: TypeErrors, *, trusting: bool) -> None:
         self.types: dict[Expr, Type] = {}
-        """The type of every expression that was met, what is below an expression before it; not resolved."""
+        """The unresolved type of each visited expression, in post-order."""
         self.trusted: list[Expr] = []
-        """The expressions that were taken at their word."""
-        self.solver = TypeSolver(errors.add)
-        """What the unknown types stand for."""
-        self.calls = CallTyper(self.solver, errors)
-        """The types of the calls."""
+        """The expressions whose existing types were used."""
+        self.solver: TypeSolver = TypeSolver(errors.add)
+        """The solver of type constraints."""
+        self.calls: CallTyper = CallTyper(self.solver, errors)
+        """The typing rules of calls."""
         self._mod = mod
         self._type_of_global = type_of_global
         self._errors = errors
@@ -74,10 +98,10 @@ class Inferencer:
         }
 
     def infer(self, root: Expr) -> Type:
-        """Find the types of an expression and of all below it, and return its own."""
+        """Infer the types of an expression and its subexpressions, and return its type."""
         types, queue, plain = self.types, self.solver.queue, self._plain
         if self._trusting and root.checked_type_ is not None:
-            # Nothing around it can tell more about it, so it does not matter whether its type leaves something open.
+            # Use the type of the root even if it is incomplete: there is no context that could complete it.
             types[root] = root.checked_type_
             self.trusted.append(root)
         stack = [root]
@@ -88,12 +112,12 @@ class Inferencer:
                 continue
             find_type = plain.get(type(node))
             if find_type is None:
-                wanted = self._step(node)
-                stack += () if wanted is None else (wanted,)
+                required = self._step(node)
+                stack += () if required is None else (required,)
                 continue
-            below = [one for one in _operands(node) if one not in types]
-            if below:
-                stack += reversed(below)
+            pending = [operand for operand in _operands(node) if operand not in types]
+            if pending:
+                stack += reversed(pending)
                 continue
             stack.pop()
             types[node] = find_type(node)
@@ -102,15 +126,15 @@ class Inferencer:
         return types[root]
 
     def signature(self, func: Function) -> FuncType:
-        """Return the type of a function as far as its author tells it; what is not told is found with its body."""
-        known = self._signatures.get(func)
-        if known is None:
+        """Return the type of a function by its annotations, with unknown types for others."""
+        existing = self._signatures.get(func)
+        if existing is None:
             ret_type = IncompleteType() if func.ret_type is None else func.ret_type
-            known = self._signatures[func] = FuncType(self._type_params(func), ret_type, func.type_params)
-        return known
+            existing = self._signatures[func] = FuncType(self._type_params(func), ret_type, func.type_params)
+        return existing
 
     def _trust(self, node: Expr) -> bool:
-        """Take an expression's own type for granted, if that is allowed and nothing in it is left open."""
+        """Use the existing type of an expression, if trusting and if it is complete."""
         ty = node.checked_type_
         if not self._trusting or ty is None or not self.solver.is_complete(ty):
             return False
@@ -119,19 +143,19 @@ class Inferencer:
         return True
 
     def _step(self, node: Expr) -> Expr | None:
-        """Go on with a node that has scopes; return the expression that it wants to be typed next, None when done."""
+        """Advance a node with scopes. Return the next expression to type, None when done."""
         if node not in self._open:
             if type(node) not in self._scoped:
-                raise TypeError(f"{node!r} is no Relay expression; it has no type")
+                raise TypeError(f"cannot infer the type of {node!r}: expected a Relay expression")
             self._open[node] = self._scoped[type(node)](node)
-        wanted: Expr | None = None
+        required: Expr | None = None
         try:
-            wanted = next(self._open[node])
+            required = next(self._open[node])
         except StopIteration as done:
             self.types[node] = done.value
             del self._open[node]
         self.solver.solve()
-        return wanted
+        return required
 
     def _check_annotation(self, expr: Expr, ty: Type) -> None:
         if type(ty) is TensorType or type(ty) is IncompleteType:
@@ -142,7 +166,7 @@ class Inferencer:
             self._errors.add(expr, str(error))
             return
         if kind is not Kind.Type:
-            self._errors.add(expr, f"`{ty}` is of kind {kind.name}: it is not the type of any value")
+            self._errors.add(expr, f"`{ty}` has kind {kind.name}, expected a type of kind Type")
 
     def _type_var(self, var: Var) -> Type:
         if var.type_annotation is None:
@@ -154,8 +178,8 @@ class Inferencer:
         return const.checked_type
 
     def _type_global_var(self, gvar: GlobalVar) -> Type:
-        found = self._type_of_global(gvar)
-        return found if isinstance(found, Type) else self.calls.fail(gvar, found)
+        ty = self._type_of_global(gvar)
+        return ty if isinstance(ty, Type) else self.calls.fail(gvar, ty)
 
     def _type_constructor(self, con: Constructor) -> Type:
         if con.belong_to not in self._mod.type_definitions:
@@ -164,18 +188,18 @@ class Inferencer:
         return FuncType(con.inputs, TypeCall(con.belong_to, variables), variables)
 
     def _type_tuple(self, tup: Tuple) -> Type:
-        return TupleType([self.types[one] for one in tup.fields]) if tup.fields else _UNIT
+        return TupleType([self.types[field] for field in tup.fields]) if tup.fields else _UNIT
 
     def _type_tuple_getitem(self, item: TupleGetItem) -> Type:
-        found = self.types[item.tuple_value]
-        if isinstance(found, TupleType) and 0 <= item.index < len(found.fields):
-            return found.fields[item.index]
+        ty = self.types[item.tuple_value]
+        if isinstance(ty, TupleType) and 0 <= item.index < len(ty.fields):
+            return ty.fields[item.index]
         result = IncompleteType()
-        self.solver.relate(Constraint(item, partial(_project, item.index), None, (found, result)))
+        self.solver.relate(Constraint(item, partial(_project, item.index), None, (ty, result)))
         return result
 
     def _type_call(self, call: Call) -> Type:
-        args, op = [self.types[one] for one in call.args], call.op
+        args, op = [self.types[arg] for arg in call.args], call.op
         if type(op) is Op:
             return self.calls.op_call(call, op, args)
         return self.calls.function_call(call, self.types[op], args)
@@ -188,43 +212,44 @@ class Inferencer:
 
     def _type_ref_write(self, write: RefWrite) -> Type:
         held = self._held_by(write, write.ref)
-        what = partial(_message, "the cell holds another type than `{}`", write.value)
-        self.solver.unify_at(write, held, self.types[write.value], what, write.value)
+        summary = partial(_message, "cannot write `{}` to the cell", write.value)
+        self.solver.unify_at(write, held, self.types[write.value], summary, write.value)
         return _UNIT
 
     def _held_by(self, expr: Expr, ref: Expr) -> Type:
-        found = self.solver.find(self.types[ref])
-        if isinstance(found, RefType):
-            return found.value
+        ty = self.solver.find(self.types[ref])
+        if isinstance(ty, RefType):
+            return ty.value
         held = IncompleteType()
-        self.solver.unify_at(expr, RefType(held), found, partial(_message, "`{}` is no reference", ref), ref)
+        self.solver.unify_at(expr, RefType(held), ty, partial(_message, "`{}` is not a reference", ref), ref)
         return held
 
     def _step_let(self, let: Let) -> _Steps:
         var, value, types = let.var, let.value, self.types
+        # A function may refer to its variable, so the variable gets a type before the value does.
         may_recur = isinstance(value, Function) and var not in types
         if isinstance(value, Function) and may_recur:
-            given = types[value] if self._trust(value) else self.signature(value)
-            types[var] = given if var.type_annotation is None else self._type_var(var)
+            declared = types[value] if self._trust(value) else self.signature(value)
+            types[var] = declared if var.type_annotation is None else self._type_var(var)
         yield value
         if var in types and not may_recur:
             self._errors.add(let, f"`{describe(var)}` is used before it is bound, or bound more than once")
-        found = types[value]
+        value_type = types[value]
         if var not in types:
-            types[var] = found if var.type_annotation is None else self._type_var(var)
-        what = partial(_message, "`{}` is bound to a value of another type", var)
-        self.solver.unify_at(let, types[var], found, what, value)
+            types[var] = value_type if var.type_annotation is None else self._type_var(var)
+        summary = partial(_message, "`{}` is bound to a value of the wrong type", var)
+        self.solver.unify_at(let, types[var], value_type, summary, value)
         yield let.body
         return types[let.body]
 
     def _step_if(self, ite: If) -> _Steps:
         yield ite.cond
-        what = partial(_message, "the condition `{}` must be a scalar of type bool", ite.cond)
-        self.solver.unify_at(ite, _BOOL, self.types[ite.cond], what, ite.cond)
+        summary = partial(_message, "the condition `{}` must be a scalar of type bool", ite.cond)
+        self.solver.unify_at(ite, _BOOL, self.types[ite.cond], summary, ite.cond)
         yield ite.true_branch
         yield ite.false_branch
-        branches = [self.types[one] for one in (ite.true_branch, ite.false_branch)]
-        return self.solver.unify_at(ite, self.solver.find(branches[0]), branches[1], _of_branches, ite.false_branch)
+        branches = [self.types[branch] for branch in (ite.true_branch, ite.false_branch)]
+        return self.solver.unify_at(ite, self.solver.find(branches[0]), branches[1], _branches_error, ite.false_branch)
 
     def _step_function(self, func: Function) -> _Steps:
         signature = self._signatures.get(func)
@@ -233,12 +258,12 @@ class Inferencer:
         result = self.solver.known(self.types[func.body])
         if isinstance(result, FuncType):
             result = self.calls.instantiate(result)
-        told = func.ret_type if signature is None else signature.ret_type
-        if told is not None:
-            self._check_annotation(func, told)
-            what = partial(_message, "the body `{}` does not fit the type of the result", func.body)
-            self.solver.unify_at(func, told, result, what, func.body)
-        return signature or FuncType(params, result if told is None else told, func.type_params)
+        declared = func.ret_type if signature is None else signature.ret_type
+        if declared is not None:
+            self._check_annotation(func, declared)
+            summary = partial(_message, "the body `{}` does not have the result type", func.body)
+            self.solver.unify_at(func, declared, result, summary, func.body)
+        return signature or FuncType(params, result if declared is None else declared, func.type_params)
 
     def _type_params(self, func: Function) -> Sequence[Type]:
         for param in func.params:
@@ -258,43 +283,43 @@ class Inferencer:
         result: Type = IncompleteType()
         for clause in match.clauses:
             yield clause.rhs
-            result = self.solver.unify_at(match, result, self.types[clause.rhs], _of_clauses, clause.rhs)
+            result = self.solver.unify_at(match, result, self.types[clause.rhs], _clauses_error, clause.rhs)
         return result
 
     def _bind(self, match: Match, var: Var, ty: Type) -> None:
-        """Let a variable of a pattern be of a type."""
+        """Set the type of a pattern variable, or unify it with its annotation."""
         if var.type_annotation is None and var not in self.types:
             self.types[var] = ty
             return
         if var not in self.types:
             self.types[var] = self._type_var(var)
-        what = partial(_message, "`{}` is bound to a value of another type", var)
-        self.solver.unify_at(match, self.types[var], ty, what)
+        summary = partial(_message, "`{}` is bound to a value of the wrong type", var)
+        self.solver.unify_at(match, self.types[var], ty, summary)
 
     def _check_complete(self, match: Match) -> None:
         unmatched = unmatched_cases(match, self._mod)
         if unmatched:
-            cases = ", ".join(f"`{describe_pattern(one)}`" for one in unmatched)
+            cases = ", ".join(f"`{describe_pattern(pattern)}`" for pattern in unmatched)
             self._errors.add(match, f"the match does not handle the following cases: {cases}")
 
 
 def _operands(node: Expr) -> Sequence[Expr]:
-    """Return what must be typed before a node that has no scopes: all below it but the operator of a call."""
+    """Return the children to type before a dataflow node, without a called operator."""
     if isinstance(node, Call):
         return node.args if type(node.op) is Op else (*node.args, node.op)
     return node.children
 
 
 def _project(index: int, types: Sequence[Type], attrs: Attrs | None) -> Sequence[Type | None] | None:
-    """Relate the type of a tuple to the type of one of its fields."""
+    """Type relation between a tuple and one of its fields."""
     whole = types[0]
     if isinstance(whole, IncompleteType):
         return None
     if not isinstance(whole, TupleType):
-        raise TypeInferenceError(f"only a tuple has fields, but the value is of type `{type_text(whole)}`")
+        raise TypeInferenceError(f"expected a tuple, found a value of type `{type_text(whole)}`")
     if not 0 <= index < len(whole.fields):
         raise TypeInferenceError(
-            f"there is no field {index}: the type `{type_text(whole)}` has {len(whole.fields)} fields"
+            f"field {index} does not exist: the type `{type_text(whole)}` has {len(whole.fields)} fields"
         )
     return [None, whole.fields[index]]
 
@@ -303,9 +328,9 @@ def _message(message: str, expr: Expr) -> str:
     return message.format(describe(expr))
 
 
-def _of_branches() -> str:
-    return "the branches are of different types"
+def _branches_error() -> str:
+    return "the branches have different types"
 
 
-def _of_clauses() -> str:
-    return "the clauses are of different types"
+def _clauses_error() -> str:
+    return "the clauses have different types"

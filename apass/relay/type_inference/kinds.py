@@ -1,9 +1,9 @@
-"""`check_kind`: whether a type is put together by the rules, such as that a tuple holds types of values only."""
+"""`check_kind`: checks that types are well-formed and returns their kinds."""
 
-from apass.relay.adt import TypeData
 from apass.relay.errors import TypeInferenceError
+from apass.relay.ir.adt import TypeData
 from apass.relay.ir.module import IRModule
-from apass.relay.ty import (
+from apass.relay.ir.ty import (
     FuncType,
     GlobalTypeVar,
     IncompleteType,
@@ -21,16 +21,16 @@ __all__ = ["check_kind"]
 
 
 def check_kind(t: Type | TypeData, mod: IRModule | None = None) -> Kind:
-    """Return the kind of a type; `mod` defines the data types that it names.
+    """Return the kind of a type. `mod` defines its data types.
 
     Raises:
-        TypeInferenceError: if a part of it is of a kind that cannot stand there, or it names an unknown data type.
+        TypeInferenceError: if a component has the wrong kind, or a data type is undefined.
 
     >>> check_kind(TupleType([TypeVar("a")])) is Kind.Type
     True
     """
-    known = mod if mod is not None else IRModule()
-    return _check_data(t, known) if isinstance(t, TypeData) else walk_deep(_check(t, known, {}))
+    context = mod if mod is not None else IRModule()
+    return _check_data(t, context) if isinstance(t, TypeData) else walk_deep(_check(t, context, {}))
 
 
 def _check(ty: Type, mod: IRModule, done: dict[int, Kind]) -> Walk[Kind]:
@@ -40,66 +40,66 @@ def _check(ty: Type, mod: IRModule, done: dict[int, Kind]) -> Walk[Kind]:
         done[id(ty)] = Kind.Constraint if isinstance(ty, TypeRelation) else Kind.Type
         if isinstance(ty, TypeCall):
             _check_call(ty, mod)
-        for part, wanted, what in _parts(ty):
+        for part, expected, role in _parts(ty):
             found = yield _check(part, mod, done)
-            _expect(part, ty, found, wanted, what)
+            _expect(part, ty, found, expected, role)
     return done[id(ty)]
 
 
 def _parts(ty: Type) -> list[tuple[Type, Kind, str]]:
-    """Return the types directly within a type, each with the kind that it must be of and what it is there."""
+    """Return the direct components of a type with their required kinds and roles."""
     if isinstance(ty, TupleType):
-        return [(one, Kind.Type, "tuple member") for one in ty.fields]
+        return [(component, Kind.Type, "tuple member") for component in ty.fields]
     if isinstance(ty, RefType):
         return [(ty.value, Kind.Type, "ref contents")]
     if isinstance(ty, TypeRelation):
-        return [(one, Kind.Type, "argument to type relation") for one in ty.args]
+        return [(component, Kind.Type, "argument to type relation") for component in ty.args]
     if isinstance(ty, TypeCall):
-        return [(one, Kind.Type, "type call argument") for one in ty.args]
+        return [(component, Kind.Type, "type call argument") for component in ty.args]
     if not isinstance(ty, FuncType):
         return []
-    params = [(one, Kind.Type, "function type parameter") for one in ty.arg_types]
-    constraints = [(one, Kind.Constraint, "function type constraint") for one in ty.type_constraints]
+    params = [(component, Kind.Type, "function type parameter") for component in ty.arg_types]
+    constraints = [(constraint, Kind.Constraint, "function type constraint") for constraint in ty.type_constraints]
     return [*params, (ty.ret_type, Kind.Type, "function return type"), *constraints]
 
 
 def _check_call(ty: TypeCall, mod: IRModule) -> None:
-    """Check that a data type is known and given as many arguments as it has type variables."""
+    """Check that a data type is defined, and the number of its arguments."""
     if not isinstance(ty.func, GlobalTypeVar):
-        raise TypeInferenceError(f"the callee in `{ty}` must be the name of a data type, but is `{ty.func}`")
+        raise TypeInferenceError(f"the callee in `{ty}` must be the name of a data type, found `{ty.func}`")
     _expect(ty.func, ty, ty.func.kind, Kind.AdtHandle, "type call function")
     if ty.func not in mod.type_definitions:
-        known = ", ".join(map(str, mod.get_global_type_vars())) or "none"
-        raise TypeInferenceError(f"the data type `{ty.func}` is not defined; the module has: {known}")
-    wanted = len(mod.get_type_data(ty.func).type_vars)
-    if len(ty.args) != wanted:
-        raise TypeInferenceError(f"`{ty}` gives {len(ty.args)} type arguments, but `{ty.func}` takes {wanted}")
+        defined = ", ".join(map(str, mod.get_global_type_vars())) or "none"
+        raise TypeInferenceError(f"the data type `{ty.func}` is not defined; the module has: {defined}")
+    expected = len(mod.get_type_data(ty.func).type_vars)
+    if len(ty.args) != expected:
+        raise TypeInferenceError(f"`{ty}` has {len(ty.args)} type arguments, but `{ty.func}` requires {expected}")
 
 
 def _check_data(data: TypeData, mod: IRModule) -> Kind:
-    """Check the definition of a data type."""
+    """Check the definition of a data type, and return its kind."""
     extended = mod.copy()
     extended.add_type(data)
     name = data.header.name_hint
     if data.header.kind is not Kind.AdtHandle:
         raise TypeInferenceError(
-            f"the name of the data type `{name}` is of kind {data.header.kind.name}, not AdtHandle"
+            f"the name of the data type `{name}` has kind {data.header.kind.name}, expected AdtHandle"
         )
     for var in data.type_vars:
         if var.kind is not Kind.Type:
-            raise TypeInferenceError(f"the type variable `{var}` of `{name}` is of kind {var.kind.name}, not Type")
+            raise TypeInferenceError(f"the type variable `{var}` of `{name}` has kind {var.kind.name}, expected Type")
     for con in data.constructors:
         if con.belong_to != data.header:
             raise TypeInferenceError(
-                f"constructor `{con.name_hint}` is of `{con.belong_to}`, but is listed in `{name}`"
+                f"constructor `{con.name_hint}` belongs to `{con.belong_to}`, but is listed in `{name}`"
             )
-        for one in con.inputs:
-            _expect(one, data.header, walk_deep(_check(one, extended, {})), Kind.Type, "ADT constructor input")
+        for ty in con.inputs:
+            _expect(ty, data.header, walk_deep(_check(ty, extended, {})), Kind.Type, "ADT constructor input")
     return Kind.TypeData
 
 
-def _expect(part: Type, whole: Type, found: Kind, wanted: Kind, what: str) -> None:
-    if found is not wanted:
+def _expect(part: Type, whole: Type, found: Kind, expected: Kind, role: str) -> None:
+    if found is not expected:
         raise TypeInferenceError(
-            f"incorrect kind for the {what}: `{part}` inside `{whole}` is of kind {found.name}, not {wanted.name}"
+            f"incorrect kind for the {role}: `{part}` inside `{whole}` has kind {found.name}, expected {expected.name}"
         )

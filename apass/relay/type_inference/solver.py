@@ -1,4 +1,4 @@
-"""`TypeSolver`: relations between types, each kept until all that it relates is known; for type inference."""
+"""`TypeSolver`: solves type relations by unification."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Expr, Relation
 from apass.relay.ir.attrs import Attrs
-from apass.relay.ty import IncompleteType, TensorType, Type
+from apass.relay.ir.expr import Expr, Relation
+from apass.relay.ir.ty import IncompleteType, TensorType, Type
 from apass.relay.type_inference.unify import TypeUnifier, type_text
 
 __all__ = ["Constraint", "TypeSolver"]
@@ -16,64 +16,65 @@ __all__ = ["Constraint", "TypeSolver"]
 
 @dataclass(slots=True, eq=False)
 class Constraint:
-    """A relation that holds between types."""
+    """A type relation on the types of an expression."""
 
     expr: Expr
-    """The expression that it is about: where its errors are reported."""
+    """The expression at which errors are reported."""
     relation: Relation
-    """What holds; see `Op.relation`."""
+    """The relation; see `Op.relation`."""
     attrs: Attrs | None
     """The attributes of the call."""
     types: Sequence[Type]
-    """The types that it relates, the result last."""
+    """The related types, the result last."""
     is_queued: bool = False
-    """Whether it is to be tried again."""
+    """Whether the constraint is in the queue."""
 
 
 class TypeSolver(TypeUnifier):
-    """A TypeUnifier with relations: one that lacks knowledge waits, and is tried again when any of its types changes.
+    """A TypeUnifier with relations.
 
-    `report(expr, message, at)` is told what goes wrong; see `TypeErrors.add`.
+    A relation that cannot be solved yet waits, and is evaluated again when one of its types changes. Errors are passed
+    to `report(expr, message, at)`; see `TypeErrors.add`.
     """
 
     def __init__(self, report: Callable[[Expr, str, Expr | None], None]) -> None:
         super().__init__()
         self._report = report
         self.queue: deque[Constraint] = deque()
-        """The relations that are to be tried."""
-        # A dict stands for an ordered set.
+        """The relations to evaluate."""
+        # The inner dicts are ordered sets, so that errors have a stable order.
         self._watchers: dict[IncompleteType, dict[Constraint, None]] = {}
 
     def relate(self, constraint: Constraint) -> None:
-        """Add a relation; `solve` gets out of it what there is."""
+        """Add a relation. `solve` evaluates it."""
         self._enqueue(constraint)
 
     def solve(self) -> None:
-        """Try all relations whose types have changed, until no more is to be found."""
+        """Evaluate all relations with changed types until the types converge."""
         while self.queue:
             constraint = self.queue.popleft()
             constraint.is_queued = False
             if any(map(self.has_failed, constraint.types[:-1])):
                 self.fail(constraint.types[-1])
             else:
-                self._answer(constraint)
+                self._evaluate(constraint)
                 self._watch(constraint)
 
     def known(self, ty: Type) -> Type:
-        """Return a type as far as it is known, as `resolve` does; quick for those that are complete."""
+        """Return the resolved type. Faster than `resolve` for tensor types."""
         return ty if type(ty) is TensorType else self.resolve(ty)
 
     def waiting(self) -> list[Constraint]:
-        """Return the relations that still wait for a type to be known, each once."""
-        listed = dict.fromkeys(one for of_type in self._watchers.values() for one in of_type)
-        return [one for one in listed if any(map(self.unknowns, one.types))]
+        """Return the relations with unknown types, each once."""
+        constraints = dict.fromkeys(constraint for watchers in self._watchers.values() for constraint in watchers)
+        return [constraint for constraint in constraints if any(map(self.unknowns, constraint.types))]
 
     def apply(
         self, expr: Expr, relation: Relation, attrs: Attrs | None, types: Sequence[Type]
     ) -> Sequence[Type | None] | None:
-        """Return what a relation says of types that are resolved as far as they are known; None if it has to wait.
+        """Return the types that a relation derives, or None if it has to wait.
 
-        What is wrong is reported; then the result, the last of the types, has failed.
+        An error is reported, and the last of the types, the result, fails.
         """
         try:
             return relation(types, attrs)
@@ -82,42 +83,42 @@ class TypeSolver(TypeUnifier):
             self.fail(types[-1])
             return None
         except Exception as error:
-            error.add_note(f"this was raised by the type relation of {expr!r}, given {', '.join(map(str, types))}")
+            error.add_note(f"raised by the type relation of {expr!r} for the types {', '.join(map(str, types))}")
             raise
 
     def unify_at(
-        self, expr: Expr, expected: Type, found: Type, what: Callable[[], str], at: Expr | None = None
+        self, expr: Expr, expected: Type, found: Type, summary: Callable[[], str], at: Expr | None = None
     ) -> Type:
-        """Unify what is expected of an expression with what was found, and return it.
+        """Unify the expected type of an expression with the found type, and return it.
 
-        The found type itself does not become more general by it. What is wrong is reported at the expression, after
-        what `what()` tells; what is unknown then has failed.
+        The found type does not become more general. An error is reported at the expression with `summary()` as its
+        first words, and the unknown types in both types fail.
         """
         try:
             return self.unify(expected, self.find(found))
         except TypeInferenceError as error:
-            types = [type_text(self.resolve(one)) for one in (expected, found)]
+            types = [type_text(self.resolve(ty)) for ty in (expected, found)]
             detail = str(error).removeprefix("`{}` does not match `{}`".format(*types)).removeprefix(": ")
-            told = "{}: expected `{}`, found `{}`".format(what(), *types)
-            self._report(expr, f"{told}\n{detail}" if detail else told, at)
-            for one in (*self.unknowns(expected), *self.unknowns(found)):
-                self.fail(one)
+            message = "{}: expected `{}`, found `{}`".format(summary(), *types)
+            self._report(expr, f"{message}\n{detail}" if detail else message, at)
+            for unknown in (*self.unknowns(expected), *self.unknowns(found)):
+                self.fail(unknown)
             return self.find(expected)
 
     def changed(self, ty: IncompleteType, became: Type) -> None:
-        """Let those who wait for a type be tried again, or wait for the one that it is to be."""
+        """Queue the relations that watch `ty`, or make them watch `became` if unknown."""
         watchers = self._watchers.get(ty)
         if watchers is None:
             return
         if not isinstance(became, IncompleteType):
-            for one in watchers:
-                self._enqueue(one)
+            for constraint in watchers:
+                self._enqueue(constraint)
             return
         others = self._watchers.get(became, {})
-        # The longer one takes in the shorter: then moving all of them again and again stays cheap.
-        more, less = (watchers, others) if len(watchers) > len(others) else (others, watchers)
-        more |= less
-        self._watchers[became] = more
+        # Merge the smaller set into the larger one, so that repeated merges take n log n steps in total.
+        larger, smaller = (watchers, others) if len(watchers) > len(others) else (others, watchers)
+        larger |= smaller
+        self._watchers[became] = larger
         del self._watchers[ty]
 
     def _enqueue(self, constraint: Constraint) -> None:
@@ -125,33 +126,33 @@ class TypeSolver(TypeUnifier):
             constraint.is_queued = True
             self.queue.append(constraint)
 
-    def _answer(self, constraint: Constraint) -> None:
-        """Put to use what a relation says now."""
-        types = [self.resolve(one) for one in constraint.types]
-        said = self.apply(constraint.expr, constraint.relation, constraint.attrs, types)
-        if said is not None:
-            self.put_args(constraint.expr, constraint.types[:-1], said)
-            result = said[-1]
+    def _evaluate(self, constraint: Constraint) -> None:
+        """Evaluate a relation and unify its types with the result."""
+        types = [self.resolve(ty) for ty in constraint.types]
+        related = self.apply(constraint.expr, constraint.relation, constraint.attrs, types)
+        if related is not None:
+            self.put_args(constraint.expr, constraint.types[:-1], related)
+            result = related[-1]
             if result is not None and result is not types[-1]:
-                self.unify_at(constraint.expr, constraint.types[-1], result, _of_result)
+                self.unify_at(constraint.expr, constraint.types[-1], result, _result_error)
 
-    def put_args(self, expr: Expr, types: Sequence[Type], said: Sequence[Type | None]) -> None:
-        """Unify the types of arguments with what a relation says of them, and of the result, which is let be."""
-        for place, (ty, one) in enumerate(zip(types, said[:-1], strict=True)):
-            if one is not None and one is not ty:
-                self.unify_at(expr, one, ty, partial(_of_argument, place))
+    def put_args(self, expr: Expr, types: Sequence[Type], related: Sequence[Type | None]) -> None:
+        """Unify argument types with the types from a relation, except the result."""
+        for index, (ty, expected) in enumerate(zip(types, related[:-1], strict=True)):
+            if expected is not None and expected is not ty:
+                self.unify_at(expr, expected, ty, partial(_argument_error, index))
 
     def _watch(self, constraint: Constraint) -> None:
-        """Let a relation be tried again when a type becomes known, or becomes more general than it is."""
+        """Evaluate a relation again when a type becomes known or more general."""
         for ty in constraint.types:
             roots = self.unknowns(ty) or ([self.root(ty)] if isinstance(ty, IncompleteType) else ())
-            for one in roots:
-                self._watchers.setdefault(one, {})[constraint] = None
+            for root in roots:
+                self._watchers.setdefault(root, {})[constraint] = None
 
 
-def _of_argument(place: int) -> str:
-    return f"the type of argument {place + 1} is wrong"
+def _argument_error(index: int) -> str:
+    return f"the type of argument {index + 1} is wrong"
 
 
-def _of_result() -> str:
+def _result_error() -> str:
     return "the type of the result is wrong"

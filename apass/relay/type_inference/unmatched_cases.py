@@ -1,46 +1,46 @@
-"""`unmatched_cases`: the values that no clause of a match fits."""
+"""`unmatched_cases`: finds the values that no clause of a match handles."""
 
 from collections.abc import Sequence
 from enum import Enum, auto
 from itertools import product
 
-from apass.relay.adt import Match, Pattern, PatternConstructor, PatternTuple, PatternWildcard
+from apass.relay.ir.adt import Match, Pattern, PatternConstructor, PatternTuple, PatternWildcard
 from apass.relay.ir.module import IRModule
 
 __all__ = ["unmatched_cases"]
 
 
 class _Fit(Enum):
-    """How a clause's pattern and a candidate, itself a pattern for values, go together."""
+    """The relation between the pattern of a clause and a candidate pattern."""
 
     MATCHES = auto()
-    """It fits all values of the candidate."""
+    """The clause matches all values of the candidate."""
     CLASHES = auto()
-    """It fits none of them."""
+    """The clause matches no value of the candidate."""
     DEPENDS = auto()
-    """It fits some: the candidate must be split."""
+    """The clause matches some values, so the candidate must be split."""
 
 
 def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[Pattern]:
-    """Return patterns for the values that no clause fits, wildcards for what does not matter; none if all are handled.
+    """Return patterns for the values that no clause matches, in TVM's order.
 
-    `mod` defines the data types.
+    Irrelevant parts are wildcards. The list is empty if the match is complete. `mod` defines the data types.
 
     Raises:
-        KeyError: if it does not define one that is matched.
+        KeyError: if a matched data type is not defined.
 
     """
-    known = mod if mod is not None else IRModule()
+    context = mod if mod is not None else IRModule()
     failed: list[Pattern] = []
     candidates: list[Pattern] = [PatternWildcard()]
     while candidates:
         candidate = candidates.pop()
         fits = ((_fit(clause.lhs, candidate), clause.lhs) for clause in match.clauses)
-        found = next((one for one in fits if one[0] is not _Fit.CLASHES), None)
-        if found is None:
+        first = next((entry for entry in fits if entry[0] is not _Fit.CLASHES), None)
+        if first is None:
             failed.append(candidate)
-        elif found[0] is _Fit.DEPENDS:
-            candidates += _split(found[1], candidate, known)
+        elif first[0] is _Fit.DEPENDS:
+            candidates += _split(first[1], candidate, context)
     return failed
 
 
@@ -58,33 +58,32 @@ def _fit(pattern: Pattern, candidate: Pattern) -> _Fit:
 
 
 def _head(pattern: PatternConstructor | PatternTuple) -> object:
-    """Return what two patterns must have in common to fit the same values."""
+    """Return the part of a pattern that must be equal for two patterns to overlap."""
     if isinstance(pattern, PatternTuple):
         return len(pattern.patterns)
     return pattern.constructor.belong_to, pattern.constructor.name_hint
 
 
 def _split(pattern: Pattern, candidate: Pattern, mod: IRModule) -> list[Pattern]:
-    """Return candidates that together stand for the same values, each one step nearer to what the pattern asks for."""
+    """Return candidates that cover the same values, one level closer to `pattern`."""
     if not isinstance(pattern, PatternConstructor | PatternTuple):
         return [candidate]
     if not isinstance(candidate, PatternConstructor | PatternTuple):
         return _expand(pattern, mod)
     fields = [_split(*both, mod) for both in zip(pattern.patterns, candidate.patterns, strict=True)]
-    # The last field changes slowest, as in TVM: the cases come in its order.
-    chosen = [tuple(reversed(one)) for one in product(*reversed(fields))]
-    return [_like(candidate, one) for one in chosen]
+    # The last field varies slowest, which is TVM's order of cases.
+    return [_with_parts(candidate, tuple(reversed(parts))) for parts in product(*reversed(fields))]
 
 
 def _expand(pattern: PatternConstructor | PatternTuple, mod: IRModule) -> list[Pattern]:
-    """Return the patterns for all values of the type that a pattern is of, as deep as one constructor or tuple."""
+    """Return patterns of one level for all values of the type of `pattern`."""
     if isinstance(pattern, PatternTuple):
         return [PatternTuple([PatternWildcard() for _ in pattern.patterns])]
     data = mod.get_type_data(pattern.constructor.belong_to)
     return [PatternConstructor(con, [PatternWildcard() for _ in con.inputs]) for con in data.constructors]
 
 
-def _like(candidate: PatternConstructor | PatternTuple, inner: Sequence[Pattern]) -> Pattern:
+def _with_parts(candidate: PatternConstructor | PatternTuple, inner: Sequence[Pattern]) -> Pattern:
     if isinstance(candidate, PatternTuple):
         return PatternTuple(inner)
     return PatternConstructor(candidate.constructor, inner)

@@ -1,14 +1,26 @@
-"""`ExprRewriter`: rewriting an expression bottom up, with the node as it was and as it has become side by side."""
+"""`ExprRewriter`: rewrites bottom-up, with access to the old and the new node."""
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final
 
-from apass.relay.adt import Constructor, Match
-from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
-from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.visitors.expr_functor import METHODS, check_methods
+from apass.relay.ir.adt import Constructor, Match
+from apass.relay.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from apass.relay.ir.function import Function
+from apass.relay.visitors.expr_functor import METHODS, ExprMutator, check_methods
 
 __all__ = ["ExprRewriter", "post_order_rewrite", "rewrite"]
 
@@ -18,12 +30,12 @@ _REWRITES: Final[Mapping[type[Expr], str]] = {
 
 
 class ExprRewriter:
-    """Says what becomes of each node: `rewrite_call(self, pre, post)` and the like, one method for each kind.
+    """Rewrite rules for nodes, in methods such as `rewrite_call(self, pre, post)`.
 
-    `pre` is the node as it was; `post` the same node with all that is below it rewritten, or `pre` itself if nothing
-    below has changed. Unlike an ExprMutator's, the methods have nothing to visit. Use it with `rewrite`.
+    `pre` is the original node. `post` is the node with rewritten children, or `pre` itself if no child has changed. The
+    methods need not visit the children, unlike those of ExprMutator. Apply a rewriter with `rewrite`.
 
-    A method that starts with `rewrite_` and is none of the known ones is a TypeError when the class is created.
+    A subclass with an unknown method name that starts with `rewrite_` raises TypeError at class creation.
 
     >>> class AddToSubtract(ExprRewriter):
     ...     def rewrite_call(self, pre, post):
@@ -36,13 +48,13 @@ class ExprRewriter:
     _rewrites: ClassVar[Mapping[type[Expr], Callable[..., Expr]]] = {}
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Check the names of the methods."""
+        """Check the method names, and build the dispatch table."""
         super().__init_subclass__(**options)
         check_methods(cls, "rewrite_", _REWRITES.values())
         cls._rewrites = {kind: getattr(cls, name) for kind, name in _REWRITES.items()}
 
     def rewrite(self, pre: Expr, post: Expr) -> Expr:
-        """Return what becomes of a node, by the method for the kind of `pre`."""
+        """Return the replacement of a node, from the method for the class of `pre`."""
         method = self._rewrites.get(type(pre))
         return post if method is None else method(self, pre, post)
 
@@ -108,7 +120,7 @@ class ExprRewriter:
 
 
 class _PostOrderRewriter(ExprMutator):
-    """Asks an ExprRewriter about every node."""
+    """Mutator that applies an ExprRewriter to every node."""
 
     def __init__(self, rewriter: ExprRewriter) -> None:
         super().__init__()
@@ -122,12 +134,12 @@ class _PostOrderRewriter(ExprMutator):
 
 
 def rewrite(expr: Expr, rewriter: ExprRewriter) -> Expr:
-    """Return what becomes of an expression: each node is rewritten once, what is below it before.
+    """Return a rewritten expression. Each node is rewritten once, in post-order.
 
-    A node below which nothing changed, and for which the rewriter returns `post`, stays the same object.
+    A node stays the same object if its children do not change and the rewriter returns `post`.
     """
     return _PostOrderRewriter(rewriter).visit(expr)
 
 
 post_order_rewrite = rewrite
-"""TVM's name of `rewrite`."""
+"""TVM's name for `rewrite`."""

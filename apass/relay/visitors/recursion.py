@@ -1,4 +1,4 @@
-"""`walk_deep`: recursion without a limit on its depth, for anything that follows the nesting of a program."""
+"""`walk_deep`: recursion without a depth limit, by means of generators."""
 
 from collections.abc import Generator
 from functools import partial
@@ -9,13 +9,13 @@ __all__ = ["Walk", "walk_deep"]
 R = TypeVar("R")
 
 Walk: TypeAlias = Generator["Walk[R]", R, R]
-"""A recursive function written as a generator: it yields the walk whose result it wants, and returns its own."""
+"""A recursive function as a generator: yields a walk to receive its result, and returns its own result."""
 
 
 def walk_deep(walk: "Walk[R]") -> R:
-    """Return the result of a walk; how deep walks are nested in it is bounded by memory alone.
+    """Run a walk and return its result. Memory is the only limit of nesting.
 
-    An error in a walk is raised where its result was asked for, as in a recursive function.
+    An error in a nested walk is raised at the `yield` of its caller, as in a recursive function.
 
     >>> def depth(nested: list[list]) -> Walk[int]:
     ...     return 1 + (yield depth(nested[0])) if nested else 0
@@ -29,7 +29,7 @@ def walk_deep(walk: "Walk[R]") -> R:
     resume = partial(next, walk)
     while True:
         try:
-            asked = resume()
+            nested_walk = resume()
         except StopIteration as done:
             result: R = done.value
             if not callers:
@@ -43,5 +43,5 @@ def walk_deep(walk: "Walk[R]") -> R:
             resume = partial(walk.throw, error)
         else:
             callers.append(walk)
-            walk = asked
+            walk = nested_walk
             resume = partial(next, walk)

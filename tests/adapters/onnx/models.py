@@ -1,4 +1,4 @@
-"""ONNX models for the tests: from the text of ONNX's own syntax, and a spread of the cases that come with onnx."""
+"""ONNX models for the tests, written in ONNX's syntax or taken from onnx's tests."""
 
 import warnings
 from functools import cache
@@ -17,24 +17,24 @@ OPSETS = '"": 21, "local": 1'
 
 
 def proto_of(graph: str, *functions: str) -> onnx.ModelProto:
-    """Return the model of a graph in ONNX's syntax, and of functions of the domain `local`."""
+    """Return a model of a graph and of functions in the domain `local`."""
     opsets = OPSETS if functions else '"": 21'
     bodies = [f'<domain: "local", opset_import: [{OPSETS}]>\n{function}' for function in functions]
     return onnx.parser.parse_model("\n".join([f"<ir_version: 10, opset_import: [{opsets}]>", graph, *bodies]))
 
 
 def model_of(graph: str, *functions: str) -> ir.Model:
-    """Return the same as `proto_of` as a model of onnx_ir."""
+    """Return the model of `proto_of` as an onnx_ir model."""
     return ir.from_proto(proto_of(graph, *functions))
 
 
 def relu(name: str = "g") -> ir.Model:
-    """Return a model of one node."""
+    """Return a model with one Relu node."""
     return model_of(f"{name} (float[N, 4] a) => (float[N, 4] x) {{ x = Relu(a) }}")
 
 
 def with_functions() -> ir.Model:
-    """Return a model that calls two local functions, one of which calls the other."""
+    """Return a model with two local functions, one of which calls the other."""
     return model_of(
         "g (float[4] a) => (float[4] x) { t = local.f(a) x = local.h(t) }",
         "f (p) => (q) { r = Relu(p) q = Neg(r) }",
@@ -43,14 +43,17 @@ def with_functions() -> ir.Model:
 
 
 def chain(length: int) -> ir.Model:
-    """Return a model of many nodes, one after the other."""
+    """Return a model of a chain of Relu nodes."""
     nodes = " ".join(f"v{i + 1} = Relu(v{i})" for i in range(length))
     return model_of(f"g (float[4] v0) => (float[4] v{length}) {{ {nodes} }}")
 
 
 @cache
 def spread() -> tuple[Case, ...]:
-    """Return some eighty real models with data: one in twenty-five of the corpus, without the big networks."""
+    """Return about eighty real models with data.
+
+    They are one in twenty-five of the corpus, without the large networks.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return tuple(case for case in load_cases(80) if case.source != "light")
@@ -67,7 +70,7 @@ def feeds(case: Case) -> Any:
 
 
 def rich_proto() -> onnx.ModelProto:
-    """Return a model that has something in nearly every field that onnx_ir keeps."""
+    """Return a model with a value in almost every field that onnx_ir keeps."""
     proto = proto_of(
         """g (float[N, 4] a, seq(int64[2]) s) => (float[N, 4] x) <float[4] w = {1, 2, 3, 4}, float[N, 4] t> {
             c = Constant <value: tensor = float[1] {2}> ()
@@ -83,8 +86,8 @@ def rich_proto() -> onnx.ModelProto:
     nodes = list(proto.graph.node)
     del proto.graph.node[:]
     proto.graph.node.extend([nodes[4], *nodes[:4], nodes[5]])
-    for holder in (proto, proto.graph, proto.functions[0], nodes[0], proto.graph.input[0], proto.graph.initializer[0]):
-        holder.metadata_props.add(key="k", value="v")
+    for message in (proto, proto.graph, proto.functions[0], nodes[0], proto.graph.input[0], proto.graph.initializer[0]):
+        message.metadata_props.add(key="k", value="v")
     proto.graph.node[1].metadata_props.add(key="k", value="v")
     proto.graph.value_info[0].metadata_props.add(key="k", value="v")
     proto.graph.input[0].type.denotation = "IMAGE"
@@ -99,7 +102,7 @@ def rich_proto() -> onnx.ModelProto:
 
 
 def weights(count: int = 1000, **fields: Any) -> ir.Model:
-    """Return a model with one big initializer, loaded as from a file."""
+    """Return a model with one large initializer, loaded from bytes."""
     proto = proto_of(f"g (float[{count}] a) => (float[{count}] x) {{ x = Add(a, w) }}")
     proto.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(count, dtype=np.float32), "w"))
     for key, value in fields.items():
@@ -113,12 +116,12 @@ def names(model: ir.Model) -> list[str]:
 
 
 def run(name: str, model: ir.Model, **options: Any) -> Any:
-    """Run one pass in an event loop of its own, with inlining enabled."""
+    """Run one pass in a new event loop, with inlining enabled."""
     return apass.run(apass.get_pass(name, **options), model, context=apass.PassContext(opt_level=3))
 
 
 def outputs(model: ir.Model, *inputs: Any) -> Any:
-    """Return what the reference evaluator makes of a model."""
+    """Return the outputs of a model in the reference evaluator."""
     evaluation = evaluate(ADAPTER.dumps(model), inputs)
     assert evaluation.outputs is not None, evaluation.error
     return [value.tolist() for value in evaluation.outputs]

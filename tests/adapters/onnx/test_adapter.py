@@ -1,4 +1,4 @@
-"""The ONNX adapter: functions and marks, texts and checks, and values that nobody changes."""
+"""The ONNX adapter: functions, marks, texts and verification."""
 
 import subprocess
 import sys
@@ -16,13 +16,13 @@ from tests.adapters.onnx.models import chain, model_of, names, relu, spread, wei
 Model = ir.Model
 
 
-def test_it_is_the_adapter_of_onnx_models() -> None:
+def test_adapter_is_registered_for_onnx_models() -> None:
     adapter: apass.IRAdapter[Model, OnnxFunction] = ADAPTER
     assert apass.adapter_for(relu()) is adapter
     assert adapter.thread_safe
 
 
-def test_functions_are_the_main_graph_and_the_local_functions() -> None:
+def test_functions_are_main_graph_and_local_functions() -> None:
     model = with_functions()
     overloaded = ir.Function("d", "f", "o", graph=ir.Graph([], [], nodes=[]), attributes=[])
     model.functions[overloaded.identifier()] = overloaded
@@ -34,19 +34,19 @@ def test_functions_are_the_main_graph_and_the_local_functions() -> None:
         ADAPTER.get(model, "local::g")
 
 
-def test_replace_shares_what_it_does_not_replace_and_leaves_the_old_model_alone() -> None:
+def test_replace_shares_other_functions() -> None:
     model = with_functions()
-    model.metadata_props["who"], model.meta["seen"] = "me", True
+    model.metadata_props["author"], model.meta["seen"] = "me", True
     before = ADAPTER.fingerprint(model)
     function = private_copy(model.functions["local", "f", ""])
-    made = ADAPTER.replace(model, {"local::f": function})
-    assert (made.graph is model.graph, ADAPTER.get(made, "local::f") is function) == (True, True)
-    assert ADAPTER.get(made, "local::h") is ADAPTER.get(model, "local::h")
-    assert (names(made), dict(made.metadata_props), made.meta["seen"]) == (names(model), {"who": "me"}, True)
-    assert (ADAPTER.fingerprint(model), ADAPTER.equal(made, model)) == (before, True)
+    result = ADAPTER.replace(model, {"local::f": function})
+    assert (result.graph is model.graph, ADAPTER.get(result, "local::f") is function) == (True, True)
+    assert ADAPTER.get(result, "local::h") is ADAPTER.get(model, "local::h")
+    assert (names(result), dict(result.metadata_props), result.meta["seen"]) == (names(model), {"author": "me"}, True)
+    assert (ADAPTER.fingerprint(model), ADAPTER.equal(result, model)) == (before, True)
 
 
-def test_replace_refuses_what_does_not_fit_the_place() -> None:
+def test_replace_rejects_functions_of_wrong_kind_or_name() -> None:
     model = with_functions()
     function = ADAPTER.get(model, "local::f")
     with pytest.raises(apass.AdapterError, match=r"'local::h' was given back as 'local::f'"):
@@ -61,30 +61,30 @@ def test_replace_refuses_what_does_not_fit_the_place() -> None:
 async def NegToAbs(func: OnnxFunction, mod: Model, ctx: apass.PassContext) -> OnnxFunction:
     if not any(node.op_type == "Neg" for node in func):
         return func
-    made = private_copy(func)
-    for node in made:
+    result = private_copy(func)
+    for node in result:
         node.op_type = "Abs" if node.op_type == "Neg" else node.op_type
-    return made
+    return result
 
 
 @pytest.mark.anyio
-async def test_a_function_pass_visits_all_functions_and_only_those_it_changes_are_new() -> None:
+async def test_function_pass_replaces_only_changed_functions() -> None:
     model = with_functions()
-    made = await NegToAbs(model)
-    changed = [name for name in names(model) if ADAPTER.get(made, name) is not ADAPTER.get(model, name)]
+    result = await NegToAbs(model)
+    changed = [name for name in names(model) if ADAPTER.get(result, name) is not ADAPTER.get(model, name)]
     assert changed == ["local::f"]
-    assert [[node.op_type for node in model.functions["local", "f", ""]] for model in (model, made)] == [
+    assert [[node.op_type for node in model.functions["local", "f", ""]] for model in (model, result)] == [
         ["Relu", "Neg"],
         ["Relu", "Abs"],
     ]
-    assert await NegToAbs(made) is made
+    assert await NegToAbs(result) is result
 
 
 @pytest.mark.parametrize(
     ("mark", "skips"),
     [("1", True), ("true", True), (" Yes ", True), ("0", False), ("False", False), ("off", False), ("", False)],
 )
-def test_the_mark_is_a_text_in_the_metadata(mark: str, skips: bool) -> None:
+def test_skip_mark_is_a_string_in_the_metadata(mark: str, skips: bool) -> None:
     model = with_functions()
     for _, function in ADAPTER.functions(model):
         assert not ADAPTER.skips(function)
@@ -94,7 +94,7 @@ def test_the_mark_is_a_text_in_the_metadata(mark: str, skips: bool) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("ir_version", [3, 8, 10])
-async def test_a_marked_function_is_skipped_also_after_the_model_was_saved(tmp_path: Path, ir_version: int) -> None:
+async def test_skip_mark_is_kept_when_saved(tmp_path: Path, ir_version: int) -> None:
     model = with_functions()
     model.ir_version = ir_version
     for name in ("main", "local::f"):
@@ -123,19 +123,19 @@ f (p) => (q)
 }"""
 
 
-def test_texts_are_in_the_syntax_of_onnx() -> None:
+def test_text_is_in_onnx_syntax() -> None:
     assert ADAPTER.to_text(relu()) == TEXT
     assert ADAPTER.to_text(relu().graph) == TEXT.partition(">\n")[2]
     assert ADAPTER.to_text(ADAPTER.get(with_functions(), "local::f")) == FUNCTION_TEXT
-    again = ir.from_proto(onnx.parser.parse_model(ADAPTER.to_text(with_functions())))
-    assert ADAPTER.equal(again, with_functions())
+    parsed = ir.from_proto(onnx.parser.parse_model(ADAPTER.to_text(with_functions())))
+    assert ADAPTER.equal(parsed, with_functions())
 
 
-def test_the_text_of_big_tensors_is_short_and_tells_one_from_the_other() -> None:
+def test_text_of_large_tensors_is_short_and_distinct() -> None:
     model, other = weights(), weights()
     array = np.arange(1000, dtype=np.float32) * 2
     other.graph.initializers["w"].const_value = ir.tensor(array, name="w")
-    texts = [ADAPTER.to_text(one) for one in (model, weights(), other)]
+    texts = [ADAPTER.to_text(version) for version in (model, weights(), other)]
     assert len(texts[0]) < 300
     assert (texts[0] == texts[1], texts[0] == texts[2]) == (True, False)
 
@@ -152,12 +152,12 @@ def test_real_models_are_valid() -> None:
         ("g (float[4] a) => (float[4] x) { x = Rellu(a) }", "No Op registered for Rellu"),
     ],
 )
-def test_an_invalid_model_is_told(text: str, message: str) -> None:
+def test_verify_rejects_invalid_models(text: str, message: str) -> None:
     with pytest.raises(apass.VerifyError, match=message):
         ADAPTER.verify(model_of(text))
 
 
-def test_an_initializer_must_have_data_of_its_type() -> None:
+def test_verify_rejects_initializers_without_typed_data() -> None:
     model = weights()
     value = model.graph.initializers["w"]
     value.const_value = ir.tensor(np.zeros(1000), name="w")
@@ -172,7 +172,7 @@ def test_an_initializer_must_have_data_of_its_type() -> None:
 
 
 @pytest.mark.parametrize("count", [1000, 1_000_000])
-def test_rules_of_initializers_are_checked_whatever_their_size(count: int) -> None:
+def test_verify_checks_models_with_initializers_of_any_size(count: int) -> None:
     ADAPTER.verify(weights(count))
     broken = weights(count)
     broken.graph[0].replace_input_with(0, ir.Value(name="b"))
@@ -180,19 +180,19 @@ def test_rules_of_initializers_are_checked_whatever_their_size(count: int) -> No
         ADAPTER.verify(broken)
 
 
-def test_a_model_of_ir_version_3_has_to_list_its_initializers_as_inputs() -> None:
+def test_ir_version_3_requires_initializers_as_inputs() -> None:
     with pytest.raises(apass.VerifyError, match="w in initializer but not in graph input"):
         ADAPTER.verify(weights(ir_version=3))
 
 
-def test_long_models_go_through_all_of_it() -> None:
+def test_long_models_do_not_exceed_recursion_limit() -> None:
     model = chain(3000)
     copy = ADAPTER.loads(ADAPTER.dumps(model))
     assert ADAPTER.equal(copy, model)
     assert ADAPTER.equal(ADAPTER.isolate(model, ["main"]), model)
 
 
-def test_a_missing_library_is_told_with_the_extra_that_brings_it() -> None:
+def test_missing_library_error_names_the_extra() -> None:
     code = """
 import sys
 sys.modules["onnx_ir"] = None
@@ -212,6 +212,6 @@ try:
 except apass.MissingExtraError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = process.stdout.splitlines()
     assert [line.endswith("pip install apass[onnx]") for line in lines] == [True, True, False, True]

@@ -1,4 +1,4 @@
-"""Fingerprints of ONNX models: equal for equal contents, and for no others."""
+"""Fingerprints of ONNX models: equal only for equal contents."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,7 +15,7 @@ from tests.adapters.onnx.models import model_of, rich_proto, spread, with_functi
 Model = ir.Model
 
 
-def test_fingerprints_go_by_contents() -> None:
+def test_fingerprints_depend_on_contents() -> None:
     for case in spread():
         copy = ADAPTER.loads(ADAPTER.dumps(case.model))
         assert ADAPTER.fingerprint(copy) == ADAPTER.fingerprint(case.model), case.name
@@ -23,19 +23,19 @@ def test_fingerprints_go_by_contents() -> None:
         assert ADAPTER.equal(copy.graph, case.model.graph)
 
 
-def test_fingerprints_of_different_models_differ() -> None:
+def test_fingerprints_differ_for_different_models() -> None:
     prints = {ADAPTER.fingerprint(case.model) for case in spread()}
     texts = {ADAPTER.dumps(case.model) for case in spread()}
     assert len(prints) == len(texts)
 
 
 def changes(message: Any, path: str = "") -> Iterator[tuple[str, Callable[[], None]]]:
-    """Go over every value set anywhere in a message, with what changes it in place."""
+    """Iterate over the values in a message, each with a function that changes it."""
     for field, value in message.ListFields():
         here = f"{path}.{field.name}"
         if field.message_type is not None:
-            for index, one in enumerate(value if field.is_repeated else [value]):
-                yield from changes(one, f"{here}[{index}]")
+            for index, item in enumerate(value if field.is_repeated else [value]):
+                yield from changes(item, f"{here}[{index}]")
         elif field.is_repeated:
             yield here, partial(value.append, value[0])
         else:
@@ -49,37 +49,38 @@ def other(value: Any) -> Any:
     return f"{value}2" if isinstance(value, str) else value + 1
 
 
-def test_whatever_onnx_ir_keeps_of_a_model_is_in_its_fingerprint() -> None:
+def test_fingerprint_covers_all_fields_of_a_model() -> None:
     original = rich_proto()
-    known, kept = ADAPTER.fingerprint(ir.from_proto(original)), ir.to_proto(ir.from_proto(original))
-    tried: list[str] = []
+    expected, kept = ADAPTER.fingerprint(ir.from_proto(original)), ir.to_proto(ir.from_proto(original))
+    changed: list[str] = []
     for index, (path, _) in enumerate(list(changes(original))):
         proto = rich_proto()
         list(changes(proto))[index][1]()
         try:
             model = ir.from_proto(proto)
-            same = ir.to_proto(model) == kept
-            found = ADAPTER.fingerprint(model)
-        except Exception:  # the change broke the model in some way or other
+            is_lost = ir.to_proto(model) == kept
+            fingerprint = ADAPTER.fingerprint(model)
+        except Exception:
+            # The change made the model invalid. onnx_ir has many types of errors for this.
             continue
-        tried.append(path)
-        assert same or found != known, path
-    assert len(tried) > 100
+        changed.append(path)
+        assert is_lost or fingerprint != expected, path
+    assert len(changed) > 100
 
 
-def test_the_order_of_what_has_none_makes_no_difference() -> None:
-    one, other = with_functions(), with_functions()
-    for model, keys in ((one, "ab"), (other, "ba")):
+def test_fingerprint_ignores_order_of_mappings() -> None:
+    first, second = with_functions(), with_functions()
+    for model, keys in ((first, "ab"), (second, "ba")):
         for key in keys:
             model.metadata_props[key] = model.graph.metadata_props[key] = key
             model.opset_imports[key] = 1
             model.graph[0].attributes[key] = ir.AttrInt64(key, 1)
             model.graph.register_initializer(ir.Value(name=key, const_value=ir.tensor([1.0], name=key)))
-    other.functions["local", "f", ""] = other.functions.pop(("local", "f", ""))
-    assert ADAPTER.fingerprint(one) == ADAPTER.fingerprint(other)
+    second.functions["local", "f", ""] = second.functions.pop(("local", "f", ""))
+    assert ADAPTER.fingerprint(first) == ADAPTER.fingerprint(second)
 
 
-def test_how_data_is_stored_makes_no_difference_and_what_it_is_does() -> None:
+def test_fingerprint_depends_on_data_not_storage() -> None:
     array = np.array([1, -2, 3, 4], dtype=np.float32)
     model = model_of("g (float[4] a) => (float[4] x) { x = Add(a, w) }")
     prints: list[str] = []
@@ -96,7 +97,7 @@ def test_how_data_is_stored_makes_no_difference_and_what_it_is_does() -> None:
     assert prints[4] != prints[0]
 
 
-def test_a_change_in_an_array_that_can_be_written_is_seen() -> None:
+def test_change_in_a_writable_array_is_detected() -> None:
     array = np.zeros(4, dtype=np.float32)
     graph = ir.Graph([], [], nodes=[], initializers=[ir.Value(name="w", const_value=ir.tensor(array, name="w"))])
     before = ADAPTER.fingerprint(graph)
@@ -105,7 +106,7 @@ def test_a_change_in_an_array_that_can_be_written_is_seen() -> None:
 
 
 class CountedTensor(ir.ExternalTensor):
-    """Counts how often its data is asked for."""
+    """Counts how often its data is read."""
 
     reads = 0
 
@@ -114,16 +115,16 @@ class CountedTensor(ir.ExternalTensor):
         return super().numpy()
 
 
-def test_data_that_cannot_change_is_read_once_for_all_copies(tmp_path: Path) -> None:
+def test_immutable_data_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "w").write_bytes(bytes(16))
     tensor = CountedTensor("w", 0, 16, ir.DataType.FLOAT, shape=ir.Shape([4]), name="w", base_dir=tmp_path)
     graph = ir.Graph([], [], nodes=[], initializers=[ir.Value(name="w", const_value=tensor)])
     model = Model(graph, ir_version=10)
     CountedTensor.reads = 0
-    prints = {ADAPTER.fingerprint(one) for one in (model, model, ADAPTER.isolate(model, ["main"]))}
+    prints = {ADAPTER.fingerprint(copy) for copy in (model, model, ADAPTER.isolate(model, ["main"]))}
     assert (len(prints), CountedTensor.reads) == (1, 1)
 
 
-def test_a_zero_and_a_negative_zero_are_not_the_same() -> None:
+def test_zero_and_negative_zero_differ() -> None:
     texts = [f"g () => (float x) {{ x = Constant <value_float: float = {zero}> () }}" for zero in ("0.0", "-0.0")]
     assert not ADAPTER.equal(*map(model_of, texts))

@@ -1,4 +1,4 @@
-"""Passes of onnx_ir on what is no model of onnx_ir: told by name, with the way to one."""
+"""Error messages of ONNX passes for objects that are not onnx_ir models."""
 
 import re
 from typing import Any
@@ -14,18 +14,18 @@ LOAD = "load it with apass.adapters.onnx.load_model(path)"
 
 
 @pytest.mark.parametrize(
-    ("given", "kind", "hint"),
+    ("value", "kind", "hint"),
     [
         (ModelProto(), "onnx.onnx_ml_pb2.ModelProto", "give onnx_ir.from_proto(model)"),
         ("model.onnx", "str", LOAD),
         ({"f": 1}, "dict", LOAD),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda value: type(value).__name__,
 )
-async def test_what_is_no_model_of_onnx_ir_is_told_with_the_way_to_one(given: Any, kind: str, hint: str) -> None:
+async def test_other_model_types_error_suggests_conversion(value: Any, kind: str, hint: str) -> None:
     with pytest.raises(AdapterError) as caught:
-        await get_pass("onnx.IdentityElimination")(given)
-    complaint = f"works on an onnx_ir.Model, not on {kind}; {hint}"
-    assert str(caught.value) == f"pass 'onnx.IdentityElimination' {complaint}"
-    with pytest.raises(AdapterError, match=re.escape(complaint)):
-        await get_pass("onnx.Default")(given)
+        await get_pass("onnx.IdentityElimination")(value)
+    message = f"works on an onnx_ir.Model, not on {kind}; {hint}"
+    assert str(caught.value) == f"pass 'onnx.IdentityElimination' {message}"
+    with pytest.raises(AdapterError, match=re.escape(message)):
+        await get_pass("onnx.Default")(value)

@@ -1,4 +1,4 @@
-"""Evaluating models before and after: verdicts, tolerances, random inputs, and workers that fail or take too long."""
+"""Comparison of outputs: verdicts, tolerances, random inputs and workers."""
 
 import os
 from collections.abc import Callable
@@ -14,15 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from apass.adapters.onnx import ADAPTER
-from apass.adapters.onnx.outputs import (
-    Evaluation,
-    Status,
-    Verdict,
-    compare,
-    compare_outputs,
-    evaluate,
-    random_inputs,
-)
+from apass.adapters.onnx.outputs import Evaluation, Status, Verdict, compare, compare_outputs, evaluate, random_inputs
 from tests.adapters.onnx.models import feeds, model_of, proto_of, relu, spread
 
 ONE = np.array([1, -2, 3, 4], np.float32)
@@ -44,36 +36,39 @@ ENDLESS = ADAPTER.dumps(
 )
 
 
-def got(*outputs: Any) -> Evaluation:
+def evaluation_of(*outputs: Any) -> Evaluation:
+    """Return an evaluation with these outputs."""
     return Evaluation(outputs, tuple(f"y{index}" for index in range(len(outputs))))
 
 
 def status(left: Any, right: Any, rtol: float | None = None, atol: float = 1e-7) -> Status:
-    return compare(got(left), got(right), None, rtol, atol).status
+    """Return the status of comparing two values."""
+    return compare(evaluation_of(left), evaluation_of(right), None, rtol, atol).status
 
 
 def array(*values: Any, dtype: Any = np.float32) -> Any:
+    """Return a vector."""
     return np.array(values, dtype=dtype)
 
 
 SAME: dict[str, Any] = {
     "numbers": array(1, 2),
-    "no numbers": array(),
-    "a number": np.array(1.0),
-    "not a number": array(np.nan, np.inf, -np.inf),
-    "truths": array(True, False, dtype=bool),
-    "texts": array("a", "", dtype=object),
-    "numbers of few bits": array(1, 2, dtype=ml_dtypes.bfloat16),
-    "integers of few bits": array(1, -2, dtype=ml_dtypes.int4),
+    "empty": array(),
+    "scalar": np.array(1.0),
+    "special numbers": array(np.nan, np.inf, -np.inf),
+    "booleans": array(True, False, dtype=bool),
+    "strings": array("a", "", dtype=object),
+    "bfloat16 numbers": array(1, 2, dtype=ml_dtypes.bfloat16),
+    "int4 numbers": array(1, -2, dtype=ml_dtypes.int4),
     "complex numbers": array(1 + 2j, dtype=np.complex64),
-    "a sequence": [array(1), [array(2)]],
-    "nothing": None,
+    "sequence": [array(1), [array(2)]],
+    "none": None,
 }
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_a_value_is_equal_to_itself_and_to_no_other_kind(name: str) -> None:
-    assert compare(got(SAME[name]), got(SAME[name])) == Verdict(Status.EQUAL)
+def test_values_equal_only_their_own_kind(name: str) -> None:
+    assert compare(evaluation_of(SAME[name]), evaluation_of(SAME[name])) == Verdict(Status.EQUAL)
     others = [other for key, other in SAME.items() if key != name]
     assert {status(SAME[name], other) for other in others} == {Status.DIFFERENT}
 
@@ -82,34 +77,35 @@ def test_a_value_is_equal_to_itself_and_to_no_other_kind(name: str) -> None:
     ("left", "right", "text"),
     [
         (array(1, 2), array(1, 2.5), "output 'y0' differs by up to 0.5 in 1 of 2 elements"),
-        (array(1, 2), array(1), "output 'y0' is an array float32[1], not an array float32[2]"),
-        (array(1), array(1, dtype=np.float64), "output 'y0' is an array float64[1], not an array float32[1]"),
+        (array(1, 2), array(1), "output 'y0' is an array float32[1], expected an array float32[2]"),
+        (array(1), array(1, dtype=np.float64), "output 'y0' is an array float64[1], expected an array float32[1]"),
         (array(np.nan), array(0), "output 'y0' differs by up to inf in 1 of 1 elements"),
         (array(np.inf), array(-np.inf), "output 'y0' differs by up to inf in 1 of 1 elements"),
         (array(1, dtype=np.int8), array(2, dtype=np.int8), "output 'y0' differs by up to 1 in 1 of 1 elements"),
-        (array("a", dtype=object), array("b", dtype=object), "output 'y0' has other texts"),
+        (array("a", dtype=object), array("b", dtype=object), "output 'y0' has different strings"),
         ([array(1), array(2)], [array(1), array(3)], "output 'y0[1]' differs by up to 1 in 1 of 1 elements"),
-        ([array(1)], [], "output 'y0' is a sequence of 0, not a sequence of 1"),
-        (None, array(1), "output 'y0' is an array float32[1], not nothing"),
+        ([array(1)], [], "output 'y0' is a sequence of 0, expected a sequence of 1"),
+        (None, array(1), "output 'y0' is an array float32[1], expected None"),
     ],
 )
-def test_a_difference_is_named_and_measured(left: Any, right: Any, text: str) -> None:
-    verdict = compare(got(left), got(right))
+def test_difference_is_described_and_measured(left: Any, right: Any, text: str) -> None:
+    verdict = compare(evaluation_of(left), evaluation_of(right))
     assert (verdict.status, verdict.reason, verdict.changed) == (Status.DIFFERENT, text, True)
     assert verdict.difference is not None
     assert verdict.difference.text == text
 
 
-def test_the_biggest_difference_out_of_tolerance_is_told() -> None:
+def test_reason_is_largest_difference_out_of_tolerance() -> None:
     left, right = (array(1000), array(1), array(5)), (array(1000.001), array(2), array(9))
-    verdict = compare(got(*left), got(*right))
+    verdict = compare(evaluation_of(*left), evaluation_of(*right))
     assert verdict.reason == "output 'y2' differs by up to 4 in 1 of 1 elements"
 
 
 NEAR = [
     (np.float32, 1 + 5e-6, True),
     (np.float32, 1 + 5e-5, False),
-    (np.float64, 1 + 1e-8, True),  # within the absolute tolerance
+    # Within the absolute tolerance.
+    (np.float64, 1 + 1e-8, True),
     (np.float64, 1 + 1e-5, False),
     (np.float16, 1.005, True),
     (np.float16, 1.05, False),
@@ -120,21 +116,21 @@ NEAR = [
 
 
 @pytest.mark.parametrize(("dtype", "value", "near"), NEAR)
-def test_rounding_is_within_tolerance_and_still_told(dtype: Any, value: Any, near: bool) -> None:
-    verdict = compare(got(array(1, dtype=dtype)), got(array(value, dtype=dtype)))
+def test_rounding_is_within_tolerance_and_reported(dtype: Any, value: Any, near: bool) -> None:
+    verdict = compare(evaluation_of(array(1, dtype=dtype)), evaluation_of(array(value, dtype=dtype)))
     assert verdict.status is (Status.EQUAL if near else Status.DIFFERENT)
     assert verdict.difference is not None
     assert verdict.reason.startswith("within tolerance: output 'y0' differs by up to" if near else "output 'y0'")
 
 
-def test_the_sign_of_a_zero_is_a_difference_within_tolerance() -> None:
-    verdict = compare(got(array(0.0)), got(array(-0.0)))
+def test_sign_of_zero_is_within_tolerance() -> None:
+    verdict = compare(evaluation_of(array(0.0)), evaluation_of(array(-0.0)))
     assert verdict.status is Status.EQUAL
     assert verdict.difference is not None
     assert verdict.difference.amount == 0
 
 
-def test_tolerances_can_be_given() -> None:
+def test_tolerances_are_arguments() -> None:
     assert status(array(1), array(1.5), rtol=0.6) is Status.EQUAL
     assert status(array(1), array(1.5), atol=0.6) is Status.EQUAL
     assert status(array(1), array(1 + 1e-6), rtol=0.0, atol=0.0) is Status.DIFFERENT
@@ -142,82 +138,90 @@ def test_tolerances_can_be_given() -> None:
 
 
 @given(npst.arrays(npst.floating_dtypes(endianness="<", sizes=(16, 32, 64)), npst.array_shapes()), st.data())
-def test_a_comparison_is_the_same_both_ways_round(one: Any, data: st.DataObject) -> None:
-    other = data.draw(npst.arrays(one.dtype, one.shape))
-    there, back = compare(got(one), got(other), rtol=0.0), compare(got(other), got(one), rtol=0.0)
-    assert (there.status, there.reason) == (back.status, back.reason)
-    wide = one.astype(np.float64), other.astype(np.float64)
-    with np.errstate(all="ignore"):  # the difference of two huge numbers may be more than a number holds
+def test_comparison_is_symmetric(left: Any, data: st.DataObject) -> None:
+    right = data.draw(npst.arrays(left.dtype, left.shape))
+    verdict = compare(evaluation_of(left), evaluation_of(right), rtol=0.0)
+    swapped = compare(evaluation_of(right), evaluation_of(left), rtol=0.0)
+    assert (verdict.status, verdict.reason) == (swapped.status, swapped.reason)
+    wide = left.astype(np.float64), right.astype(np.float64)
+    # The difference of two large numbers may overflow.
+    with np.errstate(all="ignore"):
         close = bool(np.isclose(*wide, rtol=0, atol=1e-7, equal_nan=True).all())
-    assert (there.status is Status.EQUAL) == close
+    assert (verdict.status is Status.EQUAL) == close
 
 
-def test_names_of_outputs_count() -> None:
+def test_names_of_outputs_are_compared() -> None:
     left, right = (evaluate(model, [ONE]) for model in (RELU, RENAMED))
     assert compare(left, right) == Verdict(
-        Status.DIFFERENT, "the outputs are ['y'], not ['x']", None, left.seconds + right.seconds
+        Status.DIFFERENT, "the outputs are ['y'], expected ['x']", None, left.seconds + right.seconds
     )
 
 
-def test_outputs_that_are_wrong_alike_are_the_evaluators_fault() -> None:
-    verdict = compare(got(array(1)), got(array(1)), [array(2)])
+def test_equal_wrong_outputs_are_an_evaluator_error() -> None:
+    verdict = compare(evaluation_of(array(1)), evaluation_of(array(1)), [array(2)])
     assert (verdict.status, verdict.changed) == (Status.WRONG_ALIKE, False)
     assert verdict.reason == "the evaluator is wrong: output 'y0' differs by up to 1 in 1 of 1 elements"
-    assert compare(got(array(1)), got(array(3)), [array(2)]).status is Status.DIFFERENT
-    assert compare(got(array(1)), got(array(1)), [onnx.numpy_helper.from_array(array(1))]).status is Status.EQUAL
+    assert compare(evaluation_of(array(1)), evaluation_of(array(3)), [array(2)]).status is Status.DIFFERENT
+    assert (
+        compare(evaluation_of(array(1)), evaluation_of(array(1)), [onnx.numpy_helper.from_array(array(1))]).status
+        is Status.EQUAL
+    )
 
 
-def test_models_that_cannot_be_evaluated_are_told_apart() -> None:
-    no, yes = Evaluation(None, error="no reason"), got(array(1))
-    assert compare(no, no) == Verdict(Status.NEITHER, "no reason")
-    assert compare(no, Evaluation(None, error="other")) == Verdict(Status.NEITHER, "before: no reason; after: other")
-    assert compare(yes, no) == Verdict(Status.ONLY_BEFORE, "after: no reason")
-    assert compare(no, yes) == Verdict(Status.ONLY_AFTER, "before: no reason")
-    assert [compare(*pair).changed for pair in ((no, no), (yes, no), (no, yes))] == [False, True, False]
+def test_status_shows_which_evaluation_failed() -> None:
+    failure, success = Evaluation(None, error="no reason"), evaluation_of(array(1))
+    assert compare(failure, failure) == Verdict(Status.NEITHER, "no reason")
+    assert compare(failure, Evaluation(None, error="other")) == Verdict(
+        Status.NEITHER, "before: no reason; after: other"
+    )
+    assert compare(success, failure) == Verdict(Status.ONLY_BEFORE, "after: no reason")
+    assert compare(failure, success) == Verdict(Status.ONLY_AFTER, "before: no reason")
+    pairs = (failure, failure), (success, failure), (failure, success)
+    assert [compare(*pair).changed for pair in pairs] == [False, True, False]
 
 
-def test_evaluate_takes_inputs_in_order_and_by_name() -> None:
+def test_evaluate_takes_inputs_in_order_or_by_name() -> None:
     for inputs in ([ONE], {"a": ONE}, [onnx.numpy_helper.from_array(ONE)]):
         evaluation = evaluate(RELU, inputs)
         assert evaluation.outputs is not None
         assert (evaluation.outputs[0].tolist(), evaluation.names) == ([1, 0, 3, 4], ("x",))
 
 
-def test_evaluate_says_what_went_wrong_in_one_line() -> None:
+def test_evaluate_returns_error_as_one_line() -> None:
     assert evaluate(RELU, []).error.startswith("RuntimeError: Unable to find input 'a' in known results")
     assert "Rellu" in evaluate(UNKNOWN, [ONE]).error
     assert evaluate(b"no model", []).error.startswith("DecodeError: ")
     assert "\n" not in evaluate(UNKNOWN, [ONE]).error
 
 
-def test_evaluate_lets_no_warning_out() -> None:
+def test_evaluate_suppresses_warnings() -> None:
     model = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Log(a) }"))
     evaluation = evaluate(model, [np.array([0, -1, np.inf, 1e-45], np.float32)])
     assert evaluation.outputs is not None
     assert np.isnan(evaluation.outputs[0][1])
 
 
-def test_random_inputs_are_the_same_for_the_same_seed() -> None:
-    one, again, other = (random_inputs(RELU, seed) for seed in (1, 1, 2))
-    assert one["a"].tolist() == again["a"].tolist()
-    assert one["a"].tolist() != other["a"].tolist()
+def test_random_inputs_depend_only_on_the_seed() -> None:
+    first, same, other = (random_inputs(RELU, seed) for seed in (1, 1, 2))
+    assert first["a"].tolist() == same["a"].tolist()
+    assert first["a"].tolist() != other["a"].tolist()
 
 
-def test_random_inputs_fit_the_types_of_real_models() -> None:
+def test_random_inputs_have_the_types_of_real_models() -> None:
     for case in spread():
-        known = set(case.model.graph.initializers)
+        defaults = set(case.model.graph.initializers)
         inputs = random_inputs(ADAPTER.dumps(case.model))
-        for value in (value for value in case.model.graph.inputs if value.name not in known):
-            made: Any = inputs[str(value.name)]
-            if type(made) is list:
+        for value in (value for value in case.model.graph.inputs if value.name not in defaults):
+            array: Any = inputs[str(value.name)]
+            if type(array) is list:
                 continue
             assert value.dtype is not None
             assert value.shape is not None
-            dtype, rank = made.dtype, made.ndim
+            dtype, rank = array.dtype, array.ndim
             assert (dtype, rank) == (value.dtype.numpy(), len(value.shape)), (case.name, value.name)
 
 
-def test_random_inputs_are_what_operators_take_for_shapes_and_axes() -> None:
+def test_random_shapes_and_axes_are_valid() -> None:
     model = model_of(
         """g (float[N, K, N] a, int64[2] s, int64[1] x, int64 n, bool c, string[3] t, seq(int8[2]) q)
            => (float[M, L] r, float u, float[N, K, N] l) {
@@ -228,22 +232,22 @@ def test_random_inputs_are_what_operators_take_for_shapes_and_axes() -> None:
             }>
         }"""
     )
-    made = random_inputs(ADAPTER.dumps(model))
-    assert (made["a"].shape, made["s"].tolist(), made["x"].tolist()) == ((2, 3, 2), [-1, 1], [0])
-    assert (made["n"].tolist(), made["c"].tolist(), made["t"].shape) == (2, True, (3,))
-    assert [(one.dtype, one.shape) for one in made["q"]] == [(np.int8, (2,))] * 2
-    assert evaluate(ADAPTER.dumps(model), made).error == ""
+    inputs = random_inputs(ADAPTER.dumps(model))
+    assert (inputs["a"].shape, inputs["s"].tolist(), inputs["x"].tolist()) == ((2, 3, 2), [-1, 1], [0])
+    assert (inputs["n"].tolist(), inputs["c"].tolist(), inputs["t"].shape) == (2, True, (3,))
+    assert [(item.dtype, item.shape) for item in inputs["q"]] == [(np.int8, (2,))] * 2
+    assert evaluate(ADAPTER.dumps(model), inputs).error == ""
 
 
-def test_an_input_that_none_can_be_made_for_is_named() -> None:
+def test_random_inputs_names_input_of_unsupported_type() -> None:
     proto = proto_of("g (float[4] a) => (float[4] x) { x = Relu(a) }")
     proto.graph.input[0].type.map_type.key_type = onnx.TensorProto.INT64
-    with pytest.raises(ValueError, match="input 'a' is of a type that none can be made for: map_type"):
+    with pytest.raises(ValueError, match="cannot create a random value for input 'a' of type map_type"):
         random_inputs(proto.SerializeToString())
 
 
-class Dies:
-    """Ends the process that it is sent to."""
+class KillsWorker:
+    """Ends the worker process that unpickles it."""
 
     def __reduce__(self) -> tuple[Callable[[int], Any], tuple[int]]:
         return os._exit, (3,)
@@ -252,49 +256,48 @@ class Dies:
 CASES: dict[str, tuple[bytes, bytes, Any, Status, str]] = {
     "equal": (RELU, RELU, [ONE], Status.EQUAL, ""),
     "different": (RELU, ABS, [ONE], Status.DIFFERENT, "output 'x' differs by up to 2 in 1 of 4 elements"),
-    "random, and as it was": (RANDOM, RANDOM, None, Status.EQUAL, ""),
+    "random and unchanged": (RANDOM, RANDOM, None, Status.EQUAL, ""),
     "neither": (UNKNOWN, UNKNOWN, [ONE], Status.NEITHER, "Rellu"),
     "only before": (RELU, UNKNOWN, [ONE], Status.ONLY_BEFORE, "after: "),
     "only after": (UNKNOWN, RELU, [ONE], Status.ONLY_AFTER, "before: "),
-    "no model": (b"none", RELU, None, Status.NEITHER, "no inputs could be made"),
-    "dies": (RELU, ABS, [Dies()], Status.NEITHER, "the worker process died"),
+    "no model": (b"none", RELU, None, Status.NEITHER, "cannot create inputs"),
+    "dies": (RELU, ABS, [KillsWorker()], Status.NEITHER, "the worker process died"),
 }
 
 
 @pytest.mark.anyio
-async def test_models_are_evaluated_in_worker_processes_many_at_once() -> None:
-    found: dict[str, Verdict] = {}
+async def test_models_are_evaluated_concurrently_in_workers() -> None:
+    verdicts: dict[str, Verdict] = {}
 
     async def judge(name: str, before: Any, after: Any, inputs: Any) -> None:
-        found[name] = await compare_outputs(before, after, inputs)
+        verdicts[name] = await compare_outputs(before, after, inputs)
 
     async with anyio.create_task_group() as group:
         for name, (before, after, inputs, _, _) in CASES.items():
             group.start_soon(judge, name, before, after, inputs)
         group.start_soon(judge, "models", relu(), relu(), None)
-        group.start_soon(judge, "really random", RANDOM, ADAPTER.dumps(model_of(OTHER_RANDOM)), None)
-    for name, (_, _, _, wanted, reason) in CASES.items():
-        verdict = found[name]
-        assert verdict.status is wanted, (name, verdict)
+        group.start_soon(judge, "changed and random", RANDOM, ADAPTER.dumps(model_of(OTHER_RANDOM)), None)
+    for name, (_, _, _, expected, reason) in CASES.items():
+        verdict = verdicts[name]
+        assert verdict.status is expected, (name, verdict)
         assert reason in verdict.reason, (name, verdict)
-    assert (found["models"].status, found["really random"].status) == (Status.EQUAL, Status.RANDOM)
+    assert (verdicts["models"].status, verdicts["changed and random"].status) == (Status.EQUAL, Status.RANDOM)
 
 
 OTHER_RANDOM = "other (float[4] a) => (float[4] x) { x = RandomNormalLike(a) }"
 
 
 @pytest.mark.anyio
-async def test_an_evaluation_that_takes_too_long_is_ended_and_told() -> None:
+async def test_time_limit_ends_an_evaluation() -> None:
     limiter = anyio.CapacityLimiter(1)
     verdict = await compare_outputs(RELU, ENDLESS, [ONE], time_limit=5.0, limiter=limiter)
-    assert (verdict.status, verdict.reason) == (Status.ONLY_BEFORE, "after: it took longer than 5 s")
+    assert (verdict.status, verdict.reason) == (Status.ONLY_BEFORE, "after: the evaluation took longer than 5 s")
     assert limiter.borrowed_tokens == 0
     assert (await compare_outputs(RELU, RELU, [ONE], limiter=limiter)).status is Status.EQUAL
 
 
 @pytest.mark.anyio
-async def test_models_of_the_corpus_mean_what_they_say() -> None:
-    chosen = [case for case in spread() if case.data[0][1]][::8]
-    for case in chosen:
+async def test_corpus_models_have_their_expected_outputs() -> None:
+    for case in [case for case in spread() if case.data[0][1]][::8]:
         verdict = await compare_outputs(case.model, case.model, feeds(case), expected=case.data[0][1], rtol=case.rtol)
         assert verdict.status in (Status.EQUAL, Status.WRONG_ALIKE, Status.NEITHER), (case.name, verdict)

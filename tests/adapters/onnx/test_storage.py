@@ -1,4 +1,4 @@
-"""ONNX models as private copies, bytes and files: nothing is lost, and nothing that is there already is harmed."""
+"""ONNX models as private copies, bytes and files."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.adapters.onnx.models import names, op_types, proto_of, relu, rich_pro
 Model = ir.Model
 
 
-def test_what_is_done_to_a_private_copy_does_not_show_in_the_original() -> None:
+def test_changes_of_a_private_copy_keep_the_original() -> None:
     model = ir.from_proto(rich_proto())
     model.graph.register_initializer(ir.Value(name="v", const_value=ir.tensor([1.0], name="v")))
     before = ADAPTER.fingerprint(model)
@@ -35,20 +35,20 @@ def test_what_is_done_to_a_private_copy_does_not_show_in_the_original() -> None:
     assert [value.const_value.name for value in model.graph.initializers.values() if value.const_value] == ["w", "v"]
 
 
-def test_isolate_copies_the_named_functions_and_extract_returns_them() -> None:
+def test_isolate_copies_functions_and_extract_returns_them() -> None:
     model = with_functions()
     sub = ADAPTER.isolate(model, ["local::f"])
     assert (names(sub), len(sub.graph), sub.opset_imports) == (["main", "local::f"], 0, model.opset_imports)
-    given = ADAPTER.extract(sub, ["local::f"])
-    assert given["local::f"] is sub.functions["local", "f", ""]
-    assert ADAPTER.equal(given["local::f"], ADAPTER.get(model, "local::f"))
-    assert given["local::f"] is not ADAPTER.get(model, "local::f")
-    assert ADAPTER.equal(ADAPTER.replace(model, given), model)
+    functions = ADAPTER.extract(sub, ["local::f"])
+    assert functions["local::f"] is sub.functions["local", "f", ""]
+    assert ADAPTER.equal(functions["local::f"], ADAPTER.get(model, "local::f"))
+    assert functions["local::f"] is not ADAPTER.get(model, "local::f")
+    assert ADAPTER.equal(ADAPTER.replace(model, functions), model)
     with pytest.raises(KeyError):
         ADAPTER.isolate(model, ["local::g"])
 
 
-def test_a_model_out_of_order_can_be_copied_too(tmp_path: Path) -> None:
+def test_unsorted_model_can_be_copied(tmp_path: Path) -> None:
     (tmp_path / "w").write_bytes(bytes(16))
     model = relu()
     tensor = ir.ExternalTensor("w", 0, 16, ir.DataType.FLOAT, shape=ir.Shape([4]), name="w", base_dir=tmp_path)
@@ -60,7 +60,7 @@ def test_a_model_out_of_order_can_be_copied_too(tmp_path: Path) -> None:
     assert (op_types(copy), ADAPTER.equal(copy, model)) == (["Neg", "Relu"], True)
 
 
-def test_dumps_has_the_external_data_in_it(tmp_path: Path) -> None:
+def test_dumps_includes_external_data(tmp_path: Path) -> None:
     save_model(external_model(tmp_path), tmp_path / "a.onnx")
     model = load_model(tmp_path / "a.onnx")
     data = ADAPTER.dumps(model)
@@ -71,7 +71,7 @@ def test_dumps_has_the_external_data_in_it(tmp_path: Path) -> None:
     assert value.numpy().tolist() == list(range(1000))
 
 
-def test_a_model_that_is_too_big_for_a_message_is_told_before_its_data_is_read() -> None:
+def test_dumps_rejects_too_large_model_without_reading() -> None:
     model = weights()
     shape = ir.Shape([2**29])
     huge = ir.LazyTensor(lambda: pytest.fail("it was read"), dtype=ir.DataType.FLOAT, shape=shape, name="w")
@@ -81,14 +81,14 @@ def test_a_model_that_is_too_big_for_a_message_is_told_before_its_data_is_read()
 
 
 @pytest.mark.parametrize("data", [b"", b"not a model", ADAPTER.dumps(relu())[:-9]])
-def test_bytes_that_are_no_model_are_told(data: bytes) -> None:
+def test_loads_rejects_bytes_that_are_not_a_model(data: bytes) -> None:
     with pytest.raises(apass.AdapterError, match="these bytes: no ONNX model"):
         ADAPTER.loads(data)
 
 
 @pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental:UserWarning")
 @pytest.mark.parametrize("suffix", ["onnx", "pb", "onnxtxt", "onnxjson", "textproto"])
-def test_a_saved_model_comes_back_in_every_format(tmp_path: Path, suffix: str) -> None:
+def test_saved_model_is_loaded_in_every_format(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"model.{suffix}"
     save_model(with_functions(), path)
     assert ADAPTER.equal(load_model(path), with_functions())
@@ -98,19 +98,19 @@ def test_a_saved_model_comes_back_in_every_format(tmp_path: Path, suffix: str) -
 @pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental:UserWarning")
 @pytest.mark.parametrize("suffix", ["onnx", "onnxtxt", "onnxjson", "textproto"])
 @pytest.mark.parametrize("content", [b"", b"\xff\x00 not a model", b"{}"])
-def test_a_corrupt_file_is_named(tmp_path: Path, suffix: str, content: bytes) -> None:
+def test_corrupt_file_is_named_in_the_error(tmp_path: Path, suffix: str, content: bytes) -> None:
     path = tmp_path / f"bad.{suffix}"
     path.write_bytes(content)
     with pytest.raises(apass.AdapterError, match=rf"bad\.{suffix}: no ONNX model in the format"):
         load_model(path)
 
 
-def test_a_file_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+def test_missing_file_is_a_file_not_found_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.onnx"):
         load_model(tmp_path / "none.onnx")
 
 
-def test_a_model_that_onnx_ir_would_lose_a_part_of_is_refused() -> None:
+def test_unsupported_parts_of_models_are_rejected() -> None:
     sparse = proto_of("g (float[4] a) => (float[4] x) { x = Relu(a) }")
     sparse.graph.sparse_initializer.add()
     with pytest.raises(apass.AdapterError, match="sparse initializers in graph 'g', which onnx_ir does not keep"):
@@ -122,16 +122,16 @@ def test_a_model_that_onnx_ir_would_lose_a_part_of_is_refused() -> None:
 
 
 def external_model(folder: Path) -> Model:
-    """Return a model whose initializer is in a file of weights `given.bin`."""
-    np.arange(1000, dtype=np.float32).tofile(folder / "given.bin")
+    """Return a model whose initializer is in the file `weights.bin`."""
+    np.arange(1000, dtype=np.float32).tofile(folder / "weights.bin")
     model = weights()
     shape = ir.Shape([1000])
-    tensor = ir.ExternalTensor("given.bin", 0, 4000, ir.DataType.FLOAT, shape=shape, name="w", base_dir=folder)
+    tensor = ir.ExternalTensor("weights.bin", 0, 4000, ir.DataType.FLOAT, shape=shape, name="w", base_dir=folder)
     model.graph.initializers["w"].const_value = tensor
     return model
 
 
-def test_external_data_stays_external_in_a_file_next_to_the_model(tmp_path: Path) -> None:
+def test_external_data_is_saved_beside_the_model(tmp_path: Path) -> None:
     model = external_model(tmp_path)
     (tmp_path / "out").mkdir()
     save_model(model, tmp_path / "out" / "model.onnx")
@@ -141,9 +141,9 @@ def test_external_data_stays_external_in_a_file_next_to_the_model(tmp_path: Path
     assert ADAPTER.equal(loaded, model)
 
 
-def test_weights_that_all_fit_into_the_model_file_leave_no_empty_file_beside_it(tmp_path: Path) -> None:
+def test_small_external_data_is_saved_in_the_model(tmp_path: Path) -> None:
     model = external_model(tmp_path)
-    small = ir.ExternalTensor("given.bin", 0, 8, ir.DataType.FLOAT, shape=ir.Shape([2]), name="w", base_dir=tmp_path)
+    small = ir.ExternalTensor("weights.bin", 0, 8, ir.DataType.FLOAT, shape=ir.Shape([2]), name="w", base_dir=tmp_path)
     model.graph.initializers["w"].const_value = small
     (tmp_path / "out").mkdir()
     save_model(model, tmp_path / "out" / "model.onnx")
@@ -151,7 +151,7 @@ def test_weights_that_all_fit_into_the_model_file_leave_no_empty_file_beside_it(
     assert ADAPTER.equal(load_model(tmp_path / "out" / "model.onnx"), model)
 
 
-def test_a_model_saved_over_itself_still_reads_its_weights(tmp_path: Path) -> None:
+def test_model_saved_over_itself_keeps_its_weights(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save_model(external_model(tmp_path), path)
     for _ in range(2):
@@ -161,7 +161,7 @@ def test_a_model_saved_over_itself_still_reads_its_weights(tmp_path: Path) -> No
         assert ADAPTER.equal(load_model(path), model)
 
 
-def test_external_data_that_is_not_there_or_too_short_is_told(tmp_path: Path) -> None:
+def test_missing_or_truncated_external_data_is_an_error(tmp_path: Path) -> None:
     save_model(external_model(tmp_path), tmp_path / "model.onnx")
     data = tmp_path / "model.onnx.data"
     data.write_bytes(bytes(3999))
@@ -172,13 +172,13 @@ def test_external_data_that_is_not_there_or_too_short_is_told(tmp_path: Path) ->
         load_model(tmp_path / "model.onnx")
 
 
-def test_a_model_that_cannot_be_saved_leaves_all_files_as_they_were(tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
-    save_model(external_model(tmp_path), path)
-    before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+def test_failed_save_leaves_files_unchanged(tmp_path: Path) -> None:
+    target = tmp_path / "model.onnx"
+    save_model(external_model(tmp_path), target)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     broken = external_model(tmp_path)
     broken.graph.register_initializer(ir.Value(name="v", const_value=ir.tensor([1.0], name="v")))
     broken.graph.initializers["v"].const_value = None
     with pytest.raises(apass.AdapterError, match="initializer 'v'"):
-        save_model(broken, path)
-    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
+        save_model(broken, target)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

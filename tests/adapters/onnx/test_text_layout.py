@@ -1,4 +1,4 @@
-"""The text of ONNX models: what is long has a line for each entry."""
+"""The text of ONNX models: long lists have one line for each entry."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "resnet50"])
-def test_a_diff_of_a_real_model_is_as_long_as_what_changed(name: str) -> None:
+def test_diff_of_real_models_is_short(name: str) -> None:
     model = load_model(LIGHT / f"light_{name}.onnx")
     graph = model.graph.clone()
     node = graph[0]
@@ -21,13 +21,13 @@ def test_a_diff_of_a_real_model_is_as_long_as_what_changed(name: str) -> None:
     renamed = next(value for value in graph.initializers.values() if value is not node.inputs[0])
     renamed.name = "renamed"
     before, after = ADAPTER.to_text(model), ADAPTER.to_text(ADAPTER.replace(model, {"main": graph}))
-    gone = [line for line in before.splitlines() if line not in set(after.splitlines())]
-    assert 2 <= len(gone) <= 6
-    assert max(map(len, gone)) < 1000
+    removed = [line for line in before.splitlines() if line not in set(after.splitlines())]
+    assert 2 <= len(removed) <= 6
+    assert max(map(len, removed)) < 1000
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "densenet121"])
-def test_the_text_says_what_onnx_says(name: str) -> None:
+def test_broken_lines_parse_to_the_same_model(name: str) -> None:
     model = load_model(LIGHT / f"light_{name}.onnx")
     text = onnx.printer.to_text(ir.to_proto(model))
     broken = break_long_lines(text)
@@ -35,7 +35,7 @@ def test_the_text_says_what_onnx_says(name: str) -> None:
     assert "".join(broken.split()) == "".join(text.split())
 
 
-def test_only_long_lists_are_broken_and_names_never() -> None:
+def test_only_long_lists_are_broken() -> None:
     name = ", ".join(["(a"] * 20)
     long = ", ".join(f"float[2] x{number}" for number in range(12))
     text = f'  g (float[1] "{name}", {long}) => (float[1] y) <float[1] z = {{1,2}}>\n  short (a, b)'

@@ -1,4 +1,4 @@
-"""What onnx_ir's passes would get wrong of their own: outputs lost, twins taken for one, invalid results, errors."""
+"""Workarounds for onnx_ir: lost outputs, wrong sharing, invalid results, errors."""
 
 from pathlib import Path
 
@@ -18,15 +18,15 @@ NAMES = [f"onnx.{name}" for name in TABLE]
 
 
 KEPT_IDENTITIES = {
-    "an output under a second name": (
+    "an output with a second name": (
         "g (float[1] a) => (float[1] x, float[1] y) { x = Relu(a) y = Identity(x) }",
         ["Relu", "Identity"],
     ),
-    "two names for what is none": (
+    "two outputs of one value": (
         "g (float[1] a) => (float[1] x, float[1] y) { t = Relu(a) x = Identity(t) y = Identity(t) }",
         ["Relu", "Identity"],
     ),
-    "a name further down a chain": (
+    "an output in a chain": (
         "g (float[1] a) => (float[1] x, float[1] y) { t = Relu(a) x = Identity(t) u = Identity(x) y = Identity(u) }",
         ["Relu", "Identity"],
     ),
@@ -38,16 +38,16 @@ KEPT_IDENTITIES = {
 
 
 @pytest.mark.parametrize("case", KEPT_IDENTITIES)
-def test_identities_that_outputs_need_are_kept(case: str) -> None:
-    text, kept = KEPT_IDENTITIES[case]
+def test_identities_of_outputs_are_kept(case: str) -> None:
+    text, expected = KEPT_IDENTITIES[case]
     model = model_of(text)
-    made = run("onnx.IdentityElimination", model)
-    assert op_types(made) == kept
-    assert [value.name for value in made.graph.outputs] == [value.name for value in model.graph.outputs]
-    assert outputs(made, np.array([2], np.float32)) == outputs(model, np.array([2], np.float32))
+    result = run("onnx.IdentityElimination", model)
+    assert op_types(result) == expected
+    assert [value.name for value in result.graph.outputs] == [value.name for value in model.graph.outputs]
+    assert outputs(result, np.array([2], np.float32)) == outputs(model, np.array([2], np.float32))
 
 
-def test_an_identity_that_hands_an_outer_value_out_of_a_subgraph_is_kept() -> None:
+def test_identity_of_outer_value_in_subgraph_is_kept() -> None:
     model = model_of(
         """g (float[1] a, bool c) => (float[1] x) {
             t = Relu(a)
@@ -55,86 +55,86 @@ def test_an_identity_that_hands_an_outer_value_out_of_a_subgraph_is_kept() -> No
                        else_branch = no () => (float[1] z) { v = Neg(t) z = Identity(v) }>
         }"""
     )
-    made = run("onnx.IdentityElimination", model)
-    branches = [op_types(Model(attr.as_graph(), ir_version=10)) for attr in made.graph[1].attributes.values()]
+    result = run("onnx.IdentityElimination", model)
+    branches = [op_types(Model(attr.as_graph(), ir_version=10)) for attr in result.graph[1].attributes.values()]
     assert branches == [["Identity"], ["Neg"]]
-    ADAPTER.verify(made)
+    ADAPTER.verify(result)
     for condition in (True, False):
-        given_inputs = np.array([2], np.float32), np.array(condition)
-        assert outputs(made, *given_inputs) == outputs(model, *given_inputs)
+        inputs = np.array([2], np.float32), np.array(condition)
+        assert outputs(result, *inputs) == outputs(model, *inputs)
 
 
-TWINS = {
-    "random draws": ("p = Bernoulli(a) q = Bernoulli(a)", 2),
-    "random draws with a seed": ("p = Bernoulli <seed: float = 1.0> (a) q = Bernoulli <seed: float = 1.0> (a)", 2),
+PAIRS = {
+    "random values": ("p = Bernoulli(a) q = Bernoulli(a)", 2),
+    "random values with a seed": ("p = Bernoulli <seed: float = 1.0> (a) q = Bernoulli <seed: float = 1.0> (a)", 2),
     "dropout in training": ("p = Dropout(a, r, t) q = Dropout(a, r, t)", 2),
     "calls": ("p = local.f(a) q = local.f(a)", 2),
-    "zeros of another sign": ("p = Selu <alpha: float = 0.0> (a) q = Selu <alpha: float = -0.0> (a)", 2),
-    "true twins": ("p = Selu <alpha: float = 1.0> (a) q = Selu <alpha: float = 1.0> (a)", 1),
+    "zeros of different sign": ("p = Selu <alpha: float = 0.0> (a) q = Selu <alpha: float = -0.0> (a)", 2),
+    "equal nodes": ("p = Selu <alpha: float = 1.0> (a) q = Selu <alpha: float = 1.0> (a)", 1),
 }
 
 
-@pytest.mark.parametrize("case", TWINS)
-def test_twins_that_may_differ_are_not_shared(case: str) -> None:
-    nodes, count = TWINS[case]
+@pytest.mark.parametrize("case", PAIRS)
+def test_nodes_that_may_differ_are_not_shared(case: str) -> None:
+    nodes, count = PAIRS[case]
     model = model_of(f"g (float[1] a, float r, bool t) => (float[1] x) {{ {nodes} x = Add(p, q) }}", "f (p) => (p) {}")
     assert len(op_types(run("onnx.CommonSubexpressionElimination", model))) == count + 1
 
 
-def test_a_twin_without_an_output_does_not_stand_in_for_one_that_has_it() -> None:
+def test_node_without_optional_output_is_not_shared() -> None:
     model = model_of(
         "g (float[1, 1, 2] a) => (float[1, 1, 2] x, int64[1, 1, 2] i) "
         "{ x, j = MaxPool <kernel_shape = [1]> (a) y, i = MaxPool <kernel_shape = [1]> (a) }"
     )
     model.graph[0].outputs[1].name = ""
-    made = run("onnx.CommonSubexpressionElimination", model)
-    assert op_types(made) == ["MaxPool", "MaxPool"]
+    result = run("onnx.CommonSubexpressionElimination", model)
+    assert op_types(result) == ["MaxPool", "MaxPool"]
 
 
-def test_a_function_that_passes_its_input_on_is_inlined_under_the_same_names() -> None:
+def test_inlining_keeps_names_of_inputs_and_outputs() -> None:
     model = model_of(
         "g (float[2] a) => (float[2] x, float[2] y, float[2] z) { x, y, z = local.f(a) }",
         "f (p) => (p, q, q) { q = Neg(p) }",
     )
-    made = run("onnx.Inline", model)
-    assert ([value.name for value in made.graph.inputs], len(made.functions)) == (["a"], 0)
-    assert outputs(made, np.ones(2, np.float32)) == outputs(model, np.ones(2, np.float32))
+    result = run("onnx.Inline", model)
+    assert ([value.name for value in result.graph.inputs], len(result.functions)) == (["a"], 0)
+    assert outputs(result, np.ones(2, np.float32)) == outputs(model, np.ones(2, np.float32))
 
 
-def test_defaults_of_a_function_are_those_of_its_own_operator_set() -> None:
+def test_default_attributes_use_operator_set_of_function() -> None:
     model = model_of("g (float[2] a) => (float[2] x) { x = local.f(a) }", "f (p) => (q) { q = Softmax(p) }")
     model.functions["local", "f", ""].opset_imports[""] = 11
-    made = run("onnx.AddDefaultAttributes", model)
-    axes = [one.functions["local", "f", ""][0].attributes["axis"].value for one in (made,)]
-    assert axes == [1]
+    result = run("onnx.AddDefaultAttributes", model)
+    # Softmax has axis 1 by default before operator set 13, and -1 since then.
+    assert result.functions["local", "f", ""][0].attributes["axis"].value == 1
 
 
-def test_inputs_of_subgraphs_stay_as_the_operator_wants_them() -> None:
+def test_inputs_of_subgraphs_are_unchanged() -> None:
     model = model_of(
         """g (float[1] a, bool c) => (float[1] x) <float[1] w = {1}> {
             x = If(c) <then_branch = yes () => (float[1] y) <float[1] e = {5}> { y = Add(a, e) },
                        else_branch = no () => (float[1] z) { z = Add(a, w) }>
         }"""
     )
-    made = run("onnx.AddInitializersToInputs", model)
-    assert [value.name for value in made.graph.inputs] == ["a", "c", "w"]
-    assert [len(attr.as_graph().inputs) for attr in made.graph[0].attributes.values()] == [0, 0]
+    result = run("onnx.AddInitializersToInputs", model)
+    assert [value.name for value in result.graph.inputs] == ["a", "c", "w"]
+    assert [len(attr.as_graph().inputs) for attr in result.graph[0].attributes.values()] == [0, 0]
 
 
-def test_a_change_that_onnx_ir_does_not_claim_is_found_out() -> None:
+def test_unreported_change_is_detected() -> None:
     model = model_of("g (float[4] a) => (float[4] x) { x, mask = Dropout(a) }")
     assert not library.RemoveUnusedNodesPass()(ADAPTER.isolate(model, ["main"])).modified
-    made = run("onnx.RemoveUnusedNodes", model)
-    assert [len(one.graph[0].outputs) for one in (model, made)] == [2, 1]
+    result = run("onnx.RemoveUnusedNodes", model)
+    assert [len(version.graph[0].outputs) for version in (model, result)] == [2, 1]
 
 
-def test_the_skip_mark_outlives_the_clearing_of_metadata() -> None:
+def test_clearing_metadata_keeps_the_skip_mark() -> None:
     model = with_functions()
     for _, function in ADAPTER.functions(model):
         function.metadata_props.update({"SkipOptimization": "1", "other": "text"})
-    made = run("onnx.ClearMetadataAndDocString", model)
-    found = [dict(function.metadata_props) for _, function in ADAPTER.functions(made)]
-    assert found == [{"SkipOptimization": "1"}] * 3
+    result = run("onnx.ClearMetadataAndDocString", model)
+    metadata = [dict(function.metadata_props) for _, function in ADAPTER.functions(result)]
+    assert metadata == [{"SkipOptimization": "1"}] * 3
 
 
 INVALID = {
@@ -144,7 +144,7 @@ INVALID = {
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_an_invalid_result_is_an_error_and_not_returned(name: str) -> None:
+def test_invalid_result_is_a_verify_error(name: str) -> None:
     model = model_of("g (float[1] a) => (float[1] x) { c = Constant <value: tensor = float[1] {3}> () x = Add(a, c) }")
     model.ir_version = 3
     value = ir.Value(name="w", const_value=ir.tensor([1.0], name="w"), shape=ir.Shape([1]))
@@ -157,7 +157,7 @@ def test_an_invalid_result_is_an_error_and_not_returned(name: str) -> None:
 
 
 class Renames(ir.passes.InPlacePass):
-    """Does what no pass may do."""
+    """Renames an input, which no pass may do."""
 
     def call(self, model: Model) -> ir.passes.PassResult:
         model.graph.inputs[0].name = "other"
@@ -165,7 +165,7 @@ class Renames(ir.passes.InPlacePass):
 
 
 class Fails(ir.passes.InPlacePass):
-    """Fails before it begins, which onnx_ir wraps."""
+    """Fails in its precondition; onnx_ir wraps the error."""
 
     def requires(self, model: Model) -> None:
         try:
@@ -177,24 +177,25 @@ class Fails(ir.passes.InPlacePass):
         raise AssertionError
 
 
-def own(target: type[ir.passes.PassBase]) -> OnnxPass:
+def pass_of(target: type[ir.passes.PassBase]) -> OnnxPass:
+    """Return the apass pass for a class of onnx_ir."""
     return OnnxPass(target, apass.PassInfo(0, f"onnx.{target.__name__}"), {})
 
 
-def test_a_pass_that_changes_the_interface_is_stopped() -> None:
+def test_changed_interface_is_a_verify_error() -> None:
     message = r"Renames of onnx_ir changed the inputs and outputs of the model from \['a'\] -> \['x'\] to \['other'\]"
     with pytest.raises(apass.VerifyError, match=message):
-        apass.run(own(Renames), relu())
+        apass.run(pass_of(Renames), relu())
 
 
-def test_what_onnx_ir_wraps_an_error_in_is_taken_off() -> None:
+def test_wrappers_of_onnx_ir_errors_are_removed() -> None:
     with pytest.raises(KeyError, match="what went wrong") as caught:
-        apass.run(own(Fails), relu())
+        apass.run(pass_of(Fails), relu())
     assert isinstance(caught.value.__cause__, LookupError)
     assert caught.value.__notes__ == ["raised in Fails of onnx_ir", "in pass 'onnx.Fails'"]
 
 
-def test_what_its_cloner_wraps_an_error_in_is_taken_off() -> None:
+def test_wrapper_of_cloner_errors_is_removed() -> None:
     graph = ir.Graph([], [ir.Value(name="nowhere")], nodes=[], name="g")
     with pytest.raises(RuntimeError, match="In clone_graph") as caught:
         graph.clone()
@@ -208,9 +209,7 @@ def test_what_its_cloner_wraps_an_error_in_is_taken_off() -> None:
         (["f (p, r) => (q) { q = Add(p, r) }"], None, ""),
     ],
 )
-def test_errors_of_inlining_say_what_is_wrong(
-    functions: list[str], error: type[Exception] | None, message: str
-) -> None:
+def test_inlining_reports_its_cause(functions: list[str], error: type[Exception] | None, message: str) -> None:
     model = model_of("g (float[1] a) => (float[1] x) { x = local.f(a, a) }", *functions)
     if error is None:
         assert op_types(run("onnx.Inline", model)) == ["Add"]
@@ -219,7 +218,7 @@ def test_errors_of_inlining_say_what_is_wrong(
         run("onnx.Inline", model)
 
 
-def test_operator_sets_that_do_not_fit_are_told() -> None:
+def test_inlining_reports_mismatched_operator_sets() -> None:
     model = with_functions()
     model.functions["local", "f", ""].opset_imports[""] = 11
     with pytest.raises(ValueError, match="Opset mismatch when inlining function 'local::f'") as caught:
@@ -227,7 +226,7 @@ def test_operator_sets_that_do_not_fit_are_told() -> None:
     assert caught.value.__notes__ == ["in pass 'onnx.Inline'"]
 
 
-def test_the_checker_and_shape_inference_find_external_data_wherever_the_model_is(tmp_path: Path) -> None:
+def test_external_data_is_found_in_any_folder(tmp_path: Path) -> None:
     np.array([2, 2], np.int64).tofile(tmp_path / "weights.bin")
     tensor = ir.ExternalTensor(
         "weights.bin", 0, 16, ir.DataType.INT64, shape=ir.Shape([2]), name="s", base_dir=tmp_path
@@ -239,6 +238,6 @@ def test_the_checker_and_shape_inference_find_external_data_wherever_the_model_i
     model.graph.initializers["s"].const_value = tensor
     model.graph[0].attributes["value"] = ir.AttrTensor("value", tensor)
     assert run("onnx.Checker", model) is model
-    made = run("onnx.ShapeInference", model)
-    assert [str(node.outputs[0].shape) for node in made.graph] == ["[2]", "[2,2]", "[2,2]"]
+    result = run("onnx.ShapeInference", model)
+    assert [str(node.outputs[0].shape) for node in result.graph] == ["[2]", "[2,2]", "[2,2]"]
     assert model.graph.initializers["s"].const_value is tensor

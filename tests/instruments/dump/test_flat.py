@@ -1,4 +1,4 @@
-"""`DumpIR`: the files, to the letter; none lost, none half written, none of anybody else's removed."""
+"""`DumpIR`: the files, their completeness, and what `refresh` removes."""
 
 import os
 import threading
@@ -30,18 +30,18 @@ PIPELINE = apass.Sequential([Double, Increment])
 
 
 def names(folder: Path) -> list[str]:
-    """Return what is in `folder`, hidden files and folders too."""
+    """Return the names in `folder`, including hidden ones."""
     return sorted(path.name for path in folder.iterdir())
 
 
 def files(folder: Path) -> dict[str, str]:
-    """Return the text of every file beneath `folder`, by its path in it."""
-    found = (path for path in sorted(folder.rglob("*")) if not path.is_dir())
-    return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in found}
+    """Return the text of every file below `folder`, by relative path."""
+    paths = (path for path in sorted(folder.rglob("*")) if not path.is_dir())
+    return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in paths}
 
 
 @pytest.mark.anyio
-async def test_each_pass_is_dumped_to_the_next_file(tmp_path: Path) -> None:
+async def test_each_pass_writes_the_next_file(tmp_path: Path) -> None:
     async with apass.PassContext(instruments=[DumpIR(tmp_path / "new" / "dumps")]):
         await PIPELINE({"f": 1, "g": 2})
         await Double({"f": 3})
@@ -54,7 +54,7 @@ async def test_each_pass_is_dumped_to_the_next_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_many_modules_at_once_have_a_folder_and_a_count_each(tmp_path: Path) -> None:
+async def test_each_module_has_a_folder_and_numbering(tmp_path: Path) -> None:
     modules: dict[str, Module] = {f"m{n}": {"f": n, "é": n} for n in range(100)}
     async with apass.PassContext(instruments=[DumpIR(str(tmp_path))]):
         await apass.optimize_all(modules, PIPELINE, limit=None)
@@ -67,7 +67,7 @@ async def test_many_modules_at_once_have_a_folder_and_a_count_each(tmp_path: Pat
 
 
 @pytest.mark.anyio
-async def test_modules_without_names_at_once_share_one_count_and_lose_no_file(tmp_path: Path) -> None:
+async def test_concurrent_unnamed_modules_share_one_numbering(tmp_path: Path) -> None:
     async with apass.PassContext(instruments=[DumpIR(tmp_path)]), anyio.create_task_group() as tasks:
         for n in range(100):
             tasks.start_soon(Double, {"f": n})
@@ -77,12 +77,26 @@ async def test_modules_without_names_at_once_share_one_count_and_lose_no_file(tm
 
 
 @pytest.mark.anyio
-async def test_no_two_names_share_a_folder_and_none_leaves_the_dump_dir(tmp_path: Path) -> None:
-    given = ["a/b", "a_b", "a b", "..", ".", "", "../up", "/abs", "A_B", "x" * 300, "x" * 301, "000_A.txt", "nul\0"]
-    modules: dict[str, Module] = {name: {"f": n} for n, name in enumerate(given)}
+async def test_folder_names_are_unique_and_inside_dump_dir(tmp_path: Path) -> None:
+    module_names = [
+        "a/b",
+        "a_b",
+        "a b",
+        "..",
+        ".",
+        "",
+        "../up",
+        "/abs",
+        "A_B",
+        "x" * 300,
+        "x" * 301,
+        "000_A.txt",
+        "nul\0",
+    ]
+    modules: dict[str, Module] = {name: {"f": n} for n, name in enumerate(module_names)}
     for _ in range(2):
         async with apass.PassContext(instruments=[DumpIR(tmp_path / "dumps")]):
-            # One after the other, because the first of two names that differ in case has the plain folder.
+            # One by one, because the first of two names that differ only in case gets the plain folder name.
             await apass.optimize_all(modules, Double, limit=1)
     folders = {
         "a_b": 1,
@@ -104,7 +118,7 @@ async def test_no_two_names_share_a_folder_and_none_leaves_the_dump_dir(tmp_path
 
 
 @pytest.mark.anyio
-async def test_names_of_passes_fit_into_names_of_files(tmp_path: Path) -> None:
+async def test_pass_names_become_valid_file_names(tmp_path: Path) -> None:
     for name in ("onnx.Fold", 'a/b\\c:"d"', "n" * 300):
         pass_: apass.Pass[Module] = apass.module_pass(lambda mod, ctx: mod, opt_level=0, name=name)
         async with apass.PassContext(instruments=[DumpIR(tmp_path)]):
@@ -113,7 +127,7 @@ async def test_names_of_passes_fit_into_names_of_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_count_goes_on_after_999(tmp_path: Path) -> None:
+async def test_numbers_continue_after_999(tmp_path: Path) -> None:
     instrument = DumpIR(tmp_path)
     async with apass.PassContext(instruments=[instrument]):
         await apass.Sequential([Double] * 1001)({"f": 0})
@@ -124,15 +138,15 @@ async def test_the_count_goes_on_after_999(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_loop_runs_while_a_file_is_written_and_a_cancelled_dump_is_whole(tmp_path: Path) -> None:
-    # To open a pipe for writing blocks until somebody opens it for reading.
+async def test_write_neither_blocks_the_loop_nor_is_cancelled(tmp_path: Path) -> None:
+    # Opening a named pipe for writing blocks until it is opened for reading.
     part = tmp_path / ".000_Double.txt.part"
     os.mkfifo(part)
     opened: list[tuple[str, int]] = []
     scope = anyio.CancelScope()
 
-    def open_as(who: str) -> None:
-        opened.append((who, os.open(part, os.O_RDONLY | os.O_NONBLOCK)))
+    def open_as(opener: str) -> None:
+        opened.append((opener, os.open(part, os.O_RDONLY | os.O_NONBLOCK)))
 
     async def dump() -> None:
         async with apass.PassContext(instruments=[DumpIR(tmp_path)]):
@@ -148,14 +162,14 @@ async def test_the_loop_runs_while_a_file_is_written_and_a_cancelled_dump_is_who
         await anyio.lowlevel.checkpoint()
         open_as("loop")
         watchdog.cancel()
-    assert [(who, os.read(fd, 100)) for who, fd in opened] == [("loop", b"f: 2\n")]
+    assert [(opener, os.read(fd, 100)) for opener, fd in opened] == [("loop", b"f: 2\n")]
     os.close(opened[0][1])
     assert scope.cancelled_caught
     assert names(tmp_path) == ["000_Double.txt"]
 
 
 @pytest.mark.anyio
-async def test_a_pass_that_has_done_its_work_is_dumped_even_if_it_is_cancelled_by_then(tmp_path: Path) -> None:
+async def test_finished_pass_is_dumped_after_cancellation(tmp_path: Path) -> None:
     scope = anyio.CancelScope()
 
     @apass.module_pass(opt_level=0)
@@ -171,7 +185,7 @@ async def test_a_pass_that_has_done_its_work_is_dumped_even_if_it_is_cancelled_b
 
 
 @pytest.mark.anyio
-async def test_a_dump_that_cannot_be_written_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+async def test_write_error_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "000_Double.txt").mkdir()
     async with apass.PassContext(instruments=[DumpIR(tmp_path)]):
         with pytest.raises(OSError, match=r"000_Double\.txt") as caught:
@@ -181,7 +195,7 @@ async def test_a_dump_that_cannot_be_written_is_an_error_that_names_the_file(tmp
 
 
 @pytest.mark.anyio
-async def test_a_module_that_cannot_be_shown_is_an_error_and_leaves_no_file(tmp_path: Path) -> None:
+async def test_module_without_text_raises_and_leaves_no_file(tmp_path: Path) -> None:
     pass_: apass.Pass[Any] = apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Keep")
     async with apass.PassContext(instruments=[DumpIR(tmp_path)]):
         with pytest.raises(apass.AdapterError, match="no IR adapter") as caught:
@@ -193,7 +207,7 @@ async def test_a_module_that_cannot_be_shown_is_an_error_and_leaves_no_file(tmp_
 
 
 @pytest.mark.anyio
-async def test_refresh_empties_a_folder_of_dumped_files(tmp_path: Path) -> None:
+async def test_refresh_empties_folder_of_dumped_files(tmp_path: Path) -> None:
     async with apass.PassContext(instruments=[DumpIR(tmp_path)]):
         await PIPELINE({"f": 1})
         await apass.optimize_all({"a": {"f": 1}, "b/c": {"f": 2}}, PIPELINE)
@@ -205,7 +219,7 @@ async def test_refresh_empties_a_folder_of_dumped_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_without_refresh_files_are_overwritten_number_by_number(tmp_path: Path) -> None:
+async def test_files_are_overwritten_by_number_without_refresh(tmp_path: Path) -> None:
     for value, count in ((1, 2), (5, 1)):
         async with apass.PassContext(instruments=[DumpIR(tmp_path)]):
             for _ in range(count):
@@ -214,34 +228,34 @@ async def test_without_refresh_files_are_overwritten_number_by_number(tmp_path: 
 
 
 @pytest.mark.parametrize("foreign", ["notes.md", "00_A.txt", "000_A.py", "sub/notes.md", "sub/000_A.txt/000_A.txt"])
-def test_refresh_removes_nothing_if_there_is_more_than_dumped_files(tmp_path: Path, foreign: str) -> None:
+def test_refresh_removes_nothing_with_foreign_files(tmp_path: Path, foreign: str) -> None:
     for name in ("000_A.txt", "other/000_A.txt", foreign):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     before = files(tmp_path)
-    with pytest.raises(FileExistsError, match=r"refresh=True would empty .* nothing was removed"):
+    with pytest.raises(FileExistsError, match=r"refresh=True would empty .* no file was removed"):
         DumpIR(tmp_path, refresh=True)
     assert files(tmp_path) == before
 
 
 def test_refresh_does_not_follow_links(tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "000_A.txt").write_text("mine")
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "000_A.txt").write_text("content")
     dumps = tmp_path / "dumps"
     dumps.mkdir()
-    (dumps / "link").symlink_to(elsewhere)
-    with pytest.raises(FileExistsError, match="'link', no dumped file"):
+    (dumps / "link").symlink_to(target)
+    with pytest.raises(FileExistsError, match="'link' in it is no dumped file"):
         DumpIR(dumps, refresh=True)
-    assert files(elsewhere) == {"000_A.txt": "mine"}
+    assert files(target) == {"000_A.txt": "content"}
 
 
-def test_a_dump_dir_that_is_a_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(NotADirectoryError, match=r"DumpIR writes into a folder, and '.*file' is a file"):
+def test_dump_dir_that_is_a_file_raises(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("content")
+    with pytest.raises(NotADirectoryError, match=r"DumpIR needs a folder, got the file '.*file'"):
         DumpIR(tmp_path / "file")
 
 
-def test_refresh_of_a_folder_that_is_not_there_is_fine(tmp_path: Path) -> None:
+def test_refresh_accepts_a_missing_folder(tmp_path: Path) -> None:
     assert DumpIR(tmp_path / "new", refresh=True).dump_dir == tmp_path / "new"
     assert files(tmp_path) == {}

@@ -1,4 +1,4 @@
-"""`DumpTree`: the files of a run, and going on from them."""
+"""`DumpTree`: the files of a run, and resuming from them."""
 
 import random
 import re
@@ -42,15 +42,15 @@ async def Nest(func: int, mod: Module, ctx: apass.PassContext) -> int:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Return every file below a folder, with times blotted out."""
+    """Return the contents of all files below a folder, with times replaced by T."""
     files = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
     return {name: re.sub(r" *\d+\.\d{3}( ms| s|  )", r" T\1", text) for name, text in files.items()}
 
 
 def _texts(folder: Path) -> list[Path]:
-    """Return the text files that were dumped after passes of the module itself."""
-    found = (path for path in folder.rglob("*.txt") if path.name != "index.txt" and ".input" not in path.name)
-    return [path for path in found if "@" not in str(path)]
+    """Return the text files of passes on the module itself."""
+    paths = (path for path in folder.rglob("*.txt") if path.name != "index.txt" and ".input" not in path.name)
+    return [path for path in paths if "@" not in str(path)]
 
 
 async def test_files_are_nested_like_the_pipeline(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_files_are_nested_like_the_pipeline(tmp_path: Path) -> None:
     ]
 
 
-async def test_a_failure_stands_in_the_index(tmp_path: Path) -> None:
+async def test_index_contains_the_failure(tmp_path: Path) -> None:
     async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
         with pytest.raises(ValueError, match="no more"):
             await apass.Sequential([Increment, Fail])({"f": 1})
@@ -102,34 +102,7 @@ async def test_a_failure_stands_in_the_index(tmp_path: Path) -> None:
     assert files["index.txt"].endswith("failed: ValueError: no more\n")
 
 
-async def test_a_cancelled_run_is_called_so_in_the_index(tmp_path: Path) -> None:
-    hangs = anyio.Event()
-
-    @apass.module_pass(opt_level=0)
-    async def Hang(mod: Module, ctx: apass.PassContext) -> Module:
-        hangs.set()
-        await anyio.sleep_forever()
-        return mod
-
-    async def optimize() -> None:
-        async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
-            await apass.optimize_all({"m": {"f": 1}}, apass.Sequential([Increment, Hang]))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(optimize)
-        await hangs.wait()
-        group.cancel_scope.cancel()
-    files = contents(tmp_path)
-    assert files["index.txt"] == "m  3 passes, 1 changed something, T s, cancelled\n"
-    rows = [line.split() for line in files["m/index.txt"].splitlines()[4:]]
-    assert [row[1:] for row in rows] == [
-        ["cancelled", "0:sequential"],
-        ["changed", "0:Increment", "m/0_sequential/0_Increment.txt"],
-        ["cancelled", "1:Hang"],
-    ]
-
-
-async def test_what_runs_in_a_body_has_a_folder_by_the_function(tmp_path: Path) -> None:
+async def test_passes_in_a_body_have_a_function_folder(tmp_path: Path) -> None:
     async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
         await Nest({"f": 1, "g": 5})
     files = contents(tmp_path)
@@ -138,7 +111,7 @@ async def test_what_runs_in_a_body_has_a_folder_by_the_function(tmp_path: Path) 
     assert "inner: 6" in files["module/0_Nest@g/0_Increment.txt"]
 
 
-async def test_a_run_can_be_gone_on_with_from_any_file(tmp_path: Path) -> None:
+async def test_run_resumes_from_any_file(tmp_path: Path) -> None:
     pipeline = apass.Sequential([Increment, apass.Repeat([Increment, Keep], times=3), Nest])
     async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
         whole = await pipeline({"f": 1})
@@ -152,14 +125,14 @@ async def test_a_run_can_be_gone_on_with_from_any_file(tmp_path: Path) -> None:
     assert tried == 1 + 1 + 1 + 6 + 1
 
 
-async def test_a_file_that_cannot_be_gone_on_from_names_one_that_can(tmp_path: Path) -> None:
+async def test_inner_file_names_a_resumable_file(tmp_path: Path) -> None:
     pipeline = apass.Sequential([Nest, apass.Race([apass.Sequential([Keep]), Increment], key=lambda mod: mod["f"])])
     async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
         await pipeline({"f": 1})
     top = tmp_path / "module" / "0_sequential"
     files = [path for path in top.rglob("*.txt") if ".input" not in path.name]
-    told = {str(path.relative_to(top)): path.read_text().splitlines()[3] for path in files}
-    assert told == {
+    resume_lines = {str(path.relative_to(top)): path.read_text().splitlines()[3] for path in files}
+    assert resume_lines == {
         "0_Nest.txt": "# resume: apass.rest_of(pipeline, apass.Position.parse('0:sequential/0:Nest'))",
         "0_Nest@f/0_Increment.txt": "# resume: not from here, within pass 'Nest', but from ../0_Nest.txt",
         "1_Race.txt": "# resume: apass.rest_of(pipeline, apass.Position.parse('0:sequential/1:Race'))",
@@ -167,13 +140,13 @@ async def test_a_file_that_cannot_be_gone_on_from_names_one_that_can(tmp_path: P
         "1_Race@1/0_sequential/0_Keep.txt": "# resume: not from here, within pass 'Race', but from ../../1_Race.txt",
         "1_Race@2/0_Increment.txt": "# resume: not from here, within pass 'Race', but from ../1_Race.txt",
     }
-    for name, line in told.items():
+    for name, line in resume_lines.items():
         if "not from here" not in line:
             rest = apass.rest_of(pipeline, read_dumped(top / name).position)
             assert await rest(ADAPTER.loads(read_dumped(top / name).data.read_bytes())) == {"f": 2}
 
 
-async def test_many_modules_with_failures_are_dumped_as_one_by_one(tmp_path: Path) -> None:
+async def test_concurrent_modules_are_dumped_like_sequential_ones(tmp_path: Path) -> None:
     @apass.function_pass(opt_level=0)
     async def Flaky(func: int, mod: Module, ctx: apass.PassContext) -> int:
         await anyio.lowlevel.checkpoint()
@@ -185,22 +158,24 @@ async def test_many_modules_with_failures_are_dumped_as_one_by_one(tmp_path: Pat
     for limit in (1, 40):
         async with apass.PassContext(instruments=[DumpTree(tmp_path / str(limit))]):
             await apass.optimize_all(modules, apass.Sequential([Increment, Flaky]), limit=limit, errors="collect")
-    one, many = contents(tmp_path / "1"), contents(tmp_path / "40")
-    # Of two failing bodies either may be first.
-    assert one.keys() == many.keys()
-    assert {name for name in one if one[name] != many[name]} <= {name for name in one if name.endswith("index.txt")}
+    single, many = contents(tmp_path / "1"), contents(tmp_path / "40")
+    # If two bodies fail, either may be the first, so the indexes may differ.
+    assert single.keys() == many.keys()
+    assert {name for name in single if single[name] != many[name]} <= {
+        name for name in single if name.endswith("index.txt")
+    }
 
 
-async def test_a_file_that_is_no_dump_is_an_error(tmp_path: Path) -> None:
+async def test_foreign_file_raises_resume_error(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("hello\n")
-    for path, why in ((tmp_path / "x.txt", "it is no text file that was"), (tmp_path / "y.txt", "No such file")):
-        with pytest.raises(apass.ResumeError, match=why):
+    for path, message in ((tmp_path / "x.txt", "it is no text file that"), (tmp_path / "y.txt", "No such file")):
+        with pytest.raises(apass.ResumeError, match=message):
             read_dumped(path)
     with pytest.raises(NotADirectoryError, match="choose another"):
         DumpTree(tmp_path / "x.txt")
 
 
-async def test_a_pass_on_a_module_of_its_own_has_an_input_and_does_not_pass_for_its_caller(tmp_path: Path) -> None:
+async def test_pass_on_another_module_has_its_own_input(tmp_path: Path) -> None:
     @apass.module_pass(opt_level=0)
     async def Try(mod: Module, ctx: apass.PassContext) -> Module:
         assert await Increment({"g": 5}) == {"g": 6}

@@ -1,4 +1,4 @@
-"""Runs to make reports of: modules of dicts, passes that wait, nest, fail and talk."""
+"""Sample runs for reports: passes that wait, nest, fail and make remarks."""
 
 import json
 import re
@@ -60,14 +60,14 @@ PIPELINE = apass.Sequential(
 
 
 def modules(count: int, size: int = 12) -> dict[str, Module]:
-    """Return so many modules, named m0 on; one in five has a minus nine."""
+    """Return `count` modules named m0 onwards; every fifth contains a minus nine."""
     return {
         f"m{n}": {f"f{k}": 8 * n + 2 * k for k in range(size)} | {"g": -9 if n % 5 == 4 else 1} for n in range(count)
     }
 
 
 async def recorded(count: int, *, size: int = 12, limit: int | None = None, **options: Any) -> ReportInstrument:
-    """Return the report of the pipeline on so many modules."""
+    """Return the report of a run of the pipeline on `count` modules."""
     report = ReportInstrument("a report", **options)
     async with apass.PassContext(instruments=[report]):
         await apass.optimize_all(modules(count, size), PIPELINE, limit=limit, errors="collect")
@@ -80,35 +80,38 @@ async def rendered(count: int, size: int) -> str:
 
 
 def in_a_thread(make: Callable[[], Awaitable[str]]) -> str:
-    """Return what is made in the event loop of a thread, for a browser's event loop may run in this one."""
+    """Return the result of `make`, run in another thread.
+
+    The browser's event loop may already run in the current thread.
+    """
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(anyio.run, make).result()
 
 
 def page_of(count: int, *, size: int = 12) -> str:
-    """Return the page of a report, from anywhere."""
+    """Return the page of a report; callable from any thread."""
     return in_a_thread(lambda: rendered(count, size))
 
 
 def index_of(page: str) -> dict[str, Any]:
-    """Return what a page says of everything but the texts."""
+    """Return all data of a page but the texts."""
     index: dict[str, Any] = json.loads(zlib.decompress(b64decode(_script(page, "apass-index")), -15))
     return index
 
 
 def texts_of(page: str) -> list[str]:
-    """Return the texts of a page, as the page reads them."""
+    """Return the texts of a page, decoded as the page does."""
     blob, columns = _script(page, "apass-texts"), index_of(page)["texts"]
     bases: list[int] = columns["base"]
-    found: list[bytes] = []
+    decoded: list[bytes] = []
     for number, base in enumerate(bases):
         data = b64decode(blob[columns["offset"][number] : columns["offset"][number + 1]])
-        reader = zlib.decompressobj(-15) if base < 0 else zlib.decompressobj(-15, zdict=found[base][-(2**15) :])
-        found.append(reader.decompress(data) + reader.flush())
-    return [one.decode() for one in found]
+        reader = zlib.decompressobj(-15) if base < 0 else zlib.decompressobj(-15, zdict=decoded[base][-(2**15) :])
+        decoded.append(reader.decompress(data) + reader.flush())
+    return [text.decode() for text in decoded]
 
 
 def _script(page: str, name: str) -> str:
-    found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
-    assert found is not None
-    return found[1]
+    match = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
+    assert match is not None
+    return match[1]

@@ -1,4 +1,4 @@
-"""The page of a report, used in a real browser."""
+"""The page of a report in a real browser."""
 
 import re
 from collections.abc import Iterator
@@ -19,45 +19,45 @@ IS_ON_TOP = """selector => {
     const box = element.getBoundingClientRect();
     return element.contains(document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2));
 }"""
-"""Whether nothing hides the middle of the first element of a kind."""
+"""JavaScript: whether no other element covers the center of the selected element."""
 
 
 FITS = """selector => {
     const element = document.querySelector(selector);
     return element.scrollWidth <= element.clientWidth;
 }"""
-"""Whether all of an element has room in it."""
+"""JavaScript: whether an element's content fits into it."""
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser for all tests here."""
+    """Run a browser for all tests of this module."""
     with chromium() as started:
         yield started
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report on modules of which one in five failed."""
+    """Return the page of a report in which every fifth module failed."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(page_of(MODULES))
     return path
 
 
 def lists(page: Page, *names: str) -> None:
-    """Wait for the passes that must be listed."""
+    """Wait for the passes in the list."""
     expect(page.locator(".pass .name")).to_have_text(names)
 
 
 def is_at(page: Page, *, module: str | None = None, pass_: str | None = None) -> None:
-    """Wait for what must be chosen in the lists."""
-    for kind, wanted in (("module", module), ("pass", pass_)):
-        if wanted is not None:
-            expect(page.locator(f".{kind}.active .name")).to_have_text(wanted)
+    """Wait for the selection in the lists."""
+    for kind, expected in (("module", module), ("pass", pass_)):
+        if expected is not None:
+            expect(page.locator(f".{kind}.active .name")).to_have_text(expected)
 
 
 def choose(page: Page, module: str) -> None:
-    """Choose a module by searching for it."""
+    """Select a module with the search field."""
     page.fill("#search", module)
     expect(page.locator(".module", has_not_text=module)).to_have_count(0)
     page.locator(".module", has_text=module).first.click()
@@ -65,7 +65,7 @@ def choose(page: Page, module: str) -> None:
     is_at(page, module=module)
 
 
-def test_a_module_that_failed_is_shown_first_at_the_pass_that_failed(browser: Browser, report: Path) -> None:
+def test_failed_module_is_shown_first(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         expect(page.locator(".summary")).to_contain_text(f"{MODULES} modules")
         expect(page.locator(".summary .bad")).to_have_text("8 failed")
@@ -78,7 +78,7 @@ def test_a_module_that_failed_is_shown_first_at_the_pass_that_failed(browser: Br
         expect(page.locator(".failure pre")).to_contain_text("Traceback (most recent call last):")
 
 
-def test_before_and_after_stand_side_by_side_with_what_differs_in_a_line(browser: Browser, report: Path) -> None:
+def test_diff_highlights_changes_within_a_line(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
         page.locator(".pass", has_text="Halve").first.click()
@@ -98,7 +98,7 @@ def test_before_and_after_stand_side_by_side_with_what_differs_in_a_line(browser
         expect(page.locator(".remark").first).to_contain_text("8 is even")
 
 
-def test_a_change_at_the_far_end_of_a_long_line_is_in_sight(browser: Browser, tmp_path: Path) -> None:
+def test_change_in_a_long_line_is_visible(browser: Browser, tmp_path: Path) -> None:
     @apass.module_pass(opt_level=0)
     def Shout(mod: dict[str, str], ctx: apass.PassContext) -> dict[str, str]:
         return {name: text.replace("quiet", "LOUD") for name, text in mod.items()}
@@ -129,7 +129,7 @@ def test_a_change_at_the_far_end_of_a_long_line_is_in_sight(browser: Browser, tm
         page.wait_for_function(IS_ON_TOP, arg=".diff .added .differs")
 
 
-def test_long_stretches_without_a_change_are_folded_and_open_with_a_click(browser: Browser, report: Path) -> None:
+def test_unchanged_lines_are_folded_until_clicked(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
         page.locator(".pass", has_text="Extend").click()
@@ -146,16 +146,16 @@ UNFOLD_AT_ONCE = """async () => {
     for (const _ of [1, 2]) await new Promise(next => requestAnimationFrame(() => setTimeout(next)));
     return document.querySelectorAll(".line.gap").length;
 }"""
-"""Chooses a pass, and opens its fold before the next frame; tells how many folds there are two frames later."""
+"""JavaScript: selects a pass, opens its fold before the next frame, and returns the folds two frames later."""
 
 
-def test_a_fold_that_is_opened_at_once_stays_open(browser: Browser, report: Path) -> None:
+def test_fold_opened_immediately_stays_open(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
         assert page.evaluate(UNFOLD_AT_ONCE) == 0
 
 
-def test_what_is_looked_for_in_a_text_stays_from_pass_to_pass(browser: Browser, report: Path) -> None:
+def test_text_search_is_kept_between_passes(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
         page.locator(".pass", has_text="Extend").click()
@@ -172,13 +172,13 @@ def test_what_is_looked_for_in_a_text_stays_from_pass_to_pass(browser: Browser, 
         expect(page.locator(".found")).to_have_count(0)
 
 
-def test_arrows_go_through_passes_and_modules(browser: Browser, report: Path) -> None:
+def test_arrow_keys_select_passes_and_modules(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
         page.locator(".pass").first.click()
-        for wanted in ("Nothing", "Inner", "Halve", "Rebuild"):
+        for expected in ("Nothing", "Inner", "Halve", "Rebuild"):
             page.keyboard.press("ArrowDown")
-            is_at(page, pass_=wanted)
+            is_at(page, pass_=expected)
         page.keyboard.press("ArrowUp")
         is_at(page, pass_="Halve")
         page.keyboard.press("ArrowRight")
@@ -188,7 +188,7 @@ def test_arrows_go_through_passes_and_modules(browser: Browser, report: Path) ->
         is_at(page, module="m0")
 
 
-def test_changed_only_leaves_what_changed_and_what_it_is_in(browser: Browser, report: Path) -> None:
+def test_changed_only_filter_keeps_enclosing_passes(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m1")
         everything = ["Main", "Nothing", "Inner", "Halve", "Rebuild", "RefuseNines", "Extend", "Halve"]
@@ -201,9 +201,9 @@ def test_changed_only_leaves_what_changed_and_what_it_is_in(browser: Browser, re
         lists(page, *everything)
 
 
-def test_what_is_typed_right_after_the_slash_is_looked_for(browser: Browser, report: Path) -> None:
+def test_text_typed_after_slash_is_searched(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
-        page.evaluate("requestAnimationFrame = () => 0")  # a slow machine, whose next frame is long in coming
+        page.evaluate("requestAnimationFrame = () => 0")  # like a slow machine, whose next frame is late
         for view in ("passes", "timeline"):
             page.get_by_role("button", name=view).click()
             page.keyboard.press("/")
@@ -233,7 +233,7 @@ def test_modules_are_searched_and_sorted(browser: Browser, report: Path) -> None
             expect(page.locator(".module .name").nth(place)).to_have_text(name)
 
 
-def test_light_and_dark_are_as_the_system_is_or_as_chosen(browser: Browser, report: Path) -> None:
+def test_color_scheme_follows_system_or_choice(browser: Browser, report: Path) -> None:
     light, dark = "rgb(245, 246, 248)", "rgb(12, 15, 20)"
     for is_dark, colors in ((False, [light, light, dark, light]), (True, [dark, light, dark, dark])):
         with opened(browser, report, dark=is_dark) as page:
@@ -243,7 +243,7 @@ def test_light_and_dark_are_as_the_system_is_or_as_chosen(browser: Browser, repo
 
 
 def sight(page: Page) -> tuple[int, int]:
-    """Return what the timeline shows, in microseconds."""
+    """Return the visible interval of the timeline, in microseconds."""
     canvas = page.locator("canvas")
     expect(canvas).to_have_attribute("data-to", re.compile(r"\d"))
     first, last = canvas.evaluate("({dataset}) => [dataset.from, dataset.to]")
@@ -251,14 +251,14 @@ def sight(page: Page) -> tuple[int, int]:
 
 
 def wait_for_sight(page: Page, condition: str) -> tuple[int, int]:
-    """Wait until a condition on the bounds `from` and `to` holds, and return what the timeline shows."""
+    """Wait for a condition on `from` and `to`, and return the visible interval."""
     page.wait_for_function(
         f"() => {{ const {{from, to}} = document.querySelector('canvas').dataset; return {condition}; }}"
     )
     return sight(page)
 
 
-def test_the_timeline_is_zoomed_by_the_wheel_and_moved_by_dragging(browser: Browser, report: Path) -> None:
+def test_timeline_zooms_by_wheel_and_pans_by_drag(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.get_by_role("button", name="Timeline").click()
         whole = sight(page)
@@ -281,7 +281,7 @@ def test_the_timeline_is_zoomed_by_the_wheel_and_moved_by_dragging(browser: Brow
         expect(page.locator(".detail .path")).to_be_visible()
 
 
-def test_the_lists_lead_to_passes(browser: Browser, report: Path) -> None:
+def test_list_entries_link_to_passes(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.get_by_role("button", name="Slowest").click()
         expect(page.locator(".card").first.locator("tbody tr")).to_have_count(5)
@@ -297,7 +297,7 @@ def test_the_lists_lead_to_passes(browser: Browser, report: Path) -> None:
         is_at(page, module="m14", pass_="RefuseNines")
 
 
-def test_the_address_keeps_the_place(browser: Browser, report: Path) -> None:
+def test_address_stores_the_selection(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         choose(page, "m7")
         page.locator(".pass", has_text="Extend").click()
@@ -306,7 +306,7 @@ def test_the_address_keeps_the_place(browser: Browser, report: Path) -> None:
         is_at(page, module="m7", pass_="Extend")
 
 
-def test_keys_are_explained(browser: Browser, report: Path) -> None:
+def test_help_explains_the_keys(browser: Browser, report: Path) -> None:
     with opened(browser, report) as page:
         page.keyboard.press("?")
         expect(page.get_by_role("dialog")).to_contain_text("previous, next module")
@@ -314,7 +314,7 @@ def test_keys_are_explained(browser: Browser, report: Path) -> None:
         expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_a_narrow_window_has_room_for_all(browser: Browser, report: Path) -> None:
+def test_page_fits_a_narrow_window(browser: Browser, report: Path) -> None:
     with opened(browser, report, width=420) as page:
         choose(page, "m1")
         page.locator(".pass", has_text="Halve").first.click()
@@ -328,7 +328,7 @@ def test_a_narrow_window_has_room_for_all(browser: Browser, report: Path) -> Non
             page.wait_for_function(FITS, arg=part)
 
 
-def test_only_the_rows_in_sight_are_in_the_page(browser: Browser, tmp_path: Path) -> None:
+def test_only_visible_rows_are_in_the_page(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "large.html"
     path.write_text(page_of(400, size=2))
     with opened(browser, path) as page:
@@ -337,7 +337,7 @@ def test_only_the_rows_in_sight_are_in_the_page(browser: Browser, tmp_path: Path
         expect(page.locator(".module").last).to_contain_text("m399")
 
 
-def test_an_empty_report_says_so(browser: Browser, tmp_path: Path) -> None:
+def test_empty_report_shows_a_message(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "empty.html"
     path.write_text(page_of(0))
     with opened(browser, path) as page:

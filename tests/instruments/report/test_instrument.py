@@ -1,4 +1,4 @@
-"""`ReportInstrument`: what is recorded, the same however many modules run at once, and bounded."""
+"""`ReportInstrument`: the record, its limits, and its independence of concurrency."""
 
 from pathlib import Path
 from typing import Any
@@ -10,23 +10,23 @@ import pytest
 
 import apass
 from apass.instruments import ReportInstrument
-from apass.instruments.report.record import PassRun, Record, Status
+from apass.instruments.report.record import PassRun, Record, RunStatus
 from apass.instruments.report.texts import LARGE
-from tests.instruments.report.samples import PIPELINE, Extend, Halve, Nothing, index_of, modules, recorded, texts_of
+from tests.instruments.report.samples import PIPELINE, Halve, Nothing, index_of, modules, recorded, texts_of
 
 
 def text(report: ReportInstrument, index: int) -> str | None:
-    """Return a text that was kept."""
+    """Return the stored text at an index."""
     return None if index < 0 else texts_of(report.render())[index]
 
 
 def lines(record: Record) -> list[str]:
-    """Return module, place and end of each run."""
-    return [f"{one.module} {'/'.join(name for _, name, _ in one.steps)} {one.status.name}" for one in record.runs]
+    """Return the module, the path and the status of each run."""
+    return [f"{item.module} {'/'.join(name for _, name, _ in item.steps)} {item.status.name}" for item in record.runs]
 
 
 def without_times(report: ReportInstrument) -> object:
-    """Return all that a page says, but for times and who did the work, with the texts in the place of their numbers."""
+    """Return the data of a page without times and workers, with texts for indices."""
     page = report.render()
     index, texts = index_of(page), [*texts_of(page), None]
     runs, bodies = index["runs"], index["bodies"]
@@ -37,12 +37,12 @@ def without_times(report: ReportInstrument) -> object:
 
     def named(remark: list[Any]) -> list[Any]:
         kind, name, message, pass_name, function, *rest = remark
-        return [kind, *(index["names"][one] for one in (name, pass_name, function)), message, *rest]
+        return [kind, *(index["names"][item] for item in (name, pass_name, function)), message, *rest]
 
-    kept = ("module", "parent", "name", "function", "before", "after", "status", "failure", "statistics")
+    columns = ("module", "parent", "name", "function", "before", "after", "status", "failure", "statistics")
     return (
         index["modules"],
-        {column: runs[column] for column in kept},
+        {column: runs[column] for column in columns},
         [
             (run, name, status)
             for run, name, status in zip(bodies["run"], bodies["function"], bodies["status"], strict=True)
@@ -70,22 +70,22 @@ async def test_each_pass_is_recorded_with_its_texts(anyio_backend: str) -> None:
         "m Main/Halve CHANGED",
     ]
     before, after = "f: 8", "f: 2\nmore0: 0\nmore1: 1\nmore2: 1"
-    assert [text(report, one) for one in (record.runs[0].before, record.runs[0].after)] == [before, after]
-    assert [text(report, one) for one in (record.runs[3].before, record.runs[3].after)] == ["f: 8", "f: 4"]
+    assert [text(report, item) for item in (record.runs[0].before, record.runs[0].after)] == [before, after]
+    assert [text(report, item) for item in (record.runs[3].before, record.runs[3].after)] == ["f: 8", "f: 4"]
     assert [dict(run.statistics) for run in record.runs if run.statistics] == [{"halved": 1}, {"halved": 3}]
     assert len(record.texts) == 4
 
 
 @pytest.mark.anyio
-async def test_many_modules_at_once_give_the_same_as_one_after_the_other(anyio_backend: str) -> None:
-    one, many = await recorded(200, size=3, limit=1), await recorded(200, size=3)
-    assert without_times(one) == without_times(many)
-    failed = {run.module for run in many.record().runs if run.status is Status.FAILED}
+async def test_concurrent_modules_give_the_report_of_sequential_ones(anyio_backend: str) -> None:
+    single, many = await recorded(200, size=3, limit=1), await recorded(200, size=3)
+    assert without_times(single) == without_times(many)
+    failed = {run.module for run in many.record().runs if run.status is RunStatus.FAILED}
     assert failed == {f"m{n}" for n in range(4, 200, 5)}
 
 
 @pytest.mark.anyio
-async def test_a_failure_is_one_for_all_the_passes_it_went_through_and_has_all_notes(anyio_backend: str) -> None:
+async def test_passes_share_the_record_of_a_failure(anyio_backend: str) -> None:
     report = await recorded(5)
     failed = [run for run in report.record().runs if run.failure is not None]
     assert [run.steps[-1][1] for run in failed] == ["Main", "RefuseNines"]
@@ -100,61 +100,44 @@ async def test_a_failure_is_one_for_all_the_passes_it_went_through_and_has_all_n
 
 
 @pytest.mark.anyio
-async def test_times_are_within_each_other_and_work_is_within_the_time(anyio_backend: str) -> None:
+async def test_times_of_nested_runs_are_nested(anyio_backend: str) -> None:
     record = (await recorded(20)).record()
-    places = {(run.module, run.steps): run for run in record.runs}
+    by_position = {(run.module, run.steps): run for run in record.runs}
     for run in record.runs:
         assert record.origin <= run.start <= run.end
         bounds = list(run.slices)
         assert bounds == sorted(bounds)
         assert len(bounds) % 2 == 0
         assert run.busy <= run.end - run.start + 1e-6
-        above = places.get((run.module, run.steps[:-1]))
+        above = by_position.get((run.module, run.steps[:-1]))
         assert above is None or above.start <= run.start <= run.end <= above.end
 
 
 @pytest.mark.anyio
-async def test_functions_that_changed_are_recorded_with_the_task_that_did_the_work(anyio_backend: str) -> None:
+async def test_changed_functions_are_recorded_with_their_task(anyio_backend: str) -> None:
     bodies = (await recorded(1)).record().bodies
-    changed = [body for body in bodies if body.status is Status.CHANGED]
+    changed = [body for body in bodies if body.status is RunStatus.CHANGED]
     assert {body.function for body in changed} >= {"f1", "f2", "f3"}
     assert all(body.worker >= 0 and body.start <= body.end for body in bodies)
 
 
 @pytest.mark.anyio
-async def test_a_cancelled_pass_is_told_apart_from_a_failed_one(anyio_backend: str) -> None:
-    scope = anyio.CancelScope()
-
-    @apass.module_pass(opt_level=0)
-    async def Forever(mod: Any, ctx: apass.PassContext) -> Any:
-        scope.cancel()
-        await anyio.sleep_forever()
-
+async def test_record_is_available_while_passes_run(anyio_backend: str) -> None:
     report = ReportInstrument()
-    async with apass.PassContext(instruments=[report]):
-        with scope:
-            await apass.Sequential([Forever])({"f": 1})
-    assert lines(report.record()) == ["(unnamed 1) sequential CANCELLED", "(unnamed 1) sequential/Forever CANCELLED"]
-    assert [run.failure for run in report.record().runs] == [None, None]
-
-
-@pytest.mark.anyio
-async def test_a_report_can_be_made_while_passes_run(anyio_backend: str) -> None:
-    report = ReportInstrument()
-    taken: list[PassRun] = []
+    snapshots: list[PassRun] = []
 
     @apass.module_pass(opt_level=0)
     async def Look(mod: Any, ctx: apass.PassContext) -> Any:
-        taken.extend(report.record().runs)
+        snapshots.extend(report.record().runs)
         return mod
 
     async with apass.PassContext(instruments=[report]):
         await apass.Sequential([Look])({"f": 1})
-    assert [(run.status, run.end >= run.start) for run in taken] == [(Status.UNFINISHED, True)] * 2
+    assert [(run.status, run.end >= run.start) for run in snapshots] == [(RunStatus.UNFINISHED, True)] * 2
 
 
 @pytest.mark.anyio
-async def test_passes_in_a_thread_and_large_texts_are_recorded(anyio_backend: str) -> None:
+async def test_large_texts_and_other_threads_are_recorded(anyio_backend: str) -> None:
     long = "x" * LARGE
     mod: dict[str, str] = {"f": long}
 
@@ -183,7 +166,7 @@ async def test_passes_in_a_thread_and_large_texts_are_recorded(anyio_backend: st
 
 
 @pytest.mark.anyio
-async def test_what_is_beyond_the_limits_is_counted(anyio_backend: str) -> None:
+async def test_items_beyond_the_limits_are_counted(anyio_backend: str) -> None:
     report = await recorded(10, max_runs=20, max_bodies=5, max_remarks=7, max_bytes=50)
     record = report.record()
     assert (len(record.runs), len(record.bodies), len(record.remarks)) == (20, 5, 7)
@@ -192,7 +175,7 @@ async def test_what_is_beyond_the_limits_is_counted(anyio_backend: str) -> None:
     assert index_of(report.render())["leftOut"] == dict(record.left_out)
 
 
-def test_a_module_without_a_text_has_the_error_in_its_place() -> None:
+def test_module_without_text_has_the_error_instead() -> None:
     report = ReportInstrument()
     keep: apass.ModulePass[object] = apass.module_pass(lambda mod, ctx: mod, opt_level=0, name="Keep")
     apass.run(keep, object(), context=apass.PassContext(instruments=[report]))
@@ -200,41 +183,35 @@ def test_a_module_without_a_text_has_the_error_in_its_place() -> None:
     assert texts_of(report.render())[0].startswith("there is no text of this module: AdapterError: no IR adapter for")
 
 
-def test_the_same_instrument_twice_records_once() -> None:
-    report = ReportInstrument()
-    apass.run(Extend, {"f": 1}, context=apass.PassContext(instruments=[report, report]))
-    assert lines(report.record()) == ["(unnamed 1) Extend CHANGED"]
-
-
-def test_a_failure_outside_of_any_pass_is_recorded_once() -> None:
+def test_failure_outside_of_any_pass_is_recorded() -> None:
     report = ReportInstrument()
     report.fail("net", OSError("no such file"))
-    assert [(name, one.kind, one.message) for name, one in report.record().failures.items()] == [
+    assert [(name, item.kind, item.message) for name, item in report.record().failures.items()] == [
         ("net", "OSError", "no such file")
     ]
     assert index_of(report.render())["modules"] == ["net"]
 
 
 @pytest.mark.anyio
-async def test_memory_does_not_hold_on_to_modules(anyio_backend: str) -> None:
+async def test_report_does_not_keep_modules_alive(anyio_backend: str) -> None:
     class Held(dict[str, int]):
-        """A dict that can be watched."""
+        """A dict that supports weak references."""
 
     import gc
     import weakref
 
     report = ReportInstrument()
     mod = Held(f=8)
-    seen = weakref.ref(mod)
+    reference = weakref.ref(mod)
     async with apass.PassContext(instruments=[report]):
         await Halve(mod)
     del mod
     gc.collect()
-    assert seen() is None
+    assert reference() is None
 
 
 @pytest.mark.anyio
-async def test_it_is_written_whole(tmp_path: Path, anyio_backend: str) -> None:
+async def test_write_creates_only_the_complete_file(tmp_path: Path, anyio_backend: str) -> None:
     report = await recorded(3)
     await report.write(tmp_path / "new" / "report.html")
     page = (tmp_path / "new" / "report.html").read_text()

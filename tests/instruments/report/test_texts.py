@@ -1,4 +1,4 @@
-"""`TextStore`: every text comes back, each is kept once, and what resembles another costs little."""
+"""`TextStore`: texts are stored without loss, once, and as differences."""
 
 import random
 import zlib
@@ -12,7 +12,7 @@ CHARACTERS = st.characters(exclude_categories=["Cs"])
 
 
 @given(st.lists(st.text(CHARACTERS), max_size=60))
-def test_every_text_comes_back(texts: list[str]) -> None:
+def test_stored_texts_are_returned_unchanged(texts: list[str]) -> None:
     store, base = TextStore(), None
     indices: list[int] = []
     for text in texts:
@@ -22,7 +22,7 @@ def test_every_text_comes_back(texts: list[str]) -> None:
     assert len(store.texts) == len(set(texts))
 
 
-def test_a_text_that_resembles_the_one_before_costs_little() -> None:
+def test_similar_texts_compress_well() -> None:
     rng = random.Random(0)
     lines = [f"%{n} = {rng.random()}" for n in range(500)]
     store = TextStore()
@@ -31,19 +31,19 @@ def test_a_text_that_resembles_the_one_before_costs_little() -> None:
     for n in range(100):
         lines[5 * n] = f"changed {n}"
         base = store.add("\n".join(lines), base)
-    rest = sum(len(one.data) for one in store.texts[1:])
+    rest = sum(len(item.data) for item in store.texts[1:])
     assert (len(store.texts), rest < 8 * first) == (101, True)
 
 
-def test_no_text_needs_more_than_a_few_others() -> None:
+def test_chains_of_texts_are_short() -> None:
     store, base = TextStore(), None
     for n in range(200):
         base = store.add(str(n), base)
-    assert max(one.links for one in store.texts) <= 25
-    assert all(one.base < number for number, one in enumerate(store.texts))
+    assert max(item.links for item in store.texts) <= 25
+    assert all(item.base < number for number, item in enumerate(store.texts))
 
 
-def test_a_long_text_is_read_with_the_end_of_the_one_before() -> None:
+def test_long_text_uses_the_previous_tail() -> None:
     rng = random.Random(1)
     long = rng.randbytes(100_000).hex()
     store = TextStore()
@@ -53,7 +53,7 @@ def test_a_long_text_is_read_with_the_end_of_the_one_before() -> None:
     assert store.texts[index].base == 0
 
 
-def test_beyond_the_limit_texts_are_refused_and_known_ones_found() -> None:
+def test_full_store_refuses_only_new_texts() -> None:
     store = TextStore(limit=10)
     first = store.add(zlib.compress(bytes(range(256))).hex(), None)
     assert store.add("another", first) == Base(-1, b"")
@@ -61,6 +61,6 @@ def test_beyond_the_limit_texts_are_refused_and_known_ones_found() -> None:
     assert store.add("a third", Base(-1, b"")).index == -1
 
 
-def test_what_utf_8_does_not_have_is_spelt() -> None:
+def test_surrogates_are_stored_as_escapes() -> None:
     store = TextStore()
     assert store.text(store.add("a\ud800b", None).index) == "a\\ud800b"

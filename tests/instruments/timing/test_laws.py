@@ -1,4 +1,4 @@
-"""A law of `PassTimingInstrument`: whatever passes do, each call that began is counted once, in its place."""
+"""`PassTimingInstrument` counts each call once, at its position, for any program."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ from apass.core.run import enter_module
 from apass.instruments import PassTiming, PassTimingInstrument
 from tests.instruments.timing.timings import Module, check_times
 
-Place = tuple[str | None, ...]
+Path = tuple[str | None, ...]
 
 LEAVES = ("plain", "suspend", "fail", "fail late", "cancel")
 COMBINATORS = ("sequential", "functions", "catch")
@@ -32,33 +32,33 @@ SCOPE: ContextVar[anyio.CancelScope] = ContextVar("scope")
 
 @apass.pass_instrument
 class Count:
-    """Counts calls by the name of the module and the path of passes."""
+    """Counts calls by module name and path of passes."""
 
     def __init__(self) -> None:
-        self.begun: Counter[Place] = Counter()
-        self.ended: Counter[Place] = Counter()
-        self.failed: Counter[Place] = Counter()
+        self.begun: Counter[Path] = Counter()
+        self.ended: Counter[Path] = Counter()
+        self.failed: Counter[Path] = Counter()
 
     def run_before_pass(self, mod: Module, info: apass.PassInfo) -> None:
-        self.begun[here()] += 1
+        self.begun[current_path()] += 1
 
     async def run_after_pass(self, mod: Module, info: apass.PassInfo) -> None:
-        self.ended[here()] += 1
+        self.ended[current_path()] += 1
         await anyio.lowlevel.checkpoint()
 
     def run_after_pass_failed(self, mod: Module, info: apass.PassInfo, error: BaseException) -> None:
-        self.ended[here()] += 1
-        self.failed[here()] += 1
+        self.ended[current_path()] += 1
+        self.failed[current_path()] += 1
 
 
-def here() -> Place:
+def current_path() -> Path:
     run = apass.current_run()
     assert run is not None
     return (run.module, *run.path)
 
 
 def make(program: Any) -> apass.Pass[Module]:
-    """Return a pass that does what `program` says."""
+    """Return a pass that runs `program`."""
     if isinstance(program, str):
         return apass.module_pass(leaf(program), opt_level=0, name=program)
     kind, programs = program
@@ -112,25 +112,25 @@ def catch(passes: list[apass.Pass[Module]]) -> Callable[[Module, apass.PassConte
     return run_all
 
 
-def counted(timings: Iterable[PassTiming], above: Place, field: str) -> Counter[Place]:
-    """Return a number of each timing by the name of the module and the path of passes."""
-    found: Counter[Place] = Counter()
-    for one in timings:
-        place = (*(above or (one.module,)), one.name)
-        found[place] += getattr(one, field)
-        found += counted(one.children, place, field)
-    return +found
+def counted(timings: Iterable[PassTiming], above: Path, field: str) -> Counter[Path]:
+    """Return one field of all timings, by module name and path of passes."""
+    totals: Counter[Path] = Counter()
+    for timing in timings:
+        path = (*(above or (timing.module,)), timing.name)
+        totals[path] += getattr(timing, field)
+        totals += counted(timing.children, path, field)
+    return +totals
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(deadline=None)
 @given(PROGRAMS, st.integers(1, 4), st.sampled_from([1, 2, None]))
-def test_every_call_that_began_is_counted_once_in_its_place(
+def test_every_call_is_counted_once_at_its_position(
     backend: str, program: Any, modules: int, limit: int | None
 ) -> None:
     timing, count = PassTimingInstrument(), Count()
 
-    async def on_one(name: str, pass_: apass.Pass[Module]) -> None:
+    async def on_module(name: str, pass_: apass.Pass[Module]) -> None:
         enter_module(name)
         with suppress(ValueError, ExceptionGroup):
             await pass_({"f": 1, "g": 2, "h": 3})
@@ -141,7 +141,7 @@ def test_every_call_that_began_is_counted_once_in_its_place(
         async with ctx, anyio.create_task_group() as tasks:
             SCOPE.set(tasks.cancel_scope)
             for n in range(modules):
-                tasks.start_soon(on_one, f"m{n}", pass_)
+                tasks.start_soon(on_module, f"m{n}", pass_)
 
     anyio.run(main, backend=backend)
     profile, merged = timing.profile(), timing.profile(merge=True)

@@ -1,4 +1,4 @@
-"""`PassTimingInstrument`: the table, the tree and the times, for many modules at once and however passes end."""
+"""`PassTimingInstrument`: the tree, its times, and the table."""
 
 import re
 from textwrap import dedent
@@ -27,18 +27,18 @@ from tests.instruments.timing.timings import (
 
 
 def spin(seconds: float) -> None:
-    """Hold the loop."""
+    """Block the event loop."""
     end = perf_counter() + seconds
     while perf_counter() < end:
         pass
 
 
 def timing(name: str, wall: float, busy: float, *children: PassTiming, **fields: Any) -> PassTiming:
-    given: dict[str, Any] = {"module": None, "calls": 1, "failed": 0, "unfinished": 0} | fields
-    return PassTiming(name=name, wall=wall, busy=busy, children=children, **given)
+    options: dict[str, Any] = {"module": None, "calls": 1, "failed": 0, "unfinished": 0} | fields
+    return PassTiming(name=name, wall=wall, busy=busy, children=children, **options)
 
 
-def test_the_table_shows_the_tree_with_times_shares_counts_and_modules() -> None:
+def test_table_shows_tree_times_counts_and_modules() -> None:
     profile = [
         timing(
             "sequential",
@@ -67,7 +67,7 @@ def test_the_table_shows_the_tree_with_times_shares_counts_and_modules() -> None
     ).strip("\n")
 
 
-def test_a_table_without_module_names_has_no_sections() -> None:
+def test_table_without_module_names_has_no_sections() -> None:
     assert render_timings([timing("A", 0.003, 0.001), timing("B", 0.001, 0.001)]) == dedent(
         """\
         wall ms  busy ms  waiting ms  of parent  pass
@@ -76,13 +76,13 @@ def test_a_table_without_module_names_has_no_sections() -> None:
     )
 
 
-def test_an_instrument_that_saw_nothing_says_so() -> None:
+def test_empty_profile_renders_a_message() -> None:
     assert PassTimingInstrument().render() == "no pass was timed"
     assert PassTimingInstrument().profile() == ()
 
 
 @pytest.mark.anyio
-async def test_the_tree_is_that_of_the_calls_and_can_be_rendered_after_the_context() -> None:
+async def test_tree_of_calls_is_available_after_the_context() -> None:
     @apass.module_pass(opt_level=0)
     async def Outer(mod: Module, ctx: apass.PassContext) -> Module:
         return await apass.Sequential([Plain, Suspend], name="inner")(mod)
@@ -107,34 +107,34 @@ async def test_the_tree_is_that_of_the_calls_and_can_be_rendered_after_the_conte
 
 
 @pytest.mark.anyio
-async def test_a_pass_that_waits_for_an_event_shows_waiting() -> None:
-    begun, done = anyio.Event(), anyio.Event()
+async def test_wait_for_an_event_counts_as_waiting() -> None:
+    started, finish = anyio.Event(), anyio.Event()
 
     @apass.module_pass(opt_level=0)
     async def Wait(mod: Module, ctx: apass.PassContext) -> Module:
-        begun.set()
-        await done.wait()
+        started.set()
+        await finish.wait()
         return mod
 
     instrument = PassTimingInstrument()
     async with apass.PassContext(instruments=[instrument]), anyio.create_task_group() as tasks:
         tasks.start_soon(Wait, {"f": 1})
-        await begun.wait()
+        await started.wait()
         spin(0.02)
-        done.set()
+        finish.set()
     (wait,) = instrument.profile()
     assert wait.waiting >= 0.02
     check_times([wait])
 
 
 @pytest.mark.anyio
-async def test_a_pass_that_holds_the_loop_shows_busy_between_its_waits() -> None:
-    begun: list[Module] = []
+async def test_work_between_waits_counts_as_busy() -> None:
+    started: list[Module] = []
 
     @apass.module_pass(opt_level=0)
     async def Spin(mod: Module, ctx: apass.PassContext) -> Module:
-        begun.append(mod)
-        while len(begun) < 3:
+        started.append(mod)
+        while len(started) < 3:
             await anyio.lowlevel.checkpoint()
         spin(0.01)
         await anyio.lowlevel.checkpoint()
@@ -146,15 +146,15 @@ async def test_a_pass_that_holds_the_loop_shows_busy_between_its_waits() -> None
         await apass.optimize_all([{"f": 1}] * 3, apass.Sequential([Spin]))
     profile = instrument.profile()
     assert shapes(profile) == [tree("sequential", [leaf("Spin", module)], module) for module in ("0", "1", "2")]
-    for one in profile:
-        assert one.busy >= one.children[0].busy >= 0.02
-    # Each waited while the two others held the loop.
-    assert sum(one.waiting for one in profile) >= 0.04
+    for item in profile:
+        assert item.busy >= item.children[0].busy >= 0.02
+    # Each pass waited while the two others occupied the event loop.
+    assert sum(item.waiting for item in profile) >= 0.04
     check_times(profile)
 
 
 @pytest.mark.anyio
-async def test_the_workers_of_a_fan_out_count_as_busy_for_every_pass_around_it() -> None:
+async def test_fan_out_work_is_busy_for_enclosing_passes() -> None:
     @apass.function_pass(opt_level=0)
     async def SpinEach(func: int, mod: Module, ctx: apass.PassContext) -> int:
         await anyio.lowlevel.checkpoint()
@@ -170,7 +170,7 @@ async def test_the_workers_of_a_fan_out_count_as_busy_for_every_pass_around_it()
 
 
 @pytest.mark.anyio
-async def test_hundreds_of_modules_at_once_get_a_tree_each_and_one_together() -> None:
+async def test_concurrent_modules_have_a_tree_each() -> None:
     modules: dict[str, Module] = {f"m{n}": {"f": 1, "g": 2} for n in range(300)}
     pipeline = apass.Sequential([Plain, CallPlain, Suspend, Plain])
     instrument = PassTimingInstrument()
@@ -186,16 +186,16 @@ async def test_hundreds_of_modules_at_once_get_a_tree_each_and_one_together() ->
     (merged,) = instrument.profile(merge=True)
     assert shapes(profile) == [expected(name, 1) for name in sorted(modules)]
     assert shapes([merged]) == [expected(None, 300)]
-    assert merged.wall == pytest.approx(sum(one.wall for one in profile))
-    assert merged.busy == pytest.approx(sum(one.busy for one in profile))
+    assert merged.wall == pytest.approx(sum(item.wall for item in profile))
+    assert merged.busy == pytest.approx(sum(item.busy for item in profile))
     check_times([*profile, merged])
     sections = [line.strip() for line in instrument.render().splitlines() if "module '" in line]
-    assert sections == [f"module {one.module!r}" for one in profile]
+    assert sections == [f"module {item.module!r}" for item in profile]
     assert len(instrument.render(merge=True).splitlines()) == 8
 
 
 @pytest.mark.anyio
-async def test_modules_without_names_that_run_at_once_are_summed_and_never_mixed_up() -> None:
+async def test_concurrent_unnamed_modules_are_summed() -> None:
     @apass.module_pass(opt_level=0)
     async def Other(mod: Module, ctx: apass.PassContext) -> Module:
         return await CallPlain(mod)
@@ -211,7 +211,7 @@ async def test_modules_without_names_that_run_at_once_are_summed_and_never_mixed
 
 
 @pytest.mark.anyio
-async def test_modules_that_a_pass_optimizes_stand_beneath_it_under_their_names() -> None:
+async def test_modules_optimized_by_a_pass_are_its_children() -> None:
     @apass.module_pass(opt_level=0)
     async def Split(mod: Module, ctx: apass.PassContext) -> Module:
         await apass.optimize_all({"x": mod, "y": mod}, Plain)
@@ -225,7 +225,7 @@ async def test_modules_that_a_pass_optimizes_stand_beneath_it_under_their_names(
 
 
 @pytest.mark.anyio
-async def test_passes_that_raise_are_timed_and_counted() -> None:
+async def test_failed_passes_are_timed_and_counted() -> None:
     modules: dict[str, Module] = {"a": {"f": 1}, "b": {"f": 2}}
     instrument = PassTimingInstrument()
     async with apass.PassContext(instruments=[instrument]):

@@ -37,7 +37,7 @@ PROFILE = (
 )
 
 
-def test_the_list_of_passes_sums_over_places_and_modules_and_begins_with_the_longest() -> None:
+def test_list_of_passes_merges_positions_longest_first() -> None:
     assert render_passes(timings_by_pass(PROFILE)) == dedent(
         """\
          wall ms   busy ms  waiting ms  of all  pass
@@ -47,7 +47,7 @@ def test_the_list_of_passes_sums_over_places_and_modules_and_begins_with_the_lon
     )
 
 
-def test_the_list_of_modules_counts_only_the_outermost_passes_of_each() -> None:
+def test_list_of_modules_counts_only_outermost_passes() -> None:
     assert render_modules(timings_by_module(PROFILE)) == dedent(
         """\
          wall ms   busy ms  waiting ms  of all  module
@@ -55,14 +55,14 @@ def test_the_list_of_modules_counts_only_the_outermost_passes_of_each() -> None:
         1500.000  1000.000     500.000   33.3%  a
         1000.000   250.000     750.000   22.2%  kernel"""
     )
-    assert [(one.module, one.name) for one in timings_by_module(PROFILE)] == [
+    assert [(item.module, item.name) for item in timings_by_module(PROFILE)] == [
         ("b", "sequential"),
         ("a", "sequential+Fold"),
         ("kernel", "Fold"),
     ]
 
 
-def test_the_list_of_functions_names_module_and_pass() -> None:
+def test_list_of_functions_names_module_and_pass() -> None:
     slow = FunctionTiming(module="a", function="f", path="sequential/Tune", failed=True, wall=0.5, busy=0.25)
     fast = FunctionTiming(module=None, function="main", path="Tune", failed=False, wall=0.01, busy=0.01)
     assert render_functions([slow, fast]) == dedent(
@@ -73,7 +73,7 @@ def test_the_list_of_functions_names_module_and_pass() -> None:
     )
 
 
-def test_what_saw_nothing_says_so() -> None:
+def test_empty_lists_render_a_message() -> None:
     assert (render_passes([]), render_modules([]), render_functions([])) == (
         "no pass was timed",
         "no pass was timed",
@@ -81,7 +81,7 @@ def test_what_saw_nothing_says_so() -> None:
     )
 
 
-def test_the_json_has_the_tree_and_the_lists() -> None:
+def test_json_contains_the_tree_and_the_lists() -> None:
     slow = FunctionTiming(module="a", function="f", path="Tune", failed=False, wall=0.5, busy=0.25)
     fold = {"calls": 1, "failed": 0, "unfinished": 0, "wall": 0.5, "busy": 0.5, "waiting": 0.0}
     shown = json.loads(json.dumps(timings_as_json(PROFILE[2:], [slow])))
@@ -107,7 +107,7 @@ def test_the_json_has_the_tree_and_the_lists() -> None:
 @pytest.mark.anyio
 async def test_only_the_slowest_functions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("apass.instruments.function_timing.perf_counter", lambda: now[0])
+    monkeypatch.setattr("apass.instruments.timing.functions.perf_counter", lambda: now[0])
 
     @apass.function_pass(opt_level=0)
     def Spend(func: int, mod: Module, ctx: apass.PassContext) -> int:
@@ -121,7 +121,7 @@ async def test_only_the_slowest_functions_are_kept(monkeypatch: pytest.MonkeyPat
     async with apass.PassContext(instruments=[instrument]):
         outcomes = await apass.optimize_all(modules, Spend, errors="collect")
     assert failing(outcomes) == {"n"}
-    assert [(one.module, one.function, one.failed, one.wall, one.path) for one in instrument.slowest()] == [
+    assert [(item.module, item.function, item.failed, item.wall, item.path) for item in instrument.slowest()] == [
         ("n", "g", True, 9.0, "Spend"),
         ("m", "f5", False, 5.0, "Spend"),
         ("m", "f4", False, 4.0, "Spend"),
@@ -131,8 +131,8 @@ async def test_only_the_slowest_functions_are_kept(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("top", [0, -1, True])
-def test_a_number_of_functions_that_is_none_is_refused(top: int) -> None:
-    with pytest.raises(ValueError, match="top must be how many functions to keep, 1 or more"):
+def test_invalid_top_raises_value_error(top: int) -> None:
+    with pytest.raises(ValueError, match="top must be an int of at least 1"):
         FunctionTimingInstrument(top=top)
 
 
@@ -140,21 +140,23 @@ Shape = tuple[str, str | None, int, int, frozenset[Any]]
 
 
 def shapes(timings: tuple[PassTiming, ...]) -> frozenset[Shape]:
-    """Return what a run decides and the clock does not."""
-    return frozenset((one.name, one.module, one.calls, one.failed, shapes(one.children)) for one in timings)
+    """Return timings without times."""
+    return frozenset((item.name, item.module, item.calls, item.failed, shapes(item.children)) for item in timings)
 
 
 @pytest.mark.anyio
-async def test_two_hundred_modules_at_once_are_timed_as_one_after_the_other() -> None:
+async def test_concurrent_modules_are_timed_like_sequential_ones() -> None:
     timers = [(PassTimingInstrument(), FunctionTimingInstrument(top=10_000)) for _ in range(2)]
     together = await run_crowd(timers[0], limit=None)
     alone = await run_crowd(timers[1], limit=1)
     assert failing(together) == failing(alone)
     assert 20 < len(failing(alone)) < 150
-    modules = [{(one.module, one.name, one.failed) for one in timings_by_module(each.profile())} for each, _ in timers]
+    modules = [
+        {(item.module, item.name, item.failed) for item in timings_by_module(each.profile())} for each, _ in timers
+    ]
     assert modules[0] == modules[1] >= {(name, "sequential", int(name in failing(alone))) for name in crowd()}
-    fine = [{one for one in shapes(each.profile()) if not one[3]} for each, _ in timers]
-    assert fine[0] == fine[1]
-    bodies = [[one for one in each.slowest() if one.module not in failing(alone)] for _, each in timers]
-    places = [sorted((one.module or "", one.function, one.path) for one in each) for each in bodies]
-    assert places[0] == places[1]
+    succeeded = [{shape for shape in shapes(timer.profile()) if not shape[3]} for timer, _ in timers]
+    assert succeeded[0] == succeeded[1]
+    bodies = [[body for body in timer.slowest() if body.module not in failing(alone)] for _, timer in timers]
+    paths = [sorted((body.module or "", body.function, body.path) for body in group) for group in bodies]
+    assert paths[0] == paths[1]

@@ -1,4 +1,4 @@
-"""What the tests of `PassTimingInstrument` share: passes, and what must hold of every profile."""
+"""Passes for the tests of `PassTimingInstrument`, and checks of profiles."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -40,13 +40,16 @@ async def CallPlain(func: int, mod: Module, ctx: apass.PassContext) -> int:
 
 
 def shapes(timings: Iterable[PassTiming]) -> list[Shape]:
-    """Return all that a run decides and the clock does not; modules sorted, as trio begins tasks in any order."""
-    ordered = sorted(timings, key=lambda one: one.module or "")
-    return [(one.name, one.module, one.calls, one.failed, one.unfinished, shapes(one.children)) for one in ordered]
+    """Return a profile without times, sorted by module."""
+    # trio starts tasks in any order, so modules are sorted.
+    ordered = sorted(timings, key=lambda item: item.module or "")
+    return [
+        (item.name, item.module, item.calls, item.failed, item.unfinished, shapes(item.children)) for item in ordered
+    ]
 
 
 async def on_each(modules: dict[str, Module], pass_: apass.Pass[Module]) -> None:
-    """Run a pass on all modules at once, each under its name; a failed one is left at that."""
+    """Run a pass on all modules at once, each under its name, ignoring ValueErrors."""
 
     async def on_one(name: str, mod: Module) -> None:
         enter_module(name)
@@ -69,11 +72,11 @@ def tree(
 
 
 def check_times(timings: Iterable[PassTiming]) -> None:
-    """Check what holds of the times of passes that have ended and started no tasks of their own."""
-    for one in timings:
-        assert one.unfinished == 0
-        assert 0 <= one.failed <= one.calls > 0
-        assert 0 <= one.busy <= one.wall
-        assert one.busy + one.waiting == pytest.approx(one.wall)
-        assert sum(child.busy for child in one.children) <= one.busy * (1 + 1e-9)
-        check_times(one.children)
+    """Check the times of passes that have ended and started no tasks themselves."""
+    for item in timings:
+        assert item.unfinished == 0
+        assert 0 <= item.failed <= item.calls > 0
+        assert 0 <= item.busy <= item.wall
+        assert item.busy + item.waiting == pytest.approx(item.wall)
+        assert sum(child.busy for child in item.children) <= item.busy * (1 + 1e-9)
+        check_times(item.children)

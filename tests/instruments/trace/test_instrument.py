@@ -1,4 +1,4 @@
-"""`TraceInstrument`: lanes, nesting, running and waiting, and the file."""
+"""`TraceInstrument`: tracks, nesting, waits, and the file."""
 
 import json
 import resource
@@ -15,7 +15,7 @@ from apass.instruments import TraceInstrument
 from apass.instruments.trace.event_file import EventFile
 from tests.cli.models import files
 from tests.instruments.crowd import Halve, Module, crowd, failing, run_crowd
-from tests.instruments.traces import Event, lane_names, outline, read_trace, slices
+from tests.instruments.trace.traces import Event, outline, read_trace, slices, track_names
 
 
 @apass.module_pass(opt_level=1)
@@ -44,7 +44,7 @@ async def Ask(func: int, mod: Module, ctx: apass.PassContext) -> int:
 
 
 @pytest.mark.anyio
-async def test_passes_bodies_and_waits_are_nested_in_the_lane_of_their_module(tmp_path: Path) -> None:
+async def test_spans_are_nested_in_their_module_track(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "trace.json"
     async with apass.PassContext(instruments=[TraceInstrument(path)]):
         await apass.optimize_all({"a": {"f": 1}}, apass.Sequential([Double, Nap]))
@@ -73,20 +73,20 @@ async def test_passes_bodies_and_waits_are_nested_in_the_lane_of_their_module(tm
               waiting"""
         ).splitlines()
     )
-    assert {name for (process, _), name in lane_names(events).items() if process == 2} == {"MainThread"}
+    assert {name for (process, _), name in track_names(events).items() if process == 2} == {"MainThread"}
     steps = outline(events, process=2)
-    # Before `Double`, the sequence may have given the loop back: then it has another slice.
+    # `sequential` may have yielded before `Double` began. Then it has an earlier slice.
     body = steps.index("    a: f")
     assert (steps[0], steps[body - 2 : body]) == ("[MainThread]", ["a: sequential", "  a: Double"])
 
 
 @pytest.mark.anyio
-async def test_what_runs_at_the_same_time_in_one_module_has_lanes_of_its_own(tmp_path: Path) -> None:
+async def test_concurrent_bodies_have_separate_tracks(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     async with apass.PassContext(instruments=[TraceInstrument(path)]):
         await apass.optimize_all({"m": {"f": 1, "g": 2, "h": 3}}, Ask)
     events = read_trace(path)
-    assert set(lane_names(events).values()) == {"m", "m (2)", "m (3)", "MainThread"}
+    assert set(track_names(events).values()) == {"m", "m (2)", "m (3)", "MainThread"}
     assert [line for line in outline(events) if line.lstrip().startswith(("[", "f", "g", "h", "Ask"))] == [
         "[m]",
         "Ask {'position': '0:Ask', 'changed': False}",
@@ -99,7 +99,7 @@ async def test_what_runs_at_the_same_time_in_one_module_has_lanes_of_its_own(tmp
 
 
 @pytest.mark.anyio
-async def test_bodies_can_be_left_out(tmp_path: Path) -> None:
+async def test_bodies_are_omitted_without_functions(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     async with apass.PassContext(instruments=[TraceInstrument(path, functions=False)]):
         await Double({"f": 1})
@@ -107,14 +107,14 @@ async def test_bodies_can_be_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_task_that_outlives_the_pass_which_began_it_goes_on_in_another_lane(tmp_path: Path) -> None:
+async def test_task_that_outlives_its_pass_changes_tracks(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
-    begun, over = anyio.Event(), anyio.Event()
+    started, finish = anyio.Event(), anyio.Event()
 
     @apass.module_pass(opt_level=0)
     async def Late(mod: Module, ctx: apass.PassContext) -> Module:
-        begun.set()
-        await over.wait()
+        started.set()
+        await finish.wait()
         return mod
 
     async with apass.PassContext(instruments=[TraceInstrument(path)]), anyio.create_task_group() as tasks:
@@ -122,11 +122,11 @@ async def test_a_task_that_outlives_the_pass_which_began_it_goes_on_in_another_l
         @apass.module_pass(opt_level=0)
         async def Leave(mod: Module, ctx: apass.PassContext) -> Module:
             tasks.start_soon(Late, mod)
-            await begun.wait()
+            await started.wait()
             return mod
 
         await Leave({})
-        over.set()
+        finish.set()
     assert outline(read_trace(path)) == [
         "[no module name]",
         "Leave {'position': '0:Leave', 'changed': False}",
@@ -137,44 +137,19 @@ async def test_a_task_that_outlives_the_pass_which_began_it_goes_on_in_another_l
 
 
 @pytest.mark.anyio
-async def test_a_cancelled_run_is_shown_as_far_as_it_went(tmp_path: Path) -> None:
-    begun = anyio.Event()
-
-    @apass.module_pass(opt_level=0)
-    async def Forever(mod: Module, ctx: apass.PassContext) -> Module:
-        begun.set()
-        await anyio.sleep_forever()
-        return mod
-
-    path = tmp_path / "trace.json"
-
-    async def run() -> None:
-        async with apass.PassContext(instruments=[TraceInstrument(path)]):
-            await apass.Sequential([Forever])({"f": 1})
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(run)
-        await begun.wait()
-        group.cancel_scope.cancel()
-    shown = [one for one in slices(read_trace(path)) if one["cat"] == "pass"]
-    assert [one["name"] for one in shown] == ["Forever", "sequential"]
-    assert all(one["args"]["error"] == "cancelled" for one in shown)
-
-
-@pytest.mark.anyio
-async def test_a_context_entered_later_adds_to_the_file_and_nested_ones_share_it(tmp_path: Path) -> None:
+async def test_later_contexts_append_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     trace = TraceInstrument(path)
     for _ in range(2):
         async with apass.PassContext(instruments=[trace]), apass.PassContext(instruments=[trace]):
             await Double({"f": 1})
         read_trace(path)
-    positions = [one["args"]["position"] for one in slices(read_trace(path)) if one["cat"] == "pass"]
+    positions = [item["args"]["position"] for item in slices(read_trace(path)) if item["cat"] == "pass"]
     assert (positions, files(tmp_path)) == (["0:Double", "1:Double"], ["trace.json"])
 
 
 @pytest.mark.anyio
-async def test_a_pass_at_work_when_the_instrument_leaves_is_shown_as_unfinished(tmp_path: Path) -> None:
+async def test_removed_instrument_marks_running_pass_as_unfinished(tmp_path: Path) -> None:
     @apass.module_pass(opt_level=0)
     async def Drop(mod: Module, ctx: apass.PassContext) -> Module:
         await ctx.override_instruments([])
@@ -183,32 +158,32 @@ async def test_a_pass_at_work_when_the_instrument_leaves_is_shown_as_unfinished(
     path = tmp_path / "trace.json"
     async with apass.PassContext(instruments=[TraceInstrument(path)]):
         await Drop({})
-    (shown,) = [one for one in slices(read_trace(path)) if one["cat"] == "pass"]
+    (shown,) = [item for item in slices(read_trace(path)) if item["cat"] == "pass"]
     assert shown["args"] == {"level": 0, "position": "0:Drop", "unfinished": True}
 
 
-def told(events: list[Event], names: set[str]) -> list[tuple[str, str, list[tuple[str, Any]]]]:
-    """Return each pass and body on the modules of these names, without what depends on the clock."""
-    lanes = {lane: name.partition(" ")[0] for lane, name in lane_names(events).items()}
-    shown = [(lanes[one["pid"], one["tid"]], one) for one in slices(events) if one["cat"] in ("pass", "function")]
-    return sorted((name, one["name"], sorted(one["args"].items())) for name, one in shown if name in names)
+def spans(events: list[Event], names: set[str]) -> list[tuple[str, str, list[tuple[str, Any]]]]:
+    """Return the passes and bodies of the named modules, without times."""
+    tracks = {track: name.partition(" ")[0] for track, name in track_names(events).items()}
+    shown = [(tracks[item["pid"], item["tid"]], item) for item in slices(events) if item["cat"] in ("pass", "function")]
+    return sorted((name, item["name"], sorted(item["args"].items())) for name, item in shown if name in names)
 
 
 @pytest.mark.anyio
-async def test_two_hundred_modules_at_once_are_traced_as_one_after_the_other(tmp_path: Path) -> None:
+async def test_concurrent_modules_are_traced_like_sequential_ones(tmp_path: Path) -> None:
     paths = tmp_path / "together.json", tmp_path / "alone.json"
     together = await run_crowd([TraceInstrument(paths[0])], limit=None)
     alone = await run_crowd([TraceInstrument(paths[1])], limit=1)
-    fine = set(crowd()) - failing(alone)
+    succeeded = set(crowd()) - failing(alone)
     assert failing(together) == failing(alone)
     events = [read_trace(path) for path in paths]
-    assert told(events[0], fine) == told(events[1], fine)
-    failed = [{name for name, _, args in told(one, set(crowd())) if "error" in dict(args)} for one in events]
+    assert spans(events[0], succeeded) == spans(events[1], succeeded)
+    failed = [{name for name, _, args in spans(item, set(crowd())) if "error" in dict(args)} for item in events]
     assert failed[0] == failed[1] == failing(alone)
 
 
 @pytest.mark.parametrize(("executor", "backend"), [("thread", "asyncio"), ("thread", "trio"), ("process", "asyncio")])
-def test_workers_have_lanes_of_their_own(tmp_path: Path, executor: Literal["thread", "process"], backend: str) -> None:
+def test_workers_have_their_own_tracks(tmp_path: Path, executor: Literal["thread", "process"], backend: str) -> None:
     path = tmp_path / "trace.json"
 
     async def main() -> None:
@@ -217,15 +192,15 @@ def test_workers_have_lanes_of_their_own(tmp_path: Path, executor: Literal["thre
 
     anyio.run(main, backend=backend)
     events = read_trace(path)
-    names = {lane: name for lane, name in lane_names(events).items() if lane[0] == 3}
-    work = [one for one in slices(events) if one["pid"] == 3]
-    assert sorted(one["name"] for one in work) == ["a: Count f", "a: Count g", "b: Count f"]
+    names = {track: name for track, name in track_names(events).items() if track[0] == 3}
+    work = [item for item in slices(events) if item["pid"] == 3]
+    assert sorted(item["name"] for item in work) == ["a: Count f", "a: Count g", "b: Count f"]
     assert {name.partition(" ")[0] for name in names.values()} == {executor}
-    assert {(3, one["tid"]) for one in work} == set(names)
+    assert {(3, item["tid"]) for item in work} == set(names)
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_of_what_a_process_does_in_one_batch_nothing_is_missing(tmp_path: Path, backend: str) -> None:
+def test_every_item_of_a_process_batch_is_traced(tmp_path: Path, backend: str) -> None:
     path = tmp_path / "trace.json"
     mod = {f"f{n}": n for n in range(12)}
 
@@ -234,24 +209,24 @@ def test_of_what_a_process_does_in_one_batch_nothing_is_missing(tmp_path: Path, 
             await Halve(mod)
 
     anyio.run(main, backend=backend)
-    work = [one["name"] for one in slices(read_trace(path)) if one["pid"] == 3]
+    work = [item["name"] for item in slices(read_trace(path)) if item["pid"] == 3]
     assert sorted(work) == sorted(f"Halve {name}" for name in mod)
 
 
-def test_a_folder_cannot_be_the_file(tmp_path: Path) -> None:
+def test_folder_as_path_raises_is_a_directory_error(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match=r"TraceInstrument writes a file, and .* is a folder; choose another"):
         TraceInstrument(tmp_path)
 
 
 @pytest.mark.anyio
-async def test_a_file_that_cannot_be_opened_fails_when_the_context_is_entered(tmp_path: Path) -> None:
+async def test_unwritable_file_fails_on_context_entry(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         async with apass.PassContext(instruments=[TraceInstrument(tmp_path / "file" / "trace.json")]):
             raise AssertionError
 
 
-def test_any_number_of_events_is_written_in_order_while_few_are_kept(tmp_path: Path) -> None:
+def test_events_are_written_in_order_with_bounded_memory(tmp_path: Path) -> None:
     file = EventFile(tmp_path / "events.json")
     file.start()
     for number in range(100_000):
@@ -259,10 +234,10 @@ def test_any_number_of_events_is_written_in_order_while_few_are_kept(tmp_path: P
     assert len(file.__dict__["_pending"]) < 1000
     file.finish()
     events = json.loads((tmp_path / "events.json").read_text())["traceEvents"]
-    assert [int(one["name"]) for one in events] == list(range(100_000))
+    assert [int(item["name"]) for item in events] == list(range(100_000))
 
 
-def test_a_disk_that_is_full_is_an_error_at_the_end_and_leaves_what_was_there(tmp_path: Path) -> None:
+def test_full_disk_raises_and_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "events.json"
     path.write_text("before")
     file = EventFile(path)
@@ -280,7 +255,7 @@ def test_a_disk_that_is_full_is_an_error_at_the_end_and_leaves_what_was_there(tm
 
 
 @pytest.mark.anyio
-async def test_a_context_within_another_does_not_finish_the_file(tmp_path: Path) -> None:
+async def test_nested_context_does_not_finish_the_file(tmp_path: Path) -> None:
     trace = TraceInstrument(tmp_path / "trace.json")
 
     @apass.module_pass(opt_level=0)
@@ -291,6 +266,6 @@ async def test_a_context_within_another_does_not_finish_the_file(tmp_path: Path)
 
     async with apass.PassContext(instruments=[trace]):
         await Nest({"f": 1})
-    spans = [one for one in slices(read_trace(tmp_path / "trace.json")) if one["cat"] == "pass"]
-    assert sorted(one["name"] for one in spans) == ["Double", "Double", "Nest"]
-    assert not any("unfinished" in one["args"] for one in spans)
+    spans = [item for item in slices(read_trace(tmp_path / "trace.json")) if item["cat"] == "pass"]
+    assert sorted(item["name"] for item in spans) == ["Double", "Double", "Nest"]
+    assert not any("unfinished" in item["args"] for item in spans)

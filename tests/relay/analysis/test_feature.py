@@ -1,4 +1,4 @@
-"""`detect_feature`: the parts of the language that a program uses."""
+"""`detect_feature`: the language features that a program uses."""
 
 import pytest
 
@@ -6,18 +6,17 @@ from apass.relay.adt import Clause, Match, PatternConstructor, PatternWildcard
 from apass.relay.analysis import detect_feature
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, TupleGetItem
 from apass.relay.function import Function
+from apass.relay.ir.expr import RefCreate, RefRead, RefWrite, const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.prelude import Prelude
-from apass.relay.ref import RefCreate, RefRead, RefWrite
 
 X, Y, F = var("x"), var("y"), var("f")
 PRELUDE = Prelude()
 
 
 def names(program: Expr | IRModule, other: IRModule | None = None) -> str:
-    return " ".join(one.name for one in sorted(detect_feature(program, other)))
+    return " ".join(feature.name for feature in sorted(detect_feature(program, other)))
 
 
 @pytest.mark.parametrize(
@@ -36,21 +35,21 @@ def names(program: Expr | IRModule, other: IRModule | None = None) -> str:
         (Match(X, [Clause(PatternWildcard(), X)]), "fVar fMatch"),
     ],
 )
-def test_each_kind_of_node_is_a_feature(expr: Expr, expected: str) -> None:
+def test_detect_feature_finds_each_kind_of_node(expr: Expr, expected: str) -> None:
     assert names(expr) == expected
 
 
-def test_only_what_is_more_than_a_name_makes_a_graph() -> None:
+def test_graph_feature_requires_shared_non_atomic_expression() -> None:
     shared = add(X, Y)
     assert "fGraph" in names(add(shared, shared)).split()
     assert "fGraph" not in names(add(add(X, Y), add(X, Y))).split()
 
 
-def test_what_is_within_a_primitive_function_does_not_count() -> None:
+def test_detect_feature_skips_bodies_of_primitive_functions() -> None:
     assert names(Function([X], add(X, X), attrs={"Primitive": 1})) == "fFunction"
 
 
-def test_the_features_of_a_module_are_those_of_all_its_functions() -> None:
+def test_detect_feature_joins_all_functions_of_module() -> None:
     mod = IRModule({"f": Function([X], X), "g": Function([], const(1))})
     assert names(mod) == "fVar fConstant fFunction"
     assert names(TupleGetItem(X, 0), mod) == "fVar fConstant fTupleGetItem fFunction"

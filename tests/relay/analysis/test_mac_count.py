@@ -1,10 +1,10 @@
-"""`get_total_mac_number`: multiply-accumulates, counted as a loop over them would."""
+"""`get_total_mac_number` equals the iterations of the equivalent loop nest."""
 
 import pytest
 
 from apass.relay.analysis.mac_count import get_total_mac_number
 from apass.relay.expr import Expr
-from apass.relay.make import var
+from apass.relay.ir.expr import var
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.nn.conv.conv import conv2d
 from apass.relay.op.nn.conv.transpose import conv2d_transpose
@@ -48,26 +48,26 @@ def count(expr: Expr) -> int:
         (add(DATA, DATA), 0),
     ],
 )
-def test_a_call_takes_as_many_as_its_loops(expr: Expr, number: int) -> None:
+def test_count_equals_iterations_of_loop_nest(expr: Expr, number: int) -> None:
     assert count(expr) == number
 
 
-def test_calls_are_added_and_a_shared_one_is_counted_once() -> None:
+def test_count_adds_calls_and_counts_shared_once() -> None:
     first = dense(var("d", shape=(3, 5)), var("w", shape=(5, 5)))
     assert count(add(first, dense(first, var("v", shape=(5, 5))))) == 2 * 3 * 5 * 5
 
 
-def test_without_types_there_is_nothing_to_count() -> None:
+def test_count_is_zero_without_types() -> None:
     assert get_total_mac_number(dense(var("d", shape=(3, 5)), var("w", shape=(7, 5)))) == 0
 
 
-def test_a_dimension_that_is_not_known_cannot_be_counted() -> None:
-    with pytest.raises(ValueError, match=r"on a Tensor\[\(\?, 7\), float32\] cannot be counted"):
+def test_dynamic_dimension_raises_value_error() -> None:
+    with pytest.raises(ValueError, match=r"^cannot count the multiply-accumulates of Tensor\[\(\?, 7\), float32\]: "):
         count(dense(var("d", shape=(Any(), 5)), var("w", shape=(7, 5))))
 
 
 @pytest.mark.parametrize("transpose_a", [False, True])
-def test_a_product_takes_one_for_each_element_that_is_summed(transpose_a: bool) -> None:
+def test_batch_matmul_counts_reduced_axis_of_first_operand(transpose_a: bool) -> None:
     x = var("x", shape=(2, 7, 3) if transpose_a else (2, 3, 7))
     product = batch_matmul(x, var("y", shape=(2, 5, 7)), transpose_a=transpose_a)
     assert count(product) == 2 * 3 * 5 * 7

@@ -1,4 +1,4 @@
-"""`well_formed` and `what_is_ill_formed`: what is wrong with the variables of a program."""
+"""`well_formed` and `what_is_ill_formed`: the scoping errors of a program."""
 
 import pytest
 from hypothesis import given
@@ -7,8 +7,8 @@ from apass.relay.adt import Clause, Constructor, Match, PatternTuple, PatternVar
 from apass.relay.analysis.well_formed import well_formed, what_is_ill_formed
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple, Var
 from apass.relay.function import Function
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.ty import FuncType, GlobalTypeVar, TupleType, TypeVar
 from apass.relay.type_inference.infer import infer_module
@@ -20,17 +20,17 @@ SHARED = add(X, X)
 FUNC = Function([X], SHARED)
 
 WELL: dict[str, Expr] = {
-    "a variable that is free": X,
+    "a free variable": X,
     "the parameters of a function": Function([X, Y], add(X, Y)),
-    "a function that is shared": Tuple([FUNC, Call(FUNC, [Y])]),
-    "a function that refers to itself": Let(F, Function([X], Call(F, [X])), Call(F, [Y])),
-    "lets after each other": Let(X, const(1), Let(Y, X, add(X, Y))),
-    "a shared expression within what it needs": Let(X, const(1), If(Y, SHARED, add(SHARED, SHARED))),
+    "a shared function": Tuple([FUNC, Call(FUNC, [Y])]),
+    "a recursive function": Let(F, Function([X], Call(F, [X])), Call(F, [Y])),
+    "nested lets": Let(X, const(1), Let(Y, X, add(X, Y))),
+    "a shared expression within its scope": Let(X, const(1), If(Y, SHARED, add(SHARED, SHARED))),
     "the variables of patterns": Match(Y, [Clause(PatternTuple([PatternVar(X), PatternVar(F)]), add(X, F))]),
     "a type parameter": Function([v := var("v", A)], Function([w := var("w", A)], Tuple([v, w])), A, [A]),
     "a type parameter of a type": Function([var("v", FuncType([A], A, [A]))], const(1)),
-    "a type parameter that two functions share": Tuple([Function([var("v", A)], X, None, [A]) for _ in range(2)]),
-    "a type variable that is free": var("v", A),
+    "a type parameter shared by two functions": Tuple([Function([var("v", A)], X, None, [A]) for _ in range(2)]),
+    "a free type variable": var("v", A),
 }
 
 ILL: dict[str, tuple[Expr, list[str]]] = {
@@ -40,11 +40,11 @@ ILL: dict[str, tuple[Expr, list[str]]] = {
     ),
     "two lets of one variable, side by side": (
         Tuple([Let(X, const(1), X), Let(X, const(2), X)]),
-        ["%x is bound more than once", "%x is used outside of where it is bound"],
+        ["%x is bound more than once", "%x is used outside its scope"],
     ),
-    "a parameter that is there twice": (Function([X, X], X), ["%x is bound more than once"]),
-    "a parameter that a let binds": (Function([X], Let(X, const(1), X)), ["%x is bound more than once"]),
-    "two functions of one parameter": (
+    "a repeated parameter": (Function([X, X], X), ["%x is bound more than once"]),
+    "a let of a parameter": (Function([X], Let(X, const(1), X)), ["%x is bound more than once"]),
+    "two functions that share a parameter": (
         Tuple([Function([X], const(1)), Function([X], const(1))]),
         ["%x is bound more than once"],
     ),
@@ -52,31 +52,31 @@ ILL: dict[str, tuple[Expr, list[str]]] = {
         Match(Y, [Clause(PatternTuple([PatternVar(X), PatternVar(X)]), X)]),
         ["%x is bound more than once"],
     ),
-    "a variable outside of its let": (
+    "a variable outside its let": (
         add(Let(X, const(1), X), X),
-        ["%x is used outside of where it is bound"],
+        ["%x is used outside its scope"],
     ),
-    "a variable outside of its function": (
+    "a variable outside its function": (
         Tuple([FUNC, X]),
-        ["%x is used outside of where it is bound"],
+        ["%x is used outside its scope"],
     ),
     "a variable in another clause": (
         Match(Y, [Clause(PatternVar(X), X), Clause(PatternVar(var("z")), X)]),
-        ["%x is used outside of where it is bound"],
+        ["%x is used outside its scope"],
     ),
-    "an expression that is shared beyond what it needs": (
+    "a shared expression outside its scope": (
         add(Let(X, const(1), SHARED), SHARED),
-        ["%x is used outside of where it is bound"],
+        ["%x is used outside its scope"],
     ),
-    "a type parameter outside of its function": (
+    "a type parameter outside its function": (
         Tuple([Function([var("v", A)], const(1), None, [A]), Function([var("w", A)], const(1))]),
         ["the type variable a is used where it is not bound"],
     ),
-    "the type of a result": (
+    "an unbound type variable in a result type": (
         Tuple([Function([], const(1), TupleType([A])), Function([], const(1), None, [A])]),
         ["the type variable a is used where it is not bound"],
     ),
-    "type arguments": (
+    "an unbound type variable in type arguments": (
         Tuple([Call(F, [], None, [A]), Function([], const(1), None, [A])]),
         ["the type variable a is used where it is not bound"],
     ),
@@ -84,16 +84,16 @@ ILL: dict[str, tuple[Expr, list[str]]] = {
 
 
 @pytest.mark.parametrize("expr", WELL.values(), ids=WELL)
-def test_nothing_is_wrong_with(expr: Expr) -> None:
+def test_expression_is_well_formed(expr: Expr) -> None:
     assert (what_is_ill_formed(expr), well_formed(expr)) == ([], True)
 
 
 @pytest.mark.parametrize(("expr", "faults"), ILL.values(), ids=ILL)
-def test_what_is_wrong_is_told_of(expr: Expr, faults: list[str]) -> None:
+def test_expression_is_ill_formed(expr: Expr, faults: list[str]) -> None:
     assert (what_is_ill_formed(expr), well_formed(expr)) == (faults, False)
 
 
-def test_a_function_of_a_module_has_nothing_free() -> None:
+def test_function_of_module_has_no_free_variables() -> None:
     nil = Constructor("Nil", [], GlobalTypeVar("List"))
     body = Tuple([X, Call(GlobalVar("g"), []), Call(nil, []), Call(GlobalVar("main"), [])])
     mod = IRModule({GlobalVar("main"): Function([], body, A), GlobalVar("f"): Function([Y], Y)})
@@ -107,20 +107,20 @@ def test_a_function_of_a_module_has_nothing_free() -> None:
     assert not well_formed(mod)
 
 
-def test_functions_of_a_module_may_share_parameters() -> None:
+def test_functions_of_module_may_share_parameters() -> None:
     assert well_formed(IRModule({GlobalVar("f"): FUNC, GlobalVar("g"): FUNC}))
 
 
-def test_it_is_told_of_programs_of_any_depth() -> None:
-    variables = [Var(f"v{place}") for place in range(200_000)]
+def test_well_formed_handles_deep_programs() -> None:
+    variables = [Var(f"v{index}") for index in range(200_000)]
     body: Expr = add(variables[0], variables[-1])
-    for before, one in zip([X, *variables][:-1][::-1], variables[::-1], strict=True):
-        body = Let(one, add(before, before), body)
+    for before, variable in zip([X, *variables][:-1][::-1], variables[::-1], strict=True):
+        body = Let(variable, add(before, before), body)
     assert what_is_ill_formed(Function([X], body)) == []
-    assert what_is_ill_formed(Tuple([variables[7], body])) == ["%v7 is used outside of where it is bound"]
+    assert what_is_ill_formed(Tuple([variables[7], body])) == ["%v7 is used outside its scope"]
 
 
 @given(programs(refs=True))
-def test_random_programs_are_well_formed_before_and_after_inference(program: Program) -> None:
+def test_random_programs_stay_well_formed_after_inference(program: Program) -> None:
     mod, _ = program
     assert what_is_ill_formed(mod) == what_is_ill_formed(infer_module(mod)) == []

@@ -1,4 +1,4 @@
-"""The dominator tree against the definition: a node on every path, found by taking it away."""
+"""The dominator tree agrees with the definition: a node that is on every path."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ Users = list[list[int]]
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Users:
-    """Return for each node the nodes that use it, all later; those without are the results."""
+    """Return the later users of each node; nodes without users are results."""
     size = draw(st.integers(1, 24))
     return [
         draw(st.lists(st.integers(node + 1, size - 1), max_size=3)) if node < size - 1 else [] for node in range(size)
@@ -28,7 +28,7 @@ def build(users: Users, weights: dict[tuple[int, int], int]) -> DominatorTree:
 
 
 def escapes(users: Users, start: int, without: int) -> bool:
-    """Tell whether a result can be reached from a node without another."""
+    """Return whether a result is reachable from a node without passing another."""
     work, seen = [start], {without}
     while work:
         node = work.pop()
@@ -42,39 +42,39 @@ def escapes(users: Users, start: int, without: int) -> bool:
 
 
 def dominators(users: Users, node: int) -> list[int]:
-    """Return the other nodes that are on every path from a node, the nearest first."""
-    return [one for one in range(node + 1, len(users)) if not escapes(users, node, one)]
+    """Return the other nodes on every path from a node, nearest first."""
+    return [other for other in range(node + 1, len(users)) if not escapes(users, node, other)]
 
 
 def weight_between(users: Users, weights: dict[tuple[int, int], int], node: int, end: int) -> int:
-    """Return the greatest weight of an edge on the paths from a node to one that dominates it."""
-    found, work, seen = 0, [node], {end}
+    """Return the greatest edge weight on paths from a node to a dominator of it."""
+    weight, work, seen = 0, [node], {end}
     while work:
-        one = work.pop()
-        if one not in seen:
-            seen.add(one)
-            found = max([found, *(weights.get((one, user), 0) for user in users[one])])
-            work += users[one]
-    return found
+        current = work.pop()
+        if current not in seen:
+            seen.add(current)
+            weight = max([weight, *(weights.get((current, user), 0) for user in users[current])])
+            work += users[current]
+    return weight
 
 
 @given(graphs())
-def test_the_parent_is_the_nearest_node_on_every_path(users: Users) -> None:
+def test_parent_is_nearest_node_on_every_path(users: Users) -> None:
     tree = build(users, {})
     for node in range(len(users)):
         assert tree.parent(node) == next(iter(dominators(users, node)), NOWHERE)
 
 
 @given(graphs())
-def test_a_node_dominates_those_all_of_whose_paths_lead_through_it(users: Users) -> None:
+def test_dominator_is_on_every_path(users: Users) -> None:
     tree = build(users, {})
     for node in range(len(users)):
-        found = [one for one in range(len(users)) if tree.dominates(one, node)]
-        assert found == dominators(users, node)
+        result = [other for other in range(len(users)) if tree.dominates(other, node)]
+        assert result == dominators(users, node)
 
 
 @given(graphs(), st.randoms(use_true_random=False))
-def test_the_weight_is_the_greatest_on_the_ways_to_the_parent(users: Users, random: Random) -> None:
+def test_weight_is_greatest_on_paths_to_parent(users: Users, random: Random) -> None:
     weights = {(node, user): random.randrange(9) for node, some in enumerate(users) for user in some}
     tree = build(users, weights)
     for node in range(len(users)):
@@ -83,14 +83,14 @@ def test_the_weight_is_the_greatest_on_the_ways_to_the_parent(users: Users, rand
 
 
 @given(graphs(), st.integers(0, 23), st.integers(0, 23))
-def test_two_nodes_meet_at_the_first_that_is_above_both(users: Users, left: int, right: int) -> None:
+def test_meet_returns_nearest_common_ancestor(users: Users, left: int, right: int) -> None:
     left, right = left % len(users), right % len(users)
-    above = [{one, *dominators(users, one)} for one in (left, right)]
+    above = [{node, *dominators(users, node)} for node in (left, right)]
     assert build(users, {}).meet(left, right)[0] == min(above[0] & above[1], default=NOWHERE)
 
 
-def test_ladders_do_not_take_quadratic_time() -> None:
-    """Two chains with a rung at each step: the two sides of a node meet only at the end."""
+def test_ladder_does_not_take_quadratic_time() -> None:
+    """Test two chains with a rung at each step, whose sides meet only at the end."""
     length = 100_000
     tree = DominatorTree(2 * length + 1)
     end = 2 * length

@@ -1,4 +1,4 @@
-"""`Effects`: what may be dropped, what may be moved, and what may be neither."""
+"""`Effects`: which expressions may be dropped, moved, copied and merged."""
 
 from collections.abc import Callable
 
@@ -8,10 +8,9 @@ from apass.relay.adt import Clause, Constructor, Match, PatternWildcard
 from apass.relay.dataflow.effects import Effect, Effects
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem
 from apass.relay.function import Function
+from apass.relay.ir.expr import RefCreate, RefRead, RefWrite, const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add
-from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.ty import GlobalTypeVar
 
 X, F, G, CELL = var("x"), var("f"), var("g"), var("cell")
@@ -50,34 +49,34 @@ CASES: list[tuple[Expr, Effect]] = [
 
 
 @pytest.mark.parametrize(("expr", "effect"), CASES)
-def test_what_an_expression_does_besides_giving_its_value(expr: Expr, effect: Effect) -> None:
+def test_effects_of_each_kind_of_expression(expr: Expr, effect: Effect) -> None:
     assert Effects(expr).of(expr) is effect
 
 
-def test_a_function_within_a_recursive_one_has_the_effects_of_what_it_calls() -> None:
+def test_function_in_recursive_function_has_callee_effects() -> None:
     inner = Call(G, [])
     recursive = Function([], Let(G, Function([], Call(F, [])), Tuple([inner, WRITE])))
     assert Effects(Let(F, recursive, Call(F, []))).of(inner) is Effect.WRITE
 
 
 BODIES: list[tuple[Callable[[Expr], Expr], Effect]] = [
-    (lambda own: X, Effect.NONE),
-    (lambda own: If(X, X, Call(own, [X])), Effect.NONE),
-    (lambda own: Tuple([RefCreate(X), Call(own, [X])]), Effect.STATE),
-    (lambda own: Tuple([WRITE, Call(own, [X])]), Effect.WRITE),
-    (lambda own: Call(GlobalVar("other"), [X]), Effect.WRITE),
+    (lambda callee: X, Effect.NONE),
+    (lambda callee: If(X, X, Call(callee, [X])), Effect.NONE),
+    (lambda callee: Tuple([RefCreate(X), Call(callee, [X])]), Effect.STATE),
+    (lambda callee: Tuple([WRITE, Call(callee, [X])]), Effect.WRITE),
+    (lambda callee: Call(GlobalVar("other"), [X]), Effect.WRITE),
 ]
 
 
 @pytest.mark.parametrize(("body", "effect"), BODIES)
-def test_a_global_function_is_known_by_its_module(body: Callable[[Expr], Expr], effect: Effect) -> None:
+def test_effects_of_global_function_come_from_module(body: Callable[[Expr], Expr], effect: Effect) -> None:
     gvar = GlobalVar("f")
     mod = IRModule({gvar: Function([X], body(gvar)), GlobalVar("other"): Function([X], X)})
     call = Call(gvar, [X])
     assert (Effects(call, mod).of(call), Effects(call).of(call)) == (effect, Effect.WRITE)
 
 
-def test_what_is_made_later_is_known_too() -> None:
+def test_effects_of_new_expression_are_computed() -> None:
     root = Let(F, WRITER, X)
     effects = Effects(root)
     assert effects.of(root) is Effect.NONE

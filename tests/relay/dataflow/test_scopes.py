@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from apass.relay.dataflow.scopes import Scope, evaluation_order, home_scopes
 from apass.relay.expr import Call, Expr, GlobalVar, If, Op, Var
 from apass.relay.function import Function
-from apass.relay.make import const, var
+from apass.relay.ir.expr import const, var
 from apass.relay.op.elementwise.arithmetic import add
 
 ATOMS = frozenset({Var, GlobalVar, Op})
@@ -14,25 +14,25 @@ X, Y = var("x"), var("y")
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=200))
-def test_the_way_out_of_a_scope_is_that_of_its_parents(choices: list[int]) -> None:
+def test_enclosing_scopes_are_those_of_parents(choices: list[int]) -> None:
     scopes = [Scope()]
     for choice in choices:
         scopes.append(Scope(scopes[choice % len(scopes)]))
     inner = scopes[-1]
-    around = list(ancestors(inner))
-    assert [inner.is_in(one) for one in scopes] == [one in around for one in scopes]
-    assert [inner.within(one) for one in around[1:]] == around[:-1]
-    assert inner.depth == len(around) - 1
+    enclosing = list(ancestors(inner))
+    assert [inner.is_in(scope) for scope in scopes] == [scope in enclosing for scope in scopes]
+    assert [inner.within(scope) for scope in enclosing[1:]] == enclosing[:-1]
+    assert inner.depth == len(enclosing) - 1
 
 
 def ancestors(scope: Scope) -> list[Scope]:
-    found = [scope]
-    while found[-1].parent is not None:
-        found.append(found[-1].parent)
-    return found
+    scopes = [scope]
+    while scopes[-1].parent is not None:
+        scopes.append(scopes[-1].parent)
+    return scopes
 
 
-def test_the_way_out_is_short() -> None:
+def test_outermost_scope_is_reached_in_few_jumps() -> None:
     scope = Scope()
     root = scope
     for _ in range(100_000):
@@ -50,26 +50,26 @@ def homes_of(root: Expr) -> tuple[dict[Expr, Scope], Scope]:
     return home_scopes(outermost, order, ATOMS, lambda scope, node, part: Scope(scope)), outermost
 
 
-def test_what_is_used_in_one_branch_lives_there_and_what_is_used_in_both_around_them() -> None:
-    own, shared = add(X, X), add(Y, Y)
-    homes, outermost = homes_of(If(X, add(own, shared), shared))
-    assert (homes[own].parent, homes[shared]) == (outermost, outermost)
+def test_expression_shared_by_branches_belongs_around_them() -> None:
+    local, shared = add(X, X), add(Y, Y)
+    homes, outermost = homes_of(If(X, add(local, shared), shared))
+    assert (homes[local].parent, homes[shared]) == (outermost, outermost)
 
 
-def test_what_is_used_in_a_function_and_around_it_lives_around_it() -> None:
-    shared, own = add(X, X), const(1.0)
-    func = Function([Y], add(add(shared, Y), own))
+def test_expression_shared_with_function_belongs_around_it() -> None:
+    shared, local = add(X, X), const(1.0)
+    func = Function([Y], add(add(shared, Y), local))
     homes, outermost = homes_of(Call(func, [shared]))
-    assert (homes[shared], homes[func], homes[own].parent) == (outermost, outermost, outermost)
+    assert (homes[shared], homes[func], homes[local].parent) == (outermost, outermost, outermost)
 
 
-def test_the_arguments_of_a_call_come_before_what_is_called() -> None:
+def test_arguments_are_evaluated_before_callee() -> None:
     argument, func = add(X, X), Function([Y], Y)
     call = Call(func, [argument])
-    order = [one for one in evaluation_order(call, ATOMS) if isinstance(one, Expr)]
+    order = [event for event in evaluation_order(call, ATOMS) if isinstance(event, Expr)]
     assert order == [argument, func, call]
 
 
-def test_nothing_is_gone_over_below_an_opaque_function() -> None:
+def test_evaluation_order_does_not_enter_opaque_function() -> None:
     func = Function([Y], add(Y, Y))
-    assert evaluation_order(func, ATOMS, lambda one: one is func) == [func]
+    assert evaluation_order(func, ATOMS, lambda node: node is func) == [func]

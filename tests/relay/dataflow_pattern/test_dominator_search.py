@@ -1,4 +1,4 @@
-"""The search for a parent remembers where there is none; it must find what it would find without."""
+"""Caching failed paths in the search for a parent does not change its result."""
 
 from unittest.mock import patch
 
@@ -11,7 +11,7 @@ from apass.relay.dataflow_pattern import matcher as module
 from apass.relay.dataflow_pattern.grouper import find_groups
 from apass.relay.dataflow_pattern.matcher import Matcher
 from apass.relay.expr import Call, Expr, Op, Tuple
-from apass.relay.make import const, var
+from apass.relay.ir.expr import const, var
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.elementwise.trigonometry import tanh
 from apass.relay.op.nn.activation import relu
@@ -27,14 +27,14 @@ def graphs(draw: st.DrawFn) -> Expr:
     """Return a random graph of additions, activations and convolutions."""
     nodes: list[Expr] = [X, W, const(1.0), conv2d(X, W)]
     for _ in range(draw(st.integers(1, 12))):
-        one, other = (draw(st.sampled_from(nodes[-5:])) for _ in range(2))
-        made = draw(st.sampled_from([relu(one), tanh(one), add(one, other), add(one, X), conv2d(X, W)]))
-        nodes.append(made)
+        left, right = (draw(st.sampled_from(nodes[-5:])) for _ in range(2))
+        node = draw(st.sampled_from([relu(left), tanh(left), add(left, right), add(left, X), conv2d(X, W)]))
+        nodes.append(node)
     return Tuple(draw(st.lists(st.sampled_from(nodes[-2:]), min_size=1, max_size=2)))
 
 
 def patterns() -> list[DFPattern]:
-    """Return patterns with a dominator, independent and not."""
+    """Return patterns with a dominator, some independent of the rest."""
     shared = wildcard()
     any_call = RELU(wildcard()) | ADD(wildcard(), wildcard())
     return [
@@ -50,21 +50,21 @@ def patterns() -> list[DFPattern]:
 
 
 def matches(pattern: DFPattern, expr: Expr) -> list[list[tuple[object, list[Expr]]]]:
-    """Return what a pattern matches, and how, at each node."""
+    """Return the matches of a pattern at each node."""
     matcher = Matcher(expr)
     return [list(matcher.node_map.items()) if matcher.match(pattern, node) else [] for node in matcher.graph.nodes]
 
 
 @pytest.mark.parametrize("pattern", patterns())
 @given(expr=graphs())
-def test_what_is_remembered_changes_nothing(pattern: DFPattern, expr: Expr) -> None:
-    found = matches(pattern, expr)
+def test_cached_failures_do_not_change_matches(pattern: DFPattern, expr: Expr) -> None:
+    expected = matches(pattern, expr)
     with patch.object(module, "_is_independent", return_value=False):
-        assert matches(pattern, expr) == found
+        assert matches(pattern, expr) == expected
 
 
 def chain(length: int, bottom: Expr) -> Expr:
-    """Return activations on top of something."""
+    """Return a chain of activations on top of an expression."""
     expr = bottom
     for _ in range(length):
         expr = Call(Op.get("nn.relu"), [expr])
@@ -72,7 +72,7 @@ def chain(length: int, bottom: Expr) -> Expr:
 
 
 def work_without_a_match(pattern: DFPattern, expr: Expr) -> int:
-    """Return how long it takes to find none."""
+    """Return the number of calls it takes to find no match."""
 
     def find() -> None:
         assert find_groups(pattern, expr) == {}
@@ -88,6 +88,6 @@ def work_without_a_match(pattern: DFPattern, expr: Expr) -> int:
         (RELU(wildcard()).dominates(CONV(None), RELU(None)), tanh(conv2d(X, W))),
     ],
 )
-def test_a_long_way_without_a_parent_is_followed_once(pattern: DFPattern, bottom: Expr) -> None:
+def test_long_path_without_parent_is_followed_once(pattern: DFPattern, bottom: Expr) -> None:
     short, long = (work_without_a_match(pattern, chain(length, bottom)) for length in (2_000, 16_000))
     assert long < 9 * short, "eight times the length is eight times the work, not sixty-four times"

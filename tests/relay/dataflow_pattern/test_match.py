@@ -1,4 +1,4 @@
-"""What matches what."""
+"""Which patterns match which expressions."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ from apass.relay.dataflow_pattern import (
 )
 from apass.relay.expr import Call, Expr, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
-from apass.relay.make import const, var
+from apass.relay.ir.expr import const, var
 from apass.relay.op.define.registry import OpPattern
 from apass.relay.op.elementwise.arithmetic import add, divide, multiply, subtract
 from apass.relay.op.nn.activation import relu
@@ -42,11 +42,11 @@ X, Y, Z, W = var("x"), var("y"), var("z"), var("w")
 Binary = Callable[[Expr, Expr], Expr]
 
 
-def test_a_wildcard_matches_everything() -> None:
-    assert all(wildcard().match(one) for one in (X, const(1), Op.get("add"), add(X, Y), Tuple([]), Function([X], X)))
+def test_wildcard_matches_every_expression() -> None:
+    assert all(wildcard().match(expr) for expr in (X, const(1), Op.get("add"), add(X, Y), Tuple([]), Function([X], X)))
 
 
-def test_a_variable_matches_by_name_if_one_is_given() -> None:
+def test_variable_pattern_matches_by_name() -> None:
     assert [is_var().match(X), is_var("x").match(X), is_var("y").match(X), is_var().match(const(1))] == [
         True,
         True,
@@ -55,7 +55,7 @@ def test_a_variable_matches_by_name_if_one_is_given() -> None:
     ]
 
 
-def test_constants_and_operators_match_their_like() -> None:
+def test_constant_and_operator_patterns_match() -> None:
     assert is_constant().match(const(1))
     assert not is_constant().match(X)
     assert ADD.match(Op.get("add"))
@@ -63,18 +63,18 @@ def test_constants_and_operators_match_their_like() -> None:
     assert not ADD.match(X)
 
 
-def test_an_unknown_operator_is_an_error_with_a_suggestion() -> None:
+def test_unknown_operator_error_suggests_name() -> None:
     with pytest.raises(ApassError, match=r"'nn\.conv2'.*nn\.conv2d"):
         is_op("nn.conv2")
 
 
-def test_an_expression_matches_what_is_structurally_equal() -> None:
+def test_expression_pattern_matches_equal_expressions() -> None:
     assert is_expr(add(X, const(1))).match(add(X, const(1)))
     assert not is_expr(add(X, const(1))).match(add(X, const(2)))
     assert not is_expr(add(X, const(1))).match(add(Y, const(1)))
 
 
-def test_a_call_matches_operator_and_arguments() -> None:
+def test_call_pattern_matches_operator_and_arguments() -> None:
     assert SUBTRACT(is_var("x"), is_var("y")).match(subtract(X, Y))
     assert not SUBTRACT(is_var("x"), is_var("y")).match(subtract(Y, X))
     assert not SUBTRACT(is_var("x")).match(subtract(X, Y))
@@ -83,24 +83,24 @@ def test_a_call_matches_operator_and_arguments() -> None:
     assert is_var("f")(wildcard()).match(Call(Var("f"), [X]))
 
 
-def test_a_call_pattern_of_none_matches_any_arguments() -> None:
+def test_call_pattern_of_none_matches_any_arguments() -> None:
     assert SUBTRACT(None).match(subtract(X, Y))
     assert is_var("f")(None).match(Call(Var("f"), [X, Y, Z]))
     assert CallPattern(ADD, None).match(add(X, Y))
 
 
-def test_an_argument_that_is_no_pattern_is_an_error() -> None:
-    with pytest.raises(TypeError, match=r"must be patterns, not <relay\.Var %x>; for an expression write is_expr"):
+def test_argument_that_is_no_pattern_raises_error() -> None:
+    with pytest.raises(TypeError, match=r"must be patterns, got <relay\.Var %x>; wrap an expression in is_expr"):
         map_call(SUBTRACT, [X])
 
 
 def map_call(call: Callable[..., object], args: list[Expr]) -> object:
-    """Do what a user may do who has no type checker."""
+    """Call a function without type checks, as untyped code does."""
     return call(*args)
 
 
 @pytest.mark.parametrize("make", [add, multiply])
-def test_operands_of_add_and_multiply_match_in_either_order(make: Binary) -> None:
+def test_operands_of_commutative_operators_match_in_either_order(make: Binary) -> None:
     name = "add" if make is add else "multiply"
     pattern = is_op(name)(is_var("x"), is_var("y"))
     assert pattern.match(make(X, Y))
@@ -108,7 +108,7 @@ def test_operands_of_add_and_multiply_match_in_either_order(make: Binary) -> Non
     assert not pattern.match(make(X, X))
 
 
-def test_operators_build_calls() -> None:
+def test_pattern_operators_build_call_patterns() -> None:
     a, b = is_var("x"), is_var("y")
     assert (a + b).match(add(Y, X))
     assert (a - b).match(subtract(X, Y))
@@ -117,7 +117,7 @@ def test_operators_build_calls() -> None:
     assert not (a / b).match(divide(Y, X))
 
 
-def test_products_and_quotients_associate() -> None:
+def test_products_and_quotients_match_when_reassociated() -> None:
     x, y, w = is_var("x"), is_var("y"), is_var("w")
     assert (x * y / w).match(divide(multiply(X, Y), W))
     assert (x * y / w).match(multiply(X, divide(Y, W)))
@@ -133,16 +133,16 @@ def test_products_and_quotients_associate() -> None:
 def test_alternatives_are_tried_from_left_to_right() -> None:
     either = ADD(wildcard(), wildcard()) | SUBTRACT(wildcard(), wildcard())
     calls = (add(X, Y), subtract(X, Y), multiply(X, Y))
-    assert [either.match(one) for one in calls] == [True, True, False]
+    assert [either.match(call) for call in calls] == [True, True, False]
 
 
-def test_what_an_alternative_that_failed_has_matched_is_forgotten() -> None:
+def test_matches_of_failed_alternative_are_undone() -> None:
     shared = wildcard()
     pattern = SUBTRACT(SUBTRACT(shared, is_constant()) | SUBTRACT(is_var("y"), shared), wildcard())
     assert pattern.match(subtract(subtract(Y, X), X))
 
 
-def test_a_pattern_that_occurs_twice_matches_one_node() -> None:
+def test_repeated_pattern_matches_one_node() -> None:
     same = wildcard()
     assert (same * same).match(multiply(X, X))
     assert not (same * same).match(multiply(X, Y))
@@ -151,7 +151,7 @@ def test_a_pattern_that_occurs_twice_matches_one_node() -> None:
     assert not SUBTRACT(RELU(same), same).match(subtract(shared, Y))
 
 
-def test_a_diamond_matches() -> None:
+def test_pattern_matches_diamond() -> None:
     pattern_conv = CONV(wildcard(), wildcard())
     diamond = ADD(RELU(pattern_conv), is_op("tanh")(pattern_conv))
     conv = conv2d(X, W)
@@ -161,13 +161,13 @@ def test_a_diamond_matches() -> None:
     assert not diamond.match(add(relu(conv), Call(tanh, [conv2d(X, W)])))
 
 
-def test_optional_users_match_with_and_without() -> None:
+def test_optional_pattern_matches_with_and_without_user() -> None:
     pattern = BIAS(CONV(wildcard(), wildcard()), wildcard()).optional(RELU)
     biased = bias_add(conv2d(X, W), Y)
-    assert [pattern.match(one) for one in (biased, relu(biased), relu(conv2d(X, W)))] == [True, True, False]
+    assert [pattern.match(expr) for expr in (biased, relu(biased), relu(conv2d(X, W)))] == [True, True, False]
 
 
-def test_tuples_match_by_fields() -> None:
+def test_tuple_pattern_matches_fields() -> None:
     pair = Tuple([X, Y])
     assert is_tuple([is_var("x"), wildcard()]).match(pair)
     assert not is_tuple([wildcard()]).match(pair)
@@ -176,21 +176,21 @@ def test_tuples_match_by_fields() -> None:
     assert not is_tuple(None).match(X)
 
 
-def test_fields_of_tuples_match_by_index_if_one_is_given() -> None:
+def test_tuple_field_pattern_matches_index() -> None:
     field = TupleGetItem(Tuple([X, Y]), 1)
     tup = is_tuple(None)
     assert [is_tuple_get_item(tup, index).match(field) for index in (None, 0, 1)] == [True, False, True]
     assert not is_tuple_get_item(is_var(), 1).match(field)
 
 
-def test_ifs_and_lets_match_by_their_parts() -> None:
+def test_if_and_let_patterns_match_parts() -> None:
     assert is_if(is_var("x"), is_var("y"), is_var("z")).match(If(X, Y, Z))
     assert not is_if(is_var("x"), is_var("z"), is_var("y")).match(If(X, Y, Z))
     assert is_let(is_var("x"), is_constant(), is_var("x")).match(Let(X, const(1), X))
     assert not is_let(is_var("x"), is_constant(), is_constant()).match(Let(X, const(1), X))
 
 
-def test_functions_match_by_parameters_and_body() -> None:
+def test_function_pattern_matches_parameters_and_body() -> None:
     x, y = is_var(), is_var()
     func = Function([X, Y], subtract(X, Y))
     assert FunctionPattern([x, y], SUBTRACT(x, y)).match(func)
@@ -199,7 +199,7 @@ def test_functions_match_by_parameters_and_body() -> None:
     assert FunctionPattern(None, wildcard()).match(func)
 
 
-def test_attributes_of_a_call_match() -> None:
+def test_attribute_pattern_matches_call() -> None:
     conv = conv2d(X, W, kernel_size=(3, 3), data_layout="NCHW")
     call = CONV(wildcard(), wildcard())
     assert call.has_attr({"kernel_size": [3, 3]}).match(conv)
@@ -210,7 +210,7 @@ def test_attributes_of_a_call_match() -> None:
     assert not wildcard()(None).has_attr({"groups": 1}).match(Call(Var("f"), [X]))
 
 
-def test_attributes_of_an_operator_match() -> None:
+def test_attribute_pattern_matches_operator() -> None:
     elementwise = has_attr({"TOpPattern": OpPattern.ELEMWISE})
     assert elementwise.match(Op.get("nn.relu"))
     assert elementwise(wildcard()).match(relu(X))
@@ -219,14 +219,14 @@ def test_attributes_of_an_operator_match() -> None:
     assert not has_attr({"TNoSuch": 0}).match(Op.get("nn.relu"))
 
 
-def test_attributes_of_a_function_match() -> None:
+def test_attribute_pattern_matches_function() -> None:
     func = Function([X], X).with_attr("Composite", "add")
     assert wildcard().has_attr({"Composite": "add"}).match(func)
     assert not wildcard().has_attr({"Composite": "sub"}).match(func)
     assert not has_attr({"Composite": "add"}).match(X)
 
 
-def test_types_match_with_and_without_inference() -> None:
+def test_type_pattern_matches_with_and_without_inference() -> None:
     x = var("x", shape=(10, 10))
     total = add(x, const(1.0))
     assert has_type(TensorType((10, 10))).match(total)
@@ -240,7 +240,7 @@ def test_types_match_with_and_without_inference() -> None:
     assert not has_shape((10, 10)).match(Tuple([x]))
 
 
-def test_an_elementwise_path_leads_from_child_to_parent() -> None:
+def test_dominator_pattern_matches_elementwise_path() -> None:
     path = wildcard().has_attr({"TOpPattern": OpPattern.ELEMWISE})(None)
     pattern = dominates(CONV(is_var(), is_var()), path, RELU(wildcard()))
     conv = conv2d(X, W)
@@ -252,14 +252,14 @@ def test_an_elementwise_path_leads_from_child_to_parent() -> None:
 
 
 def elementwise(*more: str) -> DFPattern:
-    """Return a pattern for calls of elementwise operators, and of some more."""
+    """Return a pattern of calls of elementwise operators, and of some more."""
     pattern: DFPattern = wildcard().has_attr({"TOpPattern": OpPattern.ELEMWISE})(None)
     for name in more:
         pattern = pattern | is_op(name)(None)
     return pattern
 
 
-def test_all_paths_of_a_diamond_must_lead_to_the_parent() -> None:
+def test_dominator_requires_all_paths_to_parent() -> None:
     parent = CONV(is_var(), is_var())
     pattern = ADD(wildcard(), wildcard()).dominates(parent, elementwise("add"))
     conv = conv2d(X, W)
@@ -269,7 +269,7 @@ def test_all_paths_of_a_diamond_must_lead_to_the_parent() -> None:
     assert not pattern.match(add(relu(conv), relu(conv2d(X, W))))
 
 
-def test_a_parent_that_is_used_elsewhere_is_not_dominated() -> None:
+def test_parent_with_other_users_is_not_dominated() -> None:
     pattern = RELU(wildcard()).dominates(CONV(is_var(), is_var()))
     conv = conv2d(X, W)
     child = relu(relu(conv))
@@ -278,7 +278,7 @@ def test_a_parent_that_is_used_elsewhere_is_not_dominated() -> None:
     assert not is_tuple([pattern, wildcard()]).match(whole)
 
 
-def test_a_deep_graph_can_be_matched() -> None:
+def test_dominator_pattern_matches_deep_graph() -> None:
     deep: Expr = conv2d(X, W)
     for _ in range(200_000):
         deep = relu(deep)
@@ -287,7 +287,7 @@ def test_a_deep_graph_can_be_matched() -> None:
     assert RELU(RELU(wildcard())).match(deep)
 
 
-def test_paths_that_part_and_meet_many_times_are_followed_once() -> None:
+def test_branching_paths_are_followed_once() -> None:
     node: Expr = conv2d(X, W)
     for _ in range(2_000):
         node = add(relu(node), node)
@@ -295,7 +295,7 @@ def test_paths_that_part_and_meet_many_times_are_followed_once() -> None:
     assert pattern.match(node)
 
 
-def test_match_is_a_function_too() -> None:
+def test_match_function_matches_pattern() -> None:
     assert match(ExprPattern(X) + wildcard(), add(X, Y))
 
 
@@ -320,7 +320,7 @@ def in_conditions(inner: DFPattern, expr: Expr) -> tuple[DFPattern, Expr]:
 
 
 @pytest.mark.parametrize("wrap", [in_calls, in_tuples, in_sums, in_functions, in_conditions])
-def test_a_pattern_may_be_nested_as_deep_as_what_it_matches(
+def test_deeply_nested_pattern_matches(
     wrap: Callable[[DFPattern, Expr], tuple[DFPattern, Expr]],
 ) -> None:
     pattern: DFPattern = is_var("x")

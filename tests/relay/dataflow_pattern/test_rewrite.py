@@ -1,4 +1,4 @@
-"""What callbacks make of what patterns match."""
+"""`rewrite`: callbacks replace the matches of patterns."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,8 +20,8 @@ from apass.relay.expr import Call, Constant, Expr, Let, Op, Tuple, Var
 from apass.relay.function import Function
 from apass.relay.interpreter.compare_outputs import difference
 from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const, var
 from apass.relay.op.define.registry import OpPattern
 from apass.relay.op.elementwise.arithmetic import add, divide, multiply, subtract
 from apass.relay.op.elementwise.math import sqrt
@@ -37,7 +37,7 @@ X, Y, Z, W = var("x"), var("y"), var("z"), var("w")
 
 
 class AddToSub(DFPatternCallback):
-    """Puts `x - y` in the place of `x + y`."""
+    """Replaces `x + y` by `x - y`."""
 
     def __init__(self, *, require_type: bool = False, rewrite_once: bool = False) -> None:
         super().__init__(require_type, rewrite_once)
@@ -52,7 +52,7 @@ class AddToSub(DFPatternCallback):
 
 
 class DropRelu(DFPatternCallback):
-    """Puts `x` in the place of `relu(x)`."""
+    """Replaces `relu(x)` by `x`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,46 +64,46 @@ class DropRelu(DFPatternCallback):
 
 
 class Same(DFPatternCallback):
-    """Changes nothing, and notes what it was given."""
+    """Changes nothing, and records its arguments."""
 
     def __init__(self, pattern: DFPattern, require_type: bool = False) -> None:
         super().__init__(require_type)
         self.pattern = pattern
-        self.given: list[tuple[Expr, Expr, NodeMap]] = []
+        self.calls: list[tuple[Expr, Expr, NodeMap]] = []
 
     def callback(self, pre: Expr, post: Expr, node_map: NodeMap) -> Expr:
-        self.given.append((pre, post, node_map))
+        self.calls.append((pre, post, node_map))
         return post
 
 
-def test_what_matches_is_replaced() -> None:
+def test_match_is_replaced() -> None:
     assert_structural_equal(rewrite(AddToSub(), add(X, Y)), subtract(X, Y))
 
 
-def test_every_match_is_replaced_inner_ones_too() -> None:
-    made = AddToSub().rewrite(add(add(X, Y), multiply(Z, add(X, W))))
-    assert_structural_equal(made, subtract(subtract(X, Y), multiply(Z, subtract(X, W))))
+def test_nested_matches_are_replaced() -> None:
+    result = AddToSub().rewrite(add(add(X, Y), multiply(Z, add(X, W))))
+    assert_structural_equal(result, subtract(subtract(X, Y), multiply(Z, subtract(X, W))))
 
 
 def test_matches_within_functions_and_lets_are_replaced() -> None:
     v = Var("v")
-    made = AddToSub().rewrite(Function([X], Let(v, add(X, X), add(v, X))))
-    assert_structural_equal(made, Function([X], Let(v, subtract(X, X), subtract(v, X))))
+    result = AddToSub().rewrite(Function([X], Let(v, add(X, X), add(v, X))))
+    assert_structural_equal(result, Function([X], Let(v, subtract(X, X), subtract(v, X))))
 
 
-def test_the_same_object_comes_back_if_nothing_matches() -> None:
+def test_expression_without_match_is_same_object() -> None:
     expr = multiply(X, Y)
     assert AddToSub().rewrite(expr) is expr
 
 
-def test_a_callback_is_given_the_old_node_the_new_one_and_what_matched() -> None:
+def test_callback_receives_both_nodes_and_node_map() -> None:
     inner = relu(X)
     outer = sqrt(add(inner, Y))
     x, y = wildcard(), is_var("y")
     total = x + y
     same = Same(is_op("sqrt")(total))
     rewrite([DropRelu(), same], outer)
-    pre, post, node_map = same.given[0]
+    pre, post, node_map = same.calls[0]
     assert pre is post
     assert node_map[x] == [X]
     assert node_map[y] == [Y]
@@ -111,7 +111,7 @@ def test_a_callback_is_given_the_old_node_the_new_one_and_what_matched() -> None
     assert node_map[same.pattern or x] == [pre]
 
 
-def test_post_has_what_is_below_rewritten() -> None:
+def test_post_node_has_rewritten_operands() -> None:
     seen: list[tuple[Expr, Expr]] = []
 
     class Watch(AddToSub):
@@ -126,9 +126,9 @@ def test_post_has_what_is_below_rewritten() -> None:
     assert_structural_equal(seen[1][1], add(subtract(X, Y), Z))
 
 
-def test_rewriting_goes_on_until_nothing_changes() -> None:
+def test_rewriting_repeats_until_nothing_changes() -> None:
     class TwoToThree(DFPatternCallback):
-        """Raises a constant by one, up to 10."""
+        """Increments a constant up to 10."""
 
         def __init__(self, *, rewrite_once: bool = False) -> None:
             super().__init__(rewrite_once=rewrite_once)
@@ -142,7 +142,7 @@ def test_rewriting_goes_on_until_nothing_changes() -> None:
     assert_structural_equal(TwoToThree(rewrite_once=True).rewrite(relu(const(1))), relu(const(2)))
 
 
-def test_callbacks_that_never_settle_are_an_error() -> None:
+def test_callbacks_that_never_converge_raise_error() -> None:
     class SubToAdd(AddToSub):
         def __init__(self) -> None:
             super().__init__()
@@ -160,57 +160,57 @@ def test_callbacks_that_never_settle_are_an_error() -> None:
         Grow().rewrite(add(X, Y))
 
 
-def test_several_callbacks_take_turns() -> None:
+def test_several_callbacks_are_applied_in_order() -> None:
     assert_structural_equal(rewrite([AddToSub(), DropRelu()], relu(add(X, relu(Y)))), subtract(X, Y))
 
 
-def test_of_overlapping_matches_the_one_further_up_is_taken() -> None:
+def test_overlapping_match_nearer_to_root_is_taken() -> None:
     pattern = is_op("nn.relu")(is_op("nn.relu")(wildcard()))
     same = Same(pattern)
     bottom = relu(X)
     middle = relu(bottom)
     top = relu(middle)
     same.rewrite(top)
-    assert [pre for pre, _, _ in same.given] == [top]
+    assert [pre for pre, _, _ in same.calls] == [top]
 
 
-def test_a_match_whose_inner_nodes_are_used_elsewhere_is_left_alone() -> None:
+def test_match_with_used_inner_nodes_is_left() -> None:
     pattern = is_op("nn.relu")(wildcard() + wildcard())
     shared = add(X, Y)
     same = Same(pattern)
     same.rewrite(Tuple([relu(shared), shared]))
-    assert same.given == []
+    assert same.calls == []
     same.rewrite(Tuple([relu(shared), X]))
-    assert len(same.given) == 1
+    assert len(same.calls) == 1
 
 
-def test_a_shared_match_is_replaced_once() -> None:
+def test_shared_match_is_replaced_once() -> None:
     shared = add(X, Y)
     callback = AddToSub()
-    made = callback.rewrite(Tuple([shared, shared]))
+    result = callback.rewrite(Tuple([shared, shared]))
     assert callback.calls == 1
-    assert made.children[0] is made.children[1]
+    assert result.children[0] is result.children[1]
 
 
-def test_a_callback_that_requires_types_finds_them() -> None:
+def test_callback_that_requires_types_receives_them() -> None:
     x = var("x", shape=(2, 3))
     same = Same(wildcard() + wildcard(), require_type=True)
     same.rewrite(relu(add(x, const(1.0))))
-    assert [pre.checked_type for pre, _, _ in same.given] == [TensorType((2, 3))]
+    assert [pre.checked_type for pre, _, _ in same.calls] == [TensorType((2, 3))]
 
 
-def test_a_module_gives_the_types_of_what_is_called() -> None:
+def test_module_provides_types_of_called_functions() -> None:
     x = var("x", shape=(2, 3))
     mod = IRModule()
     mod["double"] = infer_expr(Function([x], add(x, x)))
     y = var("y", shape=(2, 3))
     same = Same(wildcard() + wildcard(), require_type=True)
     rewrite(same, add(Call(mod.get_global_var("double"), [y]), y), mod)
-    assert [pre.checked_type for pre, _, _ in same.given] == [TensorType((2, 3))]
+    assert [pre.checked_type for pre, _, _ in same.calls] == [TensorType((2, 3))]
 
 
-def test_a_callback_without_a_pattern_or_a_result_is_an_error() -> None:
-    with pytest.raises(TypeError, match=r"DFPatternCallback\.pattern must be a pattern, not None"):
+def test_callback_without_pattern_or_result_raises_error() -> None:
+    with pytest.raises(TypeError, match=r"DFPatternCallback\.pattern must be a DFPattern, got None"):
         DFPatternCallback().rewrite(X)
 
     class Nothing(DFPatternCallback):
@@ -226,11 +226,11 @@ def test_a_callback_without_a_pattern_or_a_result_is_an_error() -> None:
 
     nothing = Nothing()
     object.__setattr__(nothing, "callback", callback)
-    with pytest.raises(TypeError, match=r"Nothing\.callback returned None; it must return an expression"):
+    with pytest.raises(TypeError, match=r"Nothing\.callback must return an expression, got None"):
         nothing.rewrite(const(1))
 
 
-def test_an_operator_can_be_replaced_itself() -> None:
+def test_operator_can_be_replaced() -> None:
     class MulToDiv(DFPatternCallback):
         def __init__(self) -> None:
             super().__init__()
@@ -243,7 +243,7 @@ def test_an_operator_can_be_replaced_itself() -> None:
 
 
 class ToBatchNorm(DFPatternCallback):
-    """Finds a normalization that is spelled out."""
+    """Matches a batch normalization written as arithmetic."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -256,11 +256,11 @@ class ToBatchNorm(DFPatternCallback):
         parts = (self.x, self.gamma, self.beta, self.mean, self.variance)
         epsilon = node_map[self.epsilon][0]
         assert isinstance(epsilon, Constant)
-        x, gamma, beta, mean, variance = (node_map[one][0] for one in parts)
+        x, gamma, beta, mean, variance = (node_map[part][0] for part in parts)
         return batch_norm(x, gamma, beta, mean, variance, epsilon=float(epsilon.data))[0]
 
 
-def test_a_normalization_is_found_however_it_is_associated() -> None:
+def test_normalization_matches_in_any_association() -> None:
     x, mean, variance, gamma, beta = (var(name, shape=(2, 3)) for name in ("x", "mean", "variance", "gamma", "beta"))
     root = sqrt(add(variance, const(1e-5)))
     spellings = [
@@ -269,11 +269,11 @@ def test_a_normalization_is_found_however_it_is_associated() -> None:
         add(multiply(divide(gamma, root), subtract(x, mean)), beta),
     ]
     expected = batch_norm(x, gamma, beta, mean, variance, epsilon=float(const(1e-5).data))[0]
-    for one in spellings:
-        assert_structural_equal(ToBatchNorm().rewrite(one), expected)
+    for spelling in spellings:
+        assert_structural_equal(ToBatchNorm().rewrite(spelling), expected)
 
 
-def test_all_between_child_and_parent_can_be_replaced() -> None:
+def test_nodes_between_child_and_parent_can_be_replaced() -> None:
     class Skip(DFPatternCallback):
         def __init__(self) -> None:
             super().__init__()
@@ -288,7 +288,7 @@ def test_all_between_child_and_parent_can_be_replaced() -> None:
     assert_structural_equal(Skip().rewrite(sqrt(relu(sqrt(relu(conv))))), sqrt(conv))
 
 
-def test_an_expression_can_be_replaced() -> None:
+def test_expression_can_be_replaced() -> None:
     class Swap(DFPatternCallback):
         def __init__(self) -> None:
             super().__init__()
@@ -300,7 +300,7 @@ def test_an_expression_can_be_replaced() -> None:
     assert_structural_equal(Swap().rewrite(multiply(add(X, Y), add(Y, X))), multiply(subtract(X, Y), add(Y, X)))
 
 
-def test_what_a_pattern_of_one_node_matches_can_be_replaced() -> None:
+def test_match_of_single_node_pattern_can_be_replaced() -> None:
     class Rename(DFPatternCallback):
         def __init__(self) -> None:
             super().__init__()
@@ -313,7 +313,7 @@ def test_what_a_pattern_of_one_node_matches_can_be_replaced() -> None:
 
 
 class Commute(DFPatternCallback):
-    """Turns the operands of additions and products around, once."""
+    """Swaps the operands of additions and products, once."""
 
     def __init__(self) -> None:
         super().__init__(rewrite_once=True)
@@ -325,7 +325,7 @@ class Commute(DFPatternCallback):
 
 
 class NoDoubleNegation(DFPatternCallback):
-    """Puts `x` in the place of `-(-x)`, and `x - y` in that of `x + -y`."""
+    """Replaces `-(-x)` by `x`, and `x + -y` by `x - y`."""
 
     def __init__(self) -> None:
         super().__init__(require_type=True)
@@ -342,15 +342,15 @@ class NoDoubleNegation(DFPatternCallback):
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
-def test_rewriting_by_laws_of_arithmetic_keeps_the_results(program: Program) -> None:
+def test_arithmetic_rewrites_keep_results(program: Program) -> None:
     mod, arguments = program
-    made = mod.copy()
+    result = mod.copy()
     for gvar, func in mod.functions.items():
-        made[gvar] = rewrite([Commute(), NoDoubleNegation()], func, mod)
-    assert difference(evaluate(mod, *arguments), evaluate(made, *arguments)) == ""
+        result[gvar] = rewrite([Commute(), NoDoubleNegation()], func, mod)
+    assert difference(evaluate(mod, *arguments), evaluate(result, *arguments)) == ""
 
 
-def test_a_deep_expression_is_rewritten_in_linear_time() -> None:
+def test_deep_expression_is_rewritten_in_linear_time() -> None:
     deep: Expr = X
     expected: Expr = X
     for step in range(50_000):

@@ -1,1 +1,1 @@
-"""Tests of the front ends."""
+"""Tests of `apass/relay/frontend`."""

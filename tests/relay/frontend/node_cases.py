@@ -1,6 +1,7 @@
-"""The node cases of ONNX, imported and evaluated: `python -m tests.relay.frontend.node_cases` says how many agree.
+"""The node test cases of ONNX, imported and evaluated.
 
-Every operator has cases of its own in the onnx package, with inputs and the outputs that are right for them.
+`python -m tests.relay.frontend.node_cases` prints how many pass. The onnx package has cases for every operator, with
+inputs and expected outputs.
 """
 
 import argparse
@@ -31,10 +32,10 @@ CaseValue: TypeAlias = Array | list["CaseValue"]
 
 
 class Verdict(Enum):
-    """What became of a case."""
+    """The outcome of a case."""
 
     EQUAL = "imported, outputs equal"
-    WITH_CONSTANTS = "imported with inputs that decide shapes made initializers, outputs equal"
+    WITH_CONSTANTS = "imported with shape inputs as initializers, outputs equal"
     WRONG = "imported, outputs wrong"
     NOT_COVERED = "not covered"
 
@@ -49,106 +50,108 @@ class Result:
 
     @property
     def is_imported(self) -> bool:
-        """Whether there is a Relay module of it."""
+        """Whether the import succeeded."""
         return self.verdict in (Verdict.EQUAL, Verdict.WITH_CONSTANTS, Verdict.WRONG)
 
 
 def node_cases() -> list[TestCase]:
     """Return all cases."""
     with warnings.catch_warnings():
-        # The cases are made with numpy on the edge of its domain: infinities, and casts that overflow.
+        # The cases use numpy at the limits of its domain: infinities, and casts that overflow.
         warnings.simplefilter("ignore")
         return list(collect_testcases(None))
 
 
 def check_case(case: TestCase) -> Result:
-    """Import a case, evaluate it on its inputs, and compare the outputs with those that are right."""
+    """Import a case, evaluate it, and compare the outputs with the expected ones."""
     verdict = Verdict.EQUAL
-    for given, right in case.data_sets or ():
+    for inputs, expected in case.data_sets or ():
         try:
-            verdict, outputs = _outputs(case, [_plain(one) for one in given])
+            verdict, outputs = _outputs(case, [_plain(value) for value in inputs])
         except OpNotImplementedError as error:
             return Result(case.name, Verdict.NOT_COVERED, str(error))
         except Exception as error:
             return Result(case.name, Verdict.WRONG, f"{type(error).__name__}: {error}")
-        difference = next(_differences(outputs, [_plain(one) for one in right], case.rtol, case.atol), "")
+        difference = next(_differences(outputs, [_plain(value) for value in expected], case.rtol, case.atol), "")
         if difference:
             return Result(case.name, Verdict.WRONG, difference)
     return Result(case.name, verdict)
 
 
 def _plain(value: object) -> CaseValue:
-    """Return a value of a case, or a result of the evaluator, as arrays and lists of them."""
+    """Return a value of a case or of the evaluator as arrays and lists of arrays."""
     if isinstance(value, onnx.TensorProto):
         return numpy_helper.to_array(value)
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in cast("Sequence[object]", value)]
+        return [_plain(element) for element in cast("Sequence[object]", value)]
     return np.asarray(value)
 
 
 def _outputs(case: TestCase, inputs: Sequence[CaseValue]) -> tuple[Verdict, list[CaseValue]]:
-    """Return how a case was imported, and what it computes."""
+    """Return the outcome of the import and the computed outputs."""
     assert case.model is not None
     try:
-        return Verdict.EQUAL, _evaluated(case.model, inputs)
+        return Verdict.EQUAL, _evaluate(case.model, inputs)
     except OpNotImplementedError as error:
-        refusal = error
-    # What decides a shape is a list of numbers, most often of integers.
+        import_error = error
+    # Inputs that determine shapes are vectors, usually of integers. Try them as initializers.
     for kinds in ("iub", "iubf"):
         model, rest = with_constants(case.model, inputs, kinds)
         try:
-            return Verdict.WITH_CONSTANTS, _evaluated(model, rest)
+            return Verdict.WITH_CONSTANTS, _evaluate(model, rest)
         except OpNotImplementedError:
             continue
-    raise refusal
+    raise import_error
 
 
 def with_constants(
     model: onnx.ModelProto, inputs: Sequence[CaseValue], kinds: str
 ) -> tuple[onnx.ModelProto, list[CaseValue]]:
-    """Return a model whose inputs without more than one dimension are initializers, and the inputs that it still has.
+    """Return a model with scalar and vector inputs as initializers, and other inputs.
 
-    `kinds` says of which kinds their elements have to be, in numpy's letters.
+    `kinds` are the kinds of element types that are converted, as numpy's letters.
     """
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
     rest: list[CaseValue] = []
     for info, value in zip(model.graph.input, inputs, strict=True):
         if not isinstance(value, list) and value.ndim <= 1 and value.dtype.kind in kinds:
-            made.graph.initializer.append(numpy_helper.from_array(value, info.name))
+            result.graph.initializer.append(numpy_helper.from_array(value, info.name))
         else:
             rest.append(value)
-    return made, rest
+    return result, rest
 
 
-def _evaluated(model: onnx.ModelProto, inputs: Sequence[CaseValue]) -> list[CaseValue]:
+def _evaluate(model: onnx.ModelProto, inputs: Sequence[CaseValue]) -> list[CaseValue]:
     mod, params = from_onnx(model)
     with np.errstate(all="ignore"):
         result = evaluate(mod, *inputs, *params.values())
     results = result if isinstance(result, tuple) and len(model.graph.output) > 1 else (result,)
-    return [_plain(one) for one in results]
+    return [_plain(value) for value in results]
 
 
-def _differences(made: Sequence[CaseValue], right: Sequence[CaseValue], rtol: float, atol: float) -> Iterator[str]:
-    if len(made) != len(right):
-        yield f"there are {len(made)} outputs, not {len(right)}"
+def _differences(
+    outputs: Sequence[CaseValue], expected: Sequence[CaseValue], rtol: float, atol: float
+) -> Iterator[str]:
+    if len(outputs) != len(expected):
+        yield f"there are {len(outputs)} outputs, not {len(expected)}"
         return
-    for place, (one, other) in enumerate(zip(made, right, strict=True)):
-        if isinstance(one, list) and isinstance(other, list):
-            yield from _differences(one, other, rtol, atol)
-        elif isinstance(one, list) or isinstance(other, list):
-            yield f"output {place} is {type(one).__name__}, not {type(other).__name__}"
-        elif (one.shape, one.dtype) != (other.shape, other.dtype):
-            yield f"output {place} is {one.dtype}{list(one.shape)}, not {other.dtype}{list(other.shape)}"
-        elif not _are_near(one, other, rtol, atol):
-            yield f"output {place} is {_short(one)}, not {_short(other)}"
+    for index, (left, right) in enumerate(zip(outputs, expected, strict=True)):
+        if isinstance(left, list) and isinstance(right, list):
+            yield from _differences(left, right, rtol, atol)
+        elif isinstance(left, list) or isinstance(right, list):
+            yield f"output {index} is {type(left).__name__}, not {type(right).__name__}"
+        elif (left.shape, left.dtype) != (right.shape, right.dtype):
+            yield f"output {index} is {left.dtype}{list(left.shape)}, not {right.dtype}{list(right.shape)}"
+        elif not _are_near(left, right, rtol, atol):
+            yield f"output {index} is {_short(left)}, not {_short(right)}"
 
 
-def _are_near(one: Array, other: Array, rtol: float, atol: float) -> bool:
-    if one.dtype.kind in "biu":
-        return bool(np.array_equal(one, other))
-    kind = np.complex128 if one.dtype.kind == "c" else np.float64
-    return bool(np.allclose(one.astype(kind), other.astype(kind), rtol=rtol, atol=atol, equal_nan=True))
+def _are_near(left: Array, right: Array, rtol: float, atol: float) -> bool:
+    if left.dtype.kind in "biu":
+        return bool(np.array_equal(left, right))
+    kind = np.complex128 if left.dtype.kind == "c" else np.float64
+    return bool(np.allclose(left.astype(kind), right.astype(kind), rtol=rtol, atol=atol, equal_nan=True))
 
 
 def _short(array: Array) -> str:
@@ -156,30 +159,30 @@ def _short(array: Array) -> str:
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print how many cases came out how, why some are not covered, and all that are wrong."""
-    counts = Counter(one.verdict for one in results)
-    print(f"{len(results)} cases, {sum(one.is_imported for one in results)} imported")
+    """Print the number of cases for each verdict, and all wrong cases."""
+    counts = Counter(result.verdict for result in results)
+    print(f"{len(results)} cases, {sum(result.is_imported for result in results)} imported")
     for verdict in Verdict:
         print(f"{counts[verdict]:5} {verdict.value}")
-    for one in results:
-        if one.verdict is Verdict.WRONG:
-            print(f"{one.verdict.value}: {one.name}: {one.reason}")
+    for result in results:
+        if result.verdict is Verdict.WRONG:
+            print(f"{result.verdict.value}: {result.name}: {result.reason}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check all cases, or those whose names contain a word; return 1 if one is wrong."""
+    """Check the selected cases; return 1 if an output is wrong."""
     parser = argparse.ArgumentParser(description="Import and evaluate the node cases of ONNX.")
-    parser.add_argument("words", nargs="*", help="only cases with one of these in the name")
-    parser.add_argument("--list", action="store_true", help="list the cases that are not covered, with the reasons")
-    given = parser.parse_args(arguments)
-    cases = [one for one in node_cases() if not given.words or any(word in one.name for word in given.words)]
-    results = [check_case(one) for one in cases]
-    if given.list:
-        for one in results:
-            if one.verdict is Verdict.NOT_COVERED:
-                print(f"{one.name}: {one.reason}")
+    parser.add_argument("words", nargs="*", help="check only cases whose names contain one of these words")
+    parser.add_argument("--list", action="store_true", help="list the cases that are not covered, with reasons")
+    options = parser.parse_args(arguments)
+    cases = [case for case in node_cases() if not options.words or any(word in case.name for word in options.words)]
+    results = [check_case(case) for case in cases]
+    if options.list:
+        for result in results:
+            if result.verdict is Verdict.NOT_COVERED:
+                print(f"{result.name}: {result.reason}")
     show(results)
-    return 1 if any(one.verdict is Verdict.WRONG for one in results) else 0
+    return 1 if any(result.verdict is Verdict.WRONG for result in results) else 0
 
 
 if __name__ == "__main__":

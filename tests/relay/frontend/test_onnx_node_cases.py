@@ -1,4 +1,7 @@
-"""The node cases of ONNX: a part of them here, all of them by `python -m tests.relay.frontend.node_cases`."""
+"""A sample of the node cases of ONNX.
+
+`python -m tests.relay.frontend.node_cases` checks all of them.
+"""
 
 import warnings
 
@@ -7,20 +10,20 @@ import pytest
 from tests.relay.frontend.node_cases import Verdict, check_case, main, node_cases
 
 STEP = 5
-"""One case in so many is looked at."""
+"""Every fifth case is checked, because all of them take too long."""
 
 
-def test_no_case_that_is_imported_computes_a_wrong_number() -> None:
+def test_imported_node_cases_have_expected_outputs() -> None:
     with warnings.catch_warnings():
-        # Some cases ask what becomes of numbers that overflow.
+        # Some cases overflow on purpose.
         warnings.simplefilter("ignore")
         results = [check_case(case) for case in node_cases()[::STEP]]
-    assert [one for one in results if one.verdict is Verdict.WRONG] == []
-    plain = sum(one.verdict is Verdict.EQUAL for one in results)
-    assert (plain * STEP > 1400, sum(one.is_imported for one in results) * STEP > 1700) == (True, True)
+    assert [result for result in results if result.verdict is Verdict.WRONG] == []
+    equal = sum(result.verdict is Verdict.EQUAL for result in results)
+    assert (equal * STEP > 1400, sum(result.is_imported for result in results) * STEP > 1700) == (True, True)
 
 
-def test_the_command_says_how_many_cases_agree(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_number_of_cases(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test_relu", "test_image_decoder_decode_png_rgb", "--list"]) == 0
     printed = capsys.readouterr().out
     assert "ImageDecoder of operator set 20 (1 node)" in printed

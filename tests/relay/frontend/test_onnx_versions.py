@@ -1,4 +1,4 @@
-"""What an operator means depends on the version of the operator set."""
+"""The semantics of operators by operator set version."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -12,26 +12,26 @@ from onnx import defs
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.frontend import from_onnx
 from apass.relay.frontend.onnx.convert import CONVERTERS, TOPICS, find_converter
-from tests.relay.frontend.models import Numbers, evaluated, model
+from tests.relay.frontend.models import Numbers, evaluate_model, model
 
 X = np.arange(-4, 4, dtype="float32").reshape(1, 2, 2, 2)
 V = np.asarray([1, 2], "float32")
 
 
 def softmax(data: Numbers, axes: tuple[int, ...]) -> Numbers:
-    """Return the exponentials over their sum."""
-    grown = np.exp(data)
-    return np.asarray(grown / grown.sum(axis=axes, keepdims=True))
+    """Return the softmax over axes."""
+    powers = np.exp(data)
+    return np.asarray(powers / powers.sum(axis=axes, keepdims=True))
 
 
-def first_of_each(data: Numbers, axes: tuple[int, ...]) -> Numbers:
-    """Return 1 at the greatest element, 0 elsewhere."""
+def hardmax(data: Numbers, axes: tuple[int, ...]) -> Numbers:
+    """Return true at the maximum over axes, and false elsewhere."""
     return np.asarray(data == data.max(axis=axes, keepdims=True))
 
 
-def padded(before: int, behind: int, **how: Any) -> Numbers:
-    """Return `X` with elements added along the last axis."""
-    return np.pad(X, np.array([(0, 0)] * 3 + [(before, behind)]), **how)
+def padded(before: int, after: int, **options: Any) -> Numbers:
+    """Return `X` padded along the last axis."""
+    return np.pad(X, np.array([(0, 0)] * 3 + [(before, after)]), **options)
 
 
 WRAPPED = "int64[2] p = {1, 2}, int64[1] a = {3}"
@@ -39,11 +39,11 @@ WRAPPED = "int64[2] p = {1, 2}, int64[1] a = {3}"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A graph of one version, and its result."""
+    """A graph for one operator set version, and its expected result."""
 
     opset: int
     nodes: str
-    """Its nodes, from `x` of shape [1, 2, 2, 2] and `v` of shape [2] to `y`."""
+    """The nodes, from `x` of shape [1, 2, 2, 2] and `v` of shape [2] to `y`."""
     result: npt.ArrayLike
     weights: str = "float[1] unused = {0}"
 
@@ -58,8 +58,8 @@ CASES = (
     Case(13, "y = Softmax<axis = 1>(x)", softmax(X, (1,))),
     Case(12, "y = LogSoftmax<axis = 2>(x)", np.log(softmax(X, (2, 3)))),
     Case(13, "y = LogSoftmax<axis = 2>(x)", np.log(softmax(X, (2,)))),
-    Case(12, "y = Hardmax(x)", first_of_each(X, (1, 2, 3))),
-    Case(13, "y = Hardmax<axis = 1>(x)", first_of_each(X, (1,))),
+    Case(12, "y = Hardmax(x)", hardmax(X, (1, 2, 3))),
+    Case(13, "y = Hardmax<axis = 1>(x)", hardmax(X, (1,))),
     Case(6, "y = Clip<max = 1.5>(x)", np.minimum(X, 1.5)),
     Case(6, "y = Clip<min = -1.0, max = 1.5>(x)", np.clip(X, -1, 1.5)),
     Case(11, "y = Clip(x, low, high)", np.clip(X, -1, 1.5), "float low = {-1}, float high = {1.5}"),
@@ -148,15 +148,15 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_an_operator_means_what_its_version_says(case: Case) -> None:
+def test_operator_follows_its_version(case: Case) -> None:
     nodes = "  ".join(reversed(case.nodes.split("  ")))
     proto = model(
         f"g (float[1, 2, 2, 2] x, float[2] v) => (float[K] y) <{case.weights}> {{ {nodes} }}", opset=case.opset
     )
-    (made,) = evaluated(proto, X, V)
-    right = np.asarray(case.result)
-    assert made.shape == right.shape
-    np.testing.assert_allclose(made.astype("float64"), right.astype("float64"), rtol=1e-5, atol=1e-7)
+    (result,) = evaluate_model(proto, X, V)
+    expected = np.asarray(case.result)
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result.astype("float64"), expected.astype("float64"), rtol=1e-5, atol=1e-7)
 
 
 STATISTICS = "float[2] s = {1, 2}, float[2] b = {0, 1}, float[2] m = {-1, 1}, float[2] r = {4, 9}"
@@ -164,15 +164,15 @@ NORMAL = (X - np.reshape([-1, 1], (1, 2, 1, 1))) / np.reshape([2, 3], (1, 2, 1, 
 
 
 @pytest.mark.parametrize("opset", [1, 6, 7, 9, 14, 15])
-def test_batch_normalization_uses_the_statistics_that_it_is_given(opset: int) -> None:
+def test_batch_normalization_uses_given_statistics(opset: int) -> None:
     attributes = "consumed_inputs = [0, 0], " if opset == 1 else ""
     text = f"BatchNormalization<{attributes}epsilon = 0.0>(x, s, b, m, r)"
     proto = model(f"g (float[1, 2, 2, 2] x) => (float[K] y) <{STATISTICS}> {{ y = {text} }}", opset=opset)
-    right = NORMAL + np.reshape([0, 1], (1, 2, 1, 1))
-    np.testing.assert_allclose(evaluated(proto, X)[0], right, rtol=1e-6)
+    expected = NORMAL + np.reshape([0, 1], (1, 2, 1, 1))
+    np.testing.assert_allclose(evaluate_model(proto, X)[0], expected, rtol=1e-6)
 
 
-def test_batch_normalization_in_training_uses_its_own_statistics() -> None:
+def test_batch_normalization_in_training_uses_batch_statistics() -> None:
     text = "BatchNormalization<training_mode = 1, momentum = 0.5, epsilon = 0.0>(x, s, b, m, r)"
     proto = model(
         f"g (float[1, 2, 2, 2] x) => (float[K] y, float[2] p, float[2] q) <{STATISTICS}> {{ y, p, q = {text} }}"
@@ -180,37 +180,37 @@ def test_batch_normalization_in_training_uses_its_own_statistics() -> None:
     mean, variance = X.mean(axis=(0, 2, 3), keepdims=True), X.var(axis=(0, 2, 3), keepdims=True)
     normal = (X - mean) / np.sqrt(variance) * V.reshape(1, 2, 1, 1) + np.reshape([0, 1], (1, 2, 1, 1))
     old = np.asarray([-1, 1]), np.asarray([4, 9])
-    rights = normal, (mean.reshape(2) + old[0]) / 2, (variance.reshape(2) + old[1]) / 2
-    for made, right in zip(evaluated(proto, X), rights, strict=True):
-        np.testing.assert_allclose(made, right, rtol=1e-6)
+    expected = normal, (mean.reshape(2) + old[0]) / 2, (variance.reshape(2) + old[1]) / 2
+    for output, value in zip(evaluate_model(proto, X), expected, strict=True):
+        np.testing.assert_allclose(output, value, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("result", "is_refused"), [("t", False), ("z", True)])
-def test_statistics_of_training_are_refused_only_if_they_are_used(result: str, is_refused: bool) -> None:
+@pytest.mark.parametrize(("result", "is_rejected"), [("t", False), ("z", True)])
+def test_training_statistics_are_rejected_when_used(result: str, is_rejected: bool) -> None:
     nodes = f"t, z, w, p, q = BatchNormalization(x, s, b, m, r)  y = Identity({result})"
     proto = model(f"g (float[1, 2, 2, 2] x) => (float[K] y) <{STATISTICS}> {{ {nodes} }}", opset=9)
-    refused = pytest.raises(OpNotImplementedError, match="its outputs are those of training")
-    with refused if is_refused else nullcontext():
+    rejection = pytest.raises(OpNotImplementedError, match="the outputs of training mode are not supported")
+    with rejection if is_rejected else nullcontext():
         from_onnx(proto)
 
 
-def test_dropout_at_random_is_refused() -> None:
+def test_random_dropout_is_rejected() -> None:
     proto = model("g (float[2] x) => (float[2] y) <float r = {0.5}, bool t = {1}> { y = Dropout(x, r, t) }")
-    with pytest.raises(OpNotImplementedError, match="it drops elements at random, as in training"):
+    with pytest.raises(OpNotImplementedError, match=r"random dropout \(training mode\) is not supported"):
         from_onnx(proto)
 
 
-def test_every_converter_begins_with_a_version_of_its_operator() -> None:
-    known = {(one.domain, one.name, one.since_version) for one in defs.get_all_schemas_with_history()}
-    assert sorted(set(CONVERTERS) - known) == []
+def test_converter_versions_are_versions_of_onnx() -> None:
+    versions = {(schema.domain, schema.name, schema.since_version) for schema in defs.get_all_schemas_with_history()}
+    assert sorted(set(CONVERTERS) - versions) == []
 
 
-def test_no_operator_has_two_converters_of_one_version() -> None:
+def test_converter_tables_have_no_duplicates() -> None:
     assert sum(map(len, TOPICS)) == len(CONVERTERS)
 
 
-def test_the_newest_converter_that_is_not_too_new_is_taken() -> None:
-    found = [find_converter("", "Softmax", version) for version in (1, 12, 13, 99)]
+def test_find_converter_returns_newest_supported_version() -> None:
+    converters = [find_converter("", "Softmax", version) for version in (1, 12, 13, 99)]
     first, last = CONVERTERS["", "Softmax", 1], CONVERTERS["", "Softmax", 13]
-    assert found == [first, first, last, last]
+    assert converters == [first, first, last, last]
     assert (find_converter("", "Gelu", 19), find_converter("elsewhere", "Relu", 13)) == (None, None)

@@ -1,4 +1,4 @@
-"""Convolutions with windows of all kinds, against the reference evaluator, and poolings, against a plain loop."""
+"""Convolutions compared with ONNX's reference, and poolings with a plain loop."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.relay.frontend.models import Numbers, evaluated, model, reference
+from tests.relay.frontend.models import Numbers, evaluate_model, model, reference
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """How windows lie, one entry of each tuple for each spatial dimension."""
+    """The geometry of windows, with one entry for each spatial dimension."""
 
     dims: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -22,13 +22,13 @@ class Windows:
     pads: tuple[int, ...]
 
     def attributes(self) -> str:
-        """Return the attributes of a node."""
+        """Return the geometry as attributes of a node."""
         return f"strides = {list(self.strides)}, dilations = {list(self.dilations)}, kernel_shape = {list(self.sizes)}"
 
 
 @st.composite
 def windows(draw: st.DrawFn) -> Windows:
-    """Draw windows in one or two dimensions; less is added on each side than a window reaches."""
+    """Draw windows in one or two dimensions; the padding is less than their extent."""
     rank = draw(st.integers(1, 2))
 
     def each(low: int, high: int) -> tuple[int, ...]:
@@ -40,69 +40,71 @@ def windows(draw: st.DrawFn) -> Windows:
     return Windows(each(5, 7), sizes, each(1, 3), dilations, pads)
 
 
-def data_of(*shape: int) -> Numbers:
-    """Return numbers without a pattern."""
+def random_array(*shape: int) -> Numbers:
+    """Return random numbers."""
     return np.random.default_rng(0).standard_normal(shape).astype("float32")
 
 
 @settings(max_examples=60)
 @given(windows(), st.sampled_from(["pads", "SAME_UPPER", "SAME_LOWER", "VALID"]), st.sampled_from([1, 2, 4]))
-def test_convolutions(lie: Windows, padding: str, groups: int) -> None:
-    how = f"pads = {list(lie.pads)}" if padding == "pads" else f'auto_pad = "{padding}"'
-    rank = len(lie.dims)
+def test_convolution_equals_reference(geometry: Windows, padding: str, groups: int) -> None:
+    padding_attribute = f"pads = {list(geometry.pads)}" if padding == "pads" else f'auto_pad = "{padding}"'
+    rank = len(geometry.dims)
     free = ", ".join("KLM"[: rank + 2])
     proto = model(
-        f"g (float{[2, 4, *lie.dims]} x, float{[8, 4 // groups, *lie.sizes]} w, float[8] b) => (float[{free}] y) "
-        f"{{ y = Conv<{lie.attributes()}, group = {groups}, {how}>(x, w, b) }}"
+        f"g (float{[2, 4, *geometry.dims]} x, float{[8, 4 // groups, *geometry.sizes]} w, float[8] b) "
+        f"=> (float[{free}] y) "
+        f"{{ y = Conv<{geometry.attributes()}, group = {groups}, {padding_attribute}>(x, w, b) }}"
     )
-    inputs = data_of(2, 4, *lie.dims), data_of(8, 4 // groups, *lie.sizes), data_of(8)
-    np.testing.assert_allclose(evaluated(proto, *inputs)[0], reference(proto, *inputs)[0], rtol=1e-3, atol=1e-4)
+    inputs = random_array(2, 4, *geometry.dims), random_array(8, 4 // groups, *geometry.sizes), random_array(8)
+    np.testing.assert_allclose(evaluate_model(proto, *inputs)[0], reference(proto, *inputs)[0], rtol=1e-3, atol=1e-4)
 
 
 @settings(max_examples=60)
 @given(windows(), st.data())
-def test_transposed_convolutions(lie: Windows, data: st.DataObject) -> None:
-    extra = [data.draw(st.integers(0, stride - 1)) for stride in lie.strides]
+def test_transposed_convolution_equals_reference(geometry: Windows, data: st.DataObject) -> None:
+    extra = [data.draw(st.integers(0, stride - 1)) for stride in geometry.strides]
     proto = model(
-        f"g (float{[2, 4, *lie.dims]} x, float{[4, 3, *lie.sizes]} w) => (float[K] y) "
-        f"{{ y = ConvTranspose<{lie.attributes()}, pads = {list(lie.pads)}, output_padding = {extra}>(x, w) }}"
+        f"g (float{[2, 4, *geometry.dims]} x, float{[4, 3, *geometry.sizes]} w) => (float[K] y) "
+        f"{{ y = ConvTranspose<{geometry.attributes()}, pads = {list(geometry.pads)}, "
+        f"output_padding = {extra}>(x, w) }}"
     )
-    inputs = data_of(2, 4, *lie.dims), data_of(4, 3, *lie.sizes)
-    np.testing.assert_allclose(evaluated(proto, *inputs)[0], reference(proto, *inputs)[0], rtol=1e-3, atol=1e-4)
+    inputs = random_array(2, 4, *geometry.dims), random_array(4, 3, *geometry.sizes)
+    np.testing.assert_allclose(evaluate_model(proto, *inputs)[0], reference(proto, *inputs)[0], rtol=1e-3, atol=1e-4)
 
 
-def pooled(data: Numbers, lie: Windows, operator: str) -> Numbers:
-    """Return a pooling, window by window."""
-    rank = len(lie.dims)
-    sides = [(0, 0), (0, 0), *zip(lie.pads[:rank], lie.pads[rank:], strict=True)]
+def pooled(data: Numbers, geometry: Windows, operator: str) -> Numbers:
+    """Return a pooling, computed in a loop over the windows."""
+    rank = len(geometry.dims)
+    sides = [(0, 0), (0, 0), *zip(geometry.pads[:rank], geometry.pads[rank:], strict=True)]
     filler = 0.0 if "include" in operator else np.nan
     padded = np.pad(data, np.array(sides), constant_values=filler)
-    spans = [(size - 1) * step + 1 for size, step in zip(lie.sizes, lie.dilations, strict=True)]
+    spans = [(size - 1) * step + 1 for size, step in zip(geometry.sizes, geometry.dilations, strict=True)]
     ends = [dim - span + 1 for dim, span in zip(padded.shape[2:], spans, strict=True)]
-    starts = [range(0, end, stride) for end, stride in zip(ends, lie.strides, strict=True)]
-    made = np.empty((*data.shape[:2], *map(len, starts)))
-    rows = made.reshape(*data.shape[:2], -1)
+    starts = [range(0, end, stride) for end, stride in zip(ends, geometry.strides, strict=True)]
+    result = np.empty((*data.shape[:2], *map(len, starts)))
+    rows = result.reshape(*data.shape[:2], -1)
     for row, first in enumerate(product(*starts)):
-        window = [slice(at, at + span, step) for at, span, step in zip(first, spans, lie.dilations, strict=True)]
+        window = [slice(at, at + span, step) for at, span, step in zip(first, spans, geometry.dilations, strict=True)]
         elements = padded[(slice(None), slice(None), *window)].reshape(*data.shape[:2], -1)
         rows[:, :, row] = (np.nanmax if "Max" in operator else np.nanmean)(elements, axis=-1)
-    return made
+    return result
 
 
 @settings(max_examples=60)
 @given(windows(), st.sampled_from(["MaxPool<", "AveragePool<", "AveragePool<count_include_pad = 1, "]))
-def test_poolings(lie: Windows, operator: str) -> None:
-    node = f"{operator}{lie.attributes()}, pads = {list(lie.pads)}>(x)"
-    proto = model(f"g (float{[2, 4, *lie.dims]} x) => (float[K] y) {{ y = {node} }}", opset=19)
-    data = data_of(2, 4, *lie.dims)
-    np.testing.assert_allclose(evaluated(proto, data)[0], pooled(data, lie, operator), rtol=1e-4, atol=1e-5)
+def test_pooling_equals_loop_over_windows(geometry: Windows, operator: str) -> None:
+    node = f"{operator}{geometry.attributes()}, pads = {list(geometry.pads)}>(x)"
+    proto = model(f"g (float{[2, 4, *geometry.dims]} x) => (float[K] y) {{ y = {node} }}", opset=19)
+    data = random_array(2, 4, *geometry.dims)
+    np.testing.assert_allclose(evaluate_model(proto, data)[0], pooled(data, geometry, operator), rtol=1e-4, atol=1e-5)
 
 
 X = np.arange(1, 7, dtype="float32").reshape(1, 1, 6)
 
 
 @pytest.mark.parametrize(
-    ("node", "right"),
+    ("node", "expected"),
     [
         ("AveragePool<kernel_shape = [2], strides = [3], dilations = [2], pads = [1, 0], ceil_mode = 1>", [2, 4, 6]),
         ("AveragePool<kernel_shape = [2], strides = [4], ceil_mode = 1, count_include_pad = 1>", [1.5, 5.5]),
@@ -113,7 +115,7 @@ X = np.arange(1, 7, dtype="float32").reshape(1, 1, 6)
         ('AveragePool<kernel_shape = [3], dilations = [2], auto_pad = "VALID">', [3, 4]),
         ('MaxPool<kernel_shape = [2], strides = [4], auto_pad = "SAME_LOWER">', [2, 6]),
         ('MaxPool<kernel_shape = [3], strides = [4], auto_pad = "SAME_UPPER">', [3, 6]),
-        # The window that would start in the padding behind the data is left out.
+        # The window that would start in the padding after the data is left out.
         ("MaxPool<kernel_shape = [1], strides = [2], pads = [0, 1], ceil_mode = 1>", [1, 3, 5]),
         ("MaxPool<kernel_shape = [2], strides = [3], ceil_mode = 1>", [2, 5]),
         ("MaxPool<kernel_shape = [4], strides = [3], ceil_mode = 1>", [4, 6]),
@@ -121,19 +123,19 @@ X = np.arange(1, 7, dtype="float32").reshape(1, 1, 6)
         ("GlobalLpPool<p = 1>", [21]),
     ],
 )
-def test_windows_at_the_edges(node: str, right: list[float]) -> None:
+def test_windows_at_edges_have_expected_results(node: str, expected: list[float]) -> None:
     proto = model(f"g (float[1, 1, 6] x) => (float[1, 1, K] y) {{ y = {node}(x) }}", opset=19)
-    np.testing.assert_allclose(evaluated(proto, X)[0].reshape(-1), right, rtol=1e-6)
+    np.testing.assert_allclose(evaluate_model(proto, X)[0].reshape(-1), expected, rtol=1e-6)
 
 
-def test_a_window_that_would_start_behind_the_data_is_left_out_of_both_outputs() -> None:
+def test_max_pool_indices_skip_windows_after_data() -> None:
     node = "MaxPool<kernel_shape = [1], strides = [3], pads = [0, 1], ceil_mode = 1>"
     proto = model(f"g (float[1, 1, 6] x) => (float[1, 1, K] y, int64[1, 1, K] i) {{ y, i = {node}(x) }}", opset=12)
-    assert [one.tolist() for one in evaluated(proto, X)] == [[[[1, 4]]], [[[0, 3]]]]
+    assert [output.tolist() for output in evaluate_model(proto, X)] == [[[[1, 4]]], [[[0, 3]]]]
 
 
 @pytest.mark.parametrize(
-    ("attributes", "right"),
+    ("attributes", "expected"),
     [
         ("output_shape = [5]", [1, 2, 3, 0, 0]),
         ('auto_pad = "SAME_UPPER", strides = [2]', [1, 0, 2, 0, 3, 0]),
@@ -141,20 +143,20 @@ def test_a_window_that_would_start_behind_the_data_is_left_out_of_both_outputs()
         ('output_shape = [2], auto_pad = "SAME_UPPER"', [1, 2]),
     ],
 )
-def test_a_transposed_convolution_of_a_given_size(attributes: str, right: list[float]) -> None:
+def test_transposed_convolution_has_requested_size(attributes: str, expected: list[float]) -> None:
     proto = model(
         f"g (float[1, 1, 3] x, float[1, 1, 1] w) => (float[1, 1, K] y) {{ y = ConvTranspose<{attributes}>(x, w) }}"
     )
-    made = evaluated(proto, np.asarray([[[1, 2, 3]]], "float32"), np.ones((1, 1, 1), "float32"))
-    assert made[0].reshape(-1).tolist() == right
+    result = evaluate_model(proto, np.asarray([[[1, 2, 3]]], "float32"), np.ones((1, 1, 1), "float32"))
+    assert result[0].reshape(-1).tolist() == expected
 
 
-def test_windows_over_dimensions_that_are_not_known() -> None:
+def test_windows_accept_dynamic_dimensions() -> None:
     proto = model("""
         g (float[N, 2, H, W] x, float[3, 2, 3, 3] w) => (float[N, 3, I, J] y) {
             t = Conv<auto_pad = "SAME_UPPER">(x, w)
             y = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(t)
         }
     """)
-    inputs = data_of(2, 2, 6, 8), data_of(3, 2, 3, 3)
-    np.testing.assert_allclose(evaluated(proto, *inputs)[0], reference(proto, *inputs)[0], rtol=1e-4, atol=1e-5)
+    inputs = random_array(2, 2, 6, 8), random_array(3, 2, 3, 3)
+    np.testing.assert_allclose(evaluate_model(proto, *inputs)[0], reference(proto, *inputs)[0], rtol=1e-4, atol=1e-5)

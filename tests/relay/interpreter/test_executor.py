@@ -1,4 +1,4 @@
-"""TVM's way to run programs."""
+"""`create_executor`: TVM's interface to run programs."""
 
 from typing import cast
 
@@ -11,9 +11,9 @@ from apass.relay.expr import Call, Expr, GlobalVar, RefCreate, Tuple
 from apass.relay.function import Function
 from apass.relay.interpreter.executor import create_executor
 from apass.relay.interpreter.values import ADTValue, RefValue
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add, multiply
 from apass.relay.parser import parse
 
@@ -32,12 +32,12 @@ def result(func: object, *args: object, **params: object) -> object:
 
 
 @pytest.mark.parametrize("kind", ["debug", "graph", "vm"])
-def test_a_function_is_something_to_call(kind: str) -> None:
+def test_function_evaluates_to_callable(kind: str) -> None:
     func = create_executor(kind).evaluate(Function([X, Y], add(X, multiply(Y, Y))))
     assert numbers(result(func, ONE_TWO, ONE_TWO)) == numbers(result(func, ONE_TWO, y=ONE_TWO)) == [2, 6]
 
 
-def test_without_an_expression_it_is_main_with_the_parameters_that_were_given() -> None:
+def test_evaluate_returns_main_with_bound_parameters() -> None:
     mod = IRModule.from_expr(Function([X, Y], add(X, Y)))
     assert numbers(result(create_executor(mod=mod).evaluate(), ONE_TWO, ONE_TWO)) == [2, 4]
     with_params = create_executor("debug", mod, None, "llvm", {"y": ONE_TWO})
@@ -45,7 +45,7 @@ def test_without_an_expression_it_is_main_with_the_parameters_that_were_given() 
     assert len(mod["main"].params) == 2
 
 
-def test_an_expression_is_evaluated_at_once_among_the_functions_of_the_module() -> None:
+def test_expression_calls_functions_of_module() -> None:
     twice = GlobalVar("twice")
     mod = IRModule({twice: Function([X], add(X, X))})
     executor = create_executor(mod=mod)
@@ -54,27 +54,27 @@ def test_an_expression_is_evaluated_at_once_among_the_functions_of_the_module() 
     assert numbers(result(executor.evaluate(twice), ONE_TWO)) == [2, 4]
 
 
-def test_tuples_are_tuples_of_arrays() -> None:
-    made = create_executor().evaluate(Tuple([const(1), Tuple([const(2.5)])]))
-    one, (two,) = cast("tuple[object, tuple[object]]", made)
-    assert (numbers(one), numbers(two)) == (1, 2.5)
+def test_tuple_fields_are_ndarrays() -> None:
+    value = create_executor().evaluate(Tuple([const(1), Tuple([const(2.5)])]))
+    first, (second,) = cast("tuple[object, tuple[object]]", value)
+    assert (numbers(first), numbers(second)) == (1, 2.5)
 
 
-def test_the_arrays_of_lists_and_cells_are_of_tvm_s_kind_too() -> None:
+def test_arrays_in_lists_and_cells_are_ndarrays() -> None:
     prelude = relay.Prelude()
     _, cons, nil = prelude.mod.get_type("List")
     assert isinstance(cons, Constructor)
     assert isinstance(nil, Constructor)
     cell = RefCreate(const(2.5))
-    made = create_executor(mod=prelude.mod).evaluate(Tuple([cons(const(1), nil()), cell]))
-    row, held = cast("tuple[ADTValue, RefValue]", made)
-    one, rest = row.fields
-    assert (numbers(one), numbers(held.value)) == (1, 2.5)
+    value = create_executor(mod=prelude.mod).evaluate(Tuple([cons(const(1), nil()), cell]))
+    row, ref = cast("tuple[ADTValue, RefValue]", value)
+    head, rest = row.fields
+    assert (numbers(head), numbers(ref.value)) == (1, 2.5)
     assert isinstance(rest, ADTValue)
     assert rest.constructor is nil
 
 
-def test_a_cell_that_leads_back_to_itself_and_a_long_list_come_out() -> None:
+def test_cyclic_cell_and_long_list_are_converted() -> None:
     mod = parse(
         """#[version = "0.0.5"]
         type Chain { End, Link(ref(Chain)), }
@@ -100,8 +100,8 @@ def test_a_cell_that_leads_back_to_itself_and_a_long_list_come_out() -> None:
     assert numbers(row.fields[0]) == 1
 
 
-def test_what_is_wrong_is_told() -> None:
-    with pytest.raises(ValueError, match="there is no kind of executor 'debugg'; did you mean 'debug'"):
+def test_invalid_kind_or_missing_arguments_raise() -> None:
+    with pytest.raises(ValueError, match="unknown executor kind 'debugg'; did you mean 'debug'"):
         create_executor("debugg")
-    with pytest.raises(relay.EvaluationError, match="the function takes 1 arguments and was given none"):
+    with pytest.raises(relay.EvaluationError, match="the function requires 1 arguments, got none"):
         result(create_executor().evaluate(Function([X], X)))

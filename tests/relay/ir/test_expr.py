@@ -1,4 +1,4 @@
-"""Expressions build others with Python's operators, and their attributes are read in TVM's ways."""
+"""Expressions: Python operators build calls; attributes have TVM's accessors."""
 
 from typing import cast
 
@@ -10,7 +10,7 @@ from apass.relay import op
 from apass.relay.base import Id, SourceName
 from apass.relay.expr import Call, Expr, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
-from apass.relay.make import const, var
+from apass.relay.ir.expr import const, var
 from apass.relay.op import nn
 from apass.relay.parser import parse
 from apass.relay.structural.equality import structural_equal
@@ -20,7 +20,7 @@ X, Y = var("x", shape=(2,)), var("y", shape=(2,))
 
 
 @pytest.mark.parametrize(
-    ("built", "wanted"),
+    ("built", "expected"),
     [
         (X + Y, op.add(X, Y)),
         (X - Y, op.subtract(X, Y)),
@@ -36,18 +36,18 @@ X, Y = var("x", shape=(2,)), var("y", shape=(2,))
         (X[1], TupleGetItem(X, 1)),
     ],
 )
-def test_an_operator_of_python_is_a_call(built: Expr, wanted: Expr) -> None:
-    assert structural_equal(built, wanted)
+def test_python_operator_builds_call(built: Expr, expected: Expr) -> None:
+    assert structural_equal(built, expected)
 
 
-def test_a_number_must_be_made_a_constant_first() -> None:
+def test_numeric_operand_is_rejected() -> None:
     with pytest.raises(TypeError, match=r"make a constant with relay.const\(1\)"):
         _ = X + 1
-    with pytest.raises(TypeError, match=r"make a constant of it first: relay.const\(2.5\)"):
+    with pytest.raises(TypeError, match=r"make a constant with relay.const\(2.5\)"):
         _ = 2.5 - X
 
 
-def test_a_tuple_gives_its_fields_themselves() -> None:
+def test_tuple_indexing_returns_fields() -> None:
     fields = (X, const(1))
     pair = Tuple(fields)
     assert (pair[0], pair[-1], tuple(pair), len(pair)) == (X, fields[1], fields, 2)
@@ -55,52 +55,52 @@ def test_a_tuple_gives_its_fields_themselves() -> None:
         pair[2]
 
 
-def test_an_expression_cannot_be_gone_over() -> None:
+def test_expression_is_not_iterable() -> None:
     with pytest.raises(TypeError, match="not iterable"):
         tuple(X)
 
 
-def test_an_expression_is_the_same_as_itself_alone() -> None:
+def test_same_as_compares_identity() -> None:
     assert (X.same_as(X), X.same_as(Y)) == (True, False)
 
 
-def test_a_span_may_be_the_last_argument() -> None:
+def test_span_is_accepted_as_last_argument() -> None:
     span = None
     assert Call(X, [Y], None, None, span).span is Tuple([X], span).span is const(1, None, span).span
 
 
-def test_attributes_are_read_by_their_kind() -> None:
+def test_attribute_getters_convert_types() -> None:
     attrs = nn.conv2d(X, Y, padding=1, groups=2).attrs
     assert attrs is not None
     assert (attrs.get_int("groups"), attrs.get_int_tuple("padding")) == (2, (1, 1, 1, 1))
     assert attrs.get_str("data_layout") == "NCHW"
 
 
-def test_the_attributes_of_a_function_are_read_by_name() -> None:
+def test_function_attributes_are_read_by_name() -> None:
     attrs = Function([X], X).with_attr("Composite", "dnnl.relu").attrs
     assert attrs.Composite == "dnnl.relu"
-    with pytest.raises(AttributeError, match="no attribute 'Compiler' among Composite"):
+    with pytest.raises(AttributeError, match="no attribute 'Compiler'; expected one of: Composite"):
         _ = attrs.Compiler
 
 
-def test_a_type_is_called_with_its_arguments() -> None:
+def test_calling_type_applies_it_to_arguments() -> None:
     a = TypeVar("a")
     assert str(GlobalTypeVar("List")(a)) == "List[a]"
     assert str(TypeVar("f", Kind.AdtHandle)(a, a)) == "f[a, a]"
 
 
 @pytest.mark.parametrize("value", ["text", None, {}])
-def test_a_constant_is_of_numbers(value: object) -> None:
-    with pytest.raises(ValueError, match="a constant is a number or an array of numbers, not"):
+def test_const_rejects_non_numeric_value(value: object) -> None:
+    with pytest.raises(ValueError, match="a constant must be a number or an array of numbers, got"):
         const(cast("float", value))
 
 
-def test_a_variable_has_its_name_as_tvm_keeps_it() -> None:
+def test_variable_has_name_as_vid() -> None:
     assert Var("x").vid == Id("x")
     assert Var("x").vid.name_hint == "x"
 
 
-def test_the_span_of_what_was_parsed_has_the_name_of_its_source() -> None:
+def test_parsed_span_has_source_name() -> None:
     span = parse("def @main() { 1 }", "main.relay")["main"].body.span
     assert span is not None
     assert span == Span(SourceName("main.relay"), 1, 15, 1, 16) == Span("main.relay", 1, 15, 1, 16)
@@ -108,10 +108,10 @@ def test_the_span_of_what_was_parsed_has_the_name_of_its_source() -> None:
     assert span.source_name.name == "main.relay"
 
 
-def test_a_constant_may_have_the_element_type_of_a_type() -> None:
+def test_const_accepts_type_as_dtype() -> None:
     assert const(0, scalar_type("int64")).data.dtype == np.dtype("int64")
 
 
-def test_a_tuple_cannot_be_cast() -> None:
-    with pytest.raises(TypeError, match="a tuple cannot be cast to int8"):
+def test_casting_tuple_raises() -> None:
+    with pytest.raises(TypeError, match="cannot cast a tuple to int8"):
         Tuple([X]).astype("int8")

@@ -1,4 +1,4 @@
-"""A module holds functions and data types, under variables or names."""
+"""`IRModule`: functions and data types, added by variable or by name."""
 
 from typing import cast
 
@@ -7,8 +7,8 @@ import pytest
 from apass.relay.adt import Clause, Constructor, Match, PatternConstructor, PatternVar, TypeData
 from apass.relay.expr import GlobalVar, Var
 from apass.relay.function import Function
+from apass.relay.ir.expr import const
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const
 from apass.relay.prelude import Prelude
 from apass.relay.structural.equality import structural_equal
 from apass.relay.text.parsing.reader import read_module
@@ -21,21 +21,21 @@ MAKE = Constructor("Make", [T], BOX)
 DATA = TypeData(BOX, [T], [MAKE])
 
 
-def test_a_data_type_is_added_and_found_under_its_variable() -> None:
+def test_data_type_is_stored_by_variable() -> None:
     mod = IRModule()
     mod[BOX] = DATA
     assert mod[BOX] is DATA
     assert mod.get_type("Box") == (BOX, MAKE)
 
 
-def test_functions_and_data_types_may_be_given_by_name() -> None:
+def test_module_accepts_names_as_keys() -> None:
     mod = IRModule({"main": IDENTITY}, {"Box": DATA})
     assert (mod["main"], mod[BOX]) == (IDENTITY, DATA)
     mod.update({"other": IDENTITY})
     assert [gvar.name_hint for gvar in mod.get_global_vars()] == ["main", "other"]
 
 
-def test_a_module_that_is_built_by_hand_is_the_one_that_is_parsed() -> None:
+def test_built_module_equals_parsed_module() -> None:
     a, inner = TypeVar("a"), Var("inner")
     box = Var("box", BOX(a))
     body = Match(box, [Clause(PatternConstructor(MAKE, [PatternVar(inner)]), inner)])
@@ -59,42 +59,42 @@ def @unbox[a](%box: Box[a]) -> a {
     assert structural_equal(read_module(text), mod)
 
 
-def test_a_function_is_no_data_type_and_a_number_is_neither() -> None:
+def test_setitem_rejects_value_of_wrong_kind() -> None:
     mod = IRModule()
-    with pytest.raises(TypeError, match="Box must be a function, or the definition of a data type; not <relay"):
+    with pytest.raises(TypeError, match="Box must be a function or a TypeData, got <relay"):
         mod[BOX] = IDENTITY
-    with pytest.raises(TypeError, match="main must be a function, or the definition of a data type; not 1"):
+    with pytest.raises(TypeError, match="main must be a function or a TypeData, got 1"):
         mod[GlobalVar("main")] = cast("Function", 1)
     with pytest.raises(KeyError, match="no data type named 'Box'"):
         _ = mod[BOX]
 
 
-def test_a_constructor_has_a_tag_by_which_its_module_finds_it() -> None:
+def test_get_constructor_accepts_unique_tag() -> None:
     mod = Prelude().mod
     tags: list[int] = []
     for header in mod.get_global_type_vars():
         constructors = mod[header].constructors
-        tags += [one.tag for one in constructors]
-        assert [one.tag - constructors[0].tag for one in constructors] == list(range(len(constructors)))
-        assert [mod.get_constructor(one.tag) for one in constructors] == list(constructors)
+        new_tags = [constructor.tag for constructor in constructors]
+        assert [tag - constructors[0].tag for tag in new_tags] == list(range(len(constructors)))
+        assert [mod.get_constructor(tag) for tag in new_tags] == list(constructors)
+        tags += new_tags
     assert len(set(tags)) == len(tags)
-    assert min(tags) > 0
 
 
-def test_a_constructor_without_a_data_type_has_no_tag_yet() -> None:
+def test_tag_is_unset_without_data_type() -> None:
     assert Constructor("C", [], GlobalTypeVar("Loose")).tag == -1
     with pytest.raises(KeyError, match="no constructor with the tag 5"):
         IRModule().get_constructor(5)
 
 
-def test_a_function_with_a_symbol_of_its_own_gets_that_name() -> None:
+def test_from_expr_uses_global_symbol() -> None:
     func = Function([], const(1)).with_attr("global_symbol", "one")
-    assert [one.name_hint for one in IRModule.from_expr(func).get_global_vars()] == ["one"]
+    assert [gvar.name_hint for gvar in IRModule.from_expr(func).get_global_vars()] == ["one"]
 
 
-def test_a_main_that_is_there_keeps_its_name() -> None:
+def test_from_expr_picks_unused_name() -> None:
     first = IRModule.from_expr(const(1))
     second = IRModule.from_expr(const(2), functions=first.functions)
     third = IRModule.from_expr(const(3), functions=second.functions)
-    assert [one.name_hint for one in third.get_global_vars()] == ["main", "main_1", "main_2"]
+    assert [gvar.name_hint for gvar in third.get_global_vars()] == ["main", "main_1", "main_2"]
     assert third["main"] is first["main"]

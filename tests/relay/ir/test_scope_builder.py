@@ -1,11 +1,11 @@
-"""`ScopeBuilder`: what it builds, and what it says when it is used out of order."""
+"""`ScopeBuilder`: the expressions that it builds, and errors on misuse."""
 
 from collections.abc import Callable
 
 import pytest
 
 from apass.relay.expr import If, Let
-from apass.relay.make import const, var
+from apass.relay.ir.expr import const, var
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.scope_builder import ScopeBuilder
 from apass.relay.structural.equality import structural_equal
@@ -15,7 +15,7 @@ X, CONDITION = var("x", "float32"), var("condition", "bool")
 ONE = const(1.0)
 
 
-def test_bindings_come_around_the_result_in_order() -> None:
+def test_bindings_enclose_result_in_order() -> None:
     sb = ScopeBuilder()
     a = sb.let("a", X)
     b = sb.let(("b", TensorType((), "float32")), add(a, X))
@@ -25,7 +25,7 @@ def test_bindings_come_around_the_result_in_order() -> None:
     assert structural_equal(sb.get(), Let(a, X, Let(b, add(a, X), Let(c, b, add(c, a)))))
 
 
-def test_branches_have_bindings_of_their_own() -> None:
+def test_branches_have_separate_bindings() -> None:
     sb = ScopeBuilder()
     with sb.if_scope(CONDITION):
         a = sb.let("a", ONE)
@@ -38,17 +38,17 @@ def test_branches_have_bindings_of_their_own() -> None:
     assert structural_equal(sb.get(), If(CONDITION, Let(a, ONE, If(CONDITION, a, X)), ONE))
 
 
-def test_the_type_of_an_expression_is_unified_with_that_of_a_binding() -> None:
+def test_type_of_expression_is_bound_for_inference() -> None:
     sb = ScopeBuilder()
     unknown = sb.type_of(add(X, ONE))
     sb.ret(X)
-    made = sb.get()
-    assert isinstance(made, Let)
+    built = sb.get()
+    assert isinstance(built, Let)
     assert isinstance(unknown, IncompleteType)
-    assert (made.var.type_annotation, sb.type_of(X)) == (unknown, X.type_annotation)
+    assert (built.var.type_annotation, sb.type_of(X)) == (unknown, X.type_annotation)
 
 
-def twice(sb: ScopeBuilder) -> None:
+def ret_twice(sb: ScopeBuilder) -> None:
     sb.ret(X)
     sb.ret(X)
 
@@ -59,12 +59,12 @@ def if_after_result(sb: ScopeBuilder) -> None:
         sb.ret(X)
 
 
-def else_alone(sb: ScopeBuilder) -> None:
+def else_without_if(sb: ScopeBuilder) -> None:
     with sb.else_scope():
         sb.ret(X)
 
 
-def if_alone(sb: ScopeBuilder) -> None:
+def if_without_else(sb: ScopeBuilder) -> None:
     with sb.if_scope(CONDITION):
         sb.ret(X)
     sb.get()
@@ -91,12 +91,12 @@ def no_result(sb: ScopeBuilder) -> None:
 
 
 NO_ELSE = "an if_scope must be followed by its else_scope"
-HAS_RESULT = "the scope has its result already; nothing can follow ret() or an else_scope"
+HAS_RESULT = "the scope already has a result; nothing can follow ret() or an else_scope"
 MISUSES: list[tuple[Callable[[ScopeBuilder], None], str]] = [
-    (twice, HAS_RESULT),
+    (ret_twice, HAS_RESULT),
     (if_after_result, HAS_RESULT),
-    (else_alone, "an else_scope must follow an if_scope in the same scope"),
-    (if_alone, NO_ELSE),
+    (else_without_if, "an else_scope must follow an if_scope in the same scope"),
+    (if_without_else, NO_ELSE),
     (two_ifs, NO_ELSE),
     (get_within, "get() must be called outside of every if_scope and else_scope"),
     (no_result_within, "the scope has no result; set it with ret()"),
@@ -105,13 +105,13 @@ MISUSES: list[tuple[Callable[[ScopeBuilder], None], str]] = [
 
 
 @pytest.mark.parametrize(("misuse", "message"), MISUSES)
-def test_misuse_is_an_error_that_says_what_to_do(misuse: Callable[[ScopeBuilder], None], message: str) -> None:
+def test_misuse_raises_helpful_error(misuse: Callable[[ScopeBuilder], None], message: str) -> None:
     with pytest.raises(RuntimeError) as caught:
         misuse(ScopeBuilder())
     assert str(caught.value) == message
 
 
-def test_an_error_in_a_branch_leaves_the_scope_around_it_as_it_was() -> None:
+def test_error_in_branch_leaves_outer_scope_unchanged() -> None:
     sb = ScopeBuilder()
     with pytest.raises(KeyError), sb.if_scope(CONDITION):
         raise KeyError
@@ -119,7 +119,7 @@ def test_an_error_in_a_branch_leaves_the_scope_around_it_as_it_was() -> None:
     assert sb.get() is X
 
 
-@pytest.mark.parametrize("given", [("a", None), ("a",), ("a", X, X), (X, "int32")])
-def test_a_let_binds_a_variable_a_name_or_a_name_with_a_type(given: tuple[object, ...]) -> None:
-    with pytest.raises(ValueError, match="a Let binds a variable, a name, or a name with a type; not"):
-        ScopeBuilder().let(given, X)
+@pytest.mark.parametrize("invalid", [("a", None), ("a",), ("a", X, X), (X, "int32")])
+def test_let_rejects_invalid_variable(invalid: tuple[object, ...]) -> None:
+    with pytest.raises(ValueError, match="var must be a Var, a name, or a name and a type, got"):
+        ScopeBuilder().let(invalid, X)

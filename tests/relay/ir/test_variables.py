@@ -1,4 +1,4 @@
-"""Variables come in the order in which a program is read: what binds them before what they are bound in."""
+"""Variables are returned in program order: a binding before its scope."""
 
 from apass.relay.adt import Clause, Match, PatternTuple, PatternVar
 from apass.relay.expr import Let, Tuple, Var
@@ -8,7 +8,7 @@ from apass.relay.ir.variables import all_vars, bound_vars, free_vars
 A, B, C, D, FREE = (Var(name) for name in ("a", "b", "c", "d", "free"))
 
 
-def test_bound_variables_come_outermost_first() -> None:
+def test_bound_variables_are_ordered_outermost_first() -> None:
     inner = Function([D], Tuple([D, FREE]))
     func = Function([A, B], Let(C, A, inner))
     assert bound_vars(func) == [A, B, C, D]
@@ -16,7 +16,7 @@ def test_bound_variables_come_outermost_first() -> None:
     assert free_vars(func) == [FREE]
 
 
-def test_the_variables_of_patterns_come_where_their_clause_stands() -> None:
+def test_pattern_variables_are_ordered_by_clause() -> None:
     match = Match(FREE, [Clause(PatternTuple([PatternVar(B), PatternVar(A)]), Let(C, A, B)), Clause(PatternVar(D), D)])
     assert bound_vars(match) == [B, A, C, D]
     assert free_vars(match) == [FREE]

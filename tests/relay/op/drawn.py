@@ -1,4 +1,4 @@
-"""What calls of operators are drawn from at random: shapes, axes, and variables with values."""
+"""Random shapes, axes, and variables with values, for calls of operators."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from apass.relay.expr import Call, Constant, Expr, Op, Tuple, Var
+from apass.relay.ir.expr import var
 from apass.relay.ir.ndarray import Array
-from apass.relay.make import var
 from apass.relay.ty import TensorType, TupleType, Type
 
 __all__ = ["Draw", "inputs_of", "result_of", "type_of"]
@@ -20,7 +20,7 @@ Value = Array | tuple[Array, ...]
 
 @dataclass
 class Draw:
-    """A source of random shapes and tensors; each tensor is a variable whose value it keeps."""
+    """A source of random shapes and tensors; it stores the value of each variable."""
 
     data: st.DataObject
     values: dict[Var, Array] = field(default_factory=dict[Var, Array])
@@ -51,30 +51,30 @@ class Draw:
         """Return a shape that broadcasts to another."""
         return tuple(1 if self.flag() else dim for dim in shape[self.number(0, len(shape)) :])
 
-    def given(self, array: Array) -> Var:
-        """Return a variable with a value."""
-        made = var(f"x{len(self.values)}", shape=array.shape, dtype=str(array.dtype))
-        self.values[made] = array
-        return made
+    def variable(self, array: Array) -> Var:
+        """Return a new variable with a value."""
+        result = var(f"x{len(self.values)}", shape=array.shape, dtype=str(array.dtype))
+        self.values[result] = array
+        return result
 
     def dtype(self) -> str:
         return self.one_of("float32", "float64", "float16", "int8", "int32", "int64", "uint8")
 
     def tensor(self, shape: Iterable[int], dtype: str = "float32") -> Var:
-        """Return a variable whose value is of small numbers, below zero as well if the element type has such."""
+        """Return a variable of small numbers, also negative ones for signed types."""
         rng = np.random.default_rng(self.number(0, 2**16))
         low = 0 if dtype in ("bool", "uint8") else -4
-        return self.given(np.asarray(rng.uniform(low, 4, tuple(shape))).astype(dtype))
+        return self.variable(np.asarray(rng.uniform(low, 4, tuple(shape))).astype(dtype))
 
-    def places(self, shape: Iterable[int], length: int) -> Var:
-        """Return a variable whose value is of indices below `length`."""
+    def indices(self, shape: Iterable[int], length: int) -> Var:
+        """Return a variable of indices below `length`."""
         rng = np.random.default_rng(self.number(0, 2**16))
-        return self.given(np.asarray(rng.integers(0, length, tuple(shape))).astype(self.one_of("int32", "int64")))
+        return self.variable(np.asarray(rng.integers(0, length, tuple(shape))).astype(self.one_of("int32", "int64")))
 
 
 def _value(expr: Expr, values: dict[Var, Array]) -> Value:
     if isinstance(expr, Tuple):
-        return tuple(values[one] for one in expr.fields if isinstance(one, Var))
+        return tuple(values[field] for field in expr.fields if isinstance(field, Var))
     if isinstance(expr, Constant):
         return expr.data.numpy()
     assert isinstance(expr, Var)
@@ -87,7 +87,7 @@ def inputs_of(call: Call, draw: Draw) -> list[Value]:
 
 
 def result_of(call: Call, draw: Draw) -> Value:
-    """Return what the kernel of the called operator computes."""
+    """Return the result of the called operator's kernel."""
     assert isinstance(call.op, Op)
     assert call.op.compute is not None
     inputs = inputs_of(call, draw)

@@ -1,17 +1,17 @@
-"""For each operator, how to draw a call of it at random."""
+"""Functions that draw a random call of each operator."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from apass.relay import op
 from apass.relay.expr import Call, Expr
-from apass.relay.tuple_wrapper import TupleWrapper
+from apass.relay.ir.expr import TupleWrapper
 from tests.relay.op.drawn import Draw
 from tests.relay.op.drawn_shape_calls import SHAPE_CALLS
 
 __all__ = ["CALLS", "draw_call"]
 
-Made = Expr | TupleWrapper
+Built = Expr | TupleWrapper
 
 _REAL: Final = [
     "acos",
@@ -63,16 +63,16 @@ _LOGIC: Final = ["logical_and", "logical_or", "logical_xor"]
 _REDUCE: Final = ["max", "mean", "min", "prod", "sum"]
 
 
-def _unary(name: str, *dtypes: str) -> Callable[[Draw], Made]:
-    def draw_unary(draw: Draw) -> Made:
+def _unary(name: str, *dtypes: str) -> Callable[[Draw], Built]:
+    def draw_unary(draw: Draw) -> Built:
         function: Callable[[Expr], Call] = getattr(op, name)
         return function(draw.tensor(draw.shape(), draw.one_of(*dtypes) if dtypes else draw.dtype()))
 
     return draw_unary
 
 
-def _binary(name: str, *dtypes: str) -> Callable[[Draw], Made]:
-    def draw_binary(draw: Draw) -> Made:
+def _binary(name: str, *dtypes: str) -> Callable[[Draw], Built]:
+    def draw_binary(draw: Draw) -> Built:
         function: Callable[[Expr, Expr], Call] = getattr(op, name)
         shape, dtype = draw.shape(), draw.one_of(*dtypes) if dtypes else draw.dtype()
         return function(draw.tensor(draw.narrowed(shape), dtype), draw.tensor(draw.narrowed(shape), dtype))
@@ -80,8 +80,8 @@ def _binary(name: str, *dtypes: str) -> Callable[[Draw], Made]:
     return draw_binary
 
 
-def _reduction(name: str, *dtypes: str, arg: bool = False) -> Callable[[Draw], Made]:
-    def draw_reduction(draw: Draw) -> Made:
+def _reduction(name: str, *dtypes: str, arg: bool = False) -> Callable[[Draw], Built]:
+    def draw_reduction(draw: Draw) -> Built:
         function: Callable[..., Call] = getattr(op, name)
         shape = draw.shape()
         data = draw.tensor(shape, draw.one_of(*dtypes) if dtypes else draw.dtype())
@@ -91,14 +91,14 @@ def _reduction(name: str, *dtypes: str, arg: bool = False) -> Callable[[Draw], M
     return draw_reduction
 
 
-def _variance(draw: Draw) -> Made:
+def _variance(draw: Draw) -> Built:
     shape = draw.shape()
-    made = op.variance(draw.tensor(shape), draw.axes(len(shape)), draw.flag(), draw.flag(), draw.flag())
-    return Call(made.op, (made.args[0], draw.tensor(draw.one_of(shape, [1] * len(shape)))), made.attrs)
+    call = op.variance(draw.tensor(shape), draw.axes(len(shape)), draw.flag(), draw.flag(), draw.flag())
+    return Call(call.op, (call.args[0], draw.tensor(draw.one_of(shape, [1] * len(shape)))), call.attrs)
 
 
-def _scan(function: Callable[..., Call]) -> Callable[[Draw], Made]:
-    def draw_scan(draw: Draw) -> Made:
+def _scan(function: Callable[..., Call]) -> Callable[[Draw], Built]:
+    def draw_scan(draw: Draw) -> Built:
         shape = draw.shape(1)
         axis = draw.one_of(None, draw.axis(len(shape)))
         return function(draw.tensor(shape, draw.dtype()), axis, draw.one_of(None, "int32", "float64"), draw.flag())
@@ -106,46 +106,46 @@ def _scan(function: Callable[..., Call]) -> Callable[[Draw], Made]:
     return draw_scan
 
 
-def _cast(draw: Draw) -> Made:
+def _cast(draw: Draw) -> Built:
     return op.cast(draw.tensor(draw.shape(), draw.dtype()), draw.dtype())
 
 
-def _cast_like(draw: Draw) -> Made:
+def _cast_like(draw: Draw) -> Built:
     return op.cast_like(draw.tensor(draw.shape(), draw.dtype()), draw.tensor(draw.shape(), draw.dtype()))
 
 
-def _reinterpret(draw: Draw) -> Made:
+def _reinterpret(draw: Draw) -> Built:
     dtypes = draw.one_of(("int32", "float32"), ("float64", "int64"), ("uint8", "int8"))
     return op.reinterpret(draw.tensor(draw.shape(), dtypes[0]), dtypes[1])
 
 
-def _clip(draw: Draw) -> Made:
+def _clip(draw: Draw) -> Built:
     return op.clip(draw.tensor(draw.shape(), draw.dtype()), draw.number(-300, 1), draw.one_of(2.5, 1e9, float("inf")))
 
 
-def _fixed_point_multiply(draw: Draw) -> Made:
+def _fixed_point_multiply(draw: Draw) -> Built:
     return op.fixed_point_multiply(draw.tensor(draw.shape(), "int32"), draw.number(0, 2**31 - 1), draw.number(-3, 3))
 
 
-def _where(draw: Draw) -> Made:
+def _where(draw: Draw) -> Built:
     shape, dtype = draw.shape(), draw.dtype()
-    tensors = [draw.tensor(draw.narrowed(shape), one) for one in (draw.one_of("bool", "int32"), dtype, dtype)]
+    tensors = [draw.tensor(draw.narrowed(shape), dtype) for dtype in (draw.one_of("bool", "int32"), dtype, dtype)]
     return op.where(tensors[0], tensors[1], tensors[2])
 
 
-def _on_device(draw: Draw) -> Made:
+def _on_device(draw: Draw) -> Built:
     return op.annotation.on_device(draw.tensor(draw.shape()), "cuda", draw.flag())
 
 
-def _device_copy(draw: Draw) -> Made:
+def _device_copy(draw: Draw) -> Built:
     return op.device_copy(draw.tensor(draw.shape()), "cpu", "cuda")
 
 
-def _stop_fusion(draw: Draw) -> Made:
+def _stop_fusion(draw: Draw) -> Built:
     return op.annotation.stop_fusion(draw.tensor(draw.shape()))
 
 
-CALLS: Final[Mapping[str, Callable[[Draw], Made]]] = {
+CALLS: Final[Mapping[str, Callable[[Draw], Built]]] = {
     **{name: _unary(name, "float32", "float64", "float16") for name in _REAL},
     **{name: _unary(name, "float32", "int32", "int8") for name in _ANY},
     **{name: _binary(name) for name in (*_BINARY, *_COMPARE)},
@@ -170,12 +170,12 @@ CALLS: Final[Mapping[str, Callable[[Draw], Made]]] = {
     "variance": _variance,
     "where": _where,
 }
-"""By the name of the operator: the function that draws a call of it."""
+"""The functions that draw calls, by the name of the operator."""
 
 
 def draw_call(name: str, draw: Draw) -> Call:
-    """Return a random call of the operator of the name."""
-    made = CALLS[name](draw)
-    call = made.astuple() if isinstance(made, TupleWrapper) else made
+    """Return a random call of an operator."""
+    built = CALLS[name](draw)
+    call = built.astuple() if isinstance(built, TupleWrapper) else built
     assert isinstance(call, Call)
     return call

@@ -1,4 +1,4 @@
-"""For each operator that makes, moves or chooses elements, how to draw a call of it at random."""
+"""Functions that draw calls of operators that create, move or select elements."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -7,31 +7,33 @@ import numpy as np
 
 from apass.relay import op
 from apass.relay.expr import Expr
-from apass.relay.make import const
-from apass.relay.tuple_wrapper import TupleWrapper
+from apass.relay.ir.expr import TupleWrapper, const
 from tests.relay.op.drawn import Draw
 
 __all__ = ["SHAPE_CALLS"]
 
-Made = Expr | TupleWrapper
+Built = Expr | TupleWrapper
 
 
-def _arange(draw: Draw) -> Made:
+def _arange(draw: Draw) -> Built:
     start, stop, step = draw.number(-5, 5), draw.number(-5, 5), draw.one_of(-2, -1, 1, 3, 0.5, -0.75)
     return op.arange(start, stop, step, draw.one_of("float32", "int32") if isinstance(step, int) else "float64")
 
 
-def _meshgrid(draw: Draw) -> Made:
+def _meshgrid(draw: Draw) -> Built:
     vectors = [draw.tensor(draw.shape(0, 1)) for _ in range(draw.number(1, 3))]
     return op.meshgrid(vectors, draw.one_of("ij", "xy"))
 
 
-def _full(draw: Draw) -> Made:
+def _full(draw: Draw) -> Built:
     return op.full(draw.tensor((), draw.dtype()), draw.shape(), draw.one_of("", "int32", "float64"))
 
 
-def _full_like(draw: Draw) -> Made:
+def _full_like(draw: Draw) -> Built:
     return op.full_like(draw.tensor(draw.shape(), draw.dtype()), draw.tensor((), draw.dtype()))
+
+
+"""Return a shape and codes of a new shape that fit it."""
 
 
 def _new_shape(draw: Draw) -> tuple[tuple[int, ...], list[int]]:
@@ -53,27 +55,27 @@ def _new_shape(draw: Draw) -> tuple[tuple[int, ...], list[int]]:
     return tuple(shape), codes
 
 
-def _reshape(draw: Draw) -> Made:
+def _reshape(draw: Draw) -> Built:
     shape, codes = _new_shape(draw)
     return op.reshape(draw.tensor(shape), codes)
 
 
-def _reverse_reshape(draw: Draw) -> Made:
+def _reverse_reshape(draw: Draw) -> Built:
     shape = draw.shape(1)
     return op.reverse_reshape(draw.tensor(shape), [-1, *(0 for _ in range(draw.number(0, len(shape) - 1)))])
 
 
-def _reshape_like(draw: Draw) -> Made:
+def _reshape_like(draw: Draw) -> Built:
     shape = draw.shape()
     return op.reshape_like(draw.tensor(shape), draw.tensor(shape[::-1]))
 
 
-def _expand_dims(draw: Draw) -> Made:
+def _expand_dims(draw: Draw) -> Built:
     shape = draw.shape()
     return op.expand_dims(draw.tensor(shape), draw.number(-len(shape) - 1, len(shape)), draw.number(0, 2))
 
 
-def _squeeze(draw: Draw) -> Made:
+def _squeeze(draw: Draw) -> Built:
     shape = list(draw.shape())
     axes = draw.axes(len(shape))
     for axis in axes or ():
@@ -81,177 +83,177 @@ def _squeeze(draw: Draw) -> Made:
     return op.squeeze(draw.tensor(shape), axes)
 
 
-def _transpose(draw: Draw) -> Made:
+def _transpose(draw: Draw) -> Built:
     shape = draw.shape()
     order = sorted(range(len(shape)), key=lambda axis: (draw.number(0, 9), axis))
     return op.transpose(draw.tensor(shape), draw.one_of(None, order))
 
 
-def _reverse(draw: Draw) -> Made:
+def _reverse(draw: Draw) -> Built:
     shape = draw.shape(1)
     return op.reverse(draw.tensor(shape), draw.axis(len(shape)))
 
 
-def _layout_transform(draw: Draw) -> Made:
+def _layout_transform(draw: Draw) -> Built:
     shape = (draw.number(1, 2), 4 * draw.number(1, 2), draw.number(1, 3), draw.number(1, 3))
     return op.layout_transform(draw.tensor(shape), "NCHW", draw.one_of("NHWC", "NCHW4c", "NCHW", "HWNC"))
 
 
-def _concatenate(draw: Draw) -> Made:
+def _concatenate(draw: Draw) -> Built:
     shape, dtype = draw.shape(1), draw.dtype()
     axis = draw.axis(len(shape))
     shapes = [list(shape) for _ in range(draw.number(1, 3))]
-    for one in shapes:
-        one[axis] = draw.number(1, 4)
-    return op.concatenate([draw.tensor(one, dtype) for one in shapes], axis)
+    for tensor_shape in shapes:
+        tensor_shape[axis] = draw.number(1, 4)
+    return op.concatenate([draw.tensor(tensor_shape, dtype) for tensor_shape in shapes], axis)
 
 
-def _einsum(draw: Draw) -> Made:
+def _einsum(draw: Draw) -> Built:
     sizes = {letter: draw.number(1, 3) for letter in "bijk"}
     equation = draw.one_of(
         "ij,jk->ik", "bij,bjk->bik", "ij,jk", "ii->i", "ii", "b...,...->...b", "...ij->...ji", "i,j->ij"
     )
     inputs = equation.partition("->")[0].split(",")
-    shapes = [[sizes[one] for one in term.replace("...", "k")] for term in inputs]
+    shapes = [[sizes[letter] for letter in term.replace("...", "k")] for term in inputs]
     return op.einsum([draw.tensor(shape) for shape in shapes], equation)
 
 
-def _stack(draw: Draw) -> Made:
+def _stack(draw: Draw) -> Built:
     shape, dtype = draw.shape(), draw.dtype()
     axis = draw.axis(len(shape) + 1)
     return op.stack([draw.tensor(shape, dtype) for _ in range(draw.number(1, 3))], axis)
 
 
-def _split(draw: Draw) -> Made:
+def _split(draw: Draw) -> Built:
     shape = list(draw.shape(1))
     axis, parts = draw.axis(len(shape)), draw.number(1, 3)
-    places = sorted(draw.number(0, shape[axis]) for _ in range(parts))
+    positions = sorted(draw.number(0, shape[axis]) for _ in range(parts))
     if draw.flag():
-        return op.split(draw.tensor(shape), places, axis)
+        return op.split(draw.tensor(shape), positions, axis)
     shape[axis] *= parts
     return op.split(draw.tensor(shape), parts, axis)
 
 
-def _broadcast_to(draw: Draw) -> Made:
+def _broadcast_to(draw: Draw) -> Built:
     shape = draw.shape()
     return op.broadcast_to(draw.tensor(draw.narrowed(shape)), shape)
 
 
-def _broadcast_to_like(draw: Draw) -> Made:
+def _broadcast_to_like(draw: Draw) -> Built:
     shape = draw.shape()
     return op.broadcast_to_like(draw.tensor(draw.narrowed(shape)), draw.tensor(shape))
 
 
-def _collapse_sum_like(draw: Draw) -> Made:
+def _collapse_sum_like(draw: Draw) -> Built:
     shape = draw.shape()
     return op.collapse_sum_like(draw.tensor(shape), draw.tensor(draw.narrowed(shape)))
 
 
-def _collapse_sum_to(draw: Draw) -> Made:
+def _collapse_sum_to(draw: Draw) -> Built:
     shape = draw.shape()
     small = draw.narrowed(shape)
-    return op.collapse_sum_to(draw.tensor(shape), small if draw.flag() else draw.given(np.array(small, "int32")))
+    return op.collapse_sum_to(draw.tensor(shape), small if draw.flag() else draw.variable(np.array(small, "int32")))
 
 
-def _repeat(draw: Draw) -> Made:
+def _repeat(draw: Draw) -> Built:
     shape = draw.shape(1)
     return op.repeat(draw.tensor(shape), draw.number(1, 3), draw.one_of(None, draw.axis(len(shape))))
 
 
-def _tile(draw: Draw) -> Made:
+def _tile(draw: Draw) -> Built:
     return op.tile(draw.tensor(draw.shape()), draw.shape())
 
 
-def _strided_slice(draw: Draw) -> Made:
+def _strided_slice(draw: Draw) -> Built:
     shape = draw.shape(1)
     count = draw.number(1, len(shape))
     begin, end, strides = ([draw.number(-6, 6) for _ in range(count)] for _ in range(3))
-    strides = [one or 1 for one in strides[: draw.number(0, count)]]
+    strides = [stride or 1 for stride in strides[: draw.number(0, count)]]
     axes = draw.one_of(None, [axis - len(shape) for axis in range(count)])
     if draw.flag():
         begin = [draw.number(-dim, dim - 1) for dim in shape[:count]]
-        return op.strided_slice(draw.tensor(shape), begin, [max(one, -1) for one in end], None, axes, "size")
+        return op.strided_slice(draw.tensor(shape), begin, [max(size, -1) for size in end], None, axes, "size")
     return op.strided_slice(draw.tensor(shape), begin, end, strides or None, axes)
 
 
-def _strided_set(draw: Draw) -> Made:
+def _strided_set(draw: Draw) -> Built:
     shape = draw.shape(1)
     begin = [draw.number(0, dim - 1) for dim in shape]
     return op.strided_set(draw.tensor(shape), draw.tensor([1] * len(shape)), begin, shape)
 
 
-def _slice_like(draw: Draw) -> Made:
+def _slice_like(draw: Draw) -> Built:
     small = draw.shape()
     shape = [dim + draw.number(0, 2) for dim in small]
     return op.slice_like(draw.tensor(shape), draw.tensor(small), draw.axes(len(shape)))
 
 
-def _take(draw: Draw) -> Made:
+def _take(draw: Draw) -> Built:
     shape, mode = draw.shape(1), draw.one_of("clip", "wrap", "fast")
-    reach = 3 if mode == "fast" else 9
+    limit = 3 if mode == "fast" else 9
     if draw.flag():
         length = int(np.prod(shape))
-        return op.take(draw.tensor(shape), draw.places(draw.shape(), min(reach, length)), mode=mode)
+        return op.take(draw.tensor(shape), draw.indices(draw.shape(), min(limit, length)), mode=mode)
     axis = draw.number(0, len(shape) - 1)
     batch = draw.number(0, axis)
-    indices = draw.places((*shape[:batch], *draw.shape(0, 2)), min(reach, shape[axis]))
+    indices = draw.indices((*shape[:batch], *draw.shape(0, 2)), min(limit, shape[axis]))
     return op.take(draw.tensor(shape), indices, draw.one_of(axis, axis - len(shape)), batch, mode)
 
 
-def _gather(draw: Draw) -> Made:
+def _gather(draw: Draw) -> Built:
     shape = list(draw.shape(1))
     axis = draw.axis(len(shape))
     data, length = draw.tensor(shape), shape[axis]
     shape[axis] = draw.number(1, 4)
-    return op.gather(data, axis, draw.places(shape, length))
+    return op.gather(data, axis, draw.indices(shape, length))
 
 
-def _gather_nd(draw: Draw) -> Made:
+def _gather_nd(draw: Draw) -> Built:
     shape = draw.shape(1)
     batch = draw.number(0, len(shape) - 1)
     count = draw.number(1, len(shape) - batch)
-    indices = draw.places((count, *shape[:batch], *draw.shape(0, 1)), min(shape[batch : batch + count]))
+    indices = draw.indices((count, *shape[:batch], *draw.shape(0, 1)), min(shape[batch : batch + count]))
     return op.gather_nd(draw.tensor(shape), indices, batch, count)
 
 
-def _adv_index(draw: Draw) -> Made:
+def _adv_index(draw: Draw) -> Built:
     shape, common = draw.shape(1), draw.shape()
-    indices = [draw.places(draw.narrowed(common), dim) for dim in shape[: draw.number(1, len(shape))]]
+    indices = [draw.indices(draw.narrowed(common), dim) for dim in shape[: draw.number(1, len(shape))]]
     return op.adv_index([draw.tensor(shape), *indices])
 
 
-def _scattered(function: Callable[[Expr, Expr, Expr, int], Expr]) -> Callable[[Draw], Made]:
-    def draw_scatter(draw: Draw) -> Made:
+def _scattered(function: Callable[[Expr, Expr, Expr, int], Expr]) -> Callable[[Draw], Built]:
+    def draw_scatter(draw: Draw) -> Built:
         shape = draw.shape(1)
         axis = draw.axis(len(shape))
-        return function(draw.tensor(shape), draw.places(shape, shape[axis]), draw.tensor(shape), axis)
+        return function(draw.tensor(shape), draw.indices(shape, shape[axis]), draw.tensor(shape), axis)
 
     return draw_scatter
 
 
-def _scatter_nd(draw: Draw) -> Made:
+def _scatter_nd(draw: Draw) -> Built:
     shape, rest = draw.shape(1), draw.shape(0, 2)
     count = draw.number(1, len(shape))
-    indices = draw.places((count, *rest), min(shape[:count]))
+    indices = draw.indices((count, *rest), min(shape[:count]))
     return op.scatter_nd(
         draw.tensor(shape), indices, draw.tensor((*rest, *shape[count:])), draw.one_of("add", "update")
     )
 
 
-def _one_hot(draw: Draw) -> Made:
+def _one_hot(draw: Draw) -> Built:
     shape = draw.shape()
     values = draw.tensor(()), draw.tensor(())
     axis = draw.number(-1, len(shape))
-    return op.one_hot(draw.places(shape, 5), *values, draw.number(1, 4), axis, draw.one_of("", "int32", "float32"))
+    return op.one_hot(draw.indices(shape, 5), *values, draw.number(1, 4), axis, draw.one_of("", "int32", "float32"))
 
 
-def _sparse_to_dense(draw: Draw) -> Made:
+def _sparse_to_dense(draw: Draw) -> Built:
     shape = draw.shape(1)
     count = draw.number(1, 4)
-    return op.sparse_to_dense(draw.places((count, len(shape)), min(shape)), shape, draw.tensor((count,)), const(0.0))
+    return op.sparse_to_dense(draw.indices((count, len(shape)), min(shape)), shape, draw.tensor((count,)), const(0.0))
 
 
-def _matrix_set_diag(draw: Draw) -> Made:
+def _matrix_set_diag(draw: Draw) -> Built:
     rows, columns, batch = draw.number(1, 4), draw.number(1, 4), draw.shape(0, 1)
     low = draw.number(1 - rows, columns - 1)
     high = draw.number(low, columns - 1)
@@ -263,45 +265,45 @@ def _matrix_set_diag(draw: Draw) -> Made:
     )
 
 
-def _reverse_sequence(draw: Draw) -> Made:
+def _reverse_sequence(draw: Draw) -> Built:
     shape = (*draw.shape(2, 3),)
     batch, sequence = draw.one_of((0, 1), (1, 0), (-1, 0))
-    return op.reverse_sequence(draw.tensor(shape), draw.places((shape[batch],), 7), sequence, batch)
+    return op.reverse_sequence(draw.tensor(shape), draw.indices((shape[batch],), 7), sequence, batch)
 
 
-def _sequence_mask(draw: Draw) -> Made:
+def _sequence_mask(draw: Draw) -> Built:
     shape, axis = draw.shape(2, 3), draw.number(0, 1)
-    return op.sequence_mask(draw.tensor(shape), draw.places((shape[1 - axis],), 5), draw.number(-2, 2), axis)
+    return op.sequence_mask(draw.tensor(shape), draw.indices((shape[1 - axis],), 5), draw.number(-2, 2), axis)
 
 
-def _sorted(function: Callable[..., Expr]) -> Callable[[Draw], Made]:
-    def draw_sort(draw: Draw) -> Made:
+def _sorted(function: Callable[..., Expr]) -> Callable[[Draw], Built]:
+    def draw_sort(draw: Draw) -> Built:
         shape = draw.shape(1)
         return function(draw.tensor(shape, draw.dtype()), draw.axis(len(shape)), draw.flag())
 
     return draw_sort
 
 
-def _topk(draw: Draw) -> Made:
+def _topk(draw: Draw) -> Built:
     shape = draw.shape(1)
     axis = draw.axis(len(shape))
     ret_type, dtype = draw.one_of("both", "values", "indices"), draw.one_of("int32", "int64")
     return op.topk(draw.tensor(shape), draw.number(0, shape[axis]), axis, ret_type, draw.flag(), dtype)
 
 
-def _searchsorted(draw: Draw) -> Made:
+def _searchsorted(draw: Draw) -> Built:
     outer = draw.shape(0, 2)
     ascending = np.sort(np.arange(int(np.prod((*outer, 3))), dtype="float32").reshape(*outer, 3))
     values = draw.tensor((*outer, draw.number(1, 4)) if outer else draw.shape())
-    return op.searchsorted(draw.given(ascending), values, draw.flag(), draw.one_of("int32", "int64"))
+    return op.searchsorted(draw.variable(ascending), values, draw.flag(), draw.one_of("int32", "int64"))
 
 
-def _unravel_index(draw: Draw) -> Made:
+def _unravel_index(draw: Draw) -> Built:
     shape = draw.shape(1)
-    return op.unravel_index(draw.places(draw.shape(0, 1), int(np.prod(shape))), draw.given(np.array(shape)))
+    return op.unravel_index(draw.indices(draw.shape(0, 1), int(np.prod(shape))), draw.variable(np.array(shape)))
 
 
-SHAPE_CALLS: Final[Mapping[str, Callable[[Draw], Made]]] = {
+SHAPE_CALLS: Final[Mapping[str, Callable[[Draw], Built]]] = {
     "adv_index": _adv_index,
     "arange": _arange,
     "argsort": _sorted(op.argsort),
@@ -352,4 +354,4 @@ SHAPE_CALLS: Final[Mapping[str, Callable[[Draw], Made]]] = {
     "unravel_index": _unravel_index,
     "zeros": lambda draw: op.zeros(draw.shape(), draw.dtype()),
 }
-"""By the name of the operator: the function that draws a call of it."""
+"""The functions that draw calls, by the name of the operator."""

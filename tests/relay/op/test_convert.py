@@ -3,28 +3,29 @@
 import numpy as np
 
 from apass.relay import op
-from apass.relay.make import const
+from apass.relay.ir.expr import const
 from apass.relay.ty import Any
 from tests.relay.op.values import floats, lists, numbers, refusal, result_type, tensor, value
 
 
-def test_a_cast_of_a_float_to_an_integer_truncates() -> None:
+def test_cast_of_float_to_integer_truncates() -> None:
     assert lists(op.cast(floats([-1.7, 1.7]), "int32")) == [-1, 1]
     assert result_type(op.cast(tensor(2, Any()), "int8")) == "Tensor[(2, ?), int8]"
 
 
-def test_a_cast_to_bool_tells_what_is_not_zero() -> None:
+def test_cast_to_bool_is_true_for_nonzero() -> None:
     assert lists(op.cast(floats([0, 0.5, -1]), "bool")) == [False, True, True]
 
 
-def test_cast_like_takes_the_element_type_but_not_the_shape() -> None:
+def test_cast_like_takes_only_the_element_type() -> None:
     assert result_type(op.cast_like(tensor(2, 3), tensor(dtype="int64"))) == "Tensor[(2, 3), int64]"
 
 
 def test_reinterpret_keeps_the_bits() -> None:
     assert lists(op.reinterpret(floats([1.0]), "int32")) == [0x3F800000]
     assert refusal(op.reinterpret(tensor(2), "int64")) == (
-        "reinterpret: the bits of a Tensor[(2), float32] cannot be read as int64: the sizes of the element types differ"
+        "reinterpret: the bits of Tensor[(2), float32] cannot be reinterpreted as int64: "
+        "the element types must have the same size"
     )
 
 
@@ -34,9 +35,10 @@ def test_clip_keeps_the_element_type() -> None:
     assert lists(op.clip(floats([-1, 0.5, 9]), 0, 6)) == [0, 0.5, 6]
 
 
-def test_copies_and_tensors_like_another() -> None:
+def test_copy_and_fills_keep_the_type() -> None:
     data = floats([[1, 2]])
-    assert [lists(one(data)) for one in (op.copy, op.zeros_like, op.ones_like)] == [[[1, 2]], [[0, 0]], [[1, 1]]]
+    functions = (op.copy, op.zeros_like, op.ones_like)
+    assert [lists(function(data)) for function in functions] == [[[1, 2]], [[0, 0]], [[1, 1]]]
 
 
 def test_fixed_point_multiply_rounds_half_up() -> None:

@@ -1,4 +1,4 @@
-"""Shapes that are computed: the types know the number of dimensions, the values are those of known shapes."""
+"""Computed shapes: ranks are known, and values agree with static shapes."""
 
 import typing
 from collections.abc import Callable, Sequence
@@ -10,9 +10,8 @@ from apass.relay import op
 from apass.relay.errors import EvaluationError
 from apass.relay.expr import Call, Expr, Op, Tuple, Var
 from apass.relay.interpreter.evaluate import Value, evaluate
+from apass.relay.ir.expr import TupleWrapper, const, var
 from apass.relay.ir.ndarray import Array
-from apass.relay.make import const, var
-from apass.relay.tuple_wrapper import TupleWrapper
 from apass.relay.ty import Any
 from tests.relay.meaning import ops_of, optimized
 from tests.relay.op.values import floats, numbers, refusal, result_type, tensor
@@ -22,11 +21,11 @@ _ONES = const(np.ones((2, 1, 4, 1), "float32"))
 _IMAGES = const(np.arange(24, dtype="float32").reshape(1, 2, 3, 4))
 _INDICES = numbers([[0, 2], [1, 5]])
 
-Made = Expr | TupleWrapper
-Given = typing.Any
+Built = Expr | TupleWrapper
+Numbers = typing.Any
 """Numbers, or a variable for them."""
 
-_CASES: Sequence[tuple[Callable[[Given], Made], int | list[int] | list[list[int]], str]] = [
+_CASES: Sequence[tuple[Callable[[Numbers], Built], int | list[int] | list[list[int]], str]] = [
     (lambda shape: op.reshape(_DATA, shape), [0, -1, 2], "Tensor[(?, ?, ?), float32]"),
     (lambda reps: op.tile(_DATA, reps), [2, 1, 1, 2], "Tensor[(?, ?, ?, ?), float32]"),
     (lambda reps: op.tile(_DATA, reps), [2], "Tensor[(?, ?, ?), float32]"),
@@ -37,7 +36,7 @@ _CASES: Sequence[tuple[Callable[[Given], Made], int | list[int] | list[list[int]
     (lambda shape: op.full(numbers(7), shape, "int64"), [3], "Tensor[(?), int64]"),
     (lambda axis: op.squeeze(_ONES, axis), [-1, 1], "Tensor[(?, ?), float32]"),
     (lambda axis: op.expand_dims(_DATA, axis, 2), 1, "Tensor[(?, ?, ?, ?, ?), float32]"),
-    (lambda places: op.strided_slice(_DATA, [0, 0], places, places), [2, 1], "Tensor[(?, ?, 4), float32]"),
+    (lambda bounds: op.strided_slice(_DATA, [0, 0], bounds, bounds), [2, 1], "Tensor[(?, ?, 4), float32]"),
     (lambda begin: op.strided_slice(_DATA, begin, [5], [-1]), [-1], "Tensor[(?, 3, 4), float32]"),
     (lambda end: op.strided_slice(_DATA, [1, 1], end, slice_mode="size"), [-1, 2], "Tensor[(?, ?, 4), float32]"),
     (lambda k: op.topk(_DATA, k), 2, "(Tensor[(2, 3, ?), float32], Tensor[(2, 3, ?), int32])"),
@@ -56,37 +55,37 @@ _CASES: Sequence[tuple[Callable[[Given], Made], int | list[int] | list[list[int]
 ]
 
 
-@pytest.mark.parametrize(("make", "given", "told"), _CASES)
-def test_a_computed_shape_gives_the_value_of_the_known_one(
-    make: Callable[[Given], Made], given: int | list[int] | list[list[int]], told: str
+@pytest.mark.parametrize(("build", "numbers", "expected_type"), _CASES)
+def test_computed_shape_gives_the_static_value(
+    build: Callable[[Numbers], Built], numbers: int | list[int] | list[list[int]], expected_type: str
 ) -> None:
-    array = np.asarray(given, "int64")
-    dynamic = make(var("given", shape=array.shape, dtype="int64"))
-    assert _name(dynamic) == f"dyn.{_name(make(given))}"
-    assert result_type(dynamic) == told
-    found, expected = _arrays(evaluate(_expr(dynamic), array)), _arrays(evaluate(_expr(make(given))))
-    assert [one.dtype for one in found] == [one.dtype for one in expected]
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    array = np.asarray(numbers, "int64")
+    dynamic = build(var("numbers", shape=array.shape, dtype="int64"))
+    assert _name(dynamic) == f"dyn.{_name(build(numbers))}"
+    assert result_type(dynamic) == expected_type
+    results, expected = _arrays(evaluate(_expr(dynamic), array)), _arrays(evaluate(_expr(build(numbers))))
+    assert [result.dtype for result in results] == [result.dtype for result in expected]
+    for result, expected_result in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result, expected_result)
 
 
 @pytest.mark.parametrize(
-    ("make", "rank", "told"),
+    ("build", "rank", "expected_type"),
     [
         (op.nn.upsampling, 2, "Tensor[(1, 2, ?, ?), float32]"),
         (op.nn.upsampling3d, 3, "Tensor[(1, 2, ?, ?, ?), float32]"),
     ],
 )
-def test_computed_factors_give_the_value_of_known_ones(make: Callable[..., Call], rank: int, told: str) -> None:
+def test_computed_factors_give_the_static_value(build: Callable[..., Call], rank: int, expected_type: str) -> None:
     images = const(np.arange(2 * 3**rank, dtype="float32").reshape(1, 2, *[3] * rank))
     scale = var("scale", "float32")
-    dynamic = make(images, scale, *[1.5] * (rank - 1))
-    assert (_name(dynamic), result_type(dynamic)) == (f"dyn.{_name(make(images))}", told)
-    expected = evaluate(make(images, 2, *[const(1.5)] * (rank - 1)))
+    dynamic = build(images, scale, *[1.5] * (rank - 1))
+    assert (_name(dynamic), result_type(dynamic)) == (f"dyn.{_name(build(images))}", expected_type)
+    expected = evaluate(build(images, 2, *[const(1.5)] * (rank - 1)))
     np.testing.assert_array_equal(evaluate(dynamic, np.float32(2)), expected)
 
 
-def test_numbers_that_become_known_become_attributes() -> None:
+def test_dynamic_to_static_turns_constants_into_attributes() -> None:
     size = op.add(const([2]), const([1]))
     pads = op.nn.pad(_DATA, op.multiply(const([[0, 1], [1, 0], [0, 0]]), const(2)))
     program = Tuple(
@@ -96,56 +95,56 @@ def test_numbers_that_become_known_become_attributes() -> None:
             pads,
         ]
     )
-    made = optimized(program, "DynamicToStatic")
-    assert not [name for name in ops_of(made) if name.startswith("dyn.")]
-    told = "(Tensor[(1, 2, 3, 3), float32], Tensor[(1, 2, 6, 4), float32], Tensor[(4, 5, 4), float32])"
-    assert str(made.body.checked_type) == told
+    static = optimized(program, "DynamicToStatic")
+    assert not [name for name in ops_of(static) if name.startswith("dyn.")]
+    expected = "(Tensor[(1, 2, 3, 3), float32], Tensor[(1, 2, 6, 4), float32], Tensor[(4, 5, 4), float32])"
+    assert str(static.body.checked_type) == expected
 
 
-def test_numbers_of_another_shape_are_refused() -> None:
+def test_computed_numbers_of_other_shapes_are_rejected() -> None:
     wide = var("wide", shape=(2, 3), dtype="int32")
-    assert "pad_width must be a Tensor[(1, 2), int32]" in refusal(op.nn.pad(tensor(2), wide))
+    assert "pad_width must be Tensor[(1, 2), int32]" in refusal(op.nn.pad(tensor(2), wide))
     assert "size must be two numbers" in refusal(op.image.resize2d(_IMAGES, wide))
     assert "a scale must be a scalar" in refusal(op.nn.upsampling(_IMAGES, wide, 1))
     two = var("two", shape=(2,), dtype="int32")
-    assert "layout NCHW is one of 4 dimensions" in refusal(op.image.resize2d(_DATA, two))
+    assert "layout NCHW has 4 dimensions" in refusal(op.image.resize2d(_DATA, two))
 
 
-def _expr(made: Made) -> Expr:
-    return made.astuple() if isinstance(made, TupleWrapper) else made
+def _expr(built: Built) -> Expr:
+    return built.astuple() if isinstance(built, TupleWrapper) else built
 
 
-def _name(made: Made) -> str:
-    call = _expr(made)
+def _name(built: Built) -> str:
+    call = _expr(built)
     assert isinstance(call, Call)
     assert isinstance(call.op, Op)
     return call.op.name
 
 
 def _arrays(value: Value) -> list[Array]:
-    return [np.asarray(one) for one in (value if isinstance(value, tuple) else (value,))]
+    return [np.asarray(item) for item in (value if isinstance(value, tuple) else (value,))]
 
 
-def test_a_constant_shape_is_known() -> None:
+def test_constant_shape_is_part_of_the_type() -> None:
     assert result_type(op.zeros(const([2, 3], "int64"), "int8")) == "Tensor[(2, 3), int8]"
     assert result_type(op.expand_dims(tensor(2), const(0))) == "Tensor[(1, 2), float32]"
 
 
-def test_a_vector_of_an_unknown_length_is_refused() -> None:
+def test_vector_of_unknown_length_is_rejected() -> None:
     shape = var("shape", shape=(Any(),), dtype="int32")
-    message = "dyn.reshape: newshape must be a vector of a known length, but it is a Tensor[(?), int32]"
+    message = "dyn.reshape: newshape must be a vector of a known length, got Tensor[(?), int32]"
     assert refusal(op.reshape(tensor(2), shape)) == message
     assert "axis must be one number" in refusal(op.expand_dims(tensor(2), var("axis", shape=(2,), dtype="int32")))
     many = var("many", shape=(3,), dtype="int32")
-    assert "has not so many dimensions to slice" in refusal(op.strided_slice(tensor(2), many, [1]))
-    assert "has not so many dimensions to drop" in refusal(op.squeeze(tensor(2), many))
+    assert "has fewer dimensions than begin" in refusal(op.strided_slice(tensor(2), many, [1]))
+    assert "names to drop" in refusal(op.squeeze(tensor(2), many))
 
 
-def test_a_computed_shape_has_but_two_codes() -> None:
-    with pytest.raises(EvaluationError, match="can have the codes 0 and -1 alone"):
+def test_computed_shape_accepts_only_two_codes() -> None:
+    with pytest.raises(EvaluationError, match="can contain only the codes 0 and -1"):
         evaluate(op.reshape(_DATA, Var("shape")), np.array([-3, 4]))
 
 
-def test_computed_places_cannot_come_with_axes() -> None:
-    with pytest.raises(TypeError, match="begin must be known now"):
+def test_computed_bounds_are_rejected_with_axes() -> None:
+    with pytest.raises(TypeError, match="begin must be ints or a constant"):
         op.strided_slice(_DATA, Var("begin"), [1], axes=[1])

@@ -1,4 +1,4 @@
-"""Operators are found by name, and users define their own."""
+"""Lookup of operators by name, and registration of operators by users."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from apass.relay.expr import OPS, Call, Expr, Op
 from apass.relay.function import Function
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.ndarray import Array
-from apass.relay.make import const, var
 from apass.relay.ty import FuncType, TensorType, Type
 from apass.relay.type_inference.infer import infer_expr
 
@@ -24,9 +24,9 @@ class _ShiftAttrs(Attrs):
     """The attributes of the operator under test."""
 
     by: int
-    """How far."""
+    """The distance of the shift."""
     fill: float = 0.0
-    """What comes in."""
+    """The value of the elements that are shifted in."""
 
 
 def _relation(types: Sequence[Type], attrs: _ShiftAttrs) -> Sequence[Type | None] | None:
@@ -34,7 +34,7 @@ def _relation(types: Sequence[Type], attrs: _ShiftAttrs) -> Sequence[Type | None
     if not isinstance(data, TensorType):
         return None
     if len(data.shape) != 1:
-        raise TypeInferenceError(f"example.shift: data must have one dimension, but it is a {data}")
+        raise TypeInferenceError(f"example.shift: data must have one dimension, got {data}")
     return [None, data]
 
 
@@ -51,52 +51,52 @@ def _shift() -> Iterator[Op]:
         relation=_relation,
         compute=_compute,
         pattern=op.OpPattern.INJECTIVE,
-        description="The elements moved along.",
+        description="The elements, shifted.",
     )
     del OPS["example.shift"]
 
 
 def _shifted(data: Expr, **attrs: object) -> Call:
-    made = Op.get("example.shift")
-    return Call(made, [data], made.make_attrs(**attrs))
+    shift = Op.get("example.shift")
+    return Call(shift, [data], shift.make_attrs(**attrs))
 
 
-def test_an_operator_of_ones_own_has_types_values_and_attributes(shift: Op) -> None:
+def test_user_operator_has_types_values_and_attributes(shift: Op) -> None:
     x = var("x", shape=(3,))
     typed = infer_expr(Function([x], op.add(_shifted(x, by=1), x)))
     assert typed.checked_type == FuncType([TensorType((3,))], TensorType((3,)))
-    made = evaluate(_shifted(const([1.0, 2.0, 3.0]), by=1, fill=9.0))
-    np.testing.assert_array_equal(np.asarray(made), [9, 1, 2])
+    result = evaluate(_shifted(const([1.0, 2.0, 3.0]), by=1, fill=9.0))
+    np.testing.assert_array_equal(np.asarray(result), [9, 1, 2])
     assert op.get("example.shift") is shift
     assert (shift.get_attr("TOpPattern"), shift.get_attr("TOpIsStateful")) == (op.OpPattern.INJECTIVE, False)
     assert shift.get_attr("FTVMCompute") is None
 
 
-def test_what_its_relation_refuses_is_an_error_of_type_inference(shift: Op) -> None:
+def test_relation_errors_reach_type_inference(shift: Op) -> None:
     with pytest.raises(TypeInferenceError, match="data must have one dimension"):
         infer_expr(_shifted(var("x", shape=(2, 2)), by=1))
     with pytest.raises(TypeError, match="by"):
         shift.make_attrs(fill=0.0)
 
 
-def test_an_attribute_can_be_set_and_read(shift: Op) -> None:
+def test_operator_attribute_is_set_and_read(shift: Op) -> None:
     op.register_op_attr("example.shift", "example.cost", 7)
     assert shift.get_attr("example.cost") == 7
     with pytest.raises(UnknownOpError, match=r"there is no operator named 'nn.conv2'; did you mean 'nn.conv2d'"):
         op.register_op_attr("nn.conv2", "example.cost", 7)
 
 
-def test_a_name_is_given_once() -> None:
-    with pytest.raises(PassRegistrationError, match="there is an operator named 'add' already"):
+def test_operator_name_is_registered_once() -> None:
+    with pytest.raises(PassRegistrationError, match="operator 'add' is already registered"):
         op.register_op("add", arguments=(), relation=_relation, compute=_compute)
 
 
-def test_an_unknown_operator_has_a_suggestion() -> None:
+def test_unknown_operator_error_suggests_a_name() -> None:
     with pytest.raises(UnknownOpError, match="there is no operator named 'concatenat'; did you mean 'concatenate'"):
         op.get("concatenat")
 
 
-def test_an_attribute_is_set_by_a_decorator_and_forgotten_again() -> None:
+def test_operator_attribute_is_set_by_decorator_and_reset() -> None:
     @op.register_op_attr("add", "FTest")
     def rule() -> int:
         return 1
@@ -107,7 +107,7 @@ def test_an_attribute_is_set_by_a_decorator_and_forgotten_again() -> None:
     op.get("add").reset_attr("FTest")
 
 
-def test_what_was_set_at_a_higher_level_stays() -> None:
+def test_attribute_of_higher_level_is_kept() -> None:
     add = op.get("add")
     op.register_op_attr("add", "FTest", "strong", level=11)
     op.register_op_attr("add", "FTest", "weak")
@@ -117,7 +117,7 @@ def test_what_was_set_at_a_higher_level_stays() -> None:
     add.reset_attr("FTest")
 
 
-def test_how_an_operator_is_fused_is_registered(shift: Op) -> None:
+def test_register_pattern_sets_the_fusion_pattern(shift: Op) -> None:
     op.register_pattern("example.shift", 8)
     assert shift.get_attr("TOpPattern") is op.OpPattern.OPAQUE
     with pytest.raises(ValueError, match="5 is not a valid OpPattern"):
@@ -127,13 +127,13 @@ def test_how_an_operator_is_fused_is_registered(shift: Op) -> None:
 
 @pytest.fixture(name="bare")
 def _bare() -> Iterator[Op]:
-    op.register("example.bare", "Nothing is known of it.")
+    op.register("example.bare", "An operator without a definition.")
     yield op.get("example.bare")
     del OPS["example.bare"]
 
 
-def test_an_operator_that_is_registered_by_name_is_told_the_rest(bare: Op) -> None:
-    assert (bare.description, bare.num_inputs, bare.relation) == ("Nothing is known of it.", -1, None)
+def test_operator_registered_by_name_is_completed_later(bare: Op) -> None:
+    assert (bare.description, bare.num_inputs, bare.relation) == ("An operator without a definition.", -1, None)
     bare.set_num_inputs(2)
     bare.add_argument("lhs", "Tensor", "The left one.")
     bare.add_argument("rhs", "Tensor", "The right one.")
@@ -143,11 +143,11 @@ def test_an_operator_that_is_registered_by_name_is_told_the_rest(bare: Op) -> No
     x, y = var("x", shape=(2, 1)), var("y", shape=(3,))
     assert infer_expr(Call(bare, [x, y], bare.make_attrs())).checked_type == TensorType((2, 3))
     assert (bare.arguments, bare.support_level) == (("lhs", "rhs"), 3)
-    with pytest.raises(PassRegistrationError, match=r"there is an operator named 'example.bare' already"):
+    with pytest.raises(PassRegistrationError, match=r"operator 'example.bare' is already registered"):
         op.register("example.bare")
 
 
-def test_a_rule_in_python_tells_the_type_of_a_call(bare: Op) -> None:
+def test_python_rule_computes_the_result_type(bare: Op) -> None:
     def rule(types: list[Type], attrs: Attrs | None) -> Type:
         (data,) = types
         assert isinstance(data, TensorType)
@@ -159,19 +159,19 @@ def test_a_rule_in_python_tells_the_type_of_a_call(bare: Op) -> None:
     assert infer_expr(Call(bare, [var("x", shape=(2, 3))])).checked_type == TensorType((3, 2))
 
 
-def test_what_an_operator_cannot_be_told_is_refused(bare: Op) -> None:
-    with pytest.raises(ValueError, match=r"no type relation named 'Broadcst'; did you mean 'Broadcast'"):
+def test_unknown_relation_or_attribute_type_is_rejected(bare: Op) -> None:
+    with pytest.raises(ValueError, match=r"unknown type relation 'Broadcst'; did you mean 'Broadcast'"):
         bare.add_type_rel("Broadcst")
-    with pytest.raises(ValueError, match=r"only DictAttrs can be set by its key, not 'relay.attrs.Conv2DAttrs'"):
+    with pytest.raises(ValueError, match=r"attrs type key must be 'DictAttrs', got 'relay.attrs.Conv2DAttrs'"):
         bare.set_attrs_type_key("relay.attrs.Conv2DAttrs")
 
 
-def test_whether_an_attribute_was_set_is_told() -> None:
+def test_has_attr_returns_whether_it_was_set() -> None:
     assert Op.get("add").has_attr("TOpPattern")
     assert not Op.get("add").has_attr("TOpPatern")
 
 
-def test_operators_are_listed_by_name() -> None:
+def test_operator_names_are_listed_in_order() -> None:
     names = Op.list_op_names()
     assert "nn.conv2d" in names
     assert names == sorted(names)

@@ -1,4 +1,4 @@
-"""The functions have the parameters, the order of them and the defaults of TVM 0.8."""
+"""Functions have the parameters, their order and the defaults of TVM 0.8."""
 
 import inspect
 
@@ -100,17 +100,17 @@ zeros: shape dtype
 def _plain(name: str) -> str:
     """Return the signature of a function without its annotations."""
     parameters = inspect.signature(getattr(op, name)).parameters.values()
-    bare = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
-    return f"{name}({', '.join(map(str, bare))})"
+    unannotated = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+    return f"{name}({', '.join(map(str, unannotated))})"
 
 
 @pytest.mark.parametrize("line", _SIGNATURES.split("\n")[1:-1])
-def test_a_function_has_the_signature_of_tvm(line: str) -> None:
+def test_function_has_the_signature_of_tvm(line: str) -> None:
     assert _plain(line.partition("(")[0]) == line
 
 
 @pytest.mark.parametrize("line", _FIELDS.split("\n")[1:-1])
-def test_attributes_are_in_the_order_in_which_tvm_prints_them(line: str) -> None:
+def test_attributes_have_the_order_of_tvm(line: str) -> None:
     name, _, fields = line.partition(": ")
     kind = OPS[name].attrs_type
     assert kind is not None
@@ -118,7 +118,7 @@ def test_attributes_are_in_the_order_in_which_tvm_prints_them(line: str) -> None
     assert " ".join(inspect.signature(kind).parameters) == fields
 
 
-def test_attributes_that_tvm_has_no_default_for_are_printed_even_at_theirs() -> None:
+def test_attributes_without_tvm_default_are_always_printed() -> None:
     data = tensor.zeros((2, 3), "float32")
     printed = [
         dict(call.attrs.non_default()) for call in (op.transpose(data), op.strided_slice(data, [0], [1])) if call.attrs
@@ -126,9 +126,9 @@ def test_attributes_that_tvm_has_no_default_for_are_printed_even_at_theirs() -> 
     assert printed == [{"axes": None}, {"begin": (0,), "end": (1,), "strides": (1,), "axes": None}]
 
 
-def test_every_function_stands_where_tvm_has_it() -> None:
-    homes = [tensor, transform, reduce, statistics, algorithm]
-    found = {name for home in homes for name in home.__all__ if getattr(op, name, None) is getattr(home, name)}
+def test_every_function_is_in_tvms_module() -> None:
+    modules = [tensor, transform, reduce, statistics, algorithm]
+    same = {name for module in modules for name in module.__all__ if getattr(op, name, None) is getattr(module, name)}
     others = {
         "FInferCorrectLayout",
         "InferCorrectLayoutOutput",
@@ -156,4 +156,4 @@ def test_every_function_stands_where_tvm_has_it() -> None:
         "tensor",
         "transform",
     }
-    assert found | others == set(op.__all__)
+    assert same | others == set(op.__all__)

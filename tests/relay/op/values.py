@@ -1,4 +1,4 @@
-"""What the tests of single operators share: the value of a call of constants, and the refusal of one."""
+"""Helpers of the operator tests: constants, values of calls, and error messages."""
 
 from typing import Any, TypeAlias
 
@@ -9,8 +9,7 @@ import pytest
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Expr, Op
 from apass.relay.interpreter.evaluate import evaluate
-from apass.relay.make import const, var
-from apass.relay.tuple_wrapper import TupleWrapper
+from apass.relay.ir.expr import TupleWrapper, const, var
 from apass.relay.ty import Dim, IncompleteType, TupleType, Type
 
 __all__ = ["bools", "floats", "lists", "numbers", "refusal", "result_type", "tensor", "value", "values"]
@@ -18,19 +17,19 @@ __all__ = ["bools", "floats", "lists", "numbers", "refusal", "result_type", "ten
 Numbers: TypeAlias = npt.NDArray[Any]
 
 
-def numbers(given: npt.ArrayLike) -> Expr:
-    """Return a constant of int32, of any nesting."""
-    return const(given, "int32")
+def numbers(value: npt.ArrayLike) -> Expr:
+    """Return a constant of int32."""
+    return const(value, "int32")
 
 
-def floats(given: npt.ArrayLike) -> Expr:
+def floats(value: npt.ArrayLike) -> Expr:
     """Return a constant of float32."""
-    return const(given, "float32")
+    return const(value, "float32")
 
 
-def bools(given: npt.ArrayLike) -> Expr:
+def bools(value: npt.ArrayLike) -> Expr:
     """Return a constant of bool."""
-    return const(given, "bool")
+    return const(value, "bool")
 
 
 def tensor(*shape: Dim, dtype: str = "float32") -> Expr:
@@ -39,21 +38,21 @@ def tensor(*shape: Dim, dtype: str = "float32") -> Expr:
 
 
 def values(expr: Expr | TupleWrapper) -> list[Numbers]:
-    """Return the fields of the value of an expression that is a tuple."""
-    made = evaluate(expr.astuple() if isinstance(expr, TupleWrapper) else expr)
-    assert isinstance(made, tuple)
-    return [np.asarray(one) for one in made]
+    """Return the fields of the value of an expression that evaluates to a tuple."""
+    result = evaluate(expr.astuple() if isinstance(expr, TupleWrapper) else expr)
+    assert isinstance(result, tuple)
+    return [np.asarray(field) for field in result]
 
 
 def value(expr: Expr) -> Numbers:
-    """Return the value of an expression that is a tensor."""
-    made = evaluate(expr)
-    assert isinstance(made, np.ndarray)
-    return np.asarray(made)
+    """Return the value of an expression that evaluates to a tensor."""
+    result = evaluate(expr)
+    assert isinstance(result, np.ndarray)
+    return np.asarray(result)
 
 
 def lists(expr: Expr) -> object:
-    """Return the value of an expression that is a tensor as lists of numbers."""
+    """Return the value of an expression that evaluates to a tensor, as nested lists."""
     return value(expr).tolist()
 
 
@@ -62,17 +61,20 @@ def _type(expr: Expr) -> Type:
 
 
 def result_type(expr: Expr | TupleWrapper) -> str:
-    """Return the type that the relation tells of the result of a call of variables, as text; `?` if it waits."""
+    """Return the result type of a call of variables, as text.
+
+    It is the type that the relation of the operator returns, or `?` if the relation waits for more types.
+    """
     call = expr.astuple() if isinstance(expr, TupleWrapper) else expr
     assert isinstance(call, Call)
     assert isinstance(call.op, Op)
     assert call.op.relation is not None
-    told = call.op.relation([*map(_type, call.args), IncompleteType()], call.attrs)
-    return "?" if told is None else str(told[-1])
+    types = call.op.relation([*map(_type, call.args), IncompleteType()], call.attrs)
+    return "?" if types is None else str(types[-1])
 
 
 def refusal(expr: Expr | TupleWrapper) -> str:
-    """Return the message with which the relation refuses a call of variables."""
+    """Return the message of the error that the relation raises for a call."""
     with pytest.raises(TypeInferenceError) as caught:
         result_type(expr)
     return str(caught.value)

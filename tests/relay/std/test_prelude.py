@@ -1,4 +1,4 @@
-"""The prelude: its functions compute what their names say, and a module gets it once."""
+"""The prelude: the results of its functions, its types, and its import."""
 
 import re
 
@@ -15,7 +15,7 @@ from apass.relay.type_inference.infer import infer_module
 
 
 def python(value: Value) -> object:
-    """Return a value of Relay as one of Python: a list as a list, another value of a data type as its fields."""
+    """Return a Relay value as Python lists, tuples and numbers."""
     if isinstance(value, tuple):
         return tuple(map(python, value))
     if is_array(value):
@@ -30,13 +30,13 @@ def python(value: Value) -> object:
     return elements
 
 
-def listed(*elements: object) -> str:
-    """Return the text of a list."""
-    return f"Cons({elements[0]}, {listed(*elements[1:])})" if elements else "Nil"
+def list_text(*elements: object) -> str:
+    """Return the text of a Relay list."""
+    return f"Cons({elements[0]}, {list_text(*elements[1:])})" if elements else "Nil"
 
 
 def value_of(text: str, definitions: str = "") -> object:
-    """Return what an expression evaluates to, after its types have been inferred."""
+    """Return the value of an expression after type inference."""
     mod = parse(f"{definitions} def @main() {{ {text} }}", init_module=Prelude().mod)
     return python(evaluate(infer_module(mod)))
 
@@ -44,7 +44,7 @@ def value_of(text: str, definitions: str = "") -> object:
 INC = "fn (%a: int32) -> int32 { %a + 1 }"
 DOUBLE = "fn (%a: int32) -> int32 { %a * 2 }"
 DIGITS = "fn (%a: int32, %b: int32) -> int32 { %a * 10 + %b }"
-SOME = listed(1, 2, 3)
+SOME = list_text(1, 2, 3)
 COUNT_DOWN = """fn (%n: int32) -> Option[(int32, int32)] {
     if (%n > 0) { Some((%n - 1, %n)) } else { None }
 }"""
@@ -69,29 +69,29 @@ RESULTS: list[tuple[str, object]] = [
     (f"@sum({SOME})", 6),
     (f"@concat({SOME}, {SOME})", [1, 2, 3, 1, 2, 3]),
     (f"@filter(fn (%a: int32) -> bool {{ %a != 2 }}, {SOME})", [1, 3]),
-    (f"@zip({SOME}, {listed('(1, True)', '(2, False)')})", [(1, (1, True)), (2, (2, False))]),
+    (f"@zip({SOME}, {list_text('(1, True)', '(2, False)')})", [(1, (1, True)), (2, (2, False))]),
     (f"@rev({SOME})", [3, 2, 1]),
     (f"@map_accuml({RUNNING}, 0, {SOME})", (6, [33, 12, 1])),
     (f"@map_accumr({RUNNING}, 0, {SOME})", (6, [51, 32, 3])),
     (f"@unfoldr({COUNT_DOWN}, 3)", [3, 2, 1]),
     (f"@unfoldl({COUNT_DOWN}, 3)", [1, 2, 3]),
-    (f"@tmap({INC}, Rose(1, {listed('Rose(2, Nil)', 'Rose(3, Nil)')}))", (2, [(3, []), (4, [])])),
-    (f"@size(Rose(1, {listed('Rose(2, Nil)', 'Rose(3, Nil)')}))", 3),
+    (f"@tmap({INC}, Rose(1, {list_text('Rose(2, Nil)', 'Rose(3, Nil)')}))", (2, [(3, []), (4, [])])),
+    (f"@size(Rose(1, {list_text('Rose(2, Nil)', 'Rose(3, Nil)')}))", 3),
 ]
 
 
 @pytest.mark.parametrize(("text", "value"), RESULTS)
-def test_its_functions_compute_what_their_names_say(text: str, value: object) -> None:
+def test_prelude_function_returns_expected_value(text: str, value: object) -> None:
     assert value_of(text) == value
 
 
-def test_it_has_types_and_its_text_comes_back() -> None:
+def test_prelude_is_typed_and_round_trips_as_text() -> None:
     mod = Prelude().mod
     assert infer_module(mod) is mod
     assert structural_equal(fromtext(mod.astext()), mod)
 
 
-def test_its_parts_are_attributes() -> None:
+def test_prelude_definitions_are_attributes() -> None:
     prelude = Prelude()
     assert prelude.get_type("List") == (prelude.l, prelude.cons, prelude.nil)
     assert prelude.get_type("Option") == (prelude.option, prelude.some, prelude.none)
@@ -99,12 +99,12 @@ def test_its_parts_are_attributes() -> None:
     assert prelude.get_ctor("List", "Cons") is prelude.cons
     assert isinstance(prelude.map, GlobalVar)
     assert prelude.map is prelude.get_global_var("map") is prelude.mod.get_global_var("map")
-    wanted = "the prelude has no function 'lenght'; did you mean 'length'?"
-    with pytest.raises(AttributeError, match=f"^{re.escape(wanted)}$"):
+    expected = "the prelude has no function 'lenght'; did you mean 'length'?"
+    with pytest.raises(AttributeError, match=f"^{re.escape(expected)}$"):
         _ = prelude.lenght
 
 
-def test_a_module_gets_it_once() -> None:
+def test_prelude_is_added_once_per_module() -> None:
     mod = parse("def @main(%x: int32) { %x }")
     first = Prelude(mod)
     assert first.mod is mod
@@ -114,13 +114,13 @@ def test_a_module_gets_it_once() -> None:
     assert list(mod.functions.values()) == list(before.values())
 
 
-def test_a_module_that_was_read_with_it_keeps_what_it_has() -> None:
+def test_prelude_keeps_existing_definitions_of_parsed_module() -> None:
     again = fromtext(Prelude().mod.astext())
     nil = again.get_constructor("List", "Nil")
     assert Prelude(again).nil is nil
 
 
-def test_a_file_that_the_library_does_not_have_is_told() -> None:
-    wanted = "the standard library has no file 'prelude'; it has nat.rly, prelude.rly"
-    with pytest.raises(FileNotFoundError, match=f"^{re.escape(wanted)}$"):
+def test_import_from_std_rejects_unknown_file() -> None:
+    expected = "the standard library has no file 'prelude'; it has nat.rly, prelude.rly"
+    with pytest.raises(FileNotFoundError, match=f"^{re.escape(expected)}$"):
         IRModule().import_from_std("prelude")

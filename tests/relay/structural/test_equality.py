@@ -1,4 +1,4 @@
-"""Structural equality, hash and fingerprint: what is equal to what, and that the three agree."""
+"""Structural equality, hash and fingerprint: rules, and agreement of all three."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,9 +20,8 @@ from apass.relay.adt import (
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import RefCreate, RefRead, RefWrite, const
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const
-from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.structural.equality import structural_equal
 from apass.relay.ty import (
     Any,
@@ -44,7 +43,7 @@ from tests.relay.comparing import FLOAT, OP, Copier, F, equal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolAttrs(Attrs):
-    """Attributes of several types."""
+    """Attributes with fields of several types."""
 
     size: tuple[int, ...] = (1, 1)
     rate: float = 0.5
@@ -54,7 +53,7 @@ class PoolAttrs(Attrs):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherPoolAttrs(Attrs):
-    """Attributes of the same names, of another operator."""
+    """Attributes with the same fields, of another operator."""
 
     size: tuple[int, ...] = (1, 1)
     rate: float = 0.5
@@ -62,7 +61,7 @@ class OtherPoolAttrs(Attrs):
     shape: tuple[object, ...] = ()
 
 
-def test_functions_are_equal_up_to_the_names_of_their_parameters() -> None:
+def test_parameter_names_are_ignored() -> None:
     a, b, x, y = (Var(name) for name in "abxy")
     assert equal(Function([a, b], Tuple([a, b])), Function([x, y], Tuple([x, y])))
     assert not equal(Function([a, b], Tuple([a, b])), Function([x, y], Tuple([y, x])))
@@ -70,31 +69,31 @@ def test_functions_are_equal_up_to_the_names_of_their_parameters() -> None:
     assert not equal(Function([a], const(1)), Function([x, y], const(1)))
 
 
-def test_lets_are_equal_up_to_the_names_of_their_variables() -> None:
+def test_let_variable_names_are_ignored() -> None:
     a, b, x, y = (Var(name) for name in "abxy")
     assert equal(Let(a, const(1), Let(b, a, b)), Let(x, const(1), Let(y, x, y)))
     assert not equal(Let(a, const(1), Let(b, a, b)), Let(x, const(1), Let(y, x, x)))
 
 
-def test_a_let_may_refer_to_itself() -> None:
+def test_recursive_lets_are_equal() -> None:
     a, x = Var("a"), Var("x")
     assert equal(Let(a, Function([], Call(a, [])), a), Let(x, Function([], Call(x, [])), x))
 
 
 def match_of(head: Var, tail: Var, used: Var) -> Expr:
-    """Return a match that binds two variables and uses one."""
+    """Return a match that binds two variables and returns one."""
     cons = Constructor("Cons", [TypeVar("a")], GlobalTypeVar("List"))
     pattern = PatternConstructor(cons, [PatternVar(head), PatternTuple([PatternVar(tail), PatternWildcard()])])
     return Match(const(1), [Clause(pattern, used), Clause(PatternWildcard(), const(2))])
 
 
-def test_matches_are_equal_up_to_the_names_in_their_patterns() -> None:
+def test_pattern_variable_names_are_ignored() -> None:
     a, b, x, y = (Var(name) for name in "abxy")
     assert equal(match_of(a, b, a), match_of(x, y, x))
     assert not equal(match_of(a, b, a), match_of(x, y, y))
 
 
-def test_the_parts_of_a_match_count() -> None:
+def test_matches_are_compared_by_clauses_and_completeness() -> None:
     clause = Clause(PatternWildcard(), const(1))
     assert equal(Match(const(0), [clause]), Match(const(0), [Clause(PatternWildcard(), const(1))]))
     assert not equal(Match(const(0), [clause]), Match(const(0), [clause], complete=False))
@@ -102,32 +101,32 @@ def test_the_parts_of_a_match_count() -> None:
     assert not equal(Match(const(0), [clause]), Match(const(0), [Clause(PatternTuple(), const(1))]))
 
 
-def test_the_type_of_a_variable_counts() -> None:
+def test_type_annotation_of_variable_is_compared() -> None:
     assert not equal(Function([Var("x", FLOAT)], const(1)), Function([Var("x")], const(1)))
     assert equal(Function([Var("x", FLOAT)], const(1)), Function([Var("y", TensorType((2,)))], const(1)))
 
 
-def test_a_free_variable_equals_itself_alone_unless_it_may_be_mapped() -> None:
+def test_free_variable_equals_only_itself_unless_mapped() -> None:
     x, y = Var("x"), Var("x")
     assert equal(Call(OP, [x]), Call(OP, [x]))
     assert not equal(Call(OP, [x]), Call(OP, [y]))
     assert equal(Call(OP, [x]), Call(OP, [y]), map_free_vars=True)
 
 
-def test_mapped_variables_stand_for_one_each() -> None:
+def test_free_variables_are_mapped_one_to_one() -> None:
     x, y = Var("x"), Var("y")
     assert equal(Tuple([x, y, x]), Tuple([y, x, y]), map_free_vars=True)
     assert not equal(Tuple([x, y]), Tuple([x, x]), map_free_vars=True)
     assert not equal(x, Var("x", FLOAT), map_free_vars=True)
 
 
-def test_a_variable_that_is_free_where_it_is_met_first_is_free() -> None:
+def test_variable_free_at_first_use_stays_free() -> None:
     x, y = Var("x"), Var("y")
     assert equal(Tuple([x, Function([x], x)]), Tuple([x, Function([x], x)]))
     assert not equal(Tuple([x, Function([x], x)]), Tuple([y, Function([y], y)]))
 
 
-def test_a_call_that_is_shared_differs_from_two_that_are_alike() -> None:
+def test_shared_call_differs_from_two_equal_calls() -> None:
     x = Var("x")
     shared = Call(OP, [x])
     assert not equal(Tuple([shared, shared]), Tuple([Call(OP, [x]), Call(OP, [x])]))
@@ -148,7 +147,7 @@ MAKERS: dict[str, Callable[[Expr], Expr]] = {
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_sharing_counts_for_every_kind_that_has_something_below(kind: str) -> None:
+def test_sharing_matters_for_nodes_with_children(kind: str) -> None:
     x, make = Var("x"), MAKERS[kind]
     assert equal(make(x), make(x))
     shared = make(x)
@@ -166,12 +165,12 @@ def test_sharing_counts_for_every_kind_that_has_something_below(kind: str) -> No
         lambda: TupleGetItem(F, 0),
     ],
 )
-def test_leaves_and_fields_compare_by_value(make: Callable[[], Expr]) -> None:
+def test_leaves_and_fields_are_compared_by_value(make: Callable[[], Expr]) -> None:
     shared = make()
     assert equal(Tuple([shared, shared]), Tuple([make(), make()]))
 
 
-def test_constants_compare_by_element_type_shape_and_bits() -> None:
+def test_constants_are_compared_by_type_and_bits() -> None:
     assert equal(const([1.0, 2.0]), Constant(np.array([1, 2], "float32")))
     assert not equal(const([1.0, 2.0]), const([1.0, 2.0], "float64"))
     assert not equal(const([1.0, 2.0]), const([[1.0, 2.0]]))
@@ -183,12 +182,12 @@ def test_constants_compare_by_element_type_shape_and_bits() -> None:
     assert equal(Constant(np.eye(3)[:, ::2]), Constant(np.eye(3)[:, ::2].copy()))
 
 
-def test_the_digest_of_an_array_is_found_out_once() -> None:
+def test_digest_of_array_is_cached() -> None:
     data = const([1.0, 2.0]).data
     assert data.digest is data.digest
 
 
-def test_attributes_compare_by_class_and_fields() -> None:
+def test_attributes_are_compared_by_class_and_fields() -> None:
     assert equal(PoolAttrs(size=(2, 2)), PoolAttrs(size=(2, 2)))
     assert equal(PoolAttrs(rate=np.float64(0.5), shape=(np.int64(1), [2])), PoolAttrs(shape=(1, (2,))))
     assert not equal(PoolAttrs(), OtherPoolAttrs())
@@ -199,7 +198,7 @@ def test_attributes_compare_by_class_and_fields() -> None:
     assert equal(Call(OP, [F], PoolAttrs()), Call(OP, [F], PoolAttrs()))
 
 
-def test_what_is_in_an_attribute_compares_as_elsewhere() -> None:
+def test_attribute_values_are_compared_by_structure() -> None:
     n, m = ShapeVar("n"), ShapeVar("n")
     assert equal(
         PoolAttrs(shape=(1, Any(), FLOAT, np.dtype("int8"))), PoolAttrs(shape=(1, Any(), FLOAT, np.dtype("i1")))
@@ -208,40 +207,40 @@ def test_what_is_in_an_attribute_compares_as_elsewhere() -> None:
     assert equal(PoolAttrs(shape=(n,)), PoolAttrs(shape=(m,)), map_free_vars=True)
 
 
-def test_the_attributes_of_a_function_count_whatever_their_order() -> None:
+def test_function_attributes_are_compared_regardless_of_order() -> None:
     func = Function([], const(1))
-    one = func.with_attr({"Primitive": 1, "Composite": "conv"})
-    assert equal(one, func.with_attr("Composite", "conv").with_attr("Primitive", 1))
-    assert not equal(one, func)
-    assert not equal(one, func.with_attr({"Primitive": 2, "Composite": "conv"}))
+    annotated = func.with_attr({"Primitive": 1, "Composite": "conv"})
+    assert equal(annotated, func.with_attr("Composite", "conv").with_attr("Primitive", 1))
+    assert not equal(annotated, func)
+    assert not equal(annotated, func.with_attr({"Primitive": 2, "Composite": "conv"}))
 
 
-def test_where_an_expression_stands_and_its_type_have_no_part() -> None:
+def test_span_and_inferred_type_are_ignored() -> None:
     span = Span("main.relay", 1, 1, 1, 2)
     assert equal(Call(OP, [F], span=span, checked_type_=FLOAT), Call(OP, [F]))
 
 
-def test_the_type_arguments_of_calls_count_but_not_of_operators() -> None:
+def test_type_arguments_of_operator_calls_are_ignored() -> None:
     assert equal(Call(OP, [F], None, [FLOAT]), Call(OP, [F]))
     assert not equal(Call(F, [F], None, [FLOAT]), Call(F, [F]))
     assert equal(Call(F, [F], None, [FLOAT]), Call(F, [F], None, [TensorType((2,))]))
 
 
-def test_the_declared_type_of_a_result_counts() -> None:
+def test_annotated_result_type_is_compared() -> None:
     assert not equal(Function([], const(1), FLOAT), Function([], const(1)))
 
 
-def test_type_parameters_are_equal_up_to_their_names() -> None:
+def test_type_parameter_names_are_ignored() -> None:
     def identity(name: str, other: str, kind: Kind = Kind.Type) -> Function:
-        one, two = TypeVar(name, kind), TypeVar(other)
-        x = Var("x", one)
-        return Function([x], x, TupleType([one, two]), [one, two])
+        first, second = TypeVar(name, kind), TypeVar(other)
+        x = Var("x", first)
+        return Function([x], x, TupleType([first, second]), [first, second])
 
     assert equal(identity("a", "b"), identity("p", "q"))
     assert not equal(identity("a", "b"), identity("a", "b", Kind.ShapeVar))
 
 
-def test_the_dimensions_that_the_parameters_name_are_equal_up_to_their_names() -> None:
+def test_dimension_names_in_parameters_are_ignored() -> None:
     def square(first: ShapeVar, second: ShapeVar) -> Function:
         x = Var("x", TensorType((first, second)))
         return Function([x], x, TensorType((first, second)))
@@ -253,13 +252,13 @@ def test_the_dimensions_that_the_parameters_name_are_equal_up_to_their_names() -
 
 
 def function_type(name: str) -> FuncType:
-    """Return a type with a parameter of its own."""
+    """Return a generic function type."""
     a = TypeVar(name)
     relation = TypeRelation("same", [a, a], 1, PoolAttrs())
     return FuncType([a, RefType(a)], TypeCall(GlobalTypeVar("List"), [a]), [a], [relation])
 
 
-def test_types_compare_by_structure() -> None:
+def test_types_are_compared_by_structure() -> None:
     types: list[Type] = [
         TensorType((1, 2)),
         TensorType((1, 2), "int8"),
@@ -282,7 +281,7 @@ def test_types_compare_by_structure() -> None:
     assert [[equal(a, b) for b in types] for a in types] == [[a is b for b in types] for a in types]
 
 
-def test_types_made_twice_are_equal() -> None:
+def test_separately_built_types_are_equal() -> None:
     assert equal(function_type("a"), function_type("b"))
     assert equal(TensorType((1, Any())), TensorType((1, Any())))
     assert not equal(TypeVar("a"), TypeVar("a"))
@@ -291,7 +290,7 @@ def test_types_made_twice_are_equal() -> None:
 
 
 def list_module(names: list[str], body: Expr, var: str = "a") -> IRModule:
-    """Return a module with a data type and functions of the names."""
+    """Return a module with a list type and functions with these names."""
     a, header = TypeVar(var), GlobalTypeVar("List")
     cons = Constructor("Cons", [a, TypeCall(header, [a])], header)
     mod = IRModule({}, {header: TypeData(header, [a], [cons, Constructor("Nil", [], header)])})
@@ -300,7 +299,7 @@ def list_module(names: list[str], body: Expr, var: str = "a") -> IRModule:
     return mod
 
 
-def test_modules_compare_by_name_whatever_the_order() -> None:
+def test_modules_are_compared_by_name() -> None:
     assert equal(list_module(["f", "g"], const(1)), list_module(["g", "f"], const(1), "b"))
     assert not equal(list_module(["f", "g"], const(1)), list_module(["f", "h"], const(1)))
     assert not equal(list_module(["f", "g"], const(1)), list_module(["f"], const(1)))
@@ -308,11 +307,11 @@ def test_modules_compare_by_name_whatever_the_order() -> None:
     assert not equal(list_module(["f"], const(1)), IRModule({GlobalVar("f"): Function([], const(1))}))
 
 
-def test_functions_of_a_module_share_nothing() -> None:
-    func, one = Function([x := Var("x")], Call(OP, [x])), const(1)
+def test_sharing_between_functions_is_ignored() -> None:
+    func, arg = Function([x := Var("x")], Call(OP, [x])), const(1)
     copied = Copier().visit(func)
     both, again = (
-        IRModule({F: Function([], Call(func, [one])), GlobalVar("g"): Function([], Call(other, [one]))})
+        IRModule({F: Function([], Call(func, [arg])), GlobalVar("g"): Function([], Call(other, [arg]))})
         for other in (func, copied)
     )
     assert equal(both, again)
@@ -320,7 +319,7 @@ def test_functions_of_a_module_share_nothing() -> None:
     assert not equal([func, both, func], [func, again, copied])
 
 
-def test_lists_tuples_dicts_arrays_and_scalars_can_be_compared() -> None:
+def test_containers_arrays_and_scalars_are_compared() -> None:
     params = {"w": const([1.0]).data, "b": const(2).data}
     assert equal(params, {"b": const(2).data, "w": const([1.0]).data})
     assert not equal(params, {"w": const([1.0]).data})
@@ -330,6 +329,6 @@ def test_lists_tuples_dicts_arrays_and_scalars_can_be_compared() -> None:
     assert not equal([1], [1.0])
 
 
-def test_what_is_no_part_of_a_program_cannot_be_compared() -> None:
-    with pytest.raises(TypeError, match="a set cannot be compared by structure"):
+def test_comparing_other_object_raises() -> None:
+    with pytest.raises(TypeError, match="cannot compare a set by structure"):
         structural_equal([{1}], [{1}])

@@ -1,4 +1,4 @@
-"""What tells of structural equality: the assertion's message, the fingerprint, and both on random and deep programs."""
+"""Messages of `assert_structural_equal`; fingerprints of random and deep programs."""
 
 import subprocess
 import sys
@@ -11,19 +11,19 @@ from hypothesis import HealthCheck, given, settings
 from apass.relay.expr import Call, Constant, Expr, Let, Tuple, Var
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from apass.relay.make import const
+from apass.relay.ir.expr import const
 from apass.relay.structural.equality import assert_structural_equal, fingerprint, structural_equal
 from tests.relay.comparing import FLOAT, OP, Copier, F, chain, equal, lets
 from tests.relay.programs import Program, programs
 
 
-def test_the_assertion_shows_both_sides_of_the_first_difference() -> None:
+def test_assertion_shows_first_difference() -> None:
     x = Var("x", FLOAT)
-    lhs, rhs = (Function([x], Let(Var("v"), Call(F, [x, one]), const(3))) for one in (const(1), const(2.0)))
+    lhs, rhs = (Function([x], Let(Var("v"), Call(F, [x, arg]), const(3))) for arg in (const(1), const(2.0)))
     with pytest.raises(ValueError, match="not structurally equal") as caught:
         assert_structural_equal(lhs, rhs)
     assert str(caught.value).splitlines() == [
-        "not structurally equal; the first difference (within Function > Let > Call):",
+        "not structurally equal; first difference (within Function > Let > Call):",
         "lhs: <relay.Constant int32>",
         "    1",
         "rhs: <relay.Constant float32>",
@@ -31,28 +31,30 @@ def test_the_assertion_shows_both_sides_of_the_first_difference() -> None:
     ]
 
 
-def test_a_difference_in_sharing_is_shown_where_it_is_found() -> None:
+def test_assertion_shows_difference_in_sharing() -> None:
     x = Var("x")
     shared = Call(F, [x])
-    with pytest.raises(ValueError, match=r"within Tuple\):\nlhs: .*Call(?s:.*)rhs: .*Call(?s:.*)they are alike, but"):
+    with pytest.raises(
+        ValueError, match=r"within Tuple\):\nlhs: .*Call(?s:.*)rhs: .*Call(?s:.*)the nodes are alike, but"
+    ):
         assert_structural_equal(Tuple([shared, shared]), Tuple([shared, Call(F, [x])]))
 
 
-def test_a_deep_difference_is_shown_by_its_nearest_surroundings() -> None:
+def test_assertion_shows_nearest_ancestors_of_difference() -> None:
     with pytest.raises(
         ValueError, match=r"\(within Call > Call > Call > Call > Call\):\nlhs: .*int32.*\n.*\nrhs: .*float32"
     ):
         assert_structural_equal(chain(200_000, const(1)), chain(200_000, const(1.0)))
 
 
-def test_a_fingerprint_goes_by_the_names_of_free_variables() -> None:
+def test_fingerprint_depends_on_free_variable_names() -> None:
     assert fingerprint(Call(OP, [Var("x")])) == fingerprint(Call(OP, [Var("x")]))
     assert fingerprint(Call(OP, [Var("x")])) != fingerprint(Call(OP, [Var("y")]))
     assert fingerprint(Function([x := Var("x")], x)) == fingerprint(Function([y := Var("y")], y))
 
 
 class Negate(ExprMutator):
-    """Changes the first constant that it meets."""
+    """Changes the first constant."""
 
     is_done = False
 
@@ -65,7 +67,7 @@ class Negate(ExprMutator):
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
-def test_a_program_equals_its_copy_and_not_one_with_another_constant(program: Program) -> None:
+def test_program_equals_copy_but_not_changed_program(program: Program) -> None:
     mod = program[0]
     copy, other, negate = mod.copy(), mod.copy(), Negate()
     for gvar, func in mod.functions.items():
@@ -80,15 +82,15 @@ def test_a_program_equals_its_copy_and_not_one_with_another_constant(program: Pr
 SCRIPT = """
 from apass.relay.expr import Call, Op, Var
 from apass.relay.function import Function
-from apass.relay.make import const
+from apass.relay.ir.expr import const
 from apass.relay.structural.equality import fingerprint
 x = Var("x")
 print(fingerprint(Function([x], Call(Op(name="test.structural"), [x, Var("y"), const([1.0])])).with_attr("a", 1)))
 """
 
 
-def test_a_fingerprint_is_the_same_in_every_process() -> None:
-    found = {
+def test_fingerprint_is_same_in_every_process() -> None:
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", SCRIPT], env={"PYTHONHASHSEED": seed}, check=True, capture_output=True, text=True
         ).stdout
@@ -96,11 +98,11 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
     }
     x = Var("x")
     expected = fingerprint(Function([x], Call(OP, [x, Var("y"), const([1.0])])).with_attr("a", 1))
-    assert found == {f"{expected}\n"}
+    assert outputs == {f"{expected}\n"}
 
 
 @pytest.mark.parametrize("make", [lambda: Function([x := Var("x")], chain(1_000_000, x)), lambda: lets(200_000)])
-def test_depth_has_no_limit(make: Callable[[], Expr]) -> None:
+def test_deep_programs_are_compared(make: Callable[[], Expr]) -> None:
     lhs, rhs = make(), make()
     assert structural_equal(lhs, rhs)
     assert fingerprint(lhs) == fingerprint(rhs)

@@ -1,1 +1,1 @@
-"""Tests of the models and tools for tests."""
+"""Tests of `apass/relay/testing`."""

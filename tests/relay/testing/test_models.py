@@ -1,4 +1,4 @@
-"""The models: their parameters are those that were published, and they compute what their definitions say."""
+"""The models match their publications: numbers of parameters, and equations."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -44,11 +44,11 @@ def main_of(mod: IRModule) -> Function:
 
 def shapes(mod: IRModule) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the parameters by name."""
-    found: dict[str, tuple[int, ...]] = {}
+    result: dict[str, tuple[int, ...]] = {}
     for param in main_of(mod).params:
         assert isinstance(param.checked_type, TensorType)
-        found[param.name_hint] = param.checked_type.concrete_shape
-    return found
+        result[param.name_hint] = param.checked_type.concrete_shape
+    return result
 
 
 def image(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
@@ -56,21 +56,21 @@ def image(shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
     return np.random.default_rng(0).standard_normal(shape).astype("float32")
 
 
-def lively(params: Mapping[str, NDArray]) -> dict[str, npt.NDArray[np.float32]]:
-    """Return random parameters with which what comes in is still to be told apart when it goes out."""
-    rng, made = np.random.default_rng(0), dict[str, npt.NDArray[np.float32]]()
-    for name, one in params.items():
-        values = rng.standard_normal(one.shape)
-        if one.ndim > 1:
-            values *= np.sqrt(2 / prod(one.shape[1:]))
+def random_parameters(params: Mapping[str, NDArray]) -> dict[str, npt.NDArray[np.float32]]:
+    """Return random parameters, scaled so that outputs of deep networks stay distinct."""
+    rng, result = np.random.default_rng(0), dict[str, npt.NDArray[np.float32]]()
+    for name, param in params.items():
+        values = rng.standard_normal(param.shape)
+        if param.ndim > 1:
+            values *= np.sqrt(2 / prod(param.shape[1:]))
         elif name.endswith(("gamma", "var")):
-            values = rng.uniform(0.5, 1.5, one.shape)
-        made[name] = values.astype("float32")
-    return made
+            values = rng.uniform(0.5, 1.5, param.shape)
+        result[name] = values.astype("float32")
+    return result
 
 
 def run(mod: IRModule, params: Mapping[str, npt.ArrayLike]) -> Floats:
-    """Return what a module computes on random inputs; its shape is the one that the types tell."""
+    """Return the result of a module for random inputs, and check its inferred shape."""
     inputs = [params.get(name, image(shape)) for name, shape in shapes(mod).items()]
     out = np.asarray(evaluate(mod, *inputs), "float64")
     assert main_of(mod).ret_type == TensorType(out.shape)
@@ -86,20 +86,23 @@ def run(mod: IRModule, params: Mapping[str, npt.ArrayLike]) -> Floats:
         (squeezenet.get_net(1, (3, 224, 224), 1000, "1.0", "float32"), 1_248_424),
         (squeezenet.get_net(1, (3, 224, 224), 1000, "1.1", "float32"), 1_235_496),
         (mobilenet.mobile_net(), 4_253_864),
-        # Keras counts 23,851,784; its normalization has no gamma.
+        # Keras counts 23,851,784, because its normalization has no gamma: 17,216 more.
         (inception_v3.get_net(1, 1000, (3, 299, 299), "float32"), 23_851_784 + 17_216),
         (mlp.get_net(1), 109_386),
         (lenet.get_net(1), 431_080),
     ],
 )
-def test_the_types_that_are_inferred_have_the_published_number_of_parameters(net: Function, count: int) -> None:
-    found = shapes(infer_module(IRModule.from_expr(net)))
-    assert sum(prod(shape) for name, shape in found.items() if name != "data") == count
+def test_inferred_types_have_published_number_of_parameters(net: Function, count: int) -> None:
+    inferred = shapes(infer_module(IRModule.from_expr(net)))
+    assert sum(prod(shape) for name, shape in inferred.items() if name != "data") == count
 
 
 @pytest.mark.parametrize("layers", [18, 34, 50, 101, 152, 200, 269])
-def test_a_resnet_has_as_many_layers_as_it_says(layers: int) -> None:
-    """One dense layer and a convolution each, and one convolution past the first unit of each of four stages."""
+def test_resnet_has_the_requested_number_of_layers(layers: int) -> None:
+    """There is one dense layer; the other layers are convolutions.
+
+    Each of the four stages has one more convolution, as the shortcut of its first unit.
+    """
     counts = count_ops(resnet.get_net(1, 10, layers))
     assert counts["nn.conv2d"] == layers - 1 + 4
     assert counts["nn.dense"] == 1
@@ -108,9 +111,9 @@ def test_a_resnet_has_as_many_layers_as_it_says(layers: int) -> None:
 CLASSIFIERS: list[tuple[str, Callable[[], Workload], int]] = [
     ("mlp", lambda: mlp.get_workload(2), 10),
     ("lenet", lambda: lenet.get_workload(2), 10),
-    ("resnet of small images", lambda: resnet.get_workload(2, 7, 20, (3, 28, 28)), 7),
-    ("resnet of small images with bottlenecks", lambda: resnet.get_workload(1, 7, 164, (3, 8, 8)), 7),
-    ("resnet of middling images", lambda: resnet.get_workload(1, 7, 18, (3, 32, 32)), 7),
+    ("resnet for small images", lambda: resnet.get_workload(2, 7, 20, (3, 28, 28)), 7),
+    ("resnet for small images with bottlenecks", lambda: resnet.get_workload(1, 7, 164, (3, 8, 8)), 7),
+    ("resnet for medium images", lambda: resnet.get_workload(1, 7, 18, (3, 32, 32)), 7),
     ("resnet with bottlenecks", lambda: resnet.get_workload(1, 7, 50, (3, 64, 64)), 7),
     ("mobilenet", lambda: mobilenet.get_workload(1, 7, (3, 32, 32)), 7),
     ("squeezenet 1.0", lambda: squeezenet.get_workload(1, 7, "1.0", (3, 64, 64)), 7),
@@ -119,23 +122,23 @@ CLASSIFIERS: list[tuple[str, Callable[[], Workload], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "classes"), [one[1:] for one in CLASSIFIERS], ids=[one[0] for one in CLASSIFIERS])
-def test_a_classifier_tells_the_probability_of_each_class(make: Callable[[], Workload], classes: int) -> None:
+@pytest.mark.parametrize(("make", "classes"), [case[1:] for case in CLASSIFIERS], ids=[case[0] for case in CLASSIFIERS])
+def test_classifier_returns_a_probability_per_class(make: Callable[[], Workload], classes: int) -> None:
     mod, params = make()
-    out = run(mod, lively(params))
+    out = run(mod, random_parameters(params))
     assert out.shape[1:] == (classes,)
     assert (out >= 0).all()
     np.testing.assert_allclose(out.sum(axis=1), 1, rtol=1e-5)
     assert out.std() > 1e-3
 
 
-def test_a_vgg_with_normalization_has_a_layer_of_it_for_each_convolution() -> None:
+def test_vgg_batch_norm_follows_each_convolution() -> None:
     counts = count_ops(vgg.get_net(1, (3, 32, 32), 10, "float32", 13, batch_norm=True))
     assert counts["nn.batch_norm"] == counts["nn.conv2d"] == 10
     assert counts["nn.dropout"] == 2
 
 
-def test_the_other_models_compute_what_their_types_tell() -> None:
+def test_other_models_return_the_inferred_shapes() -> None:
     assert run(*dqn.get_workload(1)).shape == (1, 18)
     assert run(*dqn.get_workload(1, image_shape=(84, 84, 4), layout="NHWC")).shape == (1, 18)
     assert run(*densenet.get_workload(classes=5, batch_size=1)).shape == (1, 5)
@@ -145,9 +148,9 @@ def test_the_other_models_compute_what_their_types_tell() -> None:
     assert np.abs(out).max() < 1
 
 
-def test_a_perceptron_is_three_products_of_matrices() -> None:
+def test_mlp_equals_numpy_reference() -> None:
     mod, params = mlp.get_workload(3)
-    values = {name: np.asarray(one, "float64") for name, one in params.items()}
+    values = {name: np.asarray(param, "float64") for name, param in params.items()}
     hidden = image((3, 1, 28, 28)).reshape(3, -1).astype("float64")
     for layer in (1, 2):
         hidden = np.maximum(hidden @ values[f"fc{layer}_weight"].T + values[f"fc{layer}_bias"], 0)
@@ -155,11 +158,11 @@ def test_a_perceptron_is_three_products_of_matrices() -> None:
     np.testing.assert_allclose(run(mod, params), powers / powers.sum(1, keepdims=True), rtol=1e-4)
 
 
-def test_an_lstm_is_its_equations_step_by_step() -> None:
+def test_lstm_equals_numpy_reference() -> None:
     steps, hidden, batch = 3, 4, 2
     mod, params = lstm.get_workload(steps, hidden, batch)
     rng = np.random.default_rng(0)
-    random = {name: rng.standard_normal(one.shape).astype("float32") for name, one in params.items()}
+    random = {name: rng.standard_normal(param.shape).astype("float32") for name, param in params.items()}
     inputs: list[npt.NDArray[np.float32]] = []
     args: list[npt.NDArray[np.float32]] = []
     for param in main_of(mod).params:
@@ -172,11 +175,11 @@ def test_an_lstm_is_its_equations_step_by_step() -> None:
 
     h, c = np.zeros((batch, hidden)), np.zeros((batch, hidden))
     for step, x in enumerate(inputs):
-        way = {
+        weights = {
             name: random[f"{name[:3]}_{step}_{name[4:]}"]
             for name in ("i2h_weight", "i2h_bias", "h2h_weight", "h2h_bias")
         }
-        gates = x @ way["i2h_weight"].T + way["i2h_bias"] + h @ way["h2h_weight"].T + way["h2h_bias"]
+        gates = x @ weights["i2h_weight"].T + weights["i2h_bias"] + h @ weights["h2h_weight"].T + weights["h2h_bias"]
         i, f, g, o = np.split(gates.astype("float64"), 4, axis=1)
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         h = sigmoid(o) * np.tanh(c)
@@ -190,19 +193,19 @@ def test_an_lstm_is_its_equations_step_by_step() -> None:
         (mobilenet.get_workload(1, 5, (3, 32, 32)), mobilenet.get_workload(1, 5, (32, 32, 3), layout="NHWC")),
     ],
 )
-def test_channels_last_computes_what_channels_first_does(first: Workload, last: Workload) -> None:
-    (mod, drawn), (turned, others) = first, last
-    params = lively(drawn)
+def test_channels_last_equals_channels_first(first: Workload, last: Workload) -> None:
+    (mod, initial), (mod_last, initial_last) = first, last
+    params = random_parameters(initial)
     data = image(shapes(mod)["data"])
     moved: dict[str, npt.ArrayLike] = {"data": np.moveaxis(data, 1, -1)}
     for name, value in params.items():
         depthwise = value.ndim == 4 and value.shape[1] == 1
         order = ((2, 3, 0, 1) if depthwise else (2, 3, 1, 0)) if value.ndim == 4 else tuple(range(value.ndim))
         moved[name] = value.transpose(order)
-        assert np.shape(moved[name]) == others[name].shape
+        assert np.shape(moved[name]) == initial_last[name].shape
     expected = run(mod, {**params, "data": data})
     assert expected.std() > 1e-3
-    np.testing.assert_allclose(run(turned, moved), expected, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(run(mod_last, moved), expected, rtol=1e-3, atol=1e-5)
 
 
 def test_variables_have_the_names_of_tvm() -> None:
@@ -227,43 +230,43 @@ def test_variables_have_the_names_of_tvm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (
             lambda: resnet.get_net(1, 10, 17),
-            "there is no ResNet of 17 layers; take one of 18, 34, 50, 101, 152, 200, 269",
+            "num_layers must be one of 18, 34, 50, 101, 152, 200, 269, got 17",
         ),
         (
             lambda: resnet.get_net(1, 10, 18, (3, 28, 28)),
-            "for images of up to 28 pixels there is no ResNet of 18 layers: take 6n+2 below 164, or 9n+2 above",
+            "for images of up to 28 pixels, num_layers must be 6n+2 below 164 or 9n+2 from 164, got 18",
         ),
         (
             lambda: resnet.resnet([2], 2, [1, 1], 10, (1, 3, 8, 8)),
-            "there are 2 stages, but units for 1: (2,)",
+            "units must have num_stages (2) elements, got (2,)",
         ),
         (
             lambda: vgg.get_net(1, (3, 32, 32), 10, "float32", 12),
-            "there is no VGG of 12 layers; take one of 11, 13, 16, 19",
+            "num_layers must be one of 11, 13, 16, 19, got 12",
         ),
         (
             lambda: squeezenet.get_net(1, (3, 64, 64), 10, "2.0", "float32"),
-            "there is no SqueezeNet '2.0'; take 1.0 or 1.1",
+            "version must be 1.0 or 1.1, got '2.0'",
         ),
-        (lambda: densenet.get_workload(120), "there is no DenseNet of 120 layers; take 121, 161, 169, 201"),
-        (lambda: dcgan.get_net(1, oshape=(3, 32, 64)), "the generator makes images of 64 by 64, not of 32 by 64"),
-        (lambda: lstm.get_net(0, 4), "an LSTM needs a step or more, not 0"),
+        (lambda: densenet.get_workload(120), "densenet_size must be one of 121, 161, 169, 201, got 120"),
+        (lambda: dcgan.get_net(1, oshape=(3, 32, 64)), "images must be of 64 by 64 pixels, got 32 by 64"),
+        (lambda: lstm.get_net(0, 4), "iterations must be at least 1, got 0"),
         (
             lambda: mobilenet.mobile_net(layout="CHWN"),
-            "the layout of the data must be one of NCHW, NHWC, not 'CHWN'",
+            "data_layout must be one of NCHW, NHWC, got 'CHWN'",
         ),
     ],
 )
-def test_a_model_that_there_is_not_is_told(make: Callable[[], object], told: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+def test_unknown_model_variant_raises_value_error(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         make()
 
 
-@pytest.mark.parametrize("model", [dcgan, dqn, lenet, lstm, mlp, squeezenet], ids=lambda one: one.__name__)
-def test_a_model_needs_no_arguments(model: ModuleType) -> None:
+@pytest.mark.parametrize("model", [dcgan, dqn, lenet, lstm, mlp, squeezenet], ids=lambda model: model.__name__)
+def test_get_workload_needs_no_arguments(model: ModuleType) -> None:
     mod, params = model.get_workload()
-    assert {*params} < {one.name_hint for one in mod["main"].params}
+    assert {*params} < {param.name_hint for param in mod["main"].params}

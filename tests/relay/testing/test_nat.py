@@ -1,4 +1,4 @@
-"""Natural numbers as a data type: made of Python's, computed with, and counted."""
+"""Natural numbers as a data type: conversion, arithmetic, and indexing of lists."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from apass.relay.expr import Expr
 from apass.relay.function import Function
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.interpreter.values import Value
-from apass.relay.make import const, var
+from apass.relay.ir.expr import const, var
 from apass.relay.op.elementwise.arithmetic import multiply
 from apass.relay.prelude import Prelude
 from apass.relay.testing import add_nat_definitions, count, make_nat_expr, make_nat_value
@@ -21,37 +21,37 @@ def _prelude() -> Prelude:
     return prelude
 
 
-def computed(prelude: Prelude, expr: Expr) -> Value:
+def compute(prelude: Prelude, expr: Expr) -> Value:
     mod = prelude.mod.copy()
     mod["main"] = Function([], expr)
     return evaluate(infer_module(mod))
 
 
-def test_a_number_becomes_an_expression_or_a_value_and_back(prelude: Prelude) -> None:
-    assert count(prelude, computed(prelude, make_nat_expr(prelude, 3))) == 3
+def test_number_round_trips_through_expression_and_value(prelude: Prelude) -> None:
+    assert count(prelude, compute(prelude, make_nat_expr(prelude, 3))) == 3
     assert [count(prelude, make_nat_value(prelude, n)) for n in (0, 5)] == [0, 5]
 
 
-def test_numbers_are_added_and_doubled(prelude: Prelude) -> None:
+def test_nat_add_and_nat_double_compute(prelude: Prelude) -> None:
     two, three = (make_nat_expr(prelude, n) for n in (2, 3))
-    assert count(prelude, computed(prelude, prelude.nat_add(two, three))) == 5
-    assert count(prelude, computed(prelude, prelude.nat_double(three))) == 6
+    assert count(prelude, compute(prelude, prelude.nat_add(two, three))) == 5
+    assert count(prelude, compute(prelude, prelude.nat_double(three))) == 6
 
 
-def test_lists_and_functions_are_counted_with_them(prelude: Prelude) -> None:
+def test_nat_indexes_lists_and_iterates_functions(prelude: Prelude) -> None:
     items = prelude.nil()
     for n in (30, 20, 10):
         items = prelude.cons(const(n), items)
     one = make_nat_expr(prelude, 1)
-    assert computed(prelude, prelude.nat_nth(items, one)) == 20
-    assert computed(prelude, prelude.hd(prelude.tl(prelude.nat_update(items, one, const(7))))) == 7
+    assert compute(prelude, prelude.nat_nth(items, one)) == 20
+    assert compute(prelude, prelude.hd(prelude.tl(prelude.nat_update(items, one, const(7))))) == 7
     x = var("x", "int32")
     double = Function([x], multiply(x, const(2)))
-    assert computed(prelude, prelude.nat_iterate(double, make_nat_expr(prelude, 5))(const(1))) == 32
+    assert compute(prelude, prelude.nat_iterate(double, make_nat_expr(prelude, 5))(const(1))) == 32
 
 
-def test_only_natural_numbers_count(prelude: Prelude) -> None:
-    with pytest.raises(ValueError, match="a natural number cannot be -1"):
+def test_other_values_are_rejected(prelude: Prelude) -> None:
+    with pytest.raises(ValueError, match="n must be zero or positive, got -1"):
         make_nat_expr(prelude, -1)
-    with pytest.raises(EvaluationError, match=r"Nil\(\) is no natural number of this module"):
-        count(prelude, computed(prelude, prelude.nil()))
+    with pytest.raises(EvaluationError, match=r"expected a natural number of this module, got Nil\(\)"):
+        count(prelude, compute(prelude, prelude.nil()))

@@ -1,6 +1,6 @@
-"""`modules()`: random Relay modules that have nodes of every kind, and expressions used twice; most have no types.
+"""`modules()`: random Relay modules with all node kinds and shared expressions.
 
-They are for what only looks at the form of a program: a call may be of anything, with any arguments.
+The modules are for tests of syntax only. Most are ill-typed: a call may have any callee and arguments.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from apass.relay.adt import (
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.ir.attrs import Attrs, DictAttrs
+from apass.relay.ir.expr import RefCreate, RefRead, RefWrite
 from apass.relay.ir.module import IRModule
-from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.ty import (
     Any,
     FuncType,
@@ -55,7 +55,7 @@ BATCH: Final = ShapeVar("batch")
 
 @st.composite
 def constants(draw: st.DrawFn) -> Constant:
-    """Return a constant of any bits."""
+    """Return a constant with random bits."""
     dtype = np.dtype(draw(st.sampled_from(DTYPES)))
     shape = draw(st.sampled_from([(), (), (1,), (2, 3), (0, 2)]))
     size = dtype.itemsize * int(np.prod(shape, dtype=int))
@@ -74,8 +74,8 @@ dict_attrs = st.dictionaries(attribute_names, attribute_values, max_size=3).map(
 
 
 def calls_of_operators() -> st.SearchStrategy[tuple[Op, Attrs | None]]:
-    """Return operators with attributes of their own; now and then of another's."""
-    made: list[st.SearchStrategy[tuple[Op, Attrs | None]]] = [
+    """Return operators with their own attributes or those of another operator."""
+    strategies: list[st.SearchStrategy[tuple[Op, Attrs | None]]] = [
         st.sampled_from(["add", "nn.relu", "equal"]).map(lambda name: (Op.get(name), None)),
         st.integers(-3, 3).map(lambda axis: _with_attrs("nn.softmax", axis=axis)),
         st.sampled_from(DTYPES).map(lambda dtype: _with_attrs("cast", dtype=dtype)),
@@ -84,7 +84,7 @@ def calls_of_operators() -> st.SearchStrategy[tuple[Op, Attrs | None]]:
         dict_attrs.map(lambda attrs: (Op.get("nn.softmax"), attrs)),
         st.just((Op.get("nn.softmax"), Op.get("transpose").make_attrs(axes=(1, 0)))),
     ]
-    return st.one_of(made)
+    return st.one_of(strategies)
 
 
 def _with_attrs(name: str, **values: object) -> tuple[Op, Attrs | None]:
@@ -94,7 +94,7 @@ def _with_attrs(name: str, **values: object) -> tuple[Op, Attrs | None]:
 
 @dataclass(slots=True)
 class Scope:
-    """What may be used at a place in a program."""
+    """The expressions and type variables in scope."""
 
     exprs: list[Expr] = field(default_factory=list[Expr])
     types: list[TypeVar] = field(default_factory=list[TypeVar])
@@ -105,7 +105,7 @@ class Scope:
 
 @st.composite
 def types(draw: st.DrawFn, scope: Scope, depth: int = 2) -> Type:
-    """Return a type of the type variables in scope."""
+    """Return a type that may use the type variables in scope."""
     kind = draw(st.sampled_from(["tensor", "tensor", "any", "var", "tuple", "ref", "list", "function", "incomplete"]))
     if kind == "any":
         return TensorType((Any(), draw(st.integers(0, 9)), BATCH), "int8")
@@ -134,7 +134,7 @@ def variables(draw: st.DrawFn, scope: Scope) -> Var:
 
 @st.composite
 def patterns(draw: st.DrawFn, scope: Scope, depth: int = 2) -> Pattern:
-    """Return a pattern; the variables that it binds are added to the scope."""
+    """Return a pattern. Its variables are added to the scope."""
     kind = draw(st.sampled_from(["wildcard", "var", "cons", "nil", "tuple"]))
     if kind == "nil":
         return PatternConstructor(NIL)
@@ -151,7 +151,7 @@ def patterns(draw: st.DrawFn, scope: Scope, depth: int = 2) -> Pattern:
 
 @st.composite
 def expressions(draw: st.DrawFn, scope: Scope, depth: int = 3) -> Expr:
-    """Return an expression of what is in scope; it and all that is made on the way can be used again."""
+    """Return an expression that uses the scope. Add new expressions to the scope."""
     for _ in range(draw(st.integers(1, 4 if depth == 3 else 2))):
         scope.exprs.append(draw(_nodes(scope, depth)))
     return draw(st.sampled_from(scope.exprs[-2:]))
@@ -210,14 +210,14 @@ def _scoped(draw: st.DrawFn, scope: Scope, kind: str, operand: Expr, depth: int)
 
 @st.composite
 def clauses(draw: st.DrawFn, scope: Scope, depth: int) -> Clause:
-    """Return a case of a match."""
+    """Return a clause of a match."""
     inner = scope.inner()
     return Clause(draw(patterns(inner)), draw(expressions(inner, depth)))
 
 
 @st.composite
 def functions(draw: st.DrawFn, scope: Scope, depth: int) -> Function:
-    """Return a function."""
+    """Return a function with random parameters and body."""
     inner = scope.inner()
     type_params = [TypeVar(name) for name in draw(st.lists(st.sampled_from("AB"), unique=True, max_size=2))]
     inner.types += type_params
@@ -229,6 +229,6 @@ def functions(draw: st.DrawFn, scope: Scope, depth: int) -> Function:
 
 @st.composite
 def modules(draw: st.DrawFn) -> IRModule:
-    """Return a module."""
+    """Return a module with one to three functions and a list type."""
     names = draw(st.lists(st.sampled_from(GLOBALS), unique=True, min_size=1, max_size=3))
     return IRModule({GlobalVar(name): draw(functions(Scope(), 2)) for name in names}, {LIST: LIST_DATA})

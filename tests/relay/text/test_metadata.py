@@ -1,4 +1,4 @@
-"""What a text refers to as `meta[type_key][index]`: what is given, what TVM wrote, and what comes back."""
+"""Metadata references: tables passed by the caller, TVM's files and round trips."""
 
 import json
 
@@ -8,16 +8,16 @@ import pytest
 from apass.relay.expr import Call, Constant, GlobalVar, Op, Var
 from apass.relay.function import Function
 from apass.relay.ir.attrs import DictAttrs
+from apass.relay.ir.expr import const
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
-from apass.relay.make import const
 from apass.relay.parser import fromtext, parse, parse_expr
 from apass.relay.text.metadata import MetadataError, MetadataWriter, attrs_type_of, read_metadata
 from apass.relay.text.tensors import TensorFormatError, tensor_from_base64, tensor_to_base64
 from apass.relay.ty import Any, ShapeVar, TensorType
 
 
-def test_a_table_of_metadata_may_be_given() -> None:
+def test_parse_accepts_metadata_table() -> None:
     mod = parse(
         "def @f(a=meta[Any][0]) { meta[relay.Constant][1] }",
         init_meta_table={
@@ -25,24 +25,24 @@ def test_a_table_of_metadata_may_be_given() -> None:
             "Any": ["a"],
         },
     )
-    made = mod["f"].body
-    assert isinstance(made, Constant)
-    assert made.data.tolist() == [2.0]
+    body = mod["f"].body
+    assert isinstance(body, Constant)
+    assert body.data.tolist() == [2.0]
     assert mod["f"].attrs["a"] == "a"
 
 
-def test_symbolic_dimensions_of_one_reference_are_one() -> None:
+def test_dimensions_with_same_reference_are_identical() -> None:
     batch = ShapeVar("n")
     param = Var("x", TensorType((batch, batch, ShapeVar("m"))))
     again = fromtext(IRModule.from_expr(Function([param], param)).astext())["main"].params[0].checked_type
     assert isinstance(again, TensorType)
-    one, other, last = again.shape
-    assert one is other
+    first, second, last = again.shape
+    assert first is second
     assert isinstance(last, ShapeVar)
     assert last.name == "m"
 
 
-def test_metadata_of_tvm_are_read() -> None:
+def test_metadata_written_by_tvm_is_parsed() -> None:
     nodes = [
         {"type_key": ""},
         {"type_key": "Map", "keys": ["relay.Constant", "tir.SizeVar"], "data": [2, 4]},
@@ -59,27 +59,27 @@ def test_metadata_of_tvm_are_read() -> None:
         '#[version = "0.0.5"]\ndef @main(%x: Tensor[(meta[tir.SizeVar][0]), int8]) { meta[relay.Constant][0] }\n'
         f"#[metadata]\n{section}"
     )
-    made = mod["main"].body
-    assert isinstance(made, Constant)
-    np.testing.assert_array_equal(made.data, np.ones(1, "float32"))
+    body = mod["main"].body
+    assert isinstance(body, Constant)
+    np.testing.assert_array_equal(body.data, np.ones(1, "float32"))
 
 
-def test_every_value_that_has_a_form_comes_back() -> None:
+def test_metadata_values_round_trip() -> None:
     inner = DictAttrs({"a": 1, "b": (1.5, "s", None, True), "c": ShapeVar("n")})
     softmax = Op.get("nn.softmax").make_attrs(axis=3)
     values: list[object] = [GlobalVar("f"), Any(), softmax, inner, {"k": (1, 2)}, {}, 7, False, -0.5, "text", (1, "a")]
     writer = MetadataWriter()
-    references = [writer.reference(one) for one in values]
-    assert references == [writer.reference(one) for one in values]
+    references = [writer.reference(value) for value in values]
+    assert references == [writer.reference(value) for value in values]
     assert references[:3] == ["meta[GlobalVar][0]", "meta[tir.Any][0]", "meta[relay.attrs.SoftmaxAttrs][0]"]
     assert references[3:6] == ["meta[DictAttrs][0]", "meta[Map][0]", "meta[Map][1]"]
     table = read_metadata(writer.section())
-    gvar, made = table["GlobalVar"][0], table["DictAttrs"][0]
+    gvar, attrs = table["GlobalVar"][0], table["DictAttrs"][0]
     assert isinstance(gvar, GlobalVar)
-    assert isinstance(made, DictAttrs)
+    assert isinstance(attrs, DictAttrs)
     assert gvar.name_hint == "f"
-    assert made["b"] == inner["b"]
-    assert isinstance(made["c"], ShapeVar)
+    assert attrs["b"] == inner["b"]
+    assert isinstance(attrs["c"], ShapeVar)
     assert table["tir.Any"] == [Any()]
     assert table["relay.attrs.SoftmaxAttrs"] == [softmax]
     assert table["Map"] == [{"k": [1, 2]}, {}]
@@ -89,7 +89,7 @@ def test_every_value_that_has_a_form_comes_back() -> None:
     assert table["Array"] == [[1, "a"]]
 
 
-def test_attributes_in_the_metadata_belong_to_the_call_that_refers_to_them() -> None:
+def test_call_attributes_in_metadata_round_trip() -> None:
     attrs = DictAttrs({"a": {"b": 1}, "c": GlobalVar("f")})
     call = Call(Op.get("nn.softmax"), [const(1)], attrs)
     again = parse_expr(call.astext())
@@ -101,22 +101,20 @@ def test_attributes_in_the_metadata_belong_to_the_call_that_refers_to_them() -> 
     assert gvar.name_hint == "f"
 
 
-def test_a_class_of_attributes_that_no_operator_has_is_told() -> None:
-    with pytest.raises(
-        MetadataError, match=r"^there is no class of attributes named 'relay.attrs.SoftmaxAttr'; did you"
-    ):
+def test_unknown_attributes_class_raises() -> None:
+    with pytest.raises(MetadataError, match=r"^unknown attributes class 'relay.attrs.SoftmaxAttr'; did you"):
         attrs_type_of("relay.attrs.SoftmaxAttr")
 
 
-def test_a_tensor_of_an_element_type_that_tvm_has_not_cannot_be_written() -> None:
-    wanted = "^a tensor of complex128 cannot be written: TVM has no such element type$"
-    with pytest.raises(TensorFormatError, match=wanted):
+def test_writing_tensor_of_unsupported_type_raises() -> None:
+    message = "^cannot write a tensor of complex128: TVM has no such element type$"
+    with pytest.raises(TensorFormatError, match=message):
         tensor_to_base64(NDArray.of([1j]))
-    with pytest.raises(MetadataError, match=wanted):
+    with pytest.raises(MetadataError, match=message):
         Constant([1j]).astext()
 
 
-def test_tensors_of_either_byte_order_are_written_alike() -> None:
+def test_tensor_bytes_are_independent_of_byte_order() -> None:
     little, big = (tensor_to_base64(NDArray.of(np.array([1, 2], dtype))) for dtype in ("<i4", ">i4"))
     assert little == big
     assert tensor_from_base64(big).tolist() == [1, 2]

@@ -1,4 +1,4 @@
-"""What users of TVM write finds its name: modules and what is in them, with the parameters that TVM 0.8 gives them."""
+"""Modules, names and parameters are those of TVM 0.8."""
 
 import inspect
 from importlib import import_module
@@ -84,25 +84,25 @@ relay.var(name_hint, type_annotation=None, shape=None, dtype='float32', span=Non
 
 
 @pytest.mark.parametrize("line", NAMES.split("\n")[1:-1])
-def test_a_module_has_the_names_of_tvm(line: str) -> None:
+def test_module_has_tvm_names(line: str) -> None:
     module, _, names = line.partition(": ")
-    found = import_module(f"apass.{module}")
-    assert [name for name in names.split() if not hasattr(found, name)] == []
+    imported = import_module(f"apass.{module}")
+    assert [name for name in names.split() if not hasattr(imported, name)] == []
 
 
 @pytest.mark.parametrize("line", SIGNATURES.split("\n")[1:-1])
-def test_parameters_their_order_and_their_defaults_are_those_of_tvm(line: str) -> None:
+def test_signature_is_that_of_tvm(line: str) -> None:
     path = line.partition("(")[0]
-    found: object = apass.relay
+    function: object = apass.relay
     for name in path.split(".")[1:]:
-        found = getattr(found, name)
-    assert callable(found)
-    parameters = inspect.signature(found).parameters.values()
-    bare = [one.replace(annotation=inspect.Parameter.empty) for one in parameters]
+        function = getattr(function, name)
+    assert callable(function)
+    parameters = inspect.signature(function).parameters.values()
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
     assert f"{path}{inspect.Signature(bare)}" == line
 
 
-def test_relay_and_relay_op_have_the_same_functions() -> None:
+def test_relay_and_relay_op_export_same_functions() -> None:
     listed = functions.__all__
     assert [getattr(relay, name) for name in listed] == [getattr(relay.op, name) for name in listed]
     for module in (relay, relay.op):
@@ -112,7 +112,7 @@ def test_relay_and_relay_op_have_the_same_functions() -> None:
     assert {name for group in groups for name in group.__all__} < set(listed)
 
 
-def test_relay_expr_has_what_makes_expressions_too() -> None:
+def test_relay_expr_exports_expression_constructors() -> None:
     names = ("RefCreate", "RefRead", "RefWrite", "TupleWrapper", "const", "var")
     assert [getattr(relay.expr, name) for name in names] == [getattr(relay, name) for name in names]
     assert relay.expr.RelayExpr is relay.Expr

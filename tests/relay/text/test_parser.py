@@ -1,4 +1,4 @@
-"""Parsing as TVM does it: a module comes with its types, or with an error that shows where they do not fit."""
+"""`parse` infers types, as in TVM, and reports type errors with their location."""
 
 from collections.abc import Callable
 
@@ -23,21 +23,21 @@ def @double(%x: Tensor[(2), float32]) { add(%x, %x) }
 
 
 @pytest.mark.parametrize("read", [parse, fromtext])
-def test_a_module_that_is_parsed_has_its_types(read: Callable[..., relay.IRModule]) -> None:
+def test_parsed_module_has_types(read: Callable[..., relay.IRModule]) -> None:
     mod = read(PROGRAM)
     assert mod["main"].ret_type == mod["main"].body.checked_type == TensorType((2,), "float32")
     assert_structural_equal(mod, infer_module(read_module(PROGRAM)))
     assert infer_module(mod) is mod
 
 
-def test_a_text_without_types_is_that_of_what_a_pass_makes() -> None:
+def test_parsed_module_equals_result_of_pass() -> None:
     expected = PROGRAM.replace("  let %unused = 1f;\n", "")
-    made = apass.run(relay.transform.DeadCodeElimination(), parse(PROGRAM))
-    assert_structural_equal(made, parse(expected))
-    assert not structural_equal(made, read_module(expected))
+    result = apass.run(relay.transform.DeadCodeElimination(), parse(PROGRAM))
+    assert_structural_equal(result, parse(expected))
+    assert not structural_equal(result, read_module(expected))
 
 
-def test_what_is_written_is_read_back_with_the_same_types() -> None:
+def test_text_round_trip_keeps_types() -> None:
     mod = parse(PROGRAM)
     again = parse(mod.astext())
     assert (again.astext(), structural_equal(again, mod)) == (mod.astext(), True)
@@ -50,7 +50,7 @@ def test_type_arguments_are_inferred_again() -> None:
 
 
 @pytest.mark.parametrize("read", [parse, fromtext])
-def test_types_that_do_not_fit_are_told_with_their_place(read: Callable[..., relay.IRModule]) -> None:
+def test_type_error_shows_location(read: Callable[..., relay.IRModule]) -> None:
     text = '#[version = "0.0.5"]\ndef @main(%x: int32) {\n  (%x, 1).2\n}'
     with pytest.raises(relay.TypeInferenceError) as caught:
         read(text, "bad.relay")
@@ -58,12 +58,12 @@ def test_types_that_do_not_fit_are_told_with_their_place(read: Callable[..., rel
     assert " --> bad.relay:3:3\n" in str(caught.value)
 
 
-def test_functions_of_another_module_have_their_types_in_it() -> None:
+def test_functions_of_init_module_keep_types() -> None:
     library = parse("def @inc(%x: int32) { add(%x, 1) }")
     mod = parse("def @main(%x: int32) { @inc(%x) }", init_module=library)
     assert str(mod["main"].ret_type) == "int32"
     assert mod["inc"] is library["inc"]
 
 
-def test_an_expression_has_no_types_yet() -> None:
+def test_parse_expr_does_not_infer_types() -> None:
     assert str(parse_expr("free_var %x: int32; add(%x, 1)")) == "free_var %x: int32;\nadd(%x, 1)"

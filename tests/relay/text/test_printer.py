@@ -1,4 +1,4 @@
-"""Relay's text: what gets a line of its own, names, attributes, scalars, types, and what goes to the metadata."""
+"""The printer: graph variables, names, attributes, scalars, types and metadata."""
 
 import re
 import typing
@@ -11,10 +11,9 @@ from apass.relay.adt import Clause, Constructor, Match, PatternConstructor, Patt
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.ir.attrs import DictAttrs
+from apass.relay.ir.expr import RefCreate, RefRead, RefWrite, const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const, var
 from apass.relay.parser import parse_expr
-from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.text.metadata import MetadataError
 from apass.relay.text.printing.printer import VERSION_LINE, astext, pretty_print
 from apass.relay.ty import (
@@ -39,19 +38,19 @@ F, G, H, K = (GlobalVar(name) for name in "fghk")
 
 
 def body_of(expr: Expr) -> str:
-    """Return the text of the body of a function of X and Y."""
+    """Return the text of `expr` as the body of a function of X and Y."""
     lines = pretty_print(Function([X, Y], expr)).splitlines()
     assert lines[0] == "fn (%x: Tensor[(10), float32], %y: Tensor[(10), float32]) {"
     assert lines[-1] == "}"
     return "\n".join(line.removeprefix("  ") for line in lines[1:-1])
 
 
-def test_a_text_begins_with_the_version() -> None:
+def test_text_starts_with_version() -> None:
     assert VERSION_LINE == '#[version = "0.0.5"]'
     assert astext(TensorType((1, 2))) == '#[version = "0.0.5"]\nTensor[(1, 2), float32]'
 
 
-def test_str_of_an_expression_and_of_a_module_is_the_text_without_version() -> None:
+def test_str_is_text_without_version() -> None:
     func = Function([X], X)
     assert str(func) == "fn (%x: Tensor[(10), float32]) {\n  %x\n}"
     assert func.astext() == f"{VERSION_LINE}\n{func}"
@@ -60,51 +59,51 @@ def test_str_of_an_expression_and_of_a_module_is_the_text_without_version() -> N
     assert mod.astext() == f"{VERSION_LINE}\n{mod}"
 
 
-# What gets a line of its own.
+# Graph variables.
 
 
-def test_an_operand_gets_a_line_before_and_the_result_none() -> None:
+def test_operand_is_assigned_to_graph_variable() -> None:
     assert body_of((X + Y) * X) == "%0 = add(%x, %y);\nmultiply(%0, %x)"
 
 
-def test_what_is_used_twice_is_printed_once() -> None:
+def test_shared_expression_is_printed_once() -> None:
     both = X + Y
     assert body_of(both * both) == "%0 = add(%x, %y);\nmultiply(%0, %0)"
 
 
-def test_the_result_gets_a_line_if_it_is_used_elsewhere_too() -> None:
+def test_shared_result_is_assigned_to_graph_variable() -> None:
     pair = Tuple([const(0), const(0)])
     a = Var("a")
     assert str(Let(a, pair, pair)) == "%0 = (0, 0);\nlet %a = %0;\n%0"
     assert str(Let(a, pair, a)) == "let %a = (0, 0);\n%a"
 
 
-def test_the_operands_of_all_arguments_come_before_the_arguments() -> None:
+def test_operands_of_arguments_precede_arguments() -> None:
     assert body_of(F(G(H(X)), K(H(Y)))) == ("%0 = @h(%x);\n%1 = @h(%y);\n%2 = @g(%0);\n%3 = @k(%1);\n@f(%2, %3)")
 
 
-def test_a_function_that_is_called_comes_after_its_arguments() -> None:
+def test_called_function_follows_its_arguments() -> None:
     a = Var("a")
     assert body_of(Call(Function([a], a), [X + Y])) == ("%0 = add(%x, %y);\n%1 = fn (%a) {\n  %a\n};\n%1(%0)")
 
 
-def test_the_operands_of_a_let_come_just_before_it() -> None:
+def test_operands_of_let_precede_it() -> None:
     a, b = Var("a"), Var("b")
     chain = Let(a, F(G(X)), Let(b, F(G(a)), F(G(b))))
     assert body_of(chain) == ("%0 = @g(%x);\nlet %a = @f(%0);\n%1 = @g(%a);\nlet %b = @f(%1);\n%2 = @g(%b);\n@f(%2)")
 
 
-def test_a_let_that_is_an_operand_stands_in_parentheses_on_a_line_of_its_own() -> None:
+def test_let_operand_is_parenthesized() -> None:
     a = Var("a")
     assert body_of(F(Let(a, G(H(X)), a))) == "%0 = @h(%x);\n%1 = (\n  let %a = @g(%0);\n  %a\n);\n@f(%1)"
 
 
-def test_a_let_that_is_the_value_of_a_let_stands_in_parentheses_so_that_it_can_be_read_back() -> None:
+def test_let_value_of_let_is_parenthesized() -> None:
     a, b = Var("a"), Var("b")
     assert body_of(Let(a, Let(b, X, b), a)) == "let %a = (\n  let %b = %x;\n  %b\n);\n%a"
 
 
-def test_branches_and_clauses_have_lines_of_their_own() -> None:
+def test_branches_have_separate_lines() -> None:
     cond = var("c", dtype="bool", shape=())
     shared = F(X)
     choice = If(G(cond), H(shared), Tuple([shared, H(H(Y))]))
@@ -121,7 +120,7 @@ def test_branches_and_clauses_have_lines_of_their_own() -> None:
     ]
 
 
-def test_what_a_branch_shares_with_a_later_line_is_bound_before_it() -> None:
+def test_conditional_precedes_later_use_of_branch_variable() -> None:
     shared = F(X)
     choice = If(const(True), G(shared), X)
     assert body_of(Tuple([choice, H(K(shared))])) == (
@@ -129,7 +128,7 @@ def test_what_a_branch_shares_with_a_later_line_is_bound_before_it() -> None:
     )
 
 
-def test_a_let_that_is_the_body_of_another_and_used_elsewhere_is_printed_once() -> None:
+def test_shared_let_body_is_printed_once() -> None:
     a, b = Var("a"), Var("b")
     inner = Let(b, X, b)
     assert body_of(Tuple([Let(a, Y, inner), inner])) == (
@@ -137,7 +136,7 @@ def test_a_let_that_is_the_body_of_another_and_used_elsewhere_is_printed_once() 
     )
 
 
-def test_a_match_braces_the_result_of_each_clause() -> None:
+def test_clause_results_are_in_braces() -> None:
     header = GlobalTypeVar("List")
     cons, nil = Constructor("Cons", [header, header], header), Constructor("Nil", [], header)
     head = Var("head")
@@ -152,7 +151,7 @@ def test_a_match_braces_the_result_of_each_clause() -> None:
     assert body_of(Match(X, clauses, complete=False)) == "match? " + expected.format("%x")
 
 
-def test_references_and_tuples() -> None:
+def test_references_and_tuples_are_printed() -> None:
     pair = Tuple([X, Y])
     assert body_of(RefWrite(RefCreate(X), RefRead(Y))) == "%0 = ref(%x);\n%1 = ref_read(%y);\nref_write(%0, %1)"
     assert body_of(TupleGetItem(pair, 1)) == "%0 = (%x, %y);\n%0.1"
@@ -168,7 +167,7 @@ def test_free_variables_are_declared_before_their_first_use() -> None:
 # Names.
 
 
-def test_names_are_unique_within_a_module_and_numbers_go_on() -> None:
+def test_names_are_unique_in_module() -> None:
     first = Function([X], F(G(X)))
     other = var("x", shape=())
     mod = IRModule({F: first, G: Function([other], F(G(other)))})
@@ -178,7 +177,7 @@ def test_names_are_unique_within_a_module_and_numbers_go_on() -> None:
     )
 
 
-def test_functions_that_share_variables_and_expressions_are_printed_each_by_itself() -> None:
+def test_functions_with_shared_nodes_are_printed_separately() -> None:
     shared = Function([X], F(G(X)))
     assert str(IRModule({F: shared, G: shared})) == (
         "def @f(%x: Tensor[(10), float32]) {\n  %0 = @g(%x);\n  @f(%0)\n}\n\n"
@@ -186,19 +185,19 @@ def test_functions_that_share_variables_and_expressions_are_printed_each_by_itse
     )
 
 
-def test_a_name_begins_with_a_letter_and_one_that_is_no_name_is_quoted() -> None:
+def test_invalid_identifiers_are_prefixed_or_quoted() -> None:
     names = ["0", "", "_a", "x1", "input.1", "a b"]
     params = [Var(name) for name in names]
     text = str(Function(params, GlobalVar("run-1")))
     assert text == 'fn (%v0, %v, %v_a, %x1, %"input.1", %"a b") {\n  @"run-1"\n}'
 
 
-def test_a_variable_that_is_bound_twice_is_marked() -> None:
+def test_second_binding_of_variable_is_marked() -> None:
     a = Var("a")
     assert str(Let(a, const(1), Let(a, const(2), a))) == "let %a = 1;\nlet %a-malformed-ir = 2;\n%a"
 
 
-def test_type_parameters_that_would_hide_each_other_are_told_apart() -> None:
+def test_shadowing_type_parameters_are_renamed() -> None:
     outer, inner = TypeVar("A"), TypeVar("A")
     x, y = Var("x", outer), Var("y", inner)
     text = str(Function([x], Function([y], Tuple([x, y]), TupleType([outer, inner]), [inner]), None, [outer]))
@@ -228,11 +227,11 @@ def test_type_parameters_that_would_hide_each_other_are_told_apart() -> None:
         (np.zeros((1,), "float32"), "meta[relay.Constant][0]"),
     ],
 )
-def test_scalars_are_inline_where_their_text_is_exact(value: np.generic, text: str) -> None:
+def test_scalar_is_inline_when_exact(value: np.generic, text: str) -> None:
     assert astext(Constant(value), show_meta_data=False).splitlines()[1] == text
 
 
-def test_the_metadata_are_in_the_form_of_tvm() -> None:
+def test_metadata_has_format_of_tvm() -> None:
     array = np.array([1.0, 2.0], "float32")
     header = bytes.fromhex("3fa1b496f0405edd 0000000000000000 01000000 00000000 01000000 02200100 0200000000000000")
     tensor = b64encode(header + (8).to_bytes(8, "little") + array.tobytes()).decode()
@@ -247,7 +246,7 @@ def test_the_metadata_are_in_the_form_of_tvm() -> None:
     )
 
 
-def test_the_metadata_are_left_out_of_what_is_for_the_eye() -> None:
+def test_pretty_print_omits_metadata() -> None:
     assert pretty_print(Constant([1.0])) == (
         "meta[relay.Constant][0]\n"
         "/* For debugging purposes the metadata section has been omitted.\n"
@@ -257,25 +256,25 @@ def test_the_metadata_are_left_out_of_what_is_for_the_eye() -> None:
     )
 
 
-def test_a_value_without_a_form_is_shown_but_cannot_be_written() -> None:
+def test_unsupported_attribute_is_printed_without_metadata_only() -> None:
     func = Function([], const(1), attrs={"handle": 1 + 2j})
     assert str(func) == "fn (handle=(1+2j)) {\n  1\n}"
-    wanted = "a value of type complex has no form in the text of Relay: (1+2j)"
-    with pytest.raises(MetadataError, match=f"^{re.escape(wanted)}$"):
+    message = "cannot write a value of type complex as Relay text: (1+2j)"
+    with pytest.raises(MetadataError, match=f"^{re.escape(message)}$"):
         astext(func)
 
 
 # Attributes.
 
 
-def test_attributes_that_differ_from_their_defaults_are_printed() -> None:
+def test_non_default_attributes_are_printed() -> None:
     conv = Call(Op.get("nn.conv2d"), [X, Y], Op.get("nn.conv2d").make_attrs(channels=2, kernel_size=(3, 3)))
     assert body_of(conv) == "nn.conv2d(%x, %y, channels=2, kernel_size=[3, 3])"
     clip = Call(Op.get("clip"), [X], Op.get("clip").make_attrs(a_min=float("-inf"), a_max=0.1))
     assert body_of(clip) == "clip(%x, a_min=-inff, a_max=0.1f)"
 
 
-def test_the_attributes_of_a_function_are_all_printed() -> None:
+def test_all_function_attributes_are_printed() -> None:
     attrs = {"Primitive": 1, "Compiler": 'd"n\né', "list": ["a", 1.0, None, (True,)], "r.e": 0, "type": 1, "a b": 2}
     assert str(Function([X], X, attrs=attrs)).splitlines()[0] == (
         r"fn (%x: Tensor[(10), float32], "
@@ -283,7 +282,7 @@ def test_the_attributes_of_a_function_are_all_printed() -> None:
     )
 
 
-def test_attributes_of_another_class_are_in_the_metadata_and_those_of_other_calls_name_their_class() -> None:
+def test_attributes_of_other_class_keep_their_class() -> None:
     attrs = DictAttrs({"a": 1})
     assert body_of(Call(Op.get("nn.relu"), [X], attrs)) == "nn.relu(%x, a=1)"
     assert astext(Call(Op.get("nn.relu"), [X], attrs)).splitlines()[2] == "nn.relu(%x, meta[DictAttrs][0])"
@@ -310,23 +309,23 @@ def test_attributes_of_another_class_are_in_the_metadata_and_those_of_other_call
         (TypeRelation("Broadcast", [TensorType(())], 1), "Broadcast(float32)"),
     ],
 )
-def test_types(ty: TensorType, text: str) -> None:
+def test_type_is_printed(ty: TensorType, text: str) -> None:
     assert pretty_print(ty).splitlines()[0] == text
 
 
-def test_function_types_have_their_own_type_parameters() -> None:
+def test_nested_function_types_rename_type_parameters() -> None:
     a, b = TypeVar("A"), TypeVar("A")
     assert pretty_print(FuncType([a, FuncType([a, b], b, [b])], a, [a])) == "fn [A](A, fn [A1](A, A1) -> A1) -> A"
 
 
-def test_data_types_list_their_constructors() -> None:
+def test_data_type_lists_constructors() -> None:
     header, a = GlobalTypeVar("List"), TypeVar("A")
     cons = Constructor("Cons", [a, TypeCall(header, [a])], header)
     mod = IRModule({}, {header: TypeData(header, [a], [cons, Constructor("Nil", [], header)])})
     assert str(mod) == "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
 
 
-def test_types_of_calls_and_of_the_constants_in_them_are_comments() -> None:
+def test_inferred_types_are_printed_as_comments() -> None:
     mod = infer_module(IRModule.from_expr(Function([X], (X + const(1.0)) * const(np.ones(10, "float32")))))
     assert str(mod["main"]).splitlines()[:4] == [
         "fn (%x: Tensor[(10), float32]) -> Tensor[(10), float32] {",
@@ -336,7 +335,7 @@ def test_types_of_calls_and_of_the_constants_in_them_are_comments() -> None:
     ]
 
 
-def test_annotate_says_what_follows_each_expression_in_the_place_of_its_type() -> None:
+def test_annotate_replaces_type_comments() -> None:
     func = Function([X], F(G(X)))
     shown = func.astext(annotate=lambda expr: "" if isinstance(expr, GlobalVar) else f" /* {type(expr).__name__} */")
     assert shown.splitlines()[1:] == [
@@ -347,10 +346,10 @@ def test_annotate_says_what_follows_each_expression_in_the_place_of_its_type() -
     ]
 
 
-# Depth, and what cannot be printed.
+# Depth and errors.
 
 
-def test_a_chain_of_calls_and_a_chain_of_lets_have_no_limit() -> None:
+def test_printer_accepts_deep_calls_and_lets() -> None:
     expr: Expr = X
     for _ in range(20_000):
         expr = F(expr)
@@ -360,32 +359,32 @@ def test_a_chain_of_calls_and_a_chain_of_lets_have_no_limit() -> None:
     assert str(expr).count("let") == 5_000
 
 
-def test_a_type_may_be_nested_deeply() -> None:
+def test_printer_accepts_deep_types() -> None:
     ty: Type = TensorType(())
     for _ in range(1_000):
         ty = FuncType([], RefType(TupleType([ty])))
     assert pretty_print(ty) == "fn () -> ref((" * 1_000 + "float32" + ",))" * 1_000
 
 
-def test_what_is_no_expression_cannot_be_printed() -> None:
+def test_unknown_expression_class_raises() -> None:
     class Other(Expr):
         pass
 
-    with pytest.raises(TypeError, match="is no Relay expression; it cannot be printed"):
+    with pytest.raises(TypeError, match=r"^cannot print <relay.Other>: expected a Relay expression$"):
         pretty_print(Other())
 
 
-def test_what_has_no_text_is_told() -> None:
-    with pytest.raises(TypeError, match=r"^5 has no text: it is no module, expression, type or pattern of Relay$"):
+def test_printing_other_object_raises() -> None:
+    with pytest.raises(TypeError, match=r"^cannot print 5: expected a Relay module, expression, type or pattern$"):
         astext(typing.cast("Expr", 5))
 
 
-def test_patterns_have_a_text() -> None:
+def test_patterns_are_printed() -> None:
     assert pretty_print(PatternVar(Var("a", TensorType(())))) == "%a: float32"
     assert pretty_print(PatternWildcard()) == "_"
 
 
-def test_strings_that_are_escaped_come_back() -> None:
+def test_escaped_string_is_parsed() -> None:
     func = parse_expr(r'fn (a="\x41\101\n\"") { 1 }')
     assert isinstance(func, Function)
     assert func.attrs["a"] == 'AA\n"'

@@ -1,4 +1,4 @@
-"""The parser reads all that the printer writes, and says where a text is wrong and what to do."""
+"""The parser accepts every construct of the text format and sets spans."""
 
 import math
 import typing
@@ -16,8 +16,8 @@ from apass.relay.adt import Match, PatternConstructor, PatternTuple, PatternVar,
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.ir.attrs import Attrs, DictAttrs
+from apass.relay.ir.expr import RefCreate, RefRead, RefWrite
 from apass.relay.ir.post_order import post_order
-from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.text.literals import KEYWORDS
 from apass.relay.text.parsing.builder import Builder
 from apass.relay.text.parsing.reader import read_expr, read_module
@@ -39,27 +39,27 @@ GRAMMAR = (Path(apass.relay.__file__).parent / "text" / "parsing" / "grammar.lar
 NodeT = TypeVar("NodeT")
 
 
-def the(kind: type[NodeT], given: object) -> NodeT:
-    """Return what is given, which must be of a kind."""
-    assert isinstance(given, kind)
-    return given
+def checked(kind: type[NodeT], value: object) -> NodeT:
+    """Return `value`, which must be an instance of `kind`."""
+    assert isinstance(value, kind)
+    return value
 
 
-# The grammar and what is made of it.
+# The grammar.
 
 
-def test_the_grammar_has_no_conflicts() -> None:
+def test_grammar_has_no_conflicts() -> None:
     lark = Lark(GRAMMAR, parser="lalr", lexer="basic", start=list(STARTS))
     analyzer = cast("typing.Any", LALR_Analyzer(ParserConf(lark.rules, {}, list(STARTS)), strict=True))
     analyzer.compute_lalr()
     assert analyzer.parse_table
 
 
-def test_the_printer_knows_the_keywords() -> None:
+def test_printer_keywords_are_those_of_grammar() -> None:
     assert {word for word in load_tables(Builder).words if word.isidentifier()} == KEYWORDS
 
 
-def test_every_named_rule_is_a_method_and_every_public_method_a_rule() -> None:
+def test_named_rules_are_public_builder_methods() -> None:
     lark = Lark(GRAMMAR, parser="lalr", lexer="basic", start=list(STARTS))
     named = {str(rule.alias) for rule in lark.rules if rule.alias}
     assert named == {name for name in dir(Builder) if not name.startswith("_")}
@@ -69,14 +69,14 @@ def test_every_named_rule_is_a_method_and_every_public_method_a_rule() -> None:
 
 
 def value(text: str) -> object:
-    """Return the number that a text of a constant is."""
-    expr = the(Constant, read_expr(text))
+    """Return the number of a constant."""
+    expr = checked(Constant, read_expr(text))
     return expr.data.item()
 
 
 def dtype(text: str) -> str:
-    """Return the element type of the constant that a text is."""
-    expr = the(Constant, read_expr(text))
+    """Return the element type of a constant."""
+    expr = checked(Constant, read_expr(text))
     return str(expr.data.dtype)
 
 
@@ -99,16 +99,16 @@ def dtype(text: str) -> str:
         ("False", False, "bool"),
     ],
 )
-def test_numbers(text: str, number: object, kind: str) -> None:
+def test_number_has_value_and_type(text: str, number: object, kind: str) -> None:
     assert (value(text), dtype(text)) == (number, kind)
 
 
-def test_a_negative_zero_keeps_its_sign() -> None:
+def test_negative_zero_keeps_its_sign() -> None:
     assert math.copysign(1, float(str(value("-0f")))) == -1
 
 
-def shown(text: str) -> str:
-    """Return an expression as the printer shows it, on one line."""
+def printed(text: str) -> str:
+    """Return the printed text of a parsed expression on one line."""
     return " ".join(str(read_expr(text)).split())
 
 
@@ -125,15 +125,15 @@ def shown(text: str) -> str:
         ("1 <= 2", "less_equal(1, 2)"),
     ],
 )
-def test_operators_bind_as_in_tvm(text: str, tree: str) -> None:
-    assert shown(text) == tree
+def test_operator_precedence_is_that_of_tvm(text: str, tree: str) -> None:
+    assert printed(text) == tree
 
 
 def test_comments_are_skipped_and_nest() -> None:
-    assert shown("// one\n1 /* + 2 /* + 3 */ + 4 **/ + /**/ 5 // + 6") == "add(1, 5)"
+    assert printed("// one\n1 /* + 2 /* + 3 */ + 4 **/ + /**/ 5 // + 6") == "add(1, 5)"
 
 
-def test_each_kind_of_expression() -> None:
+def test_every_kind_of_expression_is_parsed() -> None:
     assert isinstance(read_expr("nn.conv2d"), Op)
     assert isinstance(read_expr("@f.g"), GlobalVar)
     assert isinstance(read_expr("()"), Tuple)
@@ -151,38 +151,38 @@ def test_each_kind_of_expression() -> None:
     assert isinstance(read_expr("match @f { _ => 1 }"), Match)
 
 
-def test_a_value_that_is_not_used_is_bound_to_a_variable_without_a_name() -> None:
-    expr = the(Let, read_expr("@f(); 1"))
+def test_unused_value_is_bound_to_underscore() -> None:
+    expr = checked(Let, read_expr("@f(); 1"))
     assert (expr.var.name_hint, type(expr.value), type(expr.body)) == ("_", Call, Constant)
 
 
-def test_a_let_binds_its_variable_in_its_value_and_its_body_alone() -> None:
-    expr = the(Let, read_expr("let %x = 1; @f(let %x = fn () { %x }; %x, %x)"))
-    call = the(Call, expr.body)
-    inner = the(Let, call.args[0])
-    func = the(Function, inner.value)
+def test_let_scope_is_its_value_and_body() -> None:
+    expr = checked(Let, read_expr("let %x = 1; @f(let %x = fn () { %x }; %x, %x)"))
+    call = checked(Call, expr.body)
+    inner = checked(Let, call.args[0])
+    func = checked(Function, inner.value)
     assert func.body is inner.var is inner.body
     assert call.args[1] is expr.var
     assert inner.var is not expr.var
 
 
-def test_a_graph_variable_stands_for_one_node_and_is_seen_in_every_branch() -> None:
-    expr = the(If, read_expr("%0 = @f(1); if (%0 == 1) { %1 = @g(%0); %1 } else { (%1, %0) }"))
-    pair = the(Tuple, expr.false_branch)
-    cond = the(Call, expr.cond)
+def test_graph_variable_is_visible_in_all_branches() -> None:
+    expr = checked(If, read_expr("%0 = @f(1); if (%0 == 1) { %1 = @g(%0); %1 } else { (%1, %0) }"))
+    pair = checked(Tuple, expr.false_branch)
+    cond = checked(Call, expr.cond)
     assert pair.fields == (expr.true_branch, cond.args[0])
 
 
-def test_a_graph_variable_that_a_block_binds_anew_has_its_old_meaning_after_it() -> None:
-    expr = the(Tuple, read_expr("%0 = 1; (%0, { %0 = 2; %0 }, %0)"))
+def test_rebound_graph_variable_is_restored_after_block() -> None:
+    expr = checked(Tuple, read_expr("%0 = 1; (%0, { %0 = 2; %0 }, %0)"))
     first, second, third = expr.fields
     assert first is third
     assert first is not second
 
 
 def test_free_variables_are_declared() -> None:
-    expr = the(Tuple, read_expr('free_var %x: int32; free_var %"a.b"; (%x, %"a.b")'))
-    assert [(one.name_hint, one.type_annotation) for one in expr.fields if isinstance(one, Var)] == [
+    expr = checked(Tuple, read_expr('free_var %x: int32; free_var %"a.b"; (%x, %"a.b")'))
+    assert [(node.name_hint, node.type_annotation) for node in expr.fields if isinstance(node, Var)] == [
         ("x", TensorType((), "int32")),
         ("a.b", None),
     ]
@@ -192,13 +192,13 @@ def test_free_variables_are_declared() -> None:
 
 
 def attrs_of(text: str) -> Attrs:
-    """Return the attributes of the call that a text is."""
-    call = the(Call, read_expr(text))
+    """Return the attributes of a parsed call."""
+    call = checked(Call, read_expr(text))
     assert call.attrs is not None
     return call.attrs
 
 
-def test_the_attributes_of_an_operator_have_its_defaults_where_they_are_not_given() -> None:
+def test_operator_attributes_have_defaults() -> None:
     assert attrs_of("nn.softmax(1)") == Op.get("nn.softmax").make_attrs(axis=-1)
     assert attrs_of("nn.conv2d(1, 2, padding=[1, 1, 1, 1], channels=None, kernel_size=(3, 3),)") == Op.get(
         "nn.conv2d"
@@ -207,8 +207,8 @@ def test_the_attributes_of_an_operator_have_its_defaults_where_they_are_not_give
     assert attrs_of('cast(1, dtype="int8")') == Op.get("cast").make_attrs(dtype="int8")
 
 
-def test_the_attributes_of_a_function_may_be_anything() -> None:
-    func = the(
+def test_function_attributes_accept_all_values() -> None:
+    func = checked(
         Function,
         read_expr(
             'fn (%x, "type"=0, r.e=3, a=1, b=[], c=[[1i64], ("s", True)], d=nullptr, e=(2), f=-1.5f, g=False) { %x }'
@@ -228,7 +228,7 @@ def test_the_attributes_of_a_function_may_be_anything() -> None:
     assert func.attrs == DictAttrs(expected)
 
 
-def test_the_attributes_of_other_calls_are_of_the_class_that_is_named() -> None:
+def test_type_key_selects_attributes_class() -> None:
     assert attrs_of('@f(1, a=1, attrs_type_key="DictAttrs")') == DictAttrs({"a": 1})
     assert attrs_of('@f(axis=2, attrs_type_key="relay.attrs.SoftmaxAttrs")') == Op.get("nn.softmax").make_attrs(axis=2)
 
@@ -237,12 +237,12 @@ def test_the_attributes_of_other_calls_are_of_the_class_that_is_named() -> None:
 
 
 def type_of(text: str) -> Type | None:
-    """Return the type that a parameter is given."""
+    """Return the parsed type of a parameter."""
     func = read_module(f"type List[A] {{ Nil }} def @main[A](%x: {text}) {{ %x }}")["main"]
     return func.params[0].type_annotation
 
 
-def test_types() -> None:
+def test_types_are_parsed() -> None:
     scalar = TensorType((), "float32")
     assert type_of("float32") == scalar
     assert type_of("Tensor[(), float32]") == scalar
@@ -257,14 +257,14 @@ def test_types() -> None:
         [scalar], FuncType([scalar, scalar], TupleType([]))
     )
     assert isinstance(type_of("_"), IncompleteType)
-    made = type_of("fn [B,](List[B], A) -> List[]")
-    assert isinstance(made, FuncType)
-    assert str(made) == "fn [B](List[B], A) -> List"
+    generic = type_of("fn [B,](List[B], A) -> List[]")
+    assert isinstance(generic, FuncType)
+    assert str(generic) == "fn [B](List[B], A) -> List"
     assert isinstance(type_of("List[A]"), TypeCall)
     assert isinstance(type_of("fn [B]() -> B"), FuncType)
 
 
-def test_data_types_and_matches() -> None:
+def test_data_types_and_matches_are_parsed() -> None:
     mod = read_module("""
         type List[A] { Cons(A, List[A]), Nil() }
         type Empty {}
@@ -287,46 +287,46 @@ def test_data_types_and_matches() -> None:
     first, second, third, last = (clause.lhs for clause in match.clauses)
     assert isinstance(first, PatternConstructor)
     assert first.constructor is cons
-    assert [type(one) for one in first.patterns] == [PatternVar, PatternTuple]
-    inner = the(PatternTuple, first.patterns[1])
-    assert [type(one) for one in inner.patterns] == [PatternWildcard, PatternVar, PatternTuple]
+    assert [type(pattern) for pattern in first.patterns] == [PatternVar, PatternTuple]
+    inner = checked(PatternTuple, first.patterns[1])
+    assert [type(pattern) for pattern in inner.patterns] == [PatternWildcard, PatternVar, PatternTuple]
     assert isinstance(second, PatternConstructor)
     assert isinstance(third, PatternConstructor)
     assert second.constructor is third.constructor is nil
     assert isinstance(last, PatternVar)
     for clause in match.clauses[1:3]:
-        call = the(Call, clause.rhs)
+        call = checked(Call, clause.rhs)
         assert (call.op, call.args) == (nil, ())
 
 
 # Modules.
 
 
-def test_functions_may_call_each_other_in_any_order() -> None:
+def test_function_may_call_later_function() -> None:
     mod = read_module("def @f() { @g() } def @g() { @f() }")
-    call = the(Call, mod["f"].body)
+    call = checked(Call, mod["f"].body)
     assert call.op is mod.get_global_var("g")
 
 
-def test_a_module_goes_on_from_another() -> None:
+def test_parsed_module_extends_init_module() -> None:
     first = read_module("type T { C } def @f() { C }")
     second = read_module("def @g() { (@f, C) }", init_module=first)
     assert [gvar.name_hint for gvar in second.get_global_vars()] == ["f", "g"]
-    pair = the(Tuple, second["g"].body)
+    pair = checked(Tuple, second["g"].body)
     assert pair.fields[0] is first.get_global_var("f")
-    call = the(Call, pair.fields[1])
+    call = checked(Call, pair.fields[1])
     assert call.op is first.get_constructor("T", "C")
     assert "g" not in first
 
 
-def test_every_node_has_the_span_of_its_text() -> None:
+def test_every_node_has_span() -> None:
     text = "def @main(%x: int32) {\n  %0 = add(%x, 1);\n  let %y =\n    (%0, %x).0;\n  if (True) { %y } else { Nil } }"
     mod = read_module("type T { Nil } " + text, "main.relay")
     func = mod["main"]
     spans = [node.span for node in post_order(func) if not isinstance(node, Op)]
     assert None not in spans
 
-    def spelt(span: Span | None) -> str:
+    def source_text(span: Span | None) -> str:
         assert span is not None
         assert span.source_name == "main.relay"
         lines = mod.source_map["main.relay"].split("\n")[span.line - 1 : span.end_line]
@@ -334,12 +334,12 @@ def test_every_node_has_the_span_of_its_text() -> None:
         lines[0] = lines[0][span.column - 1 :]
         return "\n".join(lines)
 
-    let = the(Let, func.body)
-    field = the(TupleGetItem, let.value)
-    pair = the(Tuple, field.tuple_value)
-    choice = the(If, let.body)
+    let = checked(Let, func.body)
+    field = checked(TupleGetItem, let.value)
+    pair = checked(Tuple, field.tuple_value)
+    choice = checked(If, let.body)
     nodes: list[Expr] = [func.params[0], *pair.fields[:1], pair, field, let.var, let, choice.cond, choice.false_branch]
-    assert [spelt(node.span) for node in nodes] == [
+    assert [source_text(node.span) for node in nodes] == [
         "%x",
         "add(%x, 1)",
         "(%0, %x)",
@@ -349,10 +349,10 @@ def test_every_node_has_the_span_of_its_text() -> None:
         "True",
         "Nil",
     ]
-    assert spelt(func.span) == text.removeprefix("def @main")
+    assert source_text(func.span) == text.removeprefix("def @main")
 
 
-def test_a_long_program_is_no_deeper_than_a_short_one() -> None:
+def test_parser_accepts_long_program() -> None:
     lines = "".join(f"  %{number} = @f(%{number - 1});\n" for number in range(1, 20_000))
     lets = "".join(f"  let %x{number} = %19999;\n" for number in range(5_000))
     sums = " + 1" * 5_000
@@ -360,5 +360,5 @@ def test_a_long_program_is_no_deeper_than_a_short_one() -> None:
     assert sum(isinstance(node, Call) for node in post_order(func)) == 19_999 + 5_000
 
 
-def test_parentheses_may_be_nested_deeply() -> None:
+def test_parser_accepts_deep_parentheses() -> None:
     assert isinstance(read_expr("(" * 20_000 + "1" + ")" * 20_000), Constant)

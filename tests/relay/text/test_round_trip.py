@@ -1,4 +1,4 @@
-"""What the printer writes, the parser reads back."""
+"""The parser accepts the printer's output and returns an equal program."""
 
 from hypothesis import given
 
@@ -12,7 +12,7 @@ from tests.relay.text.syntax import constants, modules
 
 
 @given(modules())
-def test_what_is_printed_is_read_back(mod: IRModule) -> None:
+def test_printed_module_round_trips(mod: IRModule) -> None:
     text = mod.astext()
     again = read_module(text)
     assert again.astext() == text
@@ -20,7 +20,7 @@ def test_what_is_printed_is_read_back(mod: IRModule) -> None:
 
 
 @given(programs())
-def test_a_program_with_types_is_read_back_and_given_them_again(program: Program) -> None:
+def test_printed_typed_program_round_trips(program: Program) -> None:
     mod = infer_module(program[0])
     again = infer_module(read_module(mod.astext()))
     assert again.astext() == mod.astext()
@@ -28,8 +28,8 @@ def test_a_program_with_types_is_read_back_and_given_them_again(program: Program
 
 
 @given(constants())
-def test_constants_keep_their_bits(one: Constant) -> None:
-    again = read_expr(one.astext())
+def test_printed_constant_keeps_its_bits(constant: Constant) -> None:
+    again = read_expr(constant.astext())
     assert isinstance(again, Constant)
-    assert (again.data.dtype, again.data.shape) == (one.data.dtype, one.data.shape)
-    assert again.data.tobytes() == one.data.tobytes()
+    assert (again.data.dtype, again.data.shape) == (constant.data.dtype, constant.data.shape)
+    assert again.data.tobytes() == constant.data.tobytes()

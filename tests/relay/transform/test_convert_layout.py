@@ -1,4 +1,4 @@
-"""ConvertLayout: operators and what stands between them work in another layout, and the numbers stay."""
+"""ConvertLayout: operators and those between them run in another layout."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from apass.errors import PassDefinitionError
 from apass.relay.expr import Call, Expr, Tuple, TupleGetItem
 from apass.relay.ir.calls import call_op
-from apass.relay.make import const, var
+from apass.relay.ir.expr import const, var
 from apass.relay.op import nn
 from apass.relay.transform.convert_layout.convert_layout import ConvertLayout, convert_layout
 from apass.sync import run
@@ -33,7 +33,7 @@ def ops_after(expr: Expr, layouts: dict[str, list[str]] = NHWC) -> list[str]:
 
 
 @pytest.mark.parametrize("groups", [1, 4, 2])
-def test_a_convolution_works_in_the_wanted_layout(groups: int) -> None:
+def test_convolution_runs_in_desired_layout(groups: int) -> None:
     assert ops_after(conv(X, groups=groups)) == ["layout_transform"] * 2 + ["nn.conv2d", "layout_transform"]
 
 
@@ -62,7 +62,7 @@ BETWEEN: dict[str, Callable[[Expr], Expr]] = {
     "upsampling": lambda v: nn.upsampling(v, 2, 3),
     "resize": lambda v: call_op("image.resize2d", v, size=(3, 4), layout="NCHW"),
     "concatenate": lambda v: call_op("concatenate", Tuple([v, nn.relu(v)]), axis=1),
-    "concatenate behind": lambda v: call_op("concatenate", Tuple([v, nn.relu(v)]), axis=-1),
+    "concatenate last axis": lambda v: call_op("concatenate", Tuple([v, nn.relu(v)]), axis=-1),
     "split": lambda v: call_op("concatenate", call_op("split", v, indices_or_sections=3, axis=2), axis=3),
     "split at": lambda v: TupleGetItem(call_op("split", v, indices_or_sections=(1, 4), axis=3), 1),
     "slice": lambda v: call_op("strided_slice", v, begin=(0, 0, 1), end=(1, 4, 5), strides=(1, 1, 2)),
@@ -86,7 +86,7 @@ BETWEEN: dict[str, Callable[[Expr], Expr]] = {
     "squeeze all": lambda v: call_op("squeeze", call_op("mean", v, axis=(2, 3), keepdims=True)),
     "l2": lambda v: nn.l2_normalize(v, 1e-3, (2, 3)),
 }
-"""What goes on in any layout, whole or in blocks."""
+"""Operators that run in any layout, blocked or not."""
 
 ALONG_CHANNELS: dict[str, Callable[[Expr], Expr]] = {
     "bias_add": lambda v: nn.bias_add(v, var("b", shape=(4,))),
@@ -103,43 +103,43 @@ ALONG_CHANNELS: dict[str, Callable[[Expr], Expr]] = {
     "slice": lambda v: call_op("strided_slice", v, begin=(0, 1), end=(1, 3)),
     "squeeze": lambda v: call_op("squeeze", call_op("sum", v, axis=(1,), keepdims=True), axis=(1,)),
 }
-"""What goes along the channels, so that they must be whole."""
+"""Operators along the channels, which must not be blocked."""
 
 
-def changes_behind(after: list[str]) -> int:
-    """Return how many changes of layout there are after the convolution."""
+def changes_after_conv(after: list[str]) -> int:
+    """Return the number of layout changes after the convolution."""
     return after[after.index("nn.conv2d") :].count("layout_transform")
 
 
 WITH_ANOTHER = frozenset({"one channel", "compare", "bias", "last axis", "where", "slice like"})
-"""What takes another tensor behind the convolution, which changes its layout too."""
+"""Operators on a second tensor, which changes its layout too."""
 
-AS_IT_WAS = frozenset({"max of all", "mean without axes", "sum of others", "squeeze all", "variance"})
-"""What leaves axes that stand in the same order in both layouts."""
+SAME_ORDER = frozenset({"max of all", "mean without axes", "sum of others", "squeeze all", "variance"})
+"""Operators whose result has its axes in the same order in both layouts."""
 
-FOLDED = frozenset({"transpose", "reversed"})
-"""What takes up the change of layout."""
+MERGED = frozenset({"transpose", "reversed"})
+"""Operators that are merged with the change of layout."""
 
 
 @pytest.mark.parametrize("between", BETWEEN)
-def test_what_stands_behind_works_in_the_new_layout_too(between: str) -> None:
+def test_following_operator_runs_in_new_layout(between: str) -> None:
     after = ops_after(BETWEEN[between](conv(X)))
-    assert changes_behind(after) == (0 if between in AS_IT_WAS | FOLDED else 2 if between in WITH_ANOTHER else 1)
+    assert changes_after_conv(after) == (0 if between in SAME_ORDER | MERGED else 2 if between in WITH_ANOTHER else 1)
 
 
 @pytest.mark.parametrize("between", ALONG_CHANNELS)
-def test_what_goes_along_the_channels_works_in_the_new_layout_too(between: str) -> None:
+def test_channel_operator_runs_in_new_layout(between: str) -> None:
     after = ops_after(ALONG_CHANNELS[between](conv(X)))
-    assert changes_behind(after) == (0 if between in {"argmax", "squeeze"} else 1)
+    assert changes_after_conv(after) == (0 if between in {"argmax", "squeeze"} else 1)
 
 
 @pytest.mark.parametrize("between", BETWEEN)
-def test_what_stands_behind_keeps_its_meaning_in_blocks(between: str) -> None:
+def test_following_operator_keeps_meaning_in_blocks(between: str) -> None:
     assert "layout_transform" in ops_after(BETWEEN[between](conv(X)), PACKED)
 
 
 @pytest.mark.parametrize("between", ALONG_CHANNELS)
-def test_what_goes_along_channels_has_them_whole_again(between: str) -> None:
+def test_channel_operator_gets_unblocked_channels(between: str) -> None:
     after = ops_after(ALONG_CHANNELS[between](conv(X)), PACKED)
     assert after[after.index("nn.conv2d") + 1] in {"layout_transform", "sum"}
 
@@ -148,52 +148,52 @@ IN_BLOCKS = ["relu", "bias", "one channel", "max_pool", "concatenate", "slice of
 
 
 @pytest.mark.parametrize("between", IN_BLOCKS)
-def test_what_does_not_go_along_channels_goes_on_in_blocks(between: str) -> None:
+def test_other_operator_continues_in_blocks(between: str) -> None:
     after = ops_after(BETWEEN[between](conv(X)), PACKED)
     assert after[after.index("nn.conv2d") + 1] != "layout_transform" or between in {"bias", "one channel"}
 
 
-def test_two_convolutions_in_a_row_need_no_change_between_them() -> None:
+def test_consecutive_convolutions_need_no_layout_change() -> None:
     after = ops_after(conv(nn.relu(conv(X, "w1")), "w2"))
     assert after.count("layout_transform") == 4
 
 
-def test_a_tensor_that_several_take_changes_once() -> None:
+def test_shared_tensor_changes_layout_once() -> None:
     after = ops_after(Tuple([conv(X, "w1"), conv(X, "w2")]))
     assert after.count("layout_transform") == 5
 
 
-def test_what_speaks_of_axes_in_another_way_gets_the_old_layout_back() -> None:
+def test_operator_without_rule_gets_original_layout() -> None:
     after = ops_after(nn.batch_flatten(conv(X)))
     assert after[-2:] == ["layout_transform", "nn.batch_flatten"]
 
 
-def test_operands_of_a_concatenation_that_are_in_several_layouts_get_the_old_one() -> None:
+def test_concatenation_of_different_layouts_gets_original_layout() -> None:
     after = ops_after(call_op("concatenate", Tuple([conv(X), X]), axis=1))
     assert after[-2:] == ["layout_transform", "concatenate"]
 
 
-def test_groups_of_channels_and_what_is_behind_them_get_the_old_layout_back() -> None:
+def test_group_norm_gets_original_layout() -> None:
     after = ops_after(norm("nn.group_norm", conv(X), num_groups=2))
     assert after[-2:] == ["layout_transform", "nn.group_norm"]
 
 
-def test_samples_that_do_not_come_first_get_the_old_layout_back() -> None:
+def test_instance_norm_gets_original_layout_when_batch_moves() -> None:
     after = ops_after(norm("nn.instance_norm", conv(X)), {"nn.conv2d": ["HWNC", "default"]})
     assert after[-2:] == ["layout_transform", "nn.instance_norm"]
 
 
-def test_places_that_are_counted_in_another_order_get_the_old_layout_back() -> None:
+def test_flat_argmax_gets_original_layout() -> None:
     after = ops_after(call_op("argmax", conv(X)))
     assert after[-2:] == ["layout_transform", "argmax"]
 
 
-def test_a_layout_that_is_there_already_stays() -> None:
+def test_call_in_desired_layout_stays() -> None:
     after = ops_of(optimized(conv(X), "ConvertLayout", desired_layouts={"nn.conv2d": ["NCHW", "OIHW"]}))
     assert after == ["nn.conv2d"]
 
 
-def test_a_program_in_which_nothing_changes_is_the_same_object() -> None:
+def test_unchanged_program_is_same_object() -> None:
     x = nn.relu(conv(X))
     part = TupleGetItem(call_op("split", x, indices_or_sections=2, axis=1), 1)
     before = typed(Tuple([TupleGetItem(Tuple([x, X]), 0), part, call_op("layout_transform", x, **NCHW_TO_NHWC)]))[
@@ -202,11 +202,11 @@ def test_a_program_in_which_nothing_changes_is_the_same_object() -> None:
     assert convert_layout(before, {"nn.conv1d": ["NWC", "default"]}) is before
 
 
-def test_where_blocks_do_not_divide_the_channels_a_call_stays() -> None:
+def test_call_stays_when_blocks_do_not_divide_channels() -> None:
     assert ops_after(conv(X), {"nn.conv2d": ["NCHW3c", "default"]}) == ["nn.conv2d"]
 
 
-def test_there_and_back_is_the_program_it_was() -> None:
+def test_converting_back_restores_program() -> None:
     there = optimized(conv(nn.relu(conv(X, "w1")), "w2"), "ConvertLayout", desired_layouts=NHWC)
     back = optimized(there, "ConvertLayout", desired_layouts={"nn.conv2d": ["NCHW", "default"]})
     assert ops_of(back) == ["nn.conv2d", "nn.relu", "nn.conv2d"]
@@ -215,65 +215,65 @@ def test_there_and_back_is_the_program_it_was() -> None:
 @pytest.mark.parametrize(
     ("layouts", "message"),
     [
-        ({"nn.conv2d": []}, "the layouts of nn.conv2d must be a list, one for each tensor, not []"),
+        ({"nn.conv2d": []}, "the layouts of nn.conv2d must be a list, one for each tensor, got []"),
         (
             {"nn.conv2d": ["NHWC", "HWIO", "NHWC"]},
             (
-                "the layouts of nn.conv2d must be [data, weight], the weight's perhaps 'default', "
-                "not ['NHWC', 'HWIO', 'NHWC']"
+                "the layouts of nn.conv2d must be [data, weight], where the weight can be 'default', "
+                "got ['NHWC', 'HWIO', 'NHWC']"
             ),
         ),
         (
             {"nn.conv2d": ["HWCN"]},
             (
-                "nn.conv2d has no default layout of the weight for data in HWCN; write which one, "
+                "nn.conv2d has no default layout of the weight for data in HWCN; specify the layout of the weight, "
                 "or convert to one of NCHW, NHWC, HWNC"
             ),
         ),
         (
             {"nn.conv2d": ["NWC"]},
-            "the layout of the data of nn.conv2d must have the axes of NCHW, not be 'NWC'",
+            "the layout of the data of nn.conv2d must have the axes of NCHW, got 'NWC'",
         ),
-        ({"nn.conv2d": ["default"]}, "the layout of the data of nn.conv2d cannot be 'default'; write which one"),
+        ({"nn.conv2d": ["default"]}, "the layout of the data of nn.conv2d cannot be 'default'; specify a layout"),
         (
             {"nn.conv2d": ["NHWC", "HWO"]},
-            "the layout of the weight of nn.conv2d must have the axes of OIHW, not be 'HWO'",
+            "the layout of the weight of nn.conv2d must have the axes of OIHW, got 'HWO'",
         ),
         (
             {"nn.conv2d": ["NCHWc"]},
             (
-                "the layout of the data of nn.conv2d: 'NCHWc' is not a layout; one is axes and blocks with a size, "
-                "as NCHW or NCHW8c"
+                "the layout of the data of nn.conv2d: 'NCHWc' is not a layout; expected axes and blocks "
+                "with a size, such as NCHW or NCHW8c"
             ),
         ),
         (
             {"nn.max_pool2d": ["NHWC", "default"]},
-            "nn.max_pool2d is converted to one layout, that of the data, not to ['NHWC', 'default']",
+            "nn.max_pool2d needs exactly one layout, that of the data, got ['NHWC', 'default']",
         ),
         (
             {"nn.dense": ["NC"]},
-            "ConvertLayout does not know how to convert nn.dense; tell it with relay.op.register_convert_op_layout",
+            "ConvertLayout has no rule for operator 'nn.dense'; register one with relay.op.register_convert_op_layout",
         ),
-        ({"nn.conv2d": "NHWC"}, "the layouts of nn.conv2d must be a list, one for each tensor, not 'NHWC'"),
-        ({"nn.konv2d": ["NHWC"]}, "there is no operator named 'nn.konv2d'; did you mean 'nn.conv2d'?"),
+        ({"nn.conv2d": "NHWC"}, "the layouts of nn.conv2d must be a list, one for each tensor, got 'NHWC'"),
+        ({"nn.konv2d": ["NHWC"]}, "no operator is named 'nn.konv2d'; did you mean 'nn.conv2d'?"),
     ],
 )
-def test_a_layout_that_is_not_known_is_an_error(layouts: dict[str, list[str]], message: str) -> None:
+def test_invalid_layout_raises_error(layouts: dict[str, list[str]], message: str) -> None:
     with pytest.raises(PassDefinitionError) as caught:
         ConvertLayout(layouts)
     assert str(caught.value) == message
 
 
-def test_one_layout_for_all_is_an_error() -> None:
-    given: Any = "NHWC"
+def test_layouts_that_are_no_mapping_raise_error() -> None:
+    value: Any = "NHWC"
     with pytest.raises(PassDefinitionError) as caught:
-        ConvertLayout(given)
+        ConvertLayout(value)
     assert str(caught.value) == (
-        """desired_layouts must be a mapping, as {"nn.conv2d": ["NHWC", "default"]}, not 'NHWC'"""
+        """desired_layouts must be a mapping, as {"nn.conv2d": ["NHWC", "default"]}, got 'NHWC'"""
     )
 
 
-def test_what_is_asked_for_is_that_of_the_time_when_the_pass_was_made() -> None:
+def test_later_change_of_layouts_has_no_effect() -> None:
     layouts = {"nn.conv2d": ["NHWC", "default"]}
     pass_ = ConvertLayout(layouts)
     layouts["nn.conv2d"][0] = "NCHW"

@@ -1,4 +1,4 @@
-"""Laws of ConvertLayout: on random chains of operators that have to do with layouts, the meaning and the types stay."""
+"""ConvertLayout on random chains of operators: meaning and types stay."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -20,10 +20,10 @@ from apass.relay.type_inference.infer import infer_module
 from tests.relay.meaning import ops_of
 
 DTYPE: Final = "float64"
-Made = tuple[Expr, tuple[int, ...]]
+Tensor = tuple[Expr, tuple[int, ...]]
 """A tensor with its shape."""
 
-WANTED: Final = (
+DESIRED: Final = (
     {"nn.conv2d": ["NHWC", "default"]},
     {"nn.conv2d": ["NCHW", "OIHW"]},
     {"nn.conv2d": ["NHWC", "OHWI"], "nn.max_pool2d": ["NCHW"]},
@@ -32,37 +32,37 @@ WANTED: Final = (
     {"nn.conv2d": ["HWNC", "default"], "nn.upsampling": ["NCHW2c"]},
     {"nn.max_pool2d": ["NCHW2c"], "nn.global_avg_pool2d": ["NHWC"]},
 )
-"""What is asked of ConvertLayout."""
+"""Values of `desired_layouts`."""
 LAYOUTS: Final = ("NCHW", "NCHW", "NHWC", "HWNC", "NCHW2c")
-"""What convolutions and pools are written in."""
+"""Layouts of convolutions and pooling operators in the programs."""
 
 
 class _Chain:
-    """Writes a chain, step by step: each takes tensors that there are and makes another."""
+    """Builds a chain: each step adds a tensor computed from existing ones."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
         self.params: list[Var] = []
-        self.tensors: list[Made] = [self.param((2, 4, 4, 6))]
+        self.tensors: list[Tensor] = [self.param((2, 4, 4, 6))]
 
-    def param(self, shape: Sequence[int]) -> Made:
+    def param(self, shape: Sequence[int]) -> Tensor:
         self.params.append(Var(f"p{len(self.params)}", TensorType(shape, DTYPE)))
         return self.params[-1], tuple(shape)
 
-    def pick(self, rank: int | None = None) -> Made:
-        """Return a tensor, of a rank if it has to be, the later the likelier."""
-        fitting = [one for one in self.tensors if rank is None or len(one[1]) == rank]
-        if not fitting:
+    def pick(self, rank: int | None = None) -> Tensor:
+        """Return one of the last tensors, of a given rank if there is one."""
+        candidates = [tensor for tensor in self.tensors if rank is None or len(tensor[1]) == rank]
+        if not candidates:
             return self.param((2, 4, 4, 6)[:rank])
-        return fitting[-1 - self.draw(st.integers(0, min(len(fitting), 3) - 1))]
+        return candidates[-1 - self.draw(st.integers(0, min(len(candidates), 3) - 1))]
 
     def add(self, expr: Expr, field: int | None = None) -> None:
         """Add a tensor, or a field of a tuple."""
         ty = infer_module(IRModule.from_expr(Function(self.params, expr)))["main"].body.checked_type
-        made = expr if field is None else TupleGetItem(expr, field)
+        tensor = expr if field is None else TupleGetItem(expr, field)
         shape = getattr(ty, "fields", [ty])[field or 0].concrete_shape
         if 0 not in shape and len(shape) < 6:
-            self.tensors.append((made, shape))
+            self.tensors.append((tensor, shape))
 
     def axes(self, rank: int) -> list[int]:
         return sorted(self.draw(st.sets(st.integers(0, rank - 1), min_size=1, max_size=rank)))
@@ -101,10 +101,10 @@ class _Chain:
 
     def broadcast(self) -> None:
         data, shape = self.pick()
-        other = self.draw(st.sampled_from([one for one, size in self.tensors if size == shape]))
+        other = self.draw(st.sampled_from([tensor for tensor, size in self.tensors if size == shape]))
         if self.draw(st.booleans()):
-            kept = shape[self.draw(st.integers(0, len(shape))) :]
-            other, _ = self.param([size if self.draw(st.booleans()) else 1 for size in kept])
+            suffix = shape[self.draw(st.integers(0, len(shape))) :]
+            other, _ = self.param([size if self.draw(st.booleans()) else 1 for size in suffix])
         operands = [data, other] if self.draw(st.booleans()) else [other, data]
         self.add(call_op(self.draw(st.sampled_from(["add", "multiply", "subtract", "maximum"])), *operands))
 
@@ -119,7 +119,7 @@ class _Chain:
         if kind == "l2":
             self.add(call_op("nn.l2_normalize", data, eps=1e-3, axis=(axis,)))
             return
-        vectors = vectors[:3] + [call_op("sigmoid", one) for one in vectors[3:]]
+        vectors = vectors[:3] + [call_op("sigmoid", vector) for vector in vectors[3:]]
         attrs = {"axis": axis % len(shape) if kind in {"lrn", "prelu"} else axis}
         self.add(call_op(f"nn.{kind}", data, *vectors, **attrs), 0 if kind == "batch_norm" else None)
 
@@ -142,7 +142,7 @@ class _Chain:
         end = tuple(self.draw(st.integers(first + 1, size + 2)) for first, size in zip(begin, shape, strict=True))
         count = self.draw(st.integers(1, len(shape)))
         order = self.draw(st.permutations(range(len(shape))))
-        made: list[Callable[[], Expr]] = [
+        choices: list[Callable[[], Expr]] = [
             lambda: call_op("transpose", data, axes=tuple(order)),
             lambda: call_op("nn.pad", data, self.param(())[0], pad_width=tuple(pairs)),
             lambda: call_op("strided_slice", data, begin=begin[:count], end=end[:count]),
@@ -152,7 +152,7 @@ class _Chain:
             lambda: call_op("concatenate", Tuple([data, data]), axis=axis),
             lambda: call_op("concatenate", Tuple([data, self.param(shape)[0]]), axis=axis),
         ]
-        self.add(self.draw(st.sampled_from(made))())
+        self.add(self.draw(st.sampled_from(choices))())
 
     def split(self) -> None:
         data, shape = self.pick()
@@ -171,32 +171,32 @@ class _Chain:
         self.add(call_op("layout_transform", data, src_layout="NCHW", dst_layout=target))
 
     def scope(self) -> None:
-        """Make a Let, or an If."""
+        """Add a Let, or an If."""
         data, shape = self.pick()
         var = Var("v", TensorType(shape, DTYPE))
         is_more = call_op("less", call_op("sum", self.params[0]), self.param(())[0])
-        kept = If(is_more, data, call_op("nn.relu", data))
-        self.add(kept if self.draw(st.booleans()) else Let(var, data, call_op("add", var, var)))
+        choice = If(is_more, data, call_op("nn.relu", data))
+        self.add(choice if self.draw(st.booleans()) else Let(var, data, call_op("add", var, var)))
 
 
 @st.composite
 def chains(draw: st.DrawFn, *, transforms: bool = True) -> IRModule:
-    """Return a strategy for typed programs of such operators, with changes of layout among them or without."""
+    """Return a strategy for typed programs, with or without changes of layout in them."""
     chain = _Chain(draw)
     steps = [chain.conv, chain.conv, chain.conv, chain.pool, chain.unary, chain.broadcast, chain.broadcast]
     steps += [chain.along_axis, chain.reduce, chain.move, chain.move, chain.split, chain.scope]
     steps += [chain.transform] if transforms else []
     for step in draw(st.lists(st.sampled_from(steps), min_size=2, max_size=9)):
         step()
-    kept = [expr for expr, _ in chain.tensors[-3:]]
-    return infer_module(IRModule.from_expr(Function(chain.params, Tuple(kept))))
+    outputs = [expr for expr, _ in chain.tensors[-3:]]
+    return infer_module(IRModule.from_expr(Function(chain.params, Tuple(outputs))))
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(chains(), st.lists(st.sampled_from(WANTED), min_size=1, max_size=3))
-def test_the_meaning_and_the_types_stay(mod: IRModule, wanted: list[dict[str, list[str]]]) -> None:
+@given(chains(), st.lists(st.sampled_from(DESIRED), min_size=1, max_size=3))
+def test_convert_layout_keeps_meaning_and_types(mod: IRModule, desired: list[dict[str, list[str]]]) -> None:
     after = mod
-    for layouts in wanted:
+    for layouts in desired:
         after = infer_module(IRModule.from_expr(convert_layout(after["main"], layouts)))
     assert after["main"].checked_type == mod["main"].checked_type
     arguments = random_arguments(mod["main"])
@@ -205,8 +205,8 @@ def test_the_meaning_and_the_types_stay(mod: IRModule, wanted: list[dict[str, li
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(chains(), st.sampled_from(WANTED))
-def test_once_is_enough(mod: IRModule, layouts: dict[str, list[str]]) -> None:
+@given(chains(), st.sampled_from(DESIRED))
+def test_second_conversion_adds_no_layout_change(mod: IRModule, layouts: dict[str, list[str]]) -> None:
     once = infer_module(IRModule.from_expr(convert_layout(mod["main"], layouts)))
     twice = infer_module(IRModule.from_expr(convert_layout(once["main"], layouts)))
     assert ops_of(twice["main"]).count("layout_transform") <= ops_of(once["main"]).count("layout_transform")
@@ -214,5 +214,5 @@ def test_once_is_enough(mod: IRModule, layouts: dict[str, list[str]]) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(chains(transforms=False))
-def test_a_program_without_what_is_asked_for_is_the_same_object(mod: IRModule) -> None:
+def test_program_without_listed_operators_is_same_object(mod: IRModule) -> None:
     assert convert_layout(mod["main"], {"nn.conv3d": ["NDHWC", "default"]}) is mod["main"]

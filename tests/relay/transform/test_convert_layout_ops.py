@@ -1,4 +1,4 @@
-"""ConvertLayout on each operator that can be listed, and by hooks that users register."""
+"""ConvertLayout on each operator that can be listed, and with registered hooks."""
 
 import typing
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from apass.relay.expr_functor import ExprVisitor
 from apass.relay.function import Function
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.calls import call_op, op_name
-from apass.relay.make import var
+from apass.relay.ir.expr import var
 from apass.relay.op import get, nn, register_convert_op_layout, register_op_attr
 from apass.relay.op.layouts import InferCorrectLayoutOutput
 from apass.relay.op.layouts.infer import Layouts
@@ -24,20 +24,20 @@ from tests.relay.meaning import ops_of, optimized, typed
 
 def calls_of(func: Function, name: str) -> list[Call]:
     """Return the calls of an operator."""
-    found: list[Call] = []
+    calls: list[Call] = []
 
     class Finder(ExprVisitor):
         def visit_call(self, call: Call) -> None:
             super().visit_call(call)
             if op_name(call) == name:
-                found.append(call)
+                calls.append(call)
 
     Finder().visit(func)
-    return found
+    return calls
 
 
 def converted(expr: Expr, name: str, *layouts: str) -> Call:
-    """Return the one call of an operator after it was converted."""
+    """Return the single call of an operator after its conversion."""
     (call,) = calls_of(optimized(expr, "ConvertLayout", desired_layouts={name: list(layouts)}), name)
     return call
 
@@ -59,7 +59,7 @@ CONVS = [f"nn.conv{rank}d{suffix}" for rank in (1, 2, 3) for suffix in ("", "_tr
 
 
 @pytest.mark.parametrize("name", CONVS)
-def test_a_convolution_has_a_default_layout_of_the_weight(name: str) -> None:
+def test_convolution_has_default_weight_layout(name: str) -> None:
     rank = int(name[7])
     data, kernel = {1: ("NWC", "WIO"), 2: ("NHWC", "HWIO"), 3: ("NDHWC", "DHWIO")}[rank]
     attrs = converted(conv(name), name, data, "default").attrs
@@ -83,28 +83,28 @@ def test_a_convolution_has_a_default_layout_of_the_weight(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["nn.conv2d", "nn.conv2d_transpose"])
-def test_layouts_may_be_any_order_and_in_blocks(name: str, data: str, kernel: str) -> None:
+def test_layout_allows_any_order_and_blocks(name: str, data: str, kernel: str) -> None:
     if kernel == "default" and name != "nn.conv2d":
         kernel = "HWOI"
     attrs = converted(conv(name), name, data, kernel).attrs
     assert attrs is not None
-    wanted = "HWOI" if kernel == "default" else kernel
-    assert (attrs["data_layout"], attrs["kernel_layout"]) == (data, wanted)
+    expected = "HWOI" if kernel == "default" else kernel
+    assert (attrs["data_layout"], attrs["kernel_layout"]) == (data, expected)
 
 
 @pytest.mark.parametrize(("groups", "filters", "kernel"), [(4, 4, "HWOI"), (4, 8, "HWIO"), (2, 4, "HWIO")])
-def test_the_default_for_depthwise_convolutions_has_their_filters_first(groups: int, filters: int, kernel: str) -> None:
+def test_depthwise_default_weight_layout_has_filters_first(groups: int, filters: int, kernel: str) -> None:
     attrs = converted(conv("nn.conv2d", groups, filters), "nn.conv2d", "NHWC", "default").attrs
     assert attrs is not None
     assert attrs["kernel_layout"] == kernel
 
 
-def test_offsets_change_their_layout_with_the_data() -> None:
+def test_offsets_change_layout_with_data() -> None:
     data, offset = var("data", shape=(1, 4, 6, 6)), var("offset", shape=(1, 18, 6, 6))
     weight = var("weight", shape=(4, 4, 3, 3))
-    made = nn.deformable_conv2d(data, offset, weight, kernel_size=(3, 3), channels=4, padding=(1, 1))
-    call = converted(made, "nn.deformable_conv2d", "NHWC", "default")
-    assert [op_name(one) for one in call.args] == ["layout_transform"] * 3
+    before = nn.deformable_conv2d(data, offset, weight, kernel_size=(3, 3), channels=4, padding=(1, 1))
+    call = converted(before, "nn.deformable_conv2d", "NHWC", "default")
+    assert [op_name(arg) for arg in call.args] == ["layout_transform"] * 3
 
 
 ON_DATA: dict[str, dict[str, object]] = {
@@ -120,7 +120,7 @@ ON_DATA: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("name", ON_DATA)
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_an_operator_on_one_tensor_is_listed_with_one_layout(name: str, is_packed: bool) -> None:
+def test_unary_operator_takes_one_layout(name: str, is_packed: bool) -> None:
     rank = next((n for n in (1, 3) if f"{n}d" in name), 2)
     data = var("data", shape=(2, 4, 5, 6, 7)[: rank + 2])
     layout = DATA[rank] + "2c" if is_packed else {1: "NWC", 2: "NHWC", 3: "NDHWC"}[rank]
@@ -129,14 +129,14 @@ def test_an_operator_on_one_tensor_is_listed_with_one_layout(name: str, is_packe
     assert attrs["layout"] == layout
 
 
-def test_only_what_is_listed_is_converted() -> None:
+def test_unlisted_operator_is_not_converted() -> None:
     x, w, v = var("x", shape=(1, 4, 6, 6)), var("w", shape=(4, 4, 1, 1)), var("v", shape=(4, 4, 1, 1))
     program = call_op("nn.conv2d_transpose", nn.conv2d(x, w), v)
     after = optimized(program, "ConvertLayout", desired_layouts={"nn.conv2d": ["NHWC", "default"]})
     assert ops_of(after) == ["layout_transform"] * 2 + ["nn.conv2d", "layout_transform", "nn.conv2d_transpose"]
 
 
-def test_each_operator_is_converted_to_its_own_layout() -> None:
+def test_operators_are_converted_to_different_layouts() -> None:
     x, w = var("x", shape=(1, 4, 6, 6)), var("w", shape=(4, 4, 1, 1))
     program = nn.max_pool2d(nn.relu(nn.conv2d(x, w)), (2, 2))
     layouts = {"nn.conv2d": ["NHWC", "HWIO"], "nn.max_pool2d": ["NCHW4c"]}
@@ -149,7 +149,7 @@ def test_each_operator_is_converted_to_its_own_layout() -> None:
     assert moves == [("NCHW", "NHWC"), ("OIHW", "HWIO"), ("NHWC", "NCHW4c"), ("NCHW4c", "NCHW")]
 
 
-def test_a_layout_of_the_result_that_the_program_asks_for_stays() -> None:
+def test_explicit_output_layout_stays() -> None:
     x, w = var("x", shape=(1, 4, 6, 6)), var("w", shape=(4, 4, 1, 1))
     program = nn.conv2d(x, w, out_layout="NHWC")
     call = converted(nn.relu(program), "nn.conv2d", "NCHW4c", "default")
@@ -157,7 +157,7 @@ def test_a_layout_of_the_result_that_the_program_asks_for_stays() -> None:
     assert call.attrs["out_layout"] == "NHWC"
 
 
-def test_a_pass_in_a_sequential_has_what_it_requires() -> None:
+def test_sequential_runs_required_passes_first() -> None:
     x, w, b = var("x", shape=(1, 4, 6, 6)), var("w", shape=(4, 4, 1, 1)), var("b", shape=(4,))
     pass_ = apass.get_pass("ConvertLayout", desired_layouts={"nn.conv2d": ["NHWC", "default"]})
     assert (pass_.info.opt_level, pass_.info.required) == (3, ("InferType", "CanonicalizeOps"))
@@ -168,12 +168,12 @@ def test_a_pass_in_a_sequential_has_what_it_requires() -> None:
         async with apass.PassContext(opt_level=3):
             return ops_of((await at_level_3(before))["main"])
 
-    found = anyio.run(main)
-    assert found.count("nn.bias_add") == 0
-    assert found[-2:] == ["add", "layout_transform"]
+    ops = anyio.run(main)
+    assert ops.count("nn.bias_add") == 0
+    assert ops[-2:] == ["add", "layout_transform"]
 
 
-# What is left out.
+# Calls that a LayoutConfig skips.
 
 
 def two_convolutions() -> Expr:
@@ -182,7 +182,7 @@ def two_convolutions() -> Expr:
 
 
 def layouts_of(expr: Expr) -> list[object]:
-    """Return the layout of the data of each convolution after they were converted."""
+    """Return the data layout of each convolution after the conversion."""
     after = optimized(expr, "ConvertLayout", desired_layouts={"nn.conv2d": ["NHWC", "default"]})
     return [call.attrs["data_layout"] for call in calls_of(after, "nn.conv2d") if call.attrs]
 
@@ -191,13 +191,13 @@ def layouts_of(expr: Expr) -> list[object]:
     ("skip_layers", "layouts"),
     [(None, ["NHWC", "NHWC"]), ([], ["NHWC", "NHWC"]), ([0], ["NCHW", "NHWC"]), ((1, 5), ["NHWC", "NCHW"])],
 )
-def test_a_layout_config_leaves_convolutions_out(skip_layers: list[int] | None, layouts: list[str]) -> None:
+def test_layout_config_skips_convolutions(skip_layers: list[int] | None, layouts: list[str]) -> None:
     with LayoutConfig(skip_layers):
         assert layouts_of(two_convolutions()) == layouts
     assert layouts_of(two_convolutions()) == ["NHWC", "NHWC"]
 
 
-def test_the_innermost_layout_config_counts_from_its_own_beginning() -> None:
+def test_nested_layout_config_counts_from_its_start() -> None:
     with LayoutConfig([2]) as outer:
         assert layouts_of(two_convolutions()) == ["NHWC", "NHWC"]
         with LayoutConfig(skip_layers=[1]):
@@ -207,32 +207,32 @@ def test_the_innermost_layout_config_counts_from_its_own_beginning() -> None:
             assert layouts_of(two_convolutions()) == ["NHWC", "NHWC"]
 
 
-def test_layers_have_whole_numbers() -> None:
-    given: typing.Any = ["conv1"]
+def test_layout_config_rejects_names() -> None:
+    value: typing.Any = ["conv1"]
     with pytest.raises(TypeError):
-        LayoutConfig(given)
+        LayoutConfig(value)
 
 
 # Hooks.
 
 
-def test_a_hook_of_ones_own_says_how_to_convert() -> None:
+def test_registered_hook_converts_call() -> None:
     seen: list[object] = []
 
     def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]) -> Call:
-        seen.extend([len(inputs), [str(one) for one in tinfos], desired_layouts])
+        seen.extend([len(inputs), [str(ty) for ty in tinfos], desired_layouts])
         return Call(call.op, inputs, attrs.replaced(data_layout="NHWC", kernel_layout="OHWI"))
 
     call = conv("nn.conv2d")
     with TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", hook):
-        made = converted(call, "nn.conv2d", "anything", "else")
-    assert made.attrs is not None
-    assert made.attrs["kernel_layout"] == "OHWI"
+        result = converted(call, "nn.conv2d", "anything", "else")
+    assert result.attrs is not None
+    assert result.attrs["kernel_layout"] == "OHWI"
     types = ["Tensor[(2, 4, 5, 6), float32]", "Tensor[(4, 4, 3, 1), float32]"]
     assert seen == [2, types, ["anything", "else"]]
 
 
-def test_a_hook_may_put_other_inputs_in() -> None:
+def test_hook_may_replace_inputs() -> None:
     def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]) -> Call:
         data, weight = inputs
         twice = call_op("negative", call_op("negative", weight))
@@ -240,11 +240,11 @@ def test_a_hook_may_put_other_inputs_in() -> None:
 
     call = conv("nn.conv2d")
     with TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", hook):
-        made = converted(call, "nn.conv2d", "NHWC")
-    assert [op_name(one) for one in made.args] == ["layout_transform", "negative"]
+        result = converted(call, "nn.conv2d", "NHWC")
+    assert [op_name(arg) for arg in result.args] == ["layout_transform", "negative"]
 
 
-def test_a_hook_may_call_another_operator() -> None:
+def test_hook_may_call_another_operator() -> None:
     def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]) -> Call:
         packed = dict(attrs.items()) | {"data_layout": "NCHW4c", "kernel_layout": "OIHW4i4o"}
         return call_op("nn.contrib_conv2d_NCHWc", *inputs, **packed)
@@ -254,34 +254,34 @@ def test_a_hook_may_call_another_operator() -> None:
     assert ops_of(after) == ["layout_transform"] * 2 + ["nn.contrib_conv2d_NCHWc", "layout_transform"]
 
 
-def test_a_hook_may_leave_a_call_as_it_is() -> None:
+def test_hook_may_keep_call() -> None:
     def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]) -> None:
         return None
 
     with TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", hook):
-        made = converted(conv("nn.conv2d"), "nn.conv2d", "NHWC")
-    assert made.attrs == conv("nn.conv2d").attrs
+        result = converted(conv("nn.conv2d"), "nn.conv2d", "NHWC")
+    assert result.attrs == conv("nn.conv2d").attrs
 
 
-def test_a_hook_that_returns_no_call_is_an_error() -> None:
+def test_hook_that_returns_no_call_raises_error() -> None:
     def hook(attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]) -> Expr:
         return inputs[0]
 
     with TempOpAttr("nn.conv2d", "FTVMConvertOpLayout", hook), pytest.raises(TypeError) as caught:
         converted(conv("nn.conv2d"), "nn.conv2d", "NHWC")
     assert str(caught.value).startswith(
-        "the FTVMConvertOpLayout of nn.conv2d must return a call with as many arguments, 2, or None, not <relay.Var"
+        "the FTVMConvertOpLayout of nn.conv2d must return None or a call with 2 arguments, got <relay.Var"
     )
 
 
-def test_a_hook_can_be_registered_for_an_operator_that_has_none() -> None:
+def test_hook_can_be_registered_for_operator() -> None:
     dense = get("nn.dense")
 
     @register_convert_op_layout("nn.dense")
     def convert_dense(
         attrs: Attrs, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]
     ) -> None:
-        """Leave it as it is."""
+        """Leave the call as it is."""
 
     try:
         apass.get_pass("ConvertLayout", desired_layouts={"nn.dense": ["NC"]})
@@ -289,8 +289,8 @@ def test_a_hook_can_be_registered_for_an_operator_that_has_none() -> None:
         dense.reset_attr("FTVMConvertOpLayout")
 
 
-def test_a_rule_can_be_registered_for_an_operator_that_has_none() -> None:
-    """Reversing has no rule; along an axis that both layouts have in one place it can have one."""
+def test_rule_can_be_registered_for_operator() -> None:
+    """Reversing along an axis that does not move can have a rule."""
 
     def rule(
         attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
@@ -299,19 +299,19 @@ def test_a_rule_can_be_registered_for_an_operator_that_has_none() -> None:
         return InferCorrectLayoutOutput([layout], [layout], attrs)
 
     program = call_op("reverse", conv("nn.conv2d"), axis=0)
-    wanted = {"nn.conv2d": ["NHWC", "default"]}
-    before = optimized(program, "ConvertLayout", desired_layouts=wanted)
+    layouts = {"nn.conv2d": ["NHWC", "default"]}
+    before = optimized(program, "ConvertLayout", desired_layouts=layouts)
     reverse = get("reverse")
     register_op_attr("reverse", "FInferCorrectLayout", rule)
     try:
-        after = optimized(program, "ConvertLayout", desired_layouts=wanted)
+        after = optimized(program, "ConvertLayout", desired_layouts=layouts)
     finally:
         reverse.reset_attr("FInferCorrectLayout")
     assert ops_of(before)[-2:] == ["layout_transform", "reverse"]
     assert ops_of(after)[-2:] == ["reverse", "layout_transform"]
 
 
-def test_dimensions_that_are_not_known_stay_so() -> None:
+def test_unknown_dimensions_are_allowed() -> None:
     x = Var("x", TensorType((Any(), 4, Any(), 6)))
     program = nn.relu(nn.conv2d(x, var("w", shape=(4, 4, 1, 1))))
     after = optimized(program, "ConvertLayout", desired_layouts={"nn.conv2d": ["NHWC", "default"]})

@@ -1,4 +1,4 @@
-"""The programs in `tests/cases/ConvertLayout`: what is printed, to the letter, and what they compute."""
+"""Programs in `tests/relay/cases/ConvertLayout`: printed text, and meaning."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ PROGRAMS = [path for path in cases_below(CASES) if path.parent.name == "ConvertL
 
 
 def both(before: Path) -> tuple[IRModule, IRModule]:
-    """Return the program before and after."""
+    """Return the program before and after the pass."""
     text = before.read_text(encoding="utf-8")
     options = options_of(settings_of(text)["options"])
     mod = fromtext(text, before.name)
@@ -25,14 +25,14 @@ def both(before: Path) -> tuple[IRModule, IRModule]:
 
 
 @pytest.mark.parametrize("before", PROGRAMS, ids=lambda path: path.stem)
-def test_the_text_is_the_expected_one_to_the_letter(before: Path) -> None:
+def test_printed_text_is_exactly_as_expected(before: Path) -> None:
     _, after = both(before)
     expected = before.with_name(before.name.removesuffix(".relay") + EXPECTED)
     assert after.astext().rstrip() == expected.read_text(encoding="utf-8").rstrip()
 
 
 @pytest.mark.parametrize("before", PROGRAMS, ids=lambda path: path.stem)
-def test_the_program_computes_the_same(before: Path) -> None:
+def test_program_computes_same_result(before: Path) -> None:
     mod, after = both(before)
     for seed in (0, 1):
         arguments = random_arguments(mod["main"], seed)

@@ -1,13 +1,12 @@
-"""DeadCodeElimination: what goes, what is moved, and what stays though nothing needs it."""
+"""DeadCodeElimination: the bindings it drops, inlines and keeps."""
 
 import apass
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple
 from apass.relay.function import Function
+from apass.relay.ir.expr import RefCreate, RefRead, RefWrite, const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add, multiply
 from apass.relay.op.elementwise.math import exp, negative
-from apass.relay.ref import RefCreate, RefRead, RefWrite
 from apass.relay.structural.equality import structural_equal
 from apass.relay.transform.dead_code_elimination import DeadCodeElimination, eliminate_dead_code
 
@@ -16,76 +15,76 @@ ONE = const(1.0)
 
 
 def alive(body: Expr, *, inline_once: bool = False) -> Expr:
-    """Return what is left of the body of a function of `x`."""
+    """Return the body of a function of `x` after the elimination."""
     return eliminate_dead_code(Function([X], body), inline_once=inline_once).body
 
 
-def test_the_pass_is_of_level_1_and_requires_types() -> None:
+def test_dead_code_elimination_has_level_one() -> None:
     assert DeadCodeElimination().info == apass.PassInfo(1, "DeadCodeElimination", ())
 
 
-def test_a_value_that_only_a_dead_one_needs_is_dead() -> None:
+def test_value_used_only_by_dead_value_is_dropped() -> None:
     assert alive(Let(Y, exp(X), Let(Z, negative(Y), X))) is X
 
 
-def test_a_value_that_is_needed_stays() -> None:
+def test_used_value_stays() -> None:
     body = Let(Y, exp(X), add(Y, Y))
     assert alive(body) is body
     assert alive(body, inline_once=True) is body
 
 
-def test_a_recursive_function_that_only_calls_itself_is_dead() -> None:
+def test_recursive_function_used_only_by_itself_is_dropped() -> None:
     recursive = Function([Y], Call(F, [negative(Y)]))
     assert alive(Let(F, recursive, X)) is X
     body = Let(F, recursive, Call(F, [X]))
     assert alive(body, inline_once=True) is body
 
 
-def test_a_dead_let_is_taken_out_wherever_it_is() -> None:
+def test_nested_dead_let_is_dropped() -> None:
     inner = If(X, Let(Y, exp(X), ONE), Call(Function([Z], Let(Y, exp(Z), Z)), [Let(F, X, ONE)]))
     assert structural_equal(alive(inner), If(X, ONE, Call(Function([Z], Z), [ONE])), map_free_vars=True)
 
 
-def test_what_writes_stays_and_so_does_what_may() -> None:
+def test_value_that_may_write_stays() -> None:
     write = RefWrite(CELL, X)
     for value in (write, Call(X, []), Tuple([ONE, write]), Call(GlobalVar("f"), [])):
         body = Let(Y, value, X)
         assert alive(body) is body
 
 
-def test_a_cell_that_nothing_needs_goes_and_so_does_a_read() -> None:
+def test_unused_cell_and_unused_read_are_dropped() -> None:
     assert alive(Let(CELL, RefCreate(X), Let(Y, RefRead(CELL), X))) is X
 
 
-def test_what_a_write_needs_is_needed() -> None:
+def test_value_used_by_write_stays() -> None:
     body = Let(CELL, RefCreate(X), Let(Y, exp(X), Let(Z, RefWrite(CELL, Y), X)))
     assert alive(body) is body
 
 
-def test_a_call_of_a_function_without_effects_goes() -> None:
+def test_unused_call_without_effects_is_dropped() -> None:
     gvar = GlobalVar("f")
     mod = IRModule({gvar: Function([Y], exp(Y))})
     body = Let(F, Function([Y], exp(Y)), Let(Z, Call(F, [X]), Let(Y, Call(gvar, [X]), X)))
     assert eliminate_dead_code(Function([X], body), mod).body is X
 
 
-def test_a_value_that_is_needed_once_is_moved_if_asked_for() -> None:
+def test_value_used_once_is_inlined_when_enabled() -> None:
     body = Let(Y, exp(X), Let(Z, negative(Y), add(Z, X)))
     assert alive(body) is body
     assert structural_equal(alive(body, inline_once=True), add(negative(exp(X)), X))
 
 
-def test_but_not_into_a_function() -> None:
+def test_value_used_in_function_is_not_inlined() -> None:
     body = Let(Y, exp(X), Tuple([Function([Z], add(Y, Z))]))
     assert alive(body, inline_once=True) is body
 
 
-def test_nor_if_what_needs_it_is_shared() -> None:
+def test_value_used_by_shared_expression_is_not_inlined() -> None:
     shared = negative(Y)
     body = Let(Y, exp(X), multiply(shared, shared))
     assert alive(body, inline_once=True) is body
 
 
-def test_nor_past_a_write() -> None:
+def test_read_is_not_moved_past_write() -> None:
     body = Let(Y, RefRead(CELL), Let(Z, RefWrite(CELL, X), Y))
     assert alive(body, inline_once=True) is body

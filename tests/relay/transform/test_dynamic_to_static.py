@@ -1,14 +1,13 @@
-"""DynamicToStatic: which operators get shapes that are known, and that the numbers stay."""
+"""DynamicToStatic: operators with shapes that can be computed become static."""
 
 import numpy as np
 import pytest
 
 import apass
 from apass.relay.expr import Expr, Tuple
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const, var
 from apass.relay.op import (
-    add,
     broadcast_to,
     expand_dims,
     full,
@@ -22,6 +21,7 @@ from apass.relay.op import (
     topk,
     zeros,
 )
+from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.transform import DynamicToStatic
 from tests.relay.meaning import ops_of, optimized
 
@@ -32,9 +32,9 @@ ZERO = add(const(0), const(0))
 NUMBERS = add(const(np.array([1, 0])), const(np.array([0, 0])))
 
 
-def the_only(made: object) -> Expr:
-    assert isinstance(made, Expr)
-    return made
+def as_expr(value: object) -> Expr:
+    assert isinstance(value, Expr)
+    return value
 
 
 CASES: dict[str, Expr] = {
@@ -47,27 +47,27 @@ CASES: dict[str, Expr] = {
     "squeeze": squeeze(expand_dims(X, 0), add(const(np.array([0])), const(np.array([0])))),
     "expand_dims": expand_dims(X, ZERO),
     "strided_slice": strided_slice(X, NUMBERS, SHAPE, add(NUMBERS, const(np.array([0, 1])))),
-    "topk": the_only(topk(X, TWO, ret_type="values")),
+    "topk": as_expr(topk(X, TWO, ret_type="values")),
     "one_hot": one_hot(const(np.array([1, 0])), const(1.0), const(0.0), TWO, -1, "float32"),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_computed_from_constants_is_known(name: str) -> None:
+def test_shape_computed_from_constants_becomes_static(name: str) -> None:
     call = CASES[name]
     assert f"dyn.{name}" in ops_of(call)
     after = optimized(Tuple([call, X]), "DynamicToStatic")
-    assert not any(one.startswith("dyn.") for one in ops_of(after))
+    assert not any(op.startswith("dyn.") for op in ops_of(after))
 
 
-def test_a_shape_that_becomes_known_lets_others_be() -> None:
+def test_static_shape_makes_dependent_shapes_static() -> None:
     call: Expr = reshape(X, shape_of(var("y", shape=(6,)), "int64"))
     for _ in range(3):
         call = broadcast_to(const(1.0), shape_of(call, "int64"))
-    assert not any(one.startswith("dyn.") for one in ops_of(optimized(call, "DynamicToStatic")))
+    assert not any(op.startswith("dyn.") for op in ops_of(optimized(call, "DynamicToStatic")))
 
 
-def test_what_depends_on_an_input_stays() -> None:
+def test_shape_depending_on_input_stays_dynamic() -> None:
     call = reshape(X, var("shape", shape=(2,), dtype="int64"))
     mod = IRModule.from_expr(call)
     after = apass.run(DynamicToStatic(), mod)

@@ -1,4 +1,4 @@
-"""FoldScaleAxis: scales of channels go into weights, forward and backward, and nothing else changes."""
+"""FoldScaleAxis: channel scales are folded into weights, forward and backward."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from apass.relay.expr import Call, Constant, Expr, Var
 from apass.relay.function import Function
 from apass.relay.ir.calls import call_op
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.post_order import post_order
-from apass.relay.make import const, var
 from apass.relay.op import nn
 from apass.relay.ty import TensorType
 from tests.relay.meaning import ops_of, optimized
@@ -44,136 +44,137 @@ def image(layout: str = "NCHW") -> Var:
     return var("x", shape=(1, 4, 5, 5) if layout == "NCHW" else (1, 5, 5, 4))
 
 
-def scales_the_weight(func: Function) -> bool:
-    """Tell whether nothing but weights (variables) is multiplied in a function."""
-    products = [one for one in post_order(func) if isinstance(one, Call) and ops_of(one)[-1:] == ["multiply"]]
-    return bool(products) and all(isinstance(one.args[0], Var) and one.args[0].name_hint != "x" for one in products)
+def scales_only_weights(func: Function) -> bool:
+    """Return whether all products in a function scale weights, which are variables."""
+    calls = [node for node in post_order(func) if isinstance(node, Call)]
+    products = [call for call in calls if ops_of(call)[-1:] == ["multiply"]]
+    return bool(products) and all(isinstance(call.args[0], Var) and call.args[0].name_hint != "x" for call in products)
 
 
 @pytest.mark.parametrize(("layout", "groups"), [("NCHW", 1), ("NHWC", 1), ("NCHW", 4), ("NHWC", 4)])
-def test_a_scale_goes_forward_into_the_weight(layout: str, groups: int) -> None:
+def test_scale_is_folded_forward_into_weight(layout: str, groups: int) -> None:
     product = call_op("multiply", image(layout), scale(4, layout))
     after = optimized(conv(nn.relu(product), 4, groups=groups, layout=layout), "ForwardFoldScaleAxis")
-    assert scales_the_weight(after)
+    assert scales_only_weights(after)
 
 
-def test_a_scale_that_may_be_negative_does_not_pass_a_relu() -> None:
+def test_negative_scale_is_not_folded_forward_through_relu() -> None:
     product = call_op("multiply", image(), scale(4, low=-2.0))
-    assert not scales_the_weight(optimized(conv(nn.relu(product), 4), "ForwardFoldScaleAxis"))
+    assert not scales_only_weights(optimized(conv(nn.relu(product), 4), "ForwardFoldScaleAxis"))
 
 
-def test_a_bias_on_the_way_forward_is_divided_by_the_scale() -> None:
+def test_bias_is_divided_by_scale_folded_forward() -> None:
     product = call_op("multiply", image(), scale(4))
     biased = call_op("add", product, var("b", shape=(4, 1, 1)))
     after = optimized(conv(nn.relu(biased), 6), "ForwardFoldScaleAxis")
-    assert (scales_the_weight(after), "divide" in ops_of(after)) == (True, True)
+    assert (scales_only_weights(after), "divide" in ops_of(after)) == (True, True)
 
 
-def test_a_scale_goes_forward_only_if_all_users_take_it_up() -> None:
+def test_scale_is_folded_when_all_users_absorb_it() -> None:
     product = call_op("multiply", image(), scale(4))
-    one, two = conv(product, 4, "w1"), conv(product, 4, "w2")
-    assert scales_the_weight(optimized(call_op("add", one, two), "ForwardFoldScaleAxis"))
-    assert not scales_the_weight(optimized(call_op("add", one, product), "ForwardFoldScaleAxis"))
+    left, right = conv(product, 4, "w1"), conv(product, 4, "w2")
+    assert scales_only_weights(optimized(call_op("add", left, right), "ForwardFoldScaleAxis"))
+    assert not scales_only_weights(optimized(call_op("add", left, product), "ForwardFoldScaleAxis"))
 
 
 @pytest.mark.parametrize(("layout", "groups"), [("NCHW", 1), ("NHWC", 1), ("NCHW", 4), ("NHWC", 4)])
-def test_a_scale_goes_back_into_the_weight(layout: str, groups: int) -> None:
+def test_scale_is_folded_backward_into_weight(layout: str, groups: int) -> None:
     after = optimized(
         call_op("multiply", nn.relu(conv(image(layout), 4, groups=groups, layout=layout)), scale(4, layout)),
         "BackwardFoldScaleAxis",
     )
-    assert scales_the_weight(after)
+    assert scales_only_weights(after)
 
 
-def test_a_scale_goes_back_through_both_sides_of_a_sum() -> None:
+def test_scale_is_folded_backward_into_both_summands() -> None:
     total = call_op("add", conv(image(), 6, "w1"), conv(image(), 6, "w2"))
-    assert scales_the_weight(optimized(call_op("multiply", nn.relu(total), scale(6)), "BackwardFoldScaleAxis"))
+    assert scales_only_weights(optimized(call_op("multiply", nn.relu(total), scale(6)), "BackwardFoldScaleAxis"))
 
 
-def test_a_bias_on_the_way_back_is_scaled_as_well() -> None:
+def test_bias_is_multiplied_by_scale_folded_backward() -> None:
     biased = call_op("add", conv(image(), 6), var("b", shape=(6, 1, 1)))
     after = optimized(call_op("multiply", nn.relu(biased), scale(6)), "BackwardFoldScaleAxis")
     assert ops_of(after).count("multiply") == 2
 
 
-def test_a_scale_does_not_go_back_into_what_others_use() -> None:
+def test_scale_is_not_folded_into_shared_convolution() -> None:
     shared = conv(image(), 4)
     after = optimized(call_op("add", shared, call_op("multiply", shared, scale(4))), "BackwardFoldScaleAxis")
-    assert not scales_the_weight(after)
+    assert not scales_only_weights(after)
 
 
-def test_a_scale_goes_into_a_dense_layer_both_ways() -> None:
+def test_scale_is_folded_into_dense_layer() -> None:
     x, w = var("x", shape=(2, 4)), var("w", shape=(3, 4))
     factors = const(RNG.uniform(0.5, 2.0, 4).astype("float32"))
-    assert scales_the_weight(optimized(nn.dense(call_op("multiply", x, factors), w), "ForwardFoldScaleAxis"))
-    behind = const(RNG.uniform(0.5, 2.0, 3).astype("float32"))
-    assert scales_the_weight(optimized(call_op("multiply", nn.dense(x, w), behind), "BackwardFoldScaleAxis"))
+    assert scales_only_weights(optimized(nn.dense(call_op("multiply", x, factors), w), "ForwardFoldScaleAxis"))
+    outputs = const(RNG.uniform(0.5, 2.0, 3).astype("float32"))
+    assert scales_only_weights(optimized(call_op("multiply", nn.dense(x, w), outputs), "BackwardFoldScaleAxis"))
 
 
 BOTH = ["ForwardFoldScaleAxis", "BackwardFoldScaleAxis"]
 
 
-def stays(expr: Expr, name: str) -> bool:
-    """Tell whether a pass, which keeps the meaning, leaves a program as it is."""
+def is_unchanged(expr: Expr, name: str) -> bool:
+    """Return whether a pass leaves a program as it is, and keeps its meaning."""
     return ops_of(optimized(expr, name)) == ops_of(expr)
 
 
-def test_a_scale_that_may_be_negative_does_not_go_back_through_a_relu() -> None:
+def test_negative_scale_is_not_folded_backward_through_relu() -> None:
     negative = scale(4, low=-2.0)
-    assert stays(call_op("multiply", nn.relu(conv(image(), 4)), negative), "BackwardFoldScaleAxis")
-    for one, other in (((0, 1)), ((1, 0))):
+    assert is_unchanged(call_op("multiply", nn.relu(conv(image(), 4)), negative), "BackwardFoldScaleAxis")
+    for left, right in (((0, 1)), ((1, 0))):
         sides = [conv(image(), 4, "w1"), nn.relu(conv(image(), 4, "w2"))]
-        total = call_op("add", sides[one], sides[other])
-        assert stays(call_op("multiply", total, negative), "BackwardFoldScaleAxis")
+        total = call_op("add", sides[left], sides[right])
+        assert is_unchanged(call_op("multiply", total, negative), "BackwardFoldScaleAxis")
 
 
-def test_a_scale_does_not_go_back_into_a_sum_of_other_axes_or_shapes() -> None:
+def test_scale_is_not_folded_backward_into_mismatched_sum() -> None:
     x, y = var("x", shape=(1, 4, 4, 4)), var("y", shape=(1, 4, 4, 4))
-    turned = call_op("add", conv(x, 4, "w1"), conv(y, 4, "w2", layout="NHWC"))
-    assert stays(call_op("multiply", turned, scale(4)), "BackwardFoldScaleAxis")
+    mixed_axes = call_op("add", conv(x, 4, "w1"), conv(y, 4, "w2", layout="NHWC"))
+    assert is_unchanged(call_op("multiply", mixed_axes, scale(4)), "BackwardFoldScaleAxis")
     one_channel = call_op("add", conv(x, 4, "w1"), conv(x, 1, "w2"))
-    assert stays(call_op("multiply", one_channel, scale(4)), "BackwardFoldScaleAxis")
-    of_more_axes = call_op("add", conv(x, 4), var("b", shape=(3, 1, 4, 4, 4)))
-    assert stays(call_op("multiply", of_more_axes, scale(4)), "BackwardFoldScaleAxis")
+    assert is_unchanged(call_op("multiply", one_channel, scale(4)), "BackwardFoldScaleAxis")
+    more_axes = call_op("add", conv(x, 4), var("b", shape=(3, 1, 4, 4, 4)))
+    assert is_unchanged(call_op("multiply", more_axes, scale(4)), "BackwardFoldScaleAxis")
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_what_varies_along_other_axes_is_no_scale(name: str) -> None:
+def test_factors_along_other_axes_are_not_folded(name: str) -> None:
     factors = const(RNG.uniform(0.5, 2.0, (4, 5, 1)).astype("float32"))
     before = call_op("multiply", image(), factors)
-    assert stays(call_op("multiply", conv(before, 4), factors), name)
+    assert is_unchanged(call_op("multiply", conv(before, 4), factors), name)
 
 
 @pytest.mark.parametrize("relu", [False, True])
-def test_a_bias_is_not_divided_by_zero(relu: bool) -> None:
+def test_scale_with_zero_is_not_folded_through_bias(relu: bool) -> None:
     zeros = const(np.array([[[1]], [[0]], [[2]], [[3]]], "float32"))
     biased = call_op("add", call_op("multiply", image(), zeros), var("b", shape=(4, 1, 1)))
-    assert stays(conv(nn.relu(biased) if relu else biased, 4), "ForwardFoldScaleAxis")
+    assert is_unchanged(conv(nn.relu(biased) if relu else biased, 4), "ForwardFoldScaleAxis")
 
 
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize(("groups", "channels"), [(2, 4), (4, 8)])
-def test_scales_of_groups_stay(name: str, groups: int, channels: int) -> None:
+def test_scales_of_grouped_convolutions_are_not_folded(name: str, groups: int, channels: int) -> None:
     grouped = conv(call_op("multiply", image(), scale(4)), channels, groups=groups)
-    assert stays(call_op("multiply", grouped, scale(channels)), name)
+    assert is_unchanged(call_op("multiply", grouped, scale(channels)), name)
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_scales_around_transposed_convolutions_stay(name: str) -> None:
+def test_scales_of_transposed_convolutions_are_not_folded(name: str) -> None:
     weight = var("w", shape=(4, 4, 3, 3))
-    turned = nn.conv2d_transpose(call_op("multiply", image(), scale(4)), weight, channels=4, kernel_size=(3, 3))
-    assert stays(call_op("multiply", turned, scale(4)), name)
+    transposed = nn.conv2d_transpose(call_op("multiply", image(), scale(4)), weight, channels=4, kernel_size=(3, 3))
+    assert is_unchanged(call_op("multiply", transposed, scale(4)), name)
 
 
-def test_a_result_in_another_layout_is_scaled_along_its_own_axis() -> None:
+def test_scale_follows_axis_of_output_layout() -> None:
     weight = var("w", shape=(4, 4, 3, 3))
-    turned = nn.conv2d(image(), weight, channels=4, kernel_size=(3, 3), padding=(1, 1), out_layout="NHWC")
-    after = optimized(call_op("multiply", turned, scale(4, "NHWC")), "BackwardFoldScaleAxis")
-    assert scales_the_weight(after)
+    result = nn.conv2d(image(), weight, channels=4, kernel_size=(3, 3), padding=(1, 1), out_layout="NHWC")
+    after = optimized(call_op("multiply", result, scale(4, "NHWC")), "BackwardFoldScaleAxis")
+    assert scales_only_weights(after)
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_integers_stay(name: str) -> None:
+def test_integer_scales_are_not_folded(name: str) -> None:
     x, w, b = (
         var("x", shape=(2, 4), dtype="int32"),
         var("w", shape=(3, 4), dtype="int32"),
@@ -181,29 +182,29 @@ def test_integers_stay(name: str) -> None:
     )
     factors = [const(np.arange(2, 2 + size, dtype="int32")) for size in (4, 3)]
     inner = nn.dense(call_op("add", call_op("multiply", x, factors[0]), b), w)
-    assert stays(call_op("multiply", inner, factors[1]), name)
+    assert is_unchanged(call_op("multiply", inner, factors[1]), name)
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_scales_of_results_of_another_type_stay(name: str) -> None:
+def test_scale_of_wider_result_is_not_folded(name: str) -> None:
     x, w = var("x", shape=(2, 4), dtype="float16"), var("w", shape=(3, 4), dtype="float16")
     factors = [const(RNG.uniform(0.5, 2.0, size).astype(dtype)) for size, dtype in ((4, "float16"), (3, "float32"))]
     wide = nn.dense(call_op("multiply", x, factors[0]), w, out_dtype="float32")
-    assert stays(call_op("multiply", wide, factors[1]), name)
+    assert is_unchanged(call_op("multiply", wide, factors[1]), name)
 
 
-def step(name: str, value: Expr, place: int) -> Expr:
-    """Return the value with one more step behind it."""
-    made = {
-        "conv": lambda: conv(value, 4, f"w{place}"),
+def step(name: str, value: Expr, number: int) -> Expr:
+    """Return the value with one more step applied to it."""
+    steps = {
+        "conv": lambda: conv(value, 4, f"w{number}"),
         "scale": lambda: call_op("multiply", value, scale(4)),
         "negative": lambda: call_op("multiply", value, scale(4, low=-2.0)),
         "relu": lambda: nn.relu(value),
-        "bias": lambda: call_op("add", value, var(f"b{place}", shape=(4, 1, 1))),
+        "bias": lambda: call_op("add", value, var(f"b{number}", shape=(4, 1, 1))),
         "twice": lambda: call_op("add", value, nn.relu(value)),
         "pool": lambda: nn.max_pool2d(value, pool_size=(3, 3), padding=(1, 1)),
     }
-    return made[name]()
+    return steps[name]()
 
 
 STEPS = ("conv", "scale", "negative", "relu", "bias", "twice", "pool")
@@ -211,8 +212,8 @@ STEPS = ("conv", "scale", "negative", "relu", "bias", "twice", "pool")
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(STEPS), max_size=9))
-def test_folding_keeps_the_meaning_of_any_chain(steps: list[str]) -> None:
+def test_folding_keeps_meaning_of_any_chain(steps: list[str]) -> None:
     value: Expr = image()
-    for place, name in enumerate(steps):
-        value = step(name, value, place)
+    for number, name in enumerate(steps):
+        value = step(name, value, number)
     optimized(value, "FoldScaleAxis")

@@ -1,4 +1,4 @@
-"""FuseOps and DefuseOps: what is put together, what is not, and that the one undoes the other."""
+"""FuseOps and DefuseOps: which groups are fused, and that fusion is undone."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,9 @@ from apass.relay.expr import Call, Expr, GlobalVar, Let, Op, Var
 from apass.relay.function import Function
 from apass.relay.interpreter.compare_outputs import difference
 from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.nn.activation import relu
 from apass.relay.parser import parse
@@ -27,12 +27,12 @@ HEADER = '#[version = "0.0.5"]\n'
 
 
 def read(text: str) -> IRModule:
-    """Return the module of a text, with types."""
+    """Return the typed module of a text."""
     return parse(HEADER + text)
 
 
 def fused(mod: IRModule, level: int = 2, config: Mapping[str, object] | None = None) -> IRModule:
-    """Return what FuseOps makes of a module in a context."""
+    """Return the result of FuseOps on a module, in a context."""
 
     async def main() -> IRModule:
         async with apass.PassContext(opt_level=level, config=config):
@@ -42,15 +42,15 @@ def fused(mod: IRModule, level: int = 2, config: Mapping[str, object] | None = N
 
 
 def assert_fuses(before: str, after: str, level: int = 2, config: Mapping[str, object] | None = None) -> None:
-    """Compare what FuseOps makes of a text with another text, and what DefuseOps makes of that with the first."""
+    """Assert that FuseOps turns one text into another, and that DefuseOps undoes it."""
     mod = read(before)
-    made = fused(mod, level, config)
-    assert_structural_equal(made, read(after))
-    assert_structural_equal(infer_module(apass.run(DefuseOps(), made)), mod)
+    result = fused(mod, level, config)
+    assert_structural_equal(result, read(after))
+    assert_structural_equal(infer_module(apass.run(DefuseOps(), result)), mod)
 
 
 def groups(mod: IRModule) -> list[list[str]]:
-    """Return the operators of each primitive function, in the order in which the functions are called."""
+    """Return the operators of each primitive function, in the order of the calls."""
     calls = [node for node in post_order(mod["main"].body) if isinstance(node, Call)]
     functions = [call.op for call in calls if isinstance(call.op, Function) and call.op.attrs.get("Primitive")]
     return [
@@ -59,7 +59,7 @@ def groups(mod: IRModule) -> list[list[str]]:
     ]
 
 
-def test_elementwise_operators_become_one_function() -> None:
+def test_elementwise_operators_are_fused() -> None:
     assert_fuses(
         """
         def @main(%x: Tensor[(10, 20), float32]) {
@@ -77,7 +77,7 @@ def test_elementwise_operators_become_one_function() -> None:
     )
 
 
-def test_a_complex_operator_takes_in_what_follows_until_the_next() -> None:
+def test_complex_operator_absorbs_operators_until_next() -> None:
     assert_fuses(
         """
         def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32]) {
@@ -104,7 +104,7 @@ def test_a_complex_operator_takes_in_what_follows_until_the_next() -> None:
     )
 
 
-def test_branches_that_meet_again_are_put_together() -> None:
+def test_branches_that_meet_are_fused() -> None:
     mod = read(
         """
         def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32]) {
@@ -116,7 +116,7 @@ def test_branches_that_meet_again_are_put_together() -> None:
     assert groups(fused(mod)) == [["nn.conv2d", "nn.relu", "multiply", "add"]]
 
 
-def test_branches_that_meet_in_a_complex_operator_are_not() -> None:
+def test_branches_that_meet_in_complex_operator_stay_apart() -> None:
     mod = read(
         """
         def @main(%x: Tensor[(4, 4), float32]) {
@@ -128,17 +128,17 @@ def test_branches_that_meet_in_a_complex_operator_are_not() -> None:
     assert groups(fused(mod)) == [["exp"], ["nn.relu"], ["tanh"], ["nn.dense"]]
 
 
-def test_a_result_that_is_used_twice_is_computed_once() -> None:
+def test_result_used_twice_is_computed_once() -> None:
     mod = read("def @main(%x: Tensor[(4), float32]) { %0 = exp(%x); (%0, tanh(%0)) }")
     assert groups(fused(mod)) == [["exp"], ["tanh"]]
 
 
-def test_what_leads_to_a_reduction_joins_it_and_what_follows_does_not() -> None:
+def test_reduction_absorbs_only_preceding_operators() -> None:
     mod = read("def @main(%x: Tensor[(4, 5), float32]) { tanh(sum(exp(%x), axis=[1])) }")
     assert groups(fused(mod)) == [["exp", "sum"], ["tanh"]]
 
 
-def test_a_broadcast_joins_a_complex_operator_if_the_shape_stays() -> None:
+def test_broadcast_joins_complex_operator_when_shape_stays() -> None:
     text = """
         def @main(%x: Tensor[{shape}, float32], %w: Tensor[(3, 4), float32], %b: Tensor[(3, 1, 1), float32]) {{
           add(nn.dense(%x, %w, units=3), %b)
@@ -159,7 +159,7 @@ def test_injective_operators_join_after_complex_ones() -> None:
     assert groups(fused(mod)) == [["nn.dense", "nn.relu"], ["reshape", "transpose"]]
 
 
-def test_what_a_tuple_is_made_of_joins_what_takes_the_tuple() -> None:
+def test_operators_join_user_of_their_tuple() -> None:
     assert_fuses(
         """
         def @main(%x: Tensor[(2, 4), float32]) {
@@ -186,7 +186,7 @@ def test_what_a_tuple_is_made_of_joins_what_takes_the_tuple() -> None:
     )
 
 
-def test_a_tuple_that_is_a_result_is_made_outside() -> None:
+def test_result_tuple_stays_outside_of_functions() -> None:
     assert_fuses(
         """
         def @main(%x: Tensor[(2), float32]) {
@@ -202,7 +202,7 @@ def test_a_tuple_that_is_a_result_is_made_outside() -> None:
     )
 
 
-def test_fields_join_the_operator_that_makes_the_tuple() -> None:
+def test_fields_join_operator_of_tuple() -> None:
     mod = read(
         """
         def @main(%x: Tensor[(2, 4), float32]) {
@@ -214,7 +214,7 @@ def test_fields_join_the_operator_that_makes_the_tuple() -> None:
     assert groups(fused(mod)) == [["split", "exp", "add"]]
 
 
-def test_a_field_of_what_an_opaque_operator_makes_is_taken_outside() -> None:
+def test_field_of_opaque_operator_stays_outside() -> None:
     mod = read(
         """
         def @main(%x: Tensor[(2, 4), float32]) {
@@ -223,38 +223,38 @@ def test_a_field_of_what_an_opaque_operator_makes_is_taken_outside() -> None:
         }
         """
     )
-    made = fused(mod)
-    assert groups(made) == [["topk"]]
-    assert type(made["main"].body).__name__ == "TupleGetItem"
+    result = fused(mod)
+    assert groups(result) == [["topk"]]
+    assert type(result["main"].body).__name__ == "TupleGetItem"
 
 
-def test_at_level_0_each_operator_is_by_itself() -> None:
+def test_operators_stay_apart_at_level_zero() -> None:
     mod = read("def @main(%x: Tensor[(4), float32]) { tanh(exp(%x)) }")
     assert groups(fused(mod, level=0)) == [["exp"], ["tanh"]]
     assert groups(fused(mod, level=1)) == [["exp", "tanh"]]
 
 
-def test_the_level_can_be_given_to_the_pass() -> None:
+def test_fuse_ops_takes_level_as_option() -> None:
     mod = read("def @main(%x: Tensor[(4), float32]) { tanh(exp(%x)) }")
     assert groups(apass.run(FuseOps(fuse_opt_level=0), mod)) == [["exp"], ["tanh"]]
     assert (FuseOps().info.opt_level, FuseOps().info.required) == (0, ("InferType",))
     assert (DefuseOps().info.opt_level, DefuseOps().info.required) == (3, ("InferType",))
 
 
-def test_no_function_computes_more_than_the_limit() -> None:
+def test_max_depth_limits_size_of_function() -> None:
     mod = read("def @main(%x: Tensor[(4), float32]) { exp(exp(exp(exp(exp(%x))))) }")
-    found = groups(fused(mod, config={"relay.FuseOps.max_depth": 2}))
-    assert found == [["exp", "exp"], ["exp", "exp"], ["exp"]]
+    result = groups(fused(mod, config={"relay.FuseOps.max_depth": 2}))
+    assert result == [["exp", "exp"], ["exp", "exp"], ["exp"]]
     assert groups(fused(mod, config={"relay.FuseOps.max_depth": 1})) == [["exp"]] * 5
     assert len(groups(fused(read(f"def @main(%x: float32) {{ {'exp(' * 257}%x{')' * 257} }}")))) == 2
 
 
-def test_a_marked_result_is_not_put_together_with_what_follows() -> None:
+def test_stop_fusion_prevents_fusion_with_users() -> None:
     mod = read("def @main(%x: Tensor[(4), float32]) { tanh(annotation.stop_fusion(exp(%x))) }")
     assert groups(fused(mod)) == [["exp"], ["tanh"]]
 
 
-def test_constants_are_parameters_but_for_simple_scalars() -> None:
+def test_constants_except_simple_scalars_become_parameters() -> None:
     x = var("x", shape=(2,))
     func = infer_function(Function([x], add(add(x, const(1.0)), const([1.0, 2.0]))), IRModule())
     call = fuse_ops(func).body
@@ -265,7 +265,7 @@ def test_constants_are_parameters_but_for_simple_scalars() -> None:
     assert len(linked.args) == 1
 
 
-def test_functions_that_are_primitive_or_compiled_elsewhere_stay() -> None:
+def test_primitive_and_external_functions_stay() -> None:
     mod = read(
         """
         def @main(%x: Tensor[(4), float32]) {
@@ -276,10 +276,10 @@ def test_functions_that_are_primitive_or_compiled_elsewhere_stay() -> None:
         }
         """
     )
-    made = fused(mod)
-    assert groups(made) == [["exp"], ["exp"]]
-    kept = [node for node in post_order(made["main"]) if isinstance(node, Function) and "Compiler" in node.attrs]
-    assert [structural_equal(one.body, exp_of(one.params[0])) for one in kept] == [True]
+    result = fused(mod)
+    assert groups(result) == [["exp"], ["exp"]]
+    external = [node for node in post_order(result["main"]) if isinstance(node, Function) and "Compiler" in node.attrs]
+    assert [structural_equal(func.body, exp_of(func.params[0])) for func in external] == [True]
 
 
 def exp_of(expr: Expr) -> Expr:
@@ -287,7 +287,7 @@ def exp_of(expr: Expr) -> Expr:
     return Call(Op.get("exp"), [expr])
 
 
-def test_nothing_is_put_together_across_lets_ifs_and_calls_of_functions() -> None:
+def test_fusion_stops_at_lets_ifs_and_calls() -> None:
     mod = read(
         """
         def @f(%a: Tensor[(4), float32]) -> Tensor[(4), float32] { tanh(%a) }
@@ -301,7 +301,7 @@ def test_nothing_is_put_together_across_lets_ifs_and_calls_of_functions() -> Non
     assert groups(fused(mod)) == [["exp"], ["nn.relu"], ["exp"], ["exp"], ["tanh"]]
 
 
-def test_only_primitive_functions_are_undone() -> None:
+def test_defuse_ops_keeps_plain_functions() -> None:
     x = Var("x")
     plain = Function([x], relu(x))
     func = Function([y := Var("y")], Call(plain, [Call(plain.with_attr("Primitive", 1), [Call(GlobalVar("f"), [y])])]))
@@ -319,7 +319,7 @@ def calls(length: int) -> Expr:
 
 def lets(length: int) -> Expr:
     """Return a function of nested Lets."""
-    names = [Var(f"v{place}") for place in range(length)]
+    names = [Var(f"v{number}") for number in range(length)]
     expr: Expr = names[-1]
     x = var("x", shape=(2,))
     for name, before in zip(reversed(names), [*reversed(names[:-1]), x], strict=True):
@@ -328,36 +328,36 @@ def lets(length: int) -> Expr:
 
 
 @pytest.mark.parametrize(("expr", "count"), [(calls(50_000), 50_000 / 256), (lets(10_000), 10_000)])
-def test_depth_has_no_limit(expr: Function, count: float) -> None:
+def test_deep_programs_are_fused(expr: Function, count: float) -> None:
     func = infer_function(expr, IRModule())
-    made = fuse_ops(func)
-    assert len(groups(IRModule.from_expr(made))) == int(np.ceil(count))
-    assert_structural_equal(defuse_ops(made), func)
+    result = fuse_ops(func)
+    assert len(groups(IRModule.from_expr(result))) == int(np.ceil(count))
+    assert_structural_equal(defuse_ops(result), func)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
-def test_operators_are_called_in_primitive_functions_alone_and_can_be_taken_out_again(program: Program) -> None:
+def test_fusion_moves_all_operators_and_is_undone(program: Program) -> None:
     mod, arguments = program
     before = infer_module(mod)
-    made = infer_module(apass.run(FuseOps(), before))
-    for func in made.functions.values():
+    result = infer_module(apass.run(FuseOps(), before))
+    for func in result.functions.values():
         outside = post_order(func, lambda node: isinstance(node, Function) and "Primitive" in node.attrs)
         assert [node for node in outside if isinstance(node, Call) and isinstance(node.op, Op)] == []
-    assert difference(evaluate(before, *arguments), evaluate(made, *arguments)) == ""
-    assert_structural_equal(apass.run(DefuseOps(), made), before)
+    assert difference(evaluate(before, *arguments), evaluate(result, *arguments)) == ""
+    assert_structural_equal(apass.run(DefuseOps(), result), before)
 
 
-def test_parameters_stand_in_the_order_in_which_they_are_used() -> None:
+def test_parameters_are_in_order_of_use() -> None:
     mod = infer_module(parse("def @main(%x: float32, %y: float32) { add(%x, multiply(%y, %x)) }"))
     call = fuse_ops(mod["main"]).body
     assert isinstance(call, Call)
     assert list(call.args) == list(mod["main"].params)
     assert isinstance(call.op, Function)
-    assert [one.name_hint for one in call.op.params] == ["p0", "p1"]
+    assert [param.name_hint for param in call.op.params] == ["p0", "p1"]
 
 
-def test_arguments_that_write_are_evaluated_in_the_order_of_before() -> None:
+def test_arguments_with_writes_keep_evaluation_order() -> None:
     text = """
     def @main(%x: float32) {
       let %r = ref(%x);

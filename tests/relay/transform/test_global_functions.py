@@ -8,10 +8,10 @@ from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import Call, Expr, GlobalVar, If, Let, Tuple
 from apass.relay.function import Function
 from apass.relay.interpreter.evaluate import evaluate
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.ir.variables import free_vars
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add, subtract
 from apass.relay.op.elementwise.compare import equal
 from apass.relay.op.elementwise.math import negative
@@ -37,12 +37,12 @@ GF, GG, MAIN = GlobalVar("f"), GlobalVar("g"), GlobalVar("main")
         (RemoveUnusedFunctions(), apass.PassInfo(1, "RemoveUnusedFunctions", ())),
     ],
 )
-def test_levels_and_requirements_are_those_of_tvm(pass_: apass.Pass[IRModule], info: apass.PassInfo) -> None:
+def test_levels_and_requirements_match_tvm(pass_: apass.Pass[IRModule], info: apass.PassInfo) -> None:
     assert pass_.info == info
 
 
 def lifted(expr: Expr) -> IRModule:
-    """Return a program lifted, after checking that no function is left within another."""
+    """Return the lifted program, after checking that it has no nested function."""
     mod = lambda_lift(infer_module(IRModule.from_expr(expr)))
     for gvar in mod.get_global_vars():
         func = mod[gvar]
@@ -52,7 +52,7 @@ def lifted(expr: Expr) -> IRModule:
     return infer_module(mod)
 
 
-def test_a_function_that_needs_nothing_around_it_is_named() -> None:
+def test_function_without_captures_becomes_global() -> None:
     func = Function([Y], add(Y, Y), INT)
     mod = lifted(Function([X], Call(func, [X])))
     (name,) = (gvar for gvar in mod.get_global_vars() if gvar.name_hint != "main")
@@ -63,22 +63,22 @@ def test_a_function_that_needs_nothing_around_it_is_named() -> None:
     )
 
 
-def test_a_function_that_needs_variables_is_made_by_a_function_of_them() -> None:
+def test_function_with_captures_becomes_closure() -> None:
     program = Function([X, N], Call(Function([Y], add(subtract(X, Y), N)), [const(3)]))
     mod = lifted(program)
     (maker,) = (mod[gvar] for gvar in mod.get_global_vars() if gvar.name_hint != "main")
-    assert ([one.name_hint for one in maker.params], maker.attrs.get("Closure")) == (["x", "n"], 1)
+    assert ([param.name_hint for param in maker.params], maker.attrs.get("Closure")) == (["x", "n"], 1)
     assert plain(evaluate(mod, 10, 100)) == plain(evaluate(program, 10, 100)) == 107
 
 
-def test_functions_alike_are_one() -> None:
+def test_equal_functions_are_lifted_once() -> None:
     calls = [Call(Function([var("y", "int32")], const(1), INT), [X]) for _ in range(3)]
     assert len(lifted(Function([X], Tuple(calls)))) == 2
 
 
-def test_functions_that_differ_in_the_types_of_what_they_capture_are_two() -> None:
-    fields = [Function([], one) for one in (var("a", "int32"), var("a", "float32"))]
-    mod = lifted(Tuple([Call(one, []) for one in fields]))
+def test_functions_capturing_different_types_are_lifted_separately() -> None:
+    fields = [Function([], captured) for captured in (var("a", "int32"), var("a", "float32"))]
+    mod = lifted(Tuple([Call(field, []) for field in fields]))
     assert (len(mod), plain(evaluate(mod, 1, 2.5))) == (3, (1, 2.5))
 
 
@@ -86,29 +86,30 @@ def count_down(at_end: Expr, further: Expr) -> Function:
     return Function([N], If(equal(N, const(0)), at_end, further), INT)
 
 
-def test_a_recursive_function_calls_itself_by_its_global_name() -> None:
+def test_recursive_function_calls_itself_by_global_name() -> None:
     recursive = count_down(const(0), add(N, Call(F, [subtract(N, const(1))])))
     mod = lifted(Let(F, recursive, Call(F, [const(4)])))
     assert (len(mod), plain(evaluate(mod))) == (2, 10)
 
 
-def test_also_within_functions_that_it_makes_and_with_what_it_captures() -> None:
+def test_recursive_call_in_nested_closure_is_lifted() -> None:
     inner = Function([], add(X, Call(F, [subtract(N, const(1))])))
     program = Let(F, count_down(const(0), Let(G, inner, Call(G, []))), Call(F, [const(4)]))
     mod = lifted(program)
     assert (len(mod), plain(evaluate(mod, 3))) == (3, 12)
 
 
-def test_primitive_functions_and_those_for_other_compilers_stay() -> None:
+def test_primitive_and_external_functions_are_not_lifted() -> None:
     primitive = Function([Y], Y, INT, attrs={"Primitive": 1})
     mod = IRModule({MAIN: Function([X], Call(primitive, [X]))})
     mod[GF] = Function([X], Call(Function([Y], Y), [X]), attrs={"Compiler": "c"})
     assert lambda_lift(mod) is mod
 
 
-def test_types_are_found_where_they_are_needed() -> None:
+def test_lambda_lift_infers_types_of_captures() -> None:
     mod = lambda_lift(IRModule.from_expr(Let(Y, const(1), Function([], Y))))
-    assert [str(one.type_annotation) for gvar in mod.get_global_vars() for one in mod[gvar].params] == ["int32"]
+    params = [param for gvar in mod.get_global_vars() for param in mod[gvar].params]
+    assert [str(param.type_annotation) for param in params] == ["int32"]
     unknown = var("z")
     with pytest.raises(TypeInferenceError):
         lambda_lift(IRModule.from_expr(Function([unknown], Function([], negative(unknown)))))
@@ -125,7 +126,7 @@ def with_list(body: Expr) -> tuple[Function, IRModule]:
     return Function([X], body), IRModule(type_definitions={LIST: DATA})
 
 
-def test_a_constructor_that_is_a_value_becomes_a_function() -> None:
+def test_constructor_used_as_value_is_wrapped() -> None:
     func, mod = with_list(CONS)
     kind = TypeVar("B")
     head, tail = var("h", kind), var("t", TypeCall(LIST, [kind]))
@@ -134,14 +135,14 @@ def test_a_constructor_that_is_a_value_becomes_a_function() -> None:
     assert eta_expand(func, mod, expand_constructor=False, expand_global_var=True) is func
 
 
-def test_a_constructor_that_is_called_stays() -> None:
+def test_called_constructor_is_not_wrapped() -> None:
     func, mod = with_list(Call(CONS, [X, Call(NIL, [])]))
     assert eta_expand(func, mod) is func
     outer, mod = with_list(Call(CONS, [NIL, Call(NIL, [])]))
     assert structural_equal(eta_expand(outer, mod).body.children[2], Call(NIL, []))
 
 
-def test_a_global_function_becomes_one_in_place_if_asked_for_unless_it_is_called() -> None:
+def test_global_function_used_as_value_is_wrapped() -> None:
     mod = IRModule({GF: Function([Y], Y, INT)})
     func = Function([X], Tuple([GF, Call(GF, [X])]))
     expected = Function([X], Tuple([Function([Y], Call(GF, [Y]), INT), Call(GF, [X])]))
@@ -149,7 +150,7 @@ def test_a_global_function_becomes_one_in_place_if_asked_for_unless_it_is_called
     assert structural_equal(eta_expand(func, mod, expand_global_var=True), expected)
 
 
-def test_nothing_is_expanded_that_is_not_asked_for() -> None:
+def test_eta_expand_changes_nothing_by_default() -> None:
     outer, mod = with_list(CONS)
     mod["main"] = outer
     assert apass.run(EtaExpand(), mod) is mod
@@ -162,27 +163,27 @@ def chain() -> IRModule:
     return IRModule({MAIN: Function([X], Call(GF, [X])), GF: Function([X], X), GG: Function([X], Call(GF, [X]))})
 
 
-def test_what_main_does_not_reach_goes() -> None:
+def test_unreachable_function_is_removed() -> None:
     assert list(remove_unused_functions(chain()).functions) == [MAIN, GF]
 
 
-def test_a_function_that_is_a_value_is_reached_and_one_that_only_calls_itself_is_not() -> None:
+def test_value_is_reachable_and_self_recursion_is_not() -> None:
     mod = IRModule({MAIN: Function([], Tuple([GF])), GF: Function([X], X), GG: Function([X], Call(GG, [X]))})
     assert list(remove_unused_functions(mod).functions) == [MAIN, GF]
 
 
-def test_entries_are_chosen() -> None:
+def test_entry_functions_are_an_option() -> None:
     assert list(apass.run(RemoveUnusedFunctions(["g"]), chain()).functions) == [GF, GG]
     assert list(apass.run(RemoveUnusedFunctions([]), chain()).functions) == []
 
 
-def test_a_module_all_of_which_is_used_is_the_same_object() -> None:
+def test_fully_used_module_is_same_object() -> None:
     mod = IRModule({MAIN: Function([X], Call(GF, [X])), GF: Function([X], X)})
     assert remove_unused_functions(mod) is mod
     without_main = IRModule({GF: Function([X], X)})
     assert apass.run(RemoveUnusedFunctions(), without_main) is without_main
 
 
-def test_an_entry_that_is_not_there_is_an_error_with_a_suggestion() -> None:
+def test_missing_entry_error_suggests_name() -> None:
     with pytest.raises(KeyError, match="the module has no function named 'mian'; did you mean 'main'"):
         apass.run(RemoveUnusedFunctions(["mian"]), chain())

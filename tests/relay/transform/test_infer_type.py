@@ -5,7 +5,7 @@ import pytest
 import apass
 from apass.relay.errors import TypeInferenceError
 from apass.relay.expr import GlobalVar
-from apass.relay.make import var
+from apass.relay.ir.expr import var
 from apass.relay.op.elementwise.arithmetic import add, multiply
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.transform.infer_type import InferType, InferTypeLocal
@@ -17,11 +17,11 @@ def @main(%x: Tensor[(2), float32]) { let %y = @f(%x); (%y, add(%y, %y)) }
 """
 
 
-def test_it_is_registered_as_in_tvm() -> None:
+def test_infer_type_is_registered_as_in_tvm() -> None:
     assert apass.get_pass("InferType").info == apass.PassInfo(opt_level=0, name="InferType")
 
 
-def test_it_types_a_module() -> None:
+def test_infer_type_annotates_module() -> None:
     assert str(apass.run(InferType(), read_module(SOURCE))) == (
         "def @f(%x: Tensor[(2), float32]) -> Tensor[(2), float32] {\n"
         "  nn.relu(%x) /* ty=Tensor[(2), float32] */\n"
@@ -35,25 +35,25 @@ def test_it_types_a_module() -> None:
     )
 
 
-def test_a_second_run_changes_nothing() -> None:
+def test_second_inference_returns_same_module() -> None:
     once = apass.run(InferType(), read_module(SOURCE))
     assert apass.run(InferType(), once) is once
 
 
-def test_functions_that_are_skipped_elsewhere_are_typed_as_well() -> None:
+def test_function_with_skip_optimization_is_typed() -> None:
     mod = read_module(SOURCE)
     mod["f"] = mod["f"].with_attr("SkipOptimization", 1)
     assert apass.run(InferType(), mod)["f"].checked_type_ is not None
 
 
-def test_a_program_without_types_fails_with_all_that_is_wrong() -> None:
+def test_ill_typed_program_reports_all_errors() -> None:
     source = "def @main(%x: int32) { add(%x, 1f) }\ndef @f(%x: int32) { %x.0 }"
     with pytest.raises(TypeInferenceError) as caught:
         apass.run(InferType(), read_module(source))
     assert str(caught.value).count("error:") == 2
 
 
-def test_the_type_of_one_expression_is_found_from_the_types_below_it() -> None:
+def test_infer_type_local_uses_types_of_operands() -> None:
     x = var("x", shape=(2, 3))
     inner = infer_expr(add(x, x))
     outer = multiply(inner, x)
@@ -61,6 +61,6 @@ def test_the_type_of_one_expression_is_found_from_the_types_below_it() -> None:
     assert outer.checked_type_ is None
 
 
-def test_a_global_variable_has_no_local_type() -> None:
+def test_infer_type_local_rejects_global_variable() -> None:
     with pytest.raises(TypeInferenceError, match="the module has no function @f"):
         InferTypeLocal(GlobalVar("f"))

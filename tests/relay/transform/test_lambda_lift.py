@@ -1,4 +1,4 @@
-"""LambdaLift on a program that has no types yet, and on functions within functions within functions."""
+"""LambdaLift on untyped programs, and on deeply nested functions."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from apass.relay.function import Function
 from apass.relay.interpreter.compare_outputs import difference
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.calls import call_op
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.parser import parse
 from apass.relay.transform.lambda_lift import lambda_lift
@@ -18,7 +18,7 @@ from apass.relay.type_inference.infer import infer_module
 from tests.helpers.counting import calls_of
 
 
-def test_a_function_that_captures_a_variable_without_a_type_is_lifted_too() -> None:
+def test_function_capturing_untyped_variable_is_lifted() -> None:
     x, inner = var("x", shape=(2,)), Var("inner")
     main = Function([x], Let(inner, call_op("negative", x), Call(Function([], inner), [])))
     mod = IRModule.from_expr(main)
@@ -29,7 +29,7 @@ def test_a_function_that_captures_a_variable_without_a_type_is_lifted_too() -> N
 
 
 def nested(depth: int) -> IRModule:
-    """Return a program of functions each of which is called within the next; all of them use one variable."""
+    """Return a program of nested functions that all use one variable."""
     x = var("x", "int32")
     body: Expr = x
     for step in range(depth):
@@ -38,19 +38,19 @@ def nested(depth: int) -> IRModule:
     return infer_module(IRModule.from_expr(Function([x], body)))
 
 
-def test_the_work_grows_with_the_depth_of_nesting_and_not_with_its_square() -> None:
+def test_lifting_is_linear_in_nesting_depth() -> None:
     small, large = nested(40), nested(160)
     assert calls_of(lambda: lambda_lift(large)) < 5 * calls_of(lambda: lambda_lift(small))
 
 
-def test_thousands_of_functions_within_each_other_are_lifted() -> None:
+def test_thousands_of_nested_functions_are_lifted() -> None:
     mod = nested(2000)
     lifted = lambda_lift(mod)
     assert len(lifted) == 2001
     assert difference(evaluate(mod, 3), evaluate(lifted, 3)) == ""
 
 
-def test_what_is_within_a_primitive_function_stays() -> None:
+def test_function_in_primitive_function_is_not_lifted() -> None:
     x, y = var("x", "int32"), var("y", "int32")
     fused = Function([x], Call(Function([y], y), [x]), attrs={"Primitive": 1})
     mod = infer_module(IRModule.from_expr(Function([x], Call(fused, [x]))))
@@ -68,7 +68,7 @@ def @main(%y: int32) -> (int32, float32) {
 """
 
 
-def test_a_function_that_calls_a_polymorphic_one_around_it_takes_its_type_parameters() -> None:
+def test_closure_calling_polymorphic_function_gets_type_parameters() -> None:
     mod = parse(POLYMORPHIC)
     lifted = infer_module(lambda_lift(mod), trust=False)
     assert well_formed(lifted)

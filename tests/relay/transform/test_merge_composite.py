@@ -1,4 +1,4 @@
-"""MergeComposite: what matches a table of patterns becomes composite functions."""
+"""MergeComposite: matches of a pattern table are moved into composite functions."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -43,83 +43,85 @@ def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32], 
 """
 
 
-def conv() -> DFPattern:
-    """Return a pattern for a convolution with a bias."""
+def biased_conv() -> DFPattern:
+    """Return a pattern of a convolution with a bias."""
     return is_op("nn.bias_add")(is_op("nn.conv2d")(wildcard(), wildcard()), wildcard())
 
 
 def table() -> list[PatternEntry]:
-    """Return a table of two patterns, one a part of the other."""
-    return [("demo.conv_relu", is_op("nn.relu")(conv())), ("demo.conv", conv())]
+    """Return a table of two patterns, one of which is a part of the other."""
+    return [("demo.conv_relu", is_op("nn.relu")(biased_conv())), ("demo.conv", biased_conv())]
 
 
 @pytest.fixture
 def demo(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the name of a table that is registered for the time of a test."""
+    """Register a table for one test, and return its name."""
     monkeypatch.setattr(register, "_TABLES", {})
     register_pattern_table("demo", table)
     return "demo"
 
 
 def composites(expr: Expr) -> list[object]:
-    """Return the names of the composite functions that are called, in order."""
+    """Return the names of the called composite functions, in order."""
     calls = [node for node in post_order(expr) if isinstance(node, Call)]
     return [call.op.attrs["Composite"] for call in calls if isinstance(call.op, Function)]
 
 
-def test_matches_become_composite_functions_and_the_larger_pattern_goes_first() -> None:
+def test_matches_become_composite_functions() -> None:
     before = parse(BEFORE)
-    made = apass.run(MergeComposite(table()), before)
-    assert_structural_equal(made, parse(AFTER))
+    result = apass.run(MergeComposite(table()), before)
+    assert_structural_equal(result, parse(AFTER))
     arguments = random_arguments(before["main"], 0)
-    assert difference(evaluate(before, *arguments), evaluate(made, *arguments)) == ""
+    assert difference(evaluate(before, *arguments), evaluate(result, *arguments)) == ""
 
 
-def test_the_order_of_the_table_decides() -> None:
-    made = apass.run(MergeComposite(table()[::-1]), parse(BEFORE))
-    assert composites(made["main"]) == ["demo.conv", "demo.conv"]
+def test_earlier_pattern_of_table_takes_precedence() -> None:
+    result = apass.run(MergeComposite(table()[::-1]), parse(BEFORE))
+    assert composites(result["main"]) == ["demo.conv", "demo.conv"]
 
 
-def test_a_check_decides_about_each_match() -> None:
+def test_check_accepts_or_rejects_each_match() -> None:
     def is_outermost(match: Expr) -> bool:
         return match is root
 
     mod = parse(BEFORE)
     root = mod["main"].body
-    assert composites(apass.run(MergeComposite([("demo.conv", conv(), is_outermost)]), mod)["main"]) == ["demo.conv"]
+    assert composites(apass.run(MergeComposite([("demo.conv", biased_conv(), is_outermost)]), mod)["main"]) == [
+        "demo.conv"
+    ]
 
 
-def test_an_empty_table_changes_nothing() -> None:
+def test_empty_table_changes_nothing() -> None:
     mod = parse(BEFORE)
     assert apass.run(MergeComposite([]), mod) is mod
 
 
-def test_constants_that_a_pattern_asks_for_are_in_the_function() -> None:
+def test_matched_constants_are_in_composite_function() -> None:
     mod = parse('#[version = "0.0.5"]\ndef @main(%x: float32) { add(%x, 1f) }')
-    made = apass.run(MergeComposite([("demo.increment", wildcard() + is_constant())]), mod)
-    call = made["main"].body
+    result = apass.run(MergeComposite([("demo.increment", wildcard() + is_constant())]), mod)
+    call = result["main"].body
     assert isinstance(call, Call)
     assert len(call.args) == 1
 
 
-def test_a_registered_table_goes_by_its_name(demo: str) -> None:
+def test_registered_table_is_found_by_name(demo: str) -> None:
     expected = apass.run(MergeComposite(table()), parse(BEFORE))
     assert_structural_equal(apass.run(MergeComposite(demo), parse(BEFORE)), expected)
     pipeline = apass.parse_pipeline(f"MergeComposite{{pattern_table={demo}}}")
     assert str(pipeline) == "MergeComposite{pattern_table=demo}"
     assert_structural_equal(apass.run(pipeline, parse(BEFORE)), expected)
-    made = apass.get_pass("MergeComposite", pattern_table=table())
-    assert_structural_equal(apass.run(made, parse(BEFORE)), expected)
+    result = apass.get_pass("MergeComposite", pattern_table=table())
+    assert_structural_equal(apass.run(result, parse(BEFORE)), expected)
 
 
-def test_an_unknown_table_is_an_error_with_a_suggestion(demo: str) -> None:
-    with pytest.raises(KeyError, match=r"no pattern table named 'demi'.*demo"):
+def test_unknown_table_error_suggests_name(demo: str) -> None:
+    with pytest.raises(KeyError, match=r"no pattern table is registered for compiler 'demi'.*demo"):
         MergeComposite("demi")
-    with pytest.raises(PassRegistrationError, match="a pattern table named 'demo' already"):
+    with pytest.raises(PassRegistrationError, match="a pattern table is already registered for compiler 'demo'"):
         register_pattern_table(demo, table)
 
 
-def test_a_table_can_be_registered_by_a_decorator(demo: str) -> None:
+def test_decorator_registers_table(demo: str) -> None:
     @register_pattern_table("other")
     def other() -> list[PatternEntry]:
         return table()[1:]
@@ -129,18 +131,18 @@ def test_a_table_can_be_registered_by_a_decorator(demo: str) -> None:
 
 
 @pytest.mark.parametrize("entry", [("only a name",), ("name", "no pattern"), (1, wildcard()), ("a", wildcard(), 1)])
-def test_what_is_no_entry_is_an_error(entry: PatternEntry) -> None:
-    with pytest.raises(PassDefinitionError, match=r"an entry of a pattern table is \(name, pattern\)"):
+def test_invalid_table_entry_raises_error(entry: PatternEntry) -> None:
+    with pytest.raises(PassDefinitionError, match=r"a pattern table entry must be \(name, pattern\)"):
         MergeComposite([entry])
 
 
 def either_of(left: DFPattern, right: DFPattern) -> DFPattern:
-    """Return a pattern for a sum or a product."""
+    """Return a pattern of a sum or a product."""
     return is_op("add")(left, right) | is_op("multiply")(left, right)
 
 
 def loose_table() -> list[PatternEntry]:
-    """Return a table that matches much: overlapping, shared, and over paths of any length."""
+    """Return a table with many matches: overlapping, shared, and on long paths."""
     same = wildcard()
     unary = is_op("negative")(wildcard()) | is_op("nn.relu")(wildcard())
     either = either_of(wildcard(), wildcard())
@@ -158,13 +160,24 @@ def loose_table() -> list[PatternEntry]:
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
-def test_composite_functions_compute_the_same(program: Program) -> None:
+def test_composite_functions_compute_same_result(program: Program) -> None:
     mod, arguments = program
-    made = apass.run(MergeComposite(loose_table()), mod)
-    assert what_is_ill_formed(made) == []
-    assert difference(evaluate(mod, *arguments), evaluate(made, *arguments)) == ""
+    result = apass.run(MergeComposite(loose_table()), mod)
+    assert what_is_ill_formed(result) == []
+    assert difference(evaluate(mod, *arguments), evaluate(result, *arguments)) == ""
 
 
-def test_its_level_is_0_and_it_requires_nothing() -> None:
+def test_variable_bound_within_match_stays_inside() -> None:
+    table: list[PatternEntry] = [
+        ("demo.path", is_op("subtract")(wildcard(), wildcard()).dominates(is_op("negative")(wildcard()), wildcard()))
+    ]
+    mod = parse("def @main() { negative((fn (%x: float32) { subtract(%x, %x) })(2f)) }")
+    for entries in (table, loose_table()):
+        result = apass.run(MergeComposite(entries), mod)
+        assert what_is_ill_formed(result) == []
+        assert difference(evaluate(mod), evaluate(result)) == ""
+
+
+def test_merge_composite_has_level_zero_and_no_requirements() -> None:
     info = MergeComposite([]).info
     assert (info.name, info.opt_level, info.required) == ("MergeComposite", 0, ())

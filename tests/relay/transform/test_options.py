@@ -1,4 +1,4 @@
-"""Passes made with options of their own: known by them, whether made by name or directly."""
+"""Options are part of a pass, made by name or directly."""
 
 import pytest
 
@@ -16,28 +16,28 @@ MODULE: IRModule = relay.parse(
 )
 
 
-def test_a_pass_made_directly_is_the_one_made_by_name_with_the_same_options() -> None:
-    made = transform.FuseOps(fuse_opt_level=2)
-    assert (str(made), made) == ("FuseOps{fuse_opt_level=2}", get_pass("FuseOps", fuse_opt_level=2))
-    assert made == transform.FuseOps(2)
-    assert made != transform.FuseOps(0)
+def test_pass_equals_pass_made_by_name() -> None:
+    pass_ = transform.FuseOps(fuse_opt_level=2)
+    assert (str(pass_), pass_) == ("FuseOps{fuse_opt_level=2}", get_pass("FuseOps", fuse_opt_level=2))
+    assert pass_ == transform.FuseOps(2)
+    assert pass_ != transform.FuseOps(0)
     assert str(transform.FuseOps()) == "FuseOps"
 
 
-async def test_a_kept_result_is_not_taken_for_that_of_other_options() -> None:
+async def test_stored_result_depends_on_options() -> None:
     store = MemoryStore()
     passes = [transform.FuseOps(0), transform.FuseOps(2), get_pass("FuseOps", fuse_opt_level=2)]
-    wanted = [str(await one(MODULE)) for one in passes]
-    made: list[str] = []
-    taken: list[int] = []
-    for one in passes:
+    expected = [str(await pass_(MODULE)) for pass_ in passes]
+    results: list[str] = []
+    hits: list[int] = []
+    for pass_ in passes:
         async with PassContext(store=store) as ctx:
-            made.append(str(await one(MODULE)))
-        taken.append(ctx.analyses.counts["pass stored"])
-    assert made == wanted
-    assert wanted[0] != wanted[1]
-    # And where the options are the same, it makes no difference how the pass was made.
-    assert taken == [0, 0, 1]
+            results.append(str(await pass_(MODULE)))
+        hits.append(ctx.analyses.counts["pass stored"])
+    assert results == expected
+    assert expected[0] != expected[1]
+    # A pass with equal options is a cache hit, whether it was made directly or by name.
+    assert hits == [0, 0, 1]
 
 
 def _always(_call: relay.Expr) -> bool:
@@ -48,22 +48,22 @@ def _never(_call: relay.Expr) -> bool:
     return False
 
 
-async def test_what_has_no_text_tells_passes_apart_as_well() -> None:
+async def test_stored_result_depends_on_function_option() -> None:
     store = MemoryStore()
     module = relay.parse("def @main(%x: float32) { add(exp(%x), exp(%x)) }")
-    made: list[str] = []
+    results: list[str] = []
     for skip in (_always, _never):
         async with PassContext(store=store):
-            made.append(str(await transform.EliminateCommonSubexpr(skip)(module)))
-    assert made[0] != made[1]
+            results.append(str(await transform.EliminateCommonSubexpr(skip)(module)))
+    assert results[0] != results[1]
 
 
-async def test_a_pass_made_directly_goes_to_another_process() -> None:
+async def test_pass_with_options_runs_in_process_executor() -> None:
     fuse = transform.FuseOps(fuse_opt_level=2)
     async with PassContext(executor=ProcessExecutor(workers=1)):
         assert relay.structural_equal(await fuse(MODULE), await fuse.transform(MODULE, PassContext()))
 
 
-def test_a_journal_tells_options_apart() -> None:
-    runs = [describe_run({"main": one}, PassContext()) for one in (transform.FuseOps(0), transform.FuseOps(2))]
+def test_journal_entry_depends_on_options() -> None:
+    runs = [describe_run({"main": pass_}, PassContext()) for pass_ in (transform.FuseOps(0), transform.FuseOps(2))]
     assert runs[0] != runs[1]

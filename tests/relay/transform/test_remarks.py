@@ -1,4 +1,4 @@
-"""What passes of Relay say of their work."""
+"""The remarks of the Relay passes."""
 
 import apass
 from apass.instruments import RemarksInstrument
@@ -26,18 +26,18 @@ def @main(%x: Tensor[(2, 3), float32]) {
 
 
 def remarks_of(pipeline: str) -> list[tuple[str, str, str, str | None, int | None]]:
-    """Return kind, name, message, function and line of each remark that a pipeline makes on the program."""
+    """Return the kind, name, message, function and line of each remark of a pipeline."""
     remarks = RemarksInstrument()
     context = apass.PassContext(opt_level=3, instruments=[remarks])
     apass.run(apass.parse_pipeline(pipeline), parse(PROGRAM), context=context)
     return [
-        (one.kind.value, one.name, one.message, one.function, one.span.line if one.span else None)
-        for one in remarks.remarks
+        (remark.kind.value, remark.name, remark.message, remark.function, remark.span.line if remark.span else None)
+        for remark in remarks.remarks
     ]
 
 
-def test_inline_says_what_it_put_where_and_what_it_could_not() -> None:
-    reason = "it calls itself, or others that remain"
+def test_inline_emits_remarks() -> None:
+    reason = "it calls itself, or functions that were not inlined"
     assert set(remarks_of("Inline")) == {
         ("passed", "Inlined", "@square inlined into @main", None, None),
         ("missed", "NotInlined", f"@again not inlined into @main: {reason}", None, None),
@@ -45,25 +45,25 @@ def test_inline_says_what_it_put_where_and_what_it_could_not() -> None:
     }
 
 
-def test_dead_code_elimination_says_what_it_dropped() -> None:
-    assert remarks_of("DeadCodeElimination") == [("passed", "Dropped", "the binding of %dead is gone", "main", 9)]
+def test_dead_code_elimination_emits_remarks() -> None:
+    assert remarks_of("DeadCodeElimination") == [("passed", "Dropped", "dropped the binding of %dead", "main", 9)]
 
 
-def test_fold_constant_says_what_it_computed() -> None:
+def test_fold_constant_emits_remarks() -> None:
     assert remarks_of("FoldConstant") == [("passed", "Folded", "add computed: a constant of shape ()", "main", 10)]
 
 
-def test_eliminate_common_subexpr_says_what_it_made_one() -> None:
+def test_eliminate_common_subexpr_emits_remarks() -> None:
     assert remarks_of("EliminateCommonSubexpr") == [
-        ("passed", "Merged", "2 calls of multiply on the same arguments are one", "main", 11)
+        ("passed", "Merged", "merged 2 calls of multiply on the same arguments", "main", 11)
     ]
 
 
-def test_fuse_ops_says_what_it_put_together_and_what_stands_alone() -> None:
-    alone = "stands alone: nothing that uses its result alone fits to it"
+def test_fuse_ops_emits_remarks() -> None:
+    reason = "no compatible operator is the only user of its result"
     assert remarks_of("DeadCodeElimination,FoldConstant,EliminateCommonSubexpr,FuseOps")[3:] == [
-        ("missed", "NotFused", f"multiply {alone}", "main", 11),
-        ("passed", "Fused", "2 in one: add + exp", "main", 16),
-        ("missed", "NotFused", f"nn.softmax {alone}", "main", 17),
-        ("missed", "NotFused", f"multiply {alone}", "square", 3),
+        ("missed", "NotFused", f"multiply not fused: {reason}", "main", 11),
+        ("passed", "Fused", "fused 2 operators: add + exp", "main", 16),
+        ("missed", "NotFused", f"nn.softmax not fused: {reason}", "main", 17),
+        ("missed", "NotFused", f"multiply not fused: {reason}", "square", 3),
     ]

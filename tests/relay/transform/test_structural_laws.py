@@ -1,4 +1,4 @@
-"""Laws of the passes that rebuild programs: cells keep their order, twice is once, and depth is no limit."""
+"""Laws of structural passes: order of effects, idempotence, unlimited depth."""
 
 from collections.abc import Callable
 from functools import cache
@@ -13,9 +13,9 @@ from apass.relay.function import Function
 from apass.relay.integration.adapter import ADAPTER
 from apass.relay.interpreter.compare_outputs import difference
 from apass.relay.interpreter.evaluate import Value, evaluate
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import Array
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.type_inference.infer import infer_module
 from tests.relay.programs import Program, programs
@@ -38,14 +38,14 @@ EVERY_PASS = pytest.mark.parametrize("name", PASSES)
 PROGRAMS = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def made_by(name: str, mod: IRModule) -> IRModule:
+def apply_pass(name: str, mod: IRModule) -> IRModule:
     pass_name, options = PASSES[name]
     pass_: apass.Pass[IRModule] = apass.get_pass(pass_name, **options)
     return apass.run(pass_, mod)
 
 
 def marked(mod: IRModule) -> IRModule:
-    """Return a module whose functions are all to be inlined."""
+    """Return the module with every function marked to be inlined."""
     return mod.with_functions({gvar.name_hint: mod[gvar].with_attr("Inline", 1) for gvar in mod.get_global_vars()})
 
 
@@ -57,28 +57,28 @@ def assert_same_meaning(before: IRModule, after: IRModule, arguments: list[Array
 @EVERY_PASS
 @PROGRAMS
 @given(programs(refs=True))
-def test_a_pass_keeps_the_order_of_what_is_read_and_written(name: str, program: Program) -> None:
+def test_pass_keeps_order_of_reads_and_writes(name: str, program: Program) -> None:
     mod, arguments = program
     before = marked(infer_module(mod))
-    assert_same_meaning(before, made_by(name, before), arguments)
+    assert_same_meaning(before, apply_pass(name, before), arguments)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(refs=True), st.lists(st.sampled_from(sorted(PASSES)), min_size=2, max_size=6))
-def test_so_does_any_row_of_passes(program: Program, names: list[str]) -> None:
+def test_any_sequence_of_passes_keeps_meaning(program: Program, names: list[str]) -> None:
     mod, arguments = program
     after = marked(infer_module(mod))
     for name in names:
-        after = infer_module(made_by(name, after))
+        after = infer_module(apply_pass(name, after))
     assert_same_meaning(mod, after, arguments)
 
 
 @EVERY_PASS
 @PROGRAMS
 @given(programs(refs=True))
-def test_to_run_a_pass_again_gives_the_same_module(name: str, program: Program) -> None:
-    once = made_by(name, marked(infer_module(program[0])))
-    assert made_by(name, once) is once
+def test_pass_is_idempotent(name: str, program: Program) -> None:
+    once = apply_pass(name, marked(infer_module(program[0])))
+    assert apply_pass(name, once) is once
 
 
 def chain_of_calls(x: Var) -> Expr:
@@ -89,7 +89,7 @@ def chain_of_calls(x: Var) -> Expr:
 
 
 def chain_of_lets(x: Var) -> Expr:
-    variables = [x, *(var(f"v{place}", "int32") for place in range(20_000))]
+    variables = [x, *(var(f"v{number}", "int32") for number in range(20_000))]
     body: Expr = variables[-1]
     for before, after in zip(variables[-2::-1], variables[:0:-1], strict=True):
         body = Let(after, add(before, ONE), body)
@@ -98,8 +98,8 @@ def chain_of_lets(x: Var) -> Expr:
 
 def lets_in_values(x: Var) -> Expr:
     expr: Expr = x
-    for place in range(5_000):
-        inner = var(f"v{place}", "int32")
+    for number in range(5_000):
+        inner = var(f"v{number}", "int32")
         expr = Let(inner, add(expr, ONE), inner)
     return expr
 
@@ -120,11 +120,14 @@ def nested_tuples(x: Var) -> Expr:
 
 
 def many_fields(x: Var) -> Expr:
-    """Return a sum of all fields of a tuple that is made in place; quick only if no field costs as much as a tuple."""
+    """Return a sum of all fields of one tuple expression.
+
+    It is slow if handling a field takes time proportional to the size of the tuple.
+    """
     whole = Tuple([add(x, ONE) for _ in range(3_000)])
     expr: Expr = x
-    for place in range(3_000):
-        expr = add(expr, TupleGetItem(whole, place))
+    for index in range(3_000):
+        expr = add(expr, TupleGetItem(whole, index))
     return expr
 
 
@@ -137,7 +140,7 @@ def nested_functions(x: Var) -> Expr:
 
 @cache
 def deep(program: Callable[[Var], Expr]) -> tuple[IRModule, Value]:
-    """Return a module, and what it computes of 5."""
+    """Return a module, and its result for the argument 5."""
     x = var("x", "int32")
     mod = IRModule({GlobalVar("main"): Function([x], program(x))})
     return mod, evaluate(mod, 5)
@@ -148,7 +151,7 @@ def deep(program: Callable[[Var], Expr]) -> tuple[IRModule, Value]:
     "program",
     [chain_of_calls, chain_of_lets, lets_in_values, nested_branches, nested_tuples, many_fields, nested_functions],
 )
-def test_a_pass_has_no_limit_of_depth(name: str, program: Callable[[Var], Expr]) -> None:
+def test_pass_has_no_depth_limit(name: str, program: Callable[[Var], Expr]) -> None:
     mod, value = deep(program)
-    after = made_by(name, mod)
+    after = apply_pass(name, mod)
     assert after is mod or difference(value, evaluate(after, 5)) == ""

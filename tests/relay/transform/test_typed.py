@@ -1,4 +1,4 @@
-"""Passes of Relay take Relay alone, and what a function pass leaves has types, as in TVM, where it can have any."""
+"""Relay passes accept Relay modules only; function passes return typed functions."""
 
 import onnx_ir
 import pytest
@@ -7,8 +7,8 @@ import apass
 import apass.relay.transform
 from apass.relay.expr import Expr, Let, Tuple
 from apass.relay.function import Function
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.elementwise.convert import cast
 from apass.relay.op.elementwise.math import exp
@@ -28,31 +28,31 @@ NAMES = [name for name in ALL if isinstance(apass.get_pass(name, **OPTIONS.get(n
 
 
 def program() -> IRModule:
-    """Return a program without types that most passes find something to do in."""
+    """Return an untyped program that most passes change."""
     x, weight, bound = var("x", shape=(2, 3)), var("weight", shape=(4, 3)), var("bound")
     value = add(relu(dense(x, weight)), add(const(1.0), const(2.0)))
     fields = [add(exp(bound), exp(bound)), dropout(bound), cast(cast(bound, "int32"), "int32")]
     return IRModule({"main": Function([x, weight], Let(bound, value, Tuple(fields)))})
 
 
-def test_all_function_passes_are_tried() -> None:
+def test_all_function_passes_are_tested() -> None:
     assert len(NAMES) >= 17
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_function_pass_leaves_has_types(name: str) -> None:
-    made = apass.run(apass.get_pass(name, **OPTIONS.get(name, {})), program())
-    assert infer_module(made, trust=False) is made
-    assert made["main"].body.checked_type == made["main"].ret_type
+def test_function_pass_returns_typed_function(name: str) -> None:
+    result = apass.run(apass.get_pass(name, **OPTIONS.get(name, {})), program())
+    assert infer_module(result, trust=False) is result
+    assert result["main"].body.checked_type == result["main"].ret_type
 
 
 @pytest.mark.parametrize("name", ["FoldConstant", "DeadCodeElimination", "ToGraphNormalForm"])
-def test_a_program_that_has_no_types_stays_as_it_is(name: str) -> None:
+def test_ill_typed_program_is_returned_unchanged(name: str) -> None:
     ill_typed = IRModule({"main": Function([], add(const([1.0, 2.0]), const([1.0, 2.0, 3.0])))})
     assert apass.run(apass.get_pass(name), ill_typed) is ill_typed
 
 
-def test_a_body_that_raises_is_not_kept_from_it() -> None:
+def test_error_of_pass_body_is_raised() -> None:
     def work(func: Function, mod: IRModule, ctx: apass.PassContext) -> Function:
         raise ValueError("no")
 
@@ -60,7 +60,7 @@ def test_a_body_that_raises_is_not_kept_from_it() -> None:
         apass.run(function_pass(work, opt_level=0, name="Refuse"), program())
 
 
-def test_types_are_found_with_the_functions_that_are_called() -> None:
+def test_called_functions_are_used_for_inference() -> None:
     def keep(func: Function, mod: IRModule, ctx: apass.PassContext) -> Function:
         return func
 
@@ -68,28 +68,28 @@ def test_types_are_found_with_the_functions_that_are_called() -> None:
     mod = IRModule({"callee": Function([x], exp(x))})
     called: Expr = mod.get_global_var("callee")(x)
     mod["main"] = Function([x], called)
-    made = apass.run(function_pass(keep, opt_level=0, name="Keep"), mod)
-    assert made["main"].ret_type == x.type_annotation
+    result = apass.run(function_pass(keep, opt_level=0, name="Keep"), mod)
+    assert result["main"].ret_type == x.type_annotation
 
 
 OTHER_IRS = [onnx_ir.Model(onnx_ir.Graph([], [], nodes=[]), ir_version=10), {"main": 3}, 5]
 
 
-@pytest.mark.parametrize("given", OTHER_IRS, ids=["onnx_ir", "dict", "int"])
+@pytest.mark.parametrize("value", OTHER_IRS, ids=["onnx_ir", "dict", "int"])
 @pytest.mark.parametrize("name", ALL)
-def test_a_module_of_another_ir_is_an_error_that_says_what_to_do(name: str, given: object) -> None:
+def test_wrong_module_type_error_suggests_conversion(name: str, value: object) -> None:
     pass_ = apass.get_pass(name, **OPTIONS.get(name, {}))
-    with pytest.raises(TypeError, match=r"works on an apass.relay.IRModule") as caught:
-        apass.run(pass_, given, context=apass.PassContext(opt_level=4))
-    kind = type(given)
+    with pytest.raises(TypeError, match=r"requires an apass.relay.IRModule") as caught:
+        apass.run(pass_, value, context=apass.PassContext(opt_level=4))
+    kind = type(value)
     message = str(caught.value)
     assert message.startswith("pass '")
-    assert f"not on {kind.__module__}.{kind.__qualname__};".replace("builtins.", "") in message
+    assert f", got {kind.__module__}.{kind.__qualname__};".replace("builtins.", "") in message
     assert "apass.relay.frontend.from_onnx(model)" in message
     assert "apass opt --to relay" in message
     assert isinstance(caught.value, apass.ApassError)
 
 
-def test_an_expression_in_the_place_of_a_module_is_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(TypeError, match=r"not on <relay.Var %x>; give IRModule.from_expr\(expr\)"):
+def test_expression_error_suggests_from_expr() -> None:
+    with pytest.raises(TypeError, match=r"got <relay.Var %x>; use IRModule.from_expr\(expr\)"):
         apass.run(apass.get_pass("FoldConstant"), var("x"))

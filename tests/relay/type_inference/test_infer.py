@@ -1,10 +1,10 @@
-"""Type inference: what types programs get, written out whole where it matters, and how it treats what is typed."""
+"""Type inference: the types of programs, with annotations and polymorphism."""
 
 from apass.relay.expr import Call, Expr, If, Let, Op, Tuple, Var
 from apass.relay.function import Function
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.make import const, var
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.nn.conv.conv import conv2d
 from apass.relay.parser import parse_expr
@@ -27,7 +27,7 @@ LIST = "type List[A] { Cons(A, List[A]), Nil, }\n"
 
 
 def typed_text(source: str) -> str:
-    """Return the text of a module with its types, one blank at most between words."""
+    """Return the text of a typed module with single spaces."""
     return " ".join(str(infer_module(read_module(source))).split())
 
 
@@ -39,7 +39,7 @@ def type_of_main(source: str) -> str:
     return str(infer_module(read_module(source))["main"].checked_type)
 
 
-def test_every_node_of_a_program_gets_its_type() -> None:
+def test_every_node_is_typed() -> None:
     assert typed_text(
         """
         def @main(%x: Tensor[(2, 3), float32], %c: bool) {
@@ -57,39 +57,39 @@ def test_every_node_of_a_program_gets_its_type() -> None:
     )
 
 
-def test_an_expression_keeps_its_span() -> None:
+def test_inference_keeps_span() -> None:
     mod = infer_module(read_module("def @main(%x: int32) {\n  add(%x, %x)\n}", "here"))
     body = mod["main"].body
     assert body.span is not None
     assert (body.span.source_name, body.span.line, body.span.column) == ("here", 2, 3)
 
 
-def test_a_tuple_of_nothing_has_the_unit_type() -> None:
+def test_empty_tuple_has_unit_type() -> None:
     assert infer_expr(Tuple([])).checked_type == TupleType()
 
 
-def test_type_arguments_of_an_operator_are_the_types_of_its_arguments() -> None:
+def test_operator_type_arguments_are_argument_types() -> None:
     call = infer_expr(add(X, const(1.0)))
     assert isinstance(call, Call)
     assert call.type_args == (X.checked_type, scalar_type("float32"))
 
 
-def test_a_polymorphic_function_is_instantiated_anew_for_each_call() -> None:
+def test_polymorphic_function_is_instantiated_for_each_call() -> None:
     a = TypeVar("a")
     y, f = var("y", a), var("f")
     identity = Function([y], y, None, [a])
     program = infer_expr(Let(f, identity, Tuple([Call(f, [X]), Call(f, [COND])])))
     assert isinstance(program, Let)
     assert isinstance(program.body, Tuple)
-    calls = [one for one in program.body.fields if isinstance(one, Call)]
-    assert [str(one.type_args[0]) for one in calls] == ["Tensor[(2, 3), float32]", "bool"]
+    calls = [field for field in program.body.fields if isinstance(field, Call)]
+    assert [str(call.type_args[0]) for call in calls] == ["Tensor[(2, 3), float32]", "bool"]
     assert (program.var.checked_type, str(program.checked_type)) == (
         FuncType([a], a, [a]),
         "(Tensor[(2, 3), float32], bool)",
     )
 
 
-def test_type_arguments_that_the_author_gave_are_kept() -> None:
+def test_explicit_type_arguments_are_kept() -> None:
     a, b = TypeVar("a"), TypeVar("b")
     first, second = var("first", a), var("second", b)
     func = Function([first, second], second, None, [a, b])
@@ -98,21 +98,21 @@ def test_type_arguments_that_the_author_gave_are_kept() -> None:
     assert list(map(str, call.type_args)) == ["Tensor[(?, 3), float32]", "bool"]
 
 
-def test_a_function_without_type_parameters_is_monomorphic() -> None:
+def test_function_without_type_parameters_is_monomorphic() -> None:
     f, y = var("f"), var("y")
     program = infer_expr(Let(f, Function([y], y), Call(f, [X])))
     assert isinstance(program, Let)
     assert program.var.checked_type == FuncType([X.checked_type], X.checked_type)
 
 
-def test_a_function_that_is_returned_is_no_longer_polymorphic() -> None:
+def test_returned_function_is_monomorphic() -> None:
     a = TypeVar("a")
     y = var("y", a)
     outer = Function([], Function([y], y, None, [a]))
     assert type_of(Call(Call(outer, []), [X])) == "Tensor[(2, 3), float32]"
 
 
-def test_a_let_bound_function_may_call_itself() -> None:
+def test_recursive_let_is_typed() -> None:
     assert (
         type_of_main(
             """
@@ -126,7 +126,7 @@ def test_a_let_bound_function_may_call_itself() -> None:
     )
 
 
-def test_a_global_function_without_annotations_may_call_itself() -> None:
+def test_recursive_global_function_is_typed() -> None:
     source = "def @main(%n: int32) { if (equal(%n, 0)) { 1f } else { @main(subtract(%n, 1)) } }"
     assert type_of_main(source) == "fn (int32) -> float32"
 
@@ -138,21 +138,21 @@ def @main() { (@even(3), @odd(3)) }
 """
 
 
-def test_global_functions_without_annotations_may_call_each_other() -> None:
+def test_mutually_recursive_functions_are_typed() -> None:
     typed = infer_module(read_module(MUTUAL))
-    assert {one.name_hint: str(typed[one].checked_type) for one in typed.get_global_vars()} == {
+    assert {gvar.name_hint: str(typed[gvar].checked_type) for gvar in typed.get_global_vars()} == {
         "even": "fn (int32) -> bool",
         "odd": "fn (int32) -> bool",
         "main": "fn () -> (bool, bool)",
     }
 
 
-def test_a_global_function_can_be_called_with_two_types_if_it_is_polymorphic() -> None:
+def test_polymorphic_global_function_accepts_two_types() -> None:
     source = "def @id[A](%x: A) { %x }\ndef @main() { (@id(1), @id(True)) }"
     assert type_of_main(source) == "fn () -> (int32, bool)"
 
 
-def test_a_global_function_is_a_value() -> None:
+def test_global_function_can_be_value() -> None:
     source = """
     def @twice(%f: fn (int32) -> int32, %x: int32) -> int32 { %f(%f(%x)) }
     def @next(%x: int32) -> int32 { add(%x, 1) }
@@ -161,12 +161,12 @@ def test_a_global_function_is_a_value() -> None:
     assert type_of_main(source) == "fn () -> int32"
 
 
-def test_an_operator_is_a_value() -> None:
+def test_operator_can_be_value() -> None:
     f = var("f")
     assert type_of(Let(f, Op.get("add"), Call(f, [X, const(1.0)]))) == "Tensor[(2, 3), float32]"
 
 
-def test_types_flow_back_into_the_parameters_of_a_function() -> None:
+def test_parameter_type_is_inferred_from_use() -> None:
     data, weight = var("data", shape=(1, 8, 6, 6)), var("weight")
     func = infer_expr(Function([data, weight], conv2d(data, weight, kernel_size=(3, 3), channels=4)))
     assert str(func.checked_type) == (
@@ -174,7 +174,7 @@ def test_types_flow_back_into_the_parameters_of_a_function() -> None:
     )
 
 
-def test_a_call_waits_for_the_types_of_its_arguments() -> None:
+def test_call_is_typed_after_its_arguments() -> None:
     source = """
     def @main(%x: Tensor[(2), float32]) {
       let %f = fn (%y) { (add(%y, %x), (%y, %y).0) };
@@ -184,7 +184,7 @@ def test_a_call_waits_for_the_types_of_its_arguments() -> None:
     assert type_of_main(source) == "fn (Tensor[(2), float32]) -> Tensor[(2), float32]"
 
 
-def test_constructors_and_clauses_share_the_type_arguments_of_their_data_type() -> None:
+def test_constructors_and_patterns_share_type_arguments() -> None:
     source = LIST + (
         "def @main(%x: float32) { match (Cons(%x, Nil())) { Cons(%h, Cons(%g, _)) => add(%h, %g), _ => %x, } }"
     )
@@ -192,31 +192,31 @@ def test_constructors_and_clauses_share_the_type_arguments_of_their_data_type() 
     names = {node.name_hint: str(node.checked_type) for node in post_order(typed["main"]) if isinstance(node, Var)}
     nils = [node for node in post_order(typed["main"]) if isinstance(node, Call) and "Nil" in repr(node)]
     assert names == {"x": "float32", "h": "float32", "g": "float32"}
-    assert [(str(one.checked_type), one.type_args) for one in nils] == [("List[float32]", (scalar_type("float32"),))]
+    assert [(str(nil.checked_type), nil.type_args) for nil in nils] == [("List[float32]", (scalar_type("float32"),))]
 
 
-def test_a_match_may_be_recursive_over_a_polymorphic_type() -> None:
+def test_recursion_over_polymorphic_data_type_is_typed() -> None:
     source = LIST + "def @length[A](%xs: List[A]) { match (%xs) { Cons(_, %t) => add(1, @length(%t)), Nil => 0, } }"
     assert str(infer_module(read_module(source))["length"].checked_type) == "fn [A](List[A]) -> int32"
 
 
-def test_patterns_take_tuples_apart() -> None:
+def test_tuple_pattern_types_its_variables() -> None:
     source = "def @main(%p: (int32, (bool, float32))) { match (%p) { (_, (%b, %f)) => (%f, %b), } }"
     assert type_of_main(source) == "fn ((int32, (bool, float32))) -> (float32, bool)"
 
 
-def test_what_a_data_type_holds_may_stay_open() -> None:
+def test_type_argument_may_stay_unknown() -> None:
     mod = read_module(LIST)
     nil = mod.get_constructor("List", "Nil")
     assert type_of(Call(nil, []), mod) == "List[?]"
 
 
-def test_references_hold_one_type() -> None:
+def test_reference_has_one_type() -> None:
     source = "def @main(%x: int32) { let %r = ref(%x); let %u = ref_write(%r, 1); (%u, ref_read(%r)) }"
     assert type_of_main(source) == "fn (int32) -> ((), int32)"
 
 
-def test_the_type_of_a_cell_is_found_from_what_is_written() -> None:
+def test_reference_type_is_inferred_from_write() -> None:
     r = "fn (%r, %x: int32) { let %u = ref_write(%r, %x); ref_read(%r) }"
     assert type_of(parse_expr(r)) == "fn (ref(int32), int32) -> int32"
 
@@ -224,20 +224,20 @@ def test_the_type_of_a_cell_is_found_from_what_is_written() -> None:
 DYNAMIC, STATIC = var("d", shape=(Any(), 3)), var("s", shape=(2, 3))
 
 
-def test_a_dimension_that_is_known_in_one_branch_alone_is_not_known() -> None:
+def test_dimension_unknown_in_one_branch_is_unknown() -> None:
     assert type_of(If(COND, DYNAMIC, STATIC)) == type_of(If(COND, STATIC, DYNAMIC)) == "Tensor[(?, 3), float32]"
 
 
-def test_an_argument_may_be_more_special_than_the_parameter() -> None:
+def test_argument_may_be_more_specific_than_parameter() -> None:
     call = infer_expr(Call(Function([DYNAMIC], DYNAMIC), [add(STATIC, STATIC)]))
     assert isinstance(call, Call)
-    assert [str(one.checked_type) for one in (call, call.args[0])] == [
+    assert [str(expr.checked_type) for expr in (call, call.args[0])] == [
         "Tensor[(?, 3), float32]",
         "Tensor[(2, 3), float32]",
     ]
 
 
-def test_a_result_that_turns_out_more_general_makes_what_came_of_it_more_general() -> None:
+def test_generalized_result_generalizes_dependent_types() -> None:
     source = """
     def @main(%c: bool, %s: Tensor[(2), float32], %d: Tensor[(?), float32]) {
       let %f = fn (%i: bool) {
@@ -256,21 +256,21 @@ def test_a_result_that_turns_out_more_general_makes_what_came_of_it_more_general
     assert (names["f"], names["y"], names["z"]) == (f"fn (bool) -> {dynamic}", f"({dynamic}, {dynamic})", dynamic)
 
 
-def test_an_annotation_decides_over_what_was_found() -> None:
+def test_annotation_overrides_inferred_type() -> None:
     source = "def @main(%d: Tensor[(2), float32]) -> Tensor[(?), float32] { let %x: Tensor[(?), float32] = %d; %x }"
     assert typed_text(source) == (
         "def @main(%d: Tensor[(2), float32]) -> Tensor[(?), float32] { let %x: Tensor[(?), float32] = %d; %x }"
     )
 
 
-def test_named_dimensions_are_equal_to_themselves_and_stand_for_a_number() -> None:
+def test_named_dimension_matches_itself_and_number() -> None:
     n = ShapeVar("n")
     x = var("x", TensorType((n, 3)))
     assert type_of(add(x, x)) == "Tensor[(n, 3), float32]"
     assert type_of(Call(Function([x], add(x, x)), [STATIC])) == "Tensor[(n, 3), float32]"
 
 
-def test_an_incomplete_annotation_is_filled_in() -> None:
+def test_incomplete_annotation_is_completed() -> None:
     y = var("y", TupleType([IncompleteType(), scalar_type("bool")]))
     func = infer_expr(Function([y], Call(Function([X], X), [y[0]])))
     assert isinstance(func, Function)

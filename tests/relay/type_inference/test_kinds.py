@@ -1,4 +1,4 @@
-"""`check_kind`: the kinds of types, and what is said of types that are put together wrongly."""
+"""`check_kind`: the kinds of types, and errors for ill-formed types."""
 
 import pytest
 
@@ -47,94 +47,94 @@ MODULE = IRModule(type_definitions={LIST: DATA})
     ],
     ids=str,
 )
-def test_a_type_has_a_kind(ty: Type, kind: Kind) -> None:
+def test_type_has_kind(ty: Type, kind: Kind) -> None:
     assert check_kind(ty, MODULE) is kind
 
 
-def test_the_definition_of_a_data_type_has_a_kind() -> None:
+def test_data_type_definition_has_kind() -> None:
     assert check_kind(DATA) is Kind.TypeData
 
 
 @pytest.mark.parametrize(
-    ("ty", "complaint"),
+    ("ty", "message"),
     [
-        (TupleType([SHAPE]), "incorrect kind for the tuple member: `s` inside `(s,)` is of kind ShapeVar, not Type"),
-        (RefType(BASE), "incorrect kind for the ref contents: `b` inside `ref(b)` is of kind BaseType, not Type"),
+        (TupleType([SHAPE]), "incorrect kind for the tuple member: `s` inside `(s,)` has kind ShapeVar, expected Type"),
+        (RefType(BASE), "incorrect kind for the ref contents: `b` inside `ref(b)` has kind BaseType, expected Type"),
         (
             FuncType([SHAPE], TENSOR),
             (
                 "incorrect kind for the function type parameter: `s` inside `fn (s) -> Tensor[(1, ?), float32]` "
-                "is of kind ShapeVar, not Type"
+                "has kind ShapeVar, expected Type"
             ),
         ),
         (
             FuncType([], TupleType([LIST])),
-            "incorrect kind for the tuple member: `List` inside `(List,)` is of kind AdtHandle, not Type",
+            "incorrect kind for the tuple member: `List` inside `(List,)` has kind AdtHandle, expected Type",
         ),
         (
             FuncType([], BASE),
-            "incorrect kind for the function return type: `b` inside `fn () -> b` is of kind BaseType, not Type",
+            "incorrect kind for the function return type: `b` inside `fn () -> b` has kind BaseType, expected Type",
         ),
         (
             TypeRelation("r", [BASE], 0),
-            "incorrect kind for the argument to type relation: `b` inside `r(b)` is of kind BaseType, not Type",
+            "incorrect kind for the argument to type relation: `b` inside `r(b)` has kind BaseType, expected Type",
         ),
         (
             TypeCall(TENSOR, []),
-            "the callee in `Tensor[(1, ?), float32]` must be the name of a data type, but is `Tensor[(1, ?), float32]`",
+            "the callee in `Tensor[(1, ?), float32]` must be the name of a data type, found `Tensor[(1, ?), float32]`",
         ),
         (
             TypeCall(GlobalTypeVar("List", Kind.Type), [TENSOR]),
             (
                 "incorrect kind for the type call function: `List` inside `List[Tensor[(1, ?), float32]]` "
-                "is of kind Type, not AdtHandle"
+                "has kind Type, expected AdtHandle"
             ),
         ),
         (
             TypeCall(LIST, [SHAPE]),
-            "incorrect kind for the type call argument: `s` inside `List[s]` is of kind ShapeVar, not Type",
+            "incorrect kind for the type call argument: `s` inside `List[s]` has kind ShapeVar, expected Type",
         ),
-        (TypeCall(LIST, []), "`List` gives 0 type arguments, but `List` takes 1"),
+        (TypeCall(LIST, []), "`List` has 0 type arguments, but `List` requires 1"),
         (TypeCall(GlobalTypeVar("Tree"), []), "the data type `Tree` is not defined; the module has: List"),
     ],
     ids=str,
 )
-def test_a_type_that_is_put_together_wrongly_has_none(ty: Type, complaint: str) -> None:
+def test_ill_formed_type_raises(ty: Type, message: str) -> None:
     with pytest.raises(TypeInferenceError) as caught:
         check_kind(ty, MODULE)
-    assert str(caught.value) == complaint
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("data", "complaint"),
+    ("data", "message"),
     [
         (
             TypeData(GlobalTypeVar("T", Kind.Type), [], []),
-            "the name of the data type `T` is of kind Type, not AdtHandle",
+            "the name of the data type `T` has kind Type, expected AdtHandle",
         ),
-        (TypeData(LIST, [SHAPE], []), "the type variable `s` of `List` is of kind ShapeVar, not Type"),
+        (TypeData(LIST, [SHAPE], []), "the type variable `s` of `List` has kind ShapeVar, expected Type"),
         (
             TypeData(LIST, [], [Constructor("Nil", [], GlobalTypeVar("Tree"))]),
-            "constructor `Nil` is of `Tree`, but is listed in `List`",
+            "constructor `Nil` belongs to `Tree`, but is listed in `List`",
         ),
         (
             TypeData(LIST, [], [Constructor("One", [BASE], LIST)]),
-            "incorrect kind for the ADT constructor input: `b` inside `List` is of kind BaseType, not Type",
+            "incorrect kind for the ADT constructor input: `b` inside `List` has kind BaseType, expected Type",
         ),
     ],
 )
-def test_a_data_type_that_is_put_together_wrongly_has_none(data: TypeData, complaint: str) -> None:
+def test_ill_formed_data_type_raises(data: TypeData, message: str) -> None:
     with pytest.raises(TypeInferenceError) as caught:
         check_kind(data)
-    assert str(caught.value) == complaint
+    assert str(caught.value) == message
 
 
-def test_without_a_module_no_data_type_is_known() -> None:
+def test_data_type_is_undefined_without_module() -> None:
     with pytest.raises(TypeInferenceError, match="the data type `List` is not defined; the module has: none"):
         check_kind(TypeCall(LIST, [TENSOR]))
 
 
-def test_types_may_be_nested_deeply() -> None:
+def test_deep_type_has_kind() -> None:
     ty: Type = TENSOR
     for _ in range(100_000):
         ty = TupleType([ty, ty])

@@ -1,4 +1,4 @@
-"""`TypeUnifier`: which types are equal, and what the unknown ones in them stand for then."""
+"""`TypeUnifier`: unification of types, and the resulting known types."""
 
 from itertools import pairwise
 
@@ -46,28 +46,28 @@ TYPES = st.recursive(LEAVES, types_within, max_leaves=8)
 
 @st.composite
 def with_holes(draw: st.DrawFn) -> tuple[Type, Type]:
-    """Return a type, and the same with unknown types in some places."""
+    """Return a type, and the same type with some parts replaced by unknown types."""
     hole = IncompleteType()
     part = draw(TYPES)
-    made = TupleType([draw(TYPES), RefType(part), FuncType([part], INT)])
-    return made, TupleType([made.fields[0], RefType(hole), FuncType([hole], IncompleteType())])
+    whole = TupleType([draw(TYPES), RefType(part), FuncType([part], INT)])
+    return whole, TupleType([whole.fields[0], RefType(hole), FuncType([hole], IncompleteType())])
 
 
 @given(TYPES)
-def test_a_type_equals_itself(ty: Type) -> None:
+def test_type_unifies_with_itself(ty: Type) -> None:
     unifier = TypeUnifier()
     assert unifier.unify(ty, ty) is ty
     assert unifier.resolve(ty) is ty
 
 
 @given(TYPES, TYPES)
-def test_types_without_unknown_ones_unify_only_if_they_are_equal(lhs: Type, rhs: Type) -> None:
+def test_equal_types_unify(lhs: Type, rhs: Type) -> None:
     if lhs == rhs:
         assert TypeUnifier().unify(lhs, rhs) == lhs
 
 
 @given(with_holes())
-def test_unknown_types_become_what_stands_in_their_places(pair: tuple[Type, Type]) -> None:
+def test_unknown_types_are_resolved(pair: tuple[Type, Type]) -> None:
     whole, holed = pair
     for lhs, rhs in ((whole, holed), (holed, whole)):
         unifier = TypeUnifier()
@@ -77,20 +77,20 @@ def test_unknown_types_become_what_stands_in_their_places(pair: tuple[Type, Type
         assert unifier.unknowns(holed) == []
 
 
-def test_unknown_types_that_are_equal_become_known_together() -> None:
+def test_unified_unknown_types_share_known_type() -> None:
     unifier, unknown = TypeUnifier(), [IncompleteType() for _ in range(10)]
-    for one, other in pairwise(unknown):
-        unifier.unify(one, other)
-    assert len({unifier.root(one) for one in unknown}) == 1
+    for first, second in pairwise(unknown):
+        unifier.unify(first, second)
+    assert len({unifier.root(ty) for ty in unknown}) == 1
     unifier.unify(unknown[4], STATIC)
-    assert {unifier.find(one) for one in unknown} == {STATIC}
+    assert {unifier.find(ty) for ty in unknown} == {STATIC}
 
 
-def test_a_dimension_that_one_type_does_not_know_is_not_known() -> None:
+def test_dimension_unknown_in_one_type_is_unknown() -> None:
     assert TypeUnifier().unify(STATIC, DYNAMIC) == TypeUnifier().unify(DYNAMIC, STATIC) == DYNAMIC
 
 
-def test_what_an_unknown_type_stands_for_becomes_more_general() -> None:
+def test_known_type_of_unknown_type_generalizes() -> None:
     for flip in (False, True):
         unifier, unknown = TypeUnifier(), IncompleteType()
         unifier.unify(unknown, TupleType([STATIC, INT]))
@@ -99,13 +99,13 @@ def test_what_an_unknown_type_stands_for_becomes_more_general() -> None:
         assert unifier.resolve(RefType(unknown)) == RefType(general)
 
 
-def test_both_types_may_be_less_general_than_what_they_become() -> None:
+def test_unified_type_may_generalize_both_types() -> None:
     other = TensorType((2, Any()))
-    made = TypeUnifier().unify(TupleType([STATIC, DYNAMIC]), TupleType([other, STATIC]))
-    assert made == TupleType([other, DYNAMIC])
+    unified = TypeUnifier().unify(TupleType([STATIC, DYNAMIC]), TupleType([other, STATIC]))
+    assert unified == TupleType([other, DYNAMIC])
 
 
-def test_a_named_dimension_stands_for_one_number() -> None:
+def test_named_dimension_matches_one_number() -> None:
     n, m = ShapeVar("n"), ShapeVar("m")
     unifier = TypeUnifier()
     assert unifier.unify(TensorType((n, m)), TensorType((2, m))) == TensorType((2, m))
@@ -116,7 +116,7 @@ def test_a_named_dimension_stands_for_one_number() -> None:
         unifier.unify(TensorType((ShapeVar("k"),)), TensorType((ShapeVar("l"),)))
 
 
-def test_function_types_are_equal_up_to_the_names_of_their_parameters() -> None:
+def test_function_types_unify_up_to_parameter_names() -> None:
     lhs, rhs = FuncType([A], A, [A]), FuncType([B], B, [B])
     assert TypeUnifier().unify(lhs, rhs) == lhs
     assert lhs == rhs
@@ -124,17 +124,17 @@ def test_function_types_are_equal_up_to_the_names_of_their_parameters() -> None:
     assert lhs != FuncType([INT], INT)
 
 
-def test_a_polymorphic_function_fits_one_that_is_not() -> None:
+def test_polymorphic_function_type_unifies_with_instance() -> None:
     for flip in (False, True):
         general, special = FuncType([A, B], A, [A, B]), FuncType([INT, FLOAT], INT)
         unifier = TypeUnifier()
-        made = unifier.unify(*((general, special) if flip else (special, general)))
-        assert unifier.resolve(made) == special
+        unified = unifier.unify(*((general, special) if flip else (special, general)))
+        assert unifier.resolve(unified) == special
 
 
-def test_relations_are_equal_if_what_they_relate_is() -> None:
+def test_relations_unify_when_arguments_unify() -> None:
     unknown = IncompleteType()
-    lhs, rhs = (FuncType([INT], INT, [], [TypeRelation("add", [one], 0)]) for one in (unknown, INT))
+    lhs, rhs = (FuncType([INT], INT, [], [TypeRelation("add", [ty], 0)]) for ty in (unknown, INT))
     unifier = TypeUnifier()
     assert unifier.resolve(unifier.unify(lhs, rhs)) == rhs
 
@@ -150,21 +150,21 @@ def test_relations_are_equal_if_what_they_relate_is() -> None:
     ],
     ids=str,
 )
-def test_types_of_other_forms_do_not_match(lhs: Type, rhs: Type) -> None:
+def test_types_of_different_forms_do_not_match(lhs: Type, rhs: Type) -> None:
     with pytest.raises(TypeInferenceError) as caught:
         TypeUnifier().unify(lhs, rhs)
     assert str(caught.value) == f"`{lhs}` does not match `{rhs}`"
     assert lhs != rhs
 
 
-def test_a_type_cannot_contain_itself() -> None:
+def test_recursive_type_raises() -> None:
     unifier, unknown = TypeUnifier(), IncompleteType()
     unifier.unify(unknown, IncompleteType())
     with pytest.raises(TypeInferenceError, match="a type cannot contain itself"):
         unifier.unify(unknown, TupleType([RefType(unknown)]))
 
 
-def test_a_type_that_failed_fits_everything() -> None:
+def test_failed_type_unifies_with_everything() -> None:
     unifier, failed, other = TypeUnifier(), IncompleteType(), IncompleteType()
     unifier.fail(failed)
     assert (unifier.unify(failed, INT), unifier.unify(FLOAT, failed)) == (INT, FLOAT)
@@ -172,7 +172,7 @@ def test_a_type_that_failed_fits_everything() -> None:
     assert (unifier.has_failed(other), unifier.any_failed) == (True, True)
 
 
-def test_types_of_any_depth_unify() -> None:
+def test_deep_types_unify() -> None:
     unknown = IncompleteType()
     lhs: Type = unknown
     rhs: Type = INT

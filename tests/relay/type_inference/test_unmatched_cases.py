@@ -1,4 +1,4 @@
-"""`unmatched_cases`: the values that no clause of a match fits, as patterns."""
+"""`unmatched_cases`: patterns for the values that no clause of a match handles."""
 
 import pytest
 
@@ -13,8 +13,8 @@ from apass.relay.adt import (
     PatternWildcard,
     TypeData,
 )
+from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
-from apass.relay.make import const, var
 from apass.relay.ty import GlobalTypeVar, TypeCall, TypeVar
 from apass.relay.type_inference.errors import describe_pattern
 from apass.relay.type_inference.unmatched_cases import unmatched_cases
@@ -41,8 +41,8 @@ def both(first: Pattern, second: Pattern) -> Pattern:
 
 
 def unmatched(*patterns: Pattern) -> list[str]:
-    match = Match(var("data"), [Clause(one, const(1)) for one in patterns])
-    return [describe_pattern(one) for one in unmatched_cases(match, MODULE)]
+    match = Match(var("data"), [Clause(pattern, const(1)) for pattern in patterns])
+    return [describe_pattern(case) for case in unmatched_cases(match, MODULE)]
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def unmatched(*patterns: Pattern) -> list[str]:
     ],
     ids=lambda patterns: ", ".join(map(describe_pattern, patterns)),
 )
-def test_nothing_is_left_of_what_is_handled(patterns: list[Pattern]) -> None:
+def test_complete_match_has_no_unmatched_cases(patterns: list[Pattern]) -> None:
     assert unmatched(*patterns) == []
 
 
 @pytest.mark.parametrize(
-    ("patterns", "left"),
+    ("patterns", "cases"),
     [
         ([], ["_"]),
         ([nil()], ["Cons(_, _)"]),
@@ -78,13 +78,13 @@ def test_nothing_is_left_of_what_is_handled(patterns: list[Pattern]) -> None:
             ["Cons(Cons(_, _), Cons(_, _))", "Cons(Nil, Cons(_, _))", "Cons(Cons(_, _), Nil)"],
         ),
     ],
-    ids=lambda one: ", ".join(map(describe_pattern, one)) if one and isinstance(one[0], Pattern) else "",
+    ids=lambda arg: ", ".join(map(describe_pattern, arg)) if arg and isinstance(arg[0], Pattern) else "",
 )
-def test_what_is_left_is_told_in_patterns(patterns: list[Pattern], left: list[str]) -> None:
-    assert unmatched(*patterns) == left
+def test_unmatched_cases_are_patterns(patterns: list[Pattern], cases: list[str]) -> None:
+    assert unmatched(*patterns) == cases
 
 
-def test_a_module_is_needed_for_constructors_alone() -> None:
+def test_module_is_required_for_constructors_only() -> None:
     assert unmatched_cases(Match(var("data"), [Clause(both(ANY, NAMED), const(1))])) == []
     with pytest.raises(KeyError, match="no data type named 'List'"):
         unmatched_cases(Match(var("data"), [Clause(nil(), const(1))]))

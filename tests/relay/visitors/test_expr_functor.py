@@ -1,4 +1,4 @@
-"""Visiting and rewriting expressions: what comes first, what comes back, and to what depth."""
+"""Visitors and mutators of expressions: order, results and depth."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from tests.relay.walked import F, G, Identity, Rename, SuperMutator, X, Y, chain
 
 
 class Order(ExprVisitor):
-    """Notes calls, constants and variables in the order in which their methods are called."""
+    """Records calls and variables in visiting order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Order(ExprVisitor):
 
 
 class SuperVisitor(ExprVisitor):
-    """Counts calls."""
+    """Counts calls, using the inherited method."""
 
     count = 0
 
@@ -38,7 +38,7 @@ class SuperVisitor(ExprVisitor):
         self.count += 1
 
 
-def test_a_functor_calls_the_method_of_the_kind_and_remembers_the_result() -> None:
+def test_functor_dispatches_and_stores_results() -> None:
     class Size(ExprFunctor[int]):
         calls = 0
 
@@ -47,37 +47,37 @@ def test_a_functor_calls_the_method_of_the_kind_and_remembers_the_result() -> No
 
         def visit_tuple(self, tup: Tuple) -> int:
             self.calls += 1
-            return 1 + sum(self.visit(one) for one in tup.fields)
+            return 1 + sum(self.visit(field) for field in tup.fields)
 
     size = Size()
     pair = Tuple([X, Y])
     assert (size.visit(Tuple([pair, pair])), size.calls, size.memo_map[pair]) == (7, 2, 3)
 
 
-def test_a_functor_without_the_method_says_which_it_needs() -> None:
+def test_missing_method_raises() -> None:
     class OnlyVars(ExprFunctor[None]):
         def visit_var(self, var: Var) -> None:
             return None
 
-    with pytest.raises(NotImplementedError, match=r"OnlyVars met <relay\.Tuple> and has no visit_tuple; define it"):
+    with pytest.raises(NotImplementedError, match=r"^OnlyVars cannot visit <relay\.Tuple>: define visit_tuple$"):
         OnlyVars().visit(Tuple([X]))
 
 
-def test_what_is_no_expression_cannot_be_visited() -> None:
+def test_unknown_expression_class_raises() -> None:
     class Other(Expr):
         pass
 
-    with pytest.raises(TypeError, match=r"is no Relay expression; Identity cannot visit it"):
+    with pytest.raises(TypeError, match=r"^Identity cannot visit <relay.Other>: expected a Relay expression$"):
         Identity().visit(Call(F, [Other()]))
 
 
 @pytest.mark.parametrize("base", [ExprFunctor, ExprVisitor, ExprMutator])
-def test_a_misspelt_method_is_an_error_when_the_class_is_created(base: type[object]) -> None:
-    with pytest.raises(TypeError, match=r"Wrong\.visit_cal is called for no kind of expression.*visit_call"):
+def test_misspelled_method_raises_at_class_creation(base: type[object]) -> None:
+    with pytest.raises(TypeError, match=r"unknown visitor method Wrong\.visit_cal; did you mean 'visit_call'"):
         type("Wrong", (base,), {"visit_cal": ExprMutator.visit_call})
 
 
-def test_a_misspelt_method_of_a_mixin_is_an_error_too() -> None:
+def test_misspelled_method_of_mixin_raises() -> None:
     class Mixin:
         def visit_lets(self, let: Let) -> None: ...
 
@@ -85,14 +85,14 @@ def test_a_misspelt_method_of_a_mixin_is_an_error_too() -> None:
         type("Mixed", (Mixin, ExprVisitor), {})
 
 
-def test_a_shared_node_is_visited_once() -> None:
+def test_shared_node_is_visited_once() -> None:
     order = Order()
     shared = Call(F, [X])
     order.visit(Tuple([shared, shared, Call(G, [shared])]))
     assert order.seen == [F, X, shared, G, order.seen[-1]]
 
 
-def test_operands_come_before_their_node_from_left_to_right() -> None:
+def test_operands_are_visited_first_in_order() -> None:
     order = Order()
     left, right = Call(F, [X]), Call(G, [Y])
     whole = Call(F, [left, right])
@@ -100,7 +100,7 @@ def test_operands_come_before_their_node_from_left_to_right() -> None:
     assert order.seen == [F, X, left, G, Y, right, whole]
 
 
-def test_a_class_that_is_not_operands_first_decides_itself_what_is_below() -> None:
+def test_operands_first_false_visits_no_operands() -> None:
     class Outermost(ExprVisitor, operands_first=False):
         def __init__(self) -> None:
             super().__init__()
@@ -116,22 +116,22 @@ def test_a_class_that_is_not_operands_first_decides_itself_what_is_below() -> No
     assert (visitor.seen, inner in visitor.memo_map) == ([outer], False)
 
 
-def test_a_mutator_that_is_not_operands_first_may_leave_out_what_is_below() -> None:
+def test_operands_first_false_lets_mutator_skip_operands() -> None:
     class Cut(ExprMutator, operands_first=False):
         def visit_tuple_getitem(self, op: TupleGetItem) -> Expr:
             return self.visit(op.tuple_value.children[op.index])
 
         def visit_constant(self, const: Constant) -> Expr:
-            raise AssertionError("the field that nobody asked for was visited")
+            raise AssertionError("visited a field that the mutator skips")
 
     call = Call(F, [TupleGetItem(Tuple([X, Constant(1)]), 0)])
     assert Cut().visit(call).children == (F, X)
 
 
-def test_a_let_is_entered_between_its_value_and_its_body() -> None:
+def test_pre_visit_let_runs_before_body() -> None:
     events: list[str] = []
 
-    class Watch(ExprVisitor):
+    class EventRecorder(ExprVisitor):
         def visit_var(self, var: Var) -> None:
             events.append(var.name_hint)
 
@@ -143,11 +143,11 @@ def test_a_let_is_entered_between_its_value_and_its_body() -> None:
             events.append(f"leave {let.var.name_hint}")
 
     a, b, p, q = (Var(name) for name in "abpq")
-    Watch().visit(Let(a, p, Let(b, q, X)))
+    EventRecorder().visit(Let(a, p, Let(b, q, X)))
     assert events == ["p", "enter a", "q", "enter b", "x", "b", "leave b", "a", "leave a"]
 
 
-def test_what_is_noted_when_a_let_is_entered_holds_in_its_body() -> None:
+def test_pre_visit_let_result_applies_to_body() -> None:
     class Inline(ExprMutator):
         def pre_visit_let(self, let: Let) -> None:
             self.memo_map[let.var] = self.memo_map[let.value]
@@ -156,12 +156,12 @@ def test_what_is_noted_when_a_let_is_entered_holds_in_its_body() -> None:
             return self.memo_map[let.body]
 
     a, b = Var("a"), Var("b")
-    made = Inline().visit(Let(a, Call(F, [X]), Let(b, Call(G, [a]), Tuple([b, a]))))
-    assert isinstance(made, Tuple)
-    assert made.fields[0].children == (G, made.fields[1])
+    result = Inline().visit(Let(a, Call(F, [X]), Let(b, Call(G, [a]), Tuple([b, a]))))
+    assert isinstance(result, Tuple)
+    assert result.fields[0].children == (G, result.fields[1])
 
 
-def test_an_overridden_visit_let_has_the_default_to_call() -> None:
+def test_overridden_visit_let_may_call_default() -> None:
     class Count(ExprVisitor):
         count = 0
 
@@ -177,7 +177,7 @@ def test_an_overridden_visit_let_has_the_default_to_call() -> None:
     assert count.count == 202
 
 
-def test_an_overridden_visit_is_called_for_every_node_and_enters_each_let_once() -> None:
+def test_overridden_visit_is_called_for_every_node() -> None:
     class Every(ExprMutator):
         def __init__(self) -> None:
             super().__init__()
@@ -201,16 +201,16 @@ def test_an_overridden_visit_is_called_for_every_node_and_enters_each_let_once()
     assert every.entered == [outer, inner]
 
 
-def test_an_overridden_visit_gives_the_results() -> None:
+def test_overridden_visit_replaces_results() -> None:
     class OnlyCalls(ExprMutator):
         def visit(self, expr: Expr) -> Expr:
             return Y if expr is X else super().visit(expr)
 
-    made = OnlyCalls().visit(Call(F, [Call(F, [X])]))
-    assert made.children[1].children == (F, Y)
+    result = OnlyCalls().visit(Call(F, [Call(F, [X])]))
+    assert result.children[1].children == (F, Y)
 
 
-def test_a_scoped_node_is_left_to_the_method_that_overrides() -> None:
+def test_overridden_method_decides_what_scope_visits() -> None:
     class Branch(ExprVisitor):
         def visit_if(self, ite: If) -> None:
             self.visit(ite.true_branch)
@@ -221,35 +221,35 @@ def test_a_scoped_node_is_left_to_the_method_that_overrides() -> None:
 
 
 def nested_ifs(length: int) -> Expr:
-    """Return Ifs nested to a depth."""
+    """Return nested Ifs of a depth."""
     expr: Expr = X
     for _ in range(length):
         expr = If(Y, expr, X)
     return expr
 
 
-def test_a_class_may_have_what_is_below_scopes_visited_first_and_define_their_methods() -> None:
+def test_scopes_first_visits_children_of_scopes_first() -> None:
     class Fold(ExprMutator, scopes_first=True):
         def visit_if(self, ite: If) -> Expr:
             return self.visit(ite.true_branch)
 
     class Deeper(Fold):
-        """Does the same."""
+        """Inherits the option."""
 
     assert Fold().visit(nested_ifs(100_000)) is X
     assert Deeper().visit(nested_ifs(100_000)) is X
 
 
-def test_the_options_of_a_class_hold_for_its_subclasses() -> None:
+def test_subclasses_inherit_options() -> None:
     class Shallow(ExprVisitor, operands_first=False):
         def visit_call(self, call: Call) -> None:
-            """Leave out what is below."""
+            """Skip the operands."""
 
     class Shallower(Shallow):
-        """Does the same."""
+        """Inherits the option."""
 
     class Deep(Shallow, operands_first=True):
-        """Visits what is below."""
+        """Visits the operands."""
 
     visitors = (Shallow(), Shallower(), Deep())
     for visitor in visitors:
@@ -257,7 +257,7 @@ def test_the_options_of_a_class_hold_for_its_subclasses() -> None:
     assert [X in visitor.memo_map for visitor in visitors] == [False, False, True]
 
 
-def test_a_visitor_goes_over_all_below_whatever_the_kind() -> None:
+def test_visitor_visits_every_kind_of_child() -> None:
     class Kinds(ExprVisitor):
         def __init__(self) -> None:
             super().__init__()
@@ -282,27 +282,27 @@ def test_a_visitor_goes_over_all_below_whatever_the_kind() -> None:
 
 @pytest.fixture(scope="module", params=["calls", "lets"])
 def deep(request: pytest.FixtureRequest) -> Expr:
-    """Return an expression that is far deeper than Python's recursion limit."""
+    """Return an expression far deeper than Python's recursion limit."""
     return chain(1_000_000) if request.param == "calls" else lets(200_000)
 
 
 @pytest.mark.parametrize("mutator", [Identity, SuperMutator])
-def test_a_mutator_has_no_limit_of_depth(mutator: Callable[[], ExprMutator], deep: Expr) -> None:
+def test_mutator_accepts_deep_expression(mutator: Callable[[], ExprMutator], deep: Expr) -> None:
     assert mutator().visit(deep) is deep
 
 
-def test_a_visitor_has_no_limit_of_depth(deep: Expr) -> None:
+def test_visitor_accepts_deep_expression(deep: Expr) -> None:
     visitor = SuperVisitor()
     visitor.visit(deep)
     assert visitor.count == sum(isinstance(node, Call) for node in visitor.memo_map)
     assert visitor.count >= 200_000
 
 
-def test_a_change_at_the_bottom_has_no_limit_of_depth(deep: Expr) -> None:
+def test_mutator_propagates_change_through_deep_expression(deep: Expr) -> None:
     assert Rename().visit(deep) is not deep
 
 
-def test_an_overridden_visit_has_no_limit_of_depth(deep: Expr) -> None:
+def test_overridden_visit_accepts_deep_expression(deep: Expr) -> None:
     class Count(ExprVisitor):
         count = 0
 

@@ -1,4 +1,4 @@
-"""Rewriting expressions: what is made anew, and what comes back as it was."""
+"""Mutators: which nodes are rebuilt, and which stay the same objects."""
 
 from collections.abc import Callable
 
@@ -12,20 +12,20 @@ from tests.relay.walked import F, G, Identity, Rename, RenameVars, SuperMutator,
 
 
 @pytest.mark.parametrize("mutator", [Identity, SuperMutator])
-def test_what_does_not_change_comes_back_as_the_same_object(mutator: Callable[[], ExprMutator]) -> None:
+def test_unchanged_expression_stays_same_object(mutator: Callable[[], ExprMutator]) -> None:
     expr = every_kind()
     assert mutator().visit(expr) is expr
 
 
-def test_a_change_makes_anew_what_is_above_it_and_nothing_else() -> None:
-    kept, changed = Call(G, [X]), Call(F, [Y])
-    made = Rename().visit(Tuple([kept, changed]))
-    assert isinstance(made, Tuple)
-    assert made.fields[0] is kept
-    assert made.fields[1].children == (G, Y)
+def test_only_ancestors_of_change_are_rebuilt() -> None:
+    unchanged, changed = Call(G, [X]), Call(F, [Y])
+    result = Rename().visit(Tuple([unchanged, changed]))
+    assert isinstance(result, Tuple)
+    assert result.fields[0] is unchanged
+    assert result.fields[1].children == (G, Y)
 
 
-def test_every_kind_is_made_anew_with_what_it_holds() -> None:
+def test_every_kind_of_node_is_rebuilt() -> None:
     old = every_kind()
     new = RenameVars().visit(old)
     kinds = list(map(type, nodes_of(old)))
@@ -33,40 +33,42 @@ def test_every_kind_is_made_anew_with_what_it_holds() -> None:
     unchanged = {GlobalVar, Constant, Op, Constructor}
     pairs = zip(nodes_of(old), nodes_of(new), strict=True)
     assert {type(a) for a, b in pairs if a is b} == unchanged
-    names = [one.name_hint for one in nodes_of(new) if isinstance(one, Var)]
-    assert names == [f"new_{one.name_hint}" for one in nodes_of(old) if isinstance(one, Var)]
+    names = [node.name_hint for node in nodes_of(new) if isinstance(node, Var)]
+    assert names == [f"new_{node.name_hint}" for node in nodes_of(old) if isinstance(node, Var)]
 
 
 def nodes_of(expr: Expr) -> list[Expr]:
-    """Return the nodes in the order in which they are met from the top, the shared ones once."""
-    found = {expr: None}
-    work = [expr]
-    while work:
-        for child in reversed(work.pop().children):
-            if child not in found:
-                found[child] = None
-                work.append(child)
-    return list(found)
+    """Return the nodes from the root downwards, shared nodes once."""
+    nodes = {expr: None}
+    stack = [expr]
+    while stack:
+        for child in reversed(stack.pop().children):
+            if child not in nodes:
+                nodes[child] = None
+                stack.append(child)
+    return list(nodes)
 
 
-def test_a_node_made_anew_keeps_attributes_and_forgets_its_type() -> None:
+def test_rebuilt_node_keeps_attributes_but_not_type() -> None:
     typed = Call(F, [X], type_args=[], checked_type_=None)
     func = Function([X], typed, attrs={"Primitive": 1})
-    made = Rename().visit(func)
-    assert isinstance(made, Function)
-    assert (made.attrs["Primitive"], made.params, made.checked_type_) == (1, (X,), None)
+    result = Rename().visit(func)
+    assert isinstance(result, Function)
+    assert (result.attrs["Primitive"], result.params, result.checked_type_) == (1, (X,), None)
 
 
-def test_only_a_variable_can_be_bound() -> None:
+def test_rewriting_bound_variable_to_other_node_raises() -> None:
     class Break(ExprMutator):
         def visit_var(self, var: Var) -> Expr:
             return Constant(1)
 
-    with pytest.raises(TypeError, match=r"Break made <relay.Constant int64> of <relay.Var %x> where it is bound"):
+    with pytest.raises(
+        TypeError, match=r"^Break must rewrite the bound <relay.Var %x> to a Var, got <relay.Constant int64>$"
+    ):
         Break().visit(Function([X], Y))
 
 
-def test_mutate_all_gives_back_the_tuple_that_was_given_if_nothing_changed() -> None:
+def test_mutate_all_returns_same_tuple_when_unchanged() -> None:
     args = (X, Y)
     mutator = Identity()
     mutator.visit(Tuple(args))

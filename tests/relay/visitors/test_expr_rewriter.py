@@ -1,8 +1,8 @@
-"""Rewriting bottom up, with both the old and the new node at hand."""
+"""`ExprRewriter`: bottom-up rewriting with the old and the new node."""
 
 import pytest
 
-from apass.relay.analysis.visit import post_order_visit
+from apass.relay.analysis.queries import post_order_visit
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.visitors.expr_rewriter import ExprRewriter, post_order_rewrite, rewrite
@@ -11,7 +11,7 @@ F, G = GlobalVar("f"), GlobalVar("g")
 
 
 class Record(ExprRewriter):
-    """Notes each call and variable, and puts `g` in the place of `f`."""
+    """Records each call, and replaces `f` by `g`."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[Expr, Expr]] = []
@@ -25,11 +25,11 @@ class Record(ExprRewriter):
 
 
 class Keep(ExprRewriter):
-    """Changes nothing."""
+    """Keeps every node."""
 
 
 def deep(length: int) -> Expr:
-    """Return calls nested to a depth, in the last of as many Lets."""
+    """Return nested calls of a depth, inside a fifth as many Lets."""
     x = Var("x")
     expr: Expr = x
     for _ in range(length):
@@ -39,17 +39,17 @@ def deep(length: int) -> Expr:
     return expr
 
 
-def test_a_method_gets_the_old_node_and_the_new_one() -> None:
+def test_method_receives_old_and_new_node() -> None:
     inner = Call(F, [Var("x")])
     outer = Call(F, [inner])
     record = Record()
-    made = rewrite(outer, record)
+    result = rewrite(outer, record)
     assert [pre for pre, _ in record.pairs] == [inner, outer]
-    assert made is record.pairs[1][1]
-    assert made.children == (G, record.pairs[0][1])
+    assert result is record.pairs[1][1]
+    assert result.children == (G, record.pairs[0][1])
 
 
-def test_what_nobody_changes_is_the_same_object_before_and_after() -> None:
+def test_unchanged_nodes_stay_same_objects() -> None:
     x, v = Var("x"), Var("v")
     shared = Call(G, [x])
     expr = Function([x], Let(v, If(x, shared, TupleGetItem(Tuple([shared, Constant(1)]), 0)), v))
@@ -59,7 +59,7 @@ def test_what_nobody_changes_is_the_same_object_before_and_after() -> None:
     assert post_order_rewrite(expr, Keep()) is expr
 
 
-def test_a_rewritten_node_takes_its_place_everywhere() -> None:
+def test_rewritten_node_replaces_all_uses() -> None:
     class Fold(ExprRewriter):
         def rewrite_tuple_getitem(self, pre: TupleGetItem, post: Expr) -> Expr:
             tup = post.children[0]
@@ -71,18 +71,18 @@ def test_a_rewritten_node_takes_its_place_everywhere() -> None:
     assert rewrite(Call(F, [field, field]), Fold()).children == (F, x, x)
 
 
-def test_a_misspelt_method_is_an_error_when_the_class_is_created() -> None:
-    with pytest.raises(TypeError, match=r"Wrong\.rewrite_cal is called for no kind.*rewrite_call"):
+def test_misspelled_method_raises_at_class_creation() -> None:
+    with pytest.raises(TypeError, match=r"unknown visitor method Wrong\.rewrite_cal; did you mean 'rewrite_call'"):
         type("Wrong", (ExprRewriter,), {"rewrite_cal": ExprRewriter.rewrite_call})
 
 
-def test_rewriting_has_no_limit_of_depth() -> None:
+def test_rewrite_accepts_deep_expression() -> None:
     expr = deep(300_000)
     assert rewrite(expr, Keep()) is expr
     assert rewrite(expr, Record()) is not expr
 
 
-def test_every_node_is_visited_once_in_post_order() -> None:
+def test_post_order_visit_visits_nodes_once() -> None:
     x, y = Var("x"), Var("y")
     shared = Call(F, [x])
     pair = Tuple([shared, Call(G, [shared, y])])

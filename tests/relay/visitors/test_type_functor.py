@@ -1,4 +1,4 @@
-"""Type functors: what is visited, in which order, and what comes back."""
+"""Visitors and mutators of types: order, results and depth."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from apass.relay.ty import (
     TypeRelation,
     TypeVar,
 )
-from apass.relay.type_functor import TypeFunctor, TypeMutator, TypeVisitor, Visited
+from apass.relay.visitors.type_functor import TypeFunctor, TypeMutator, TypeVisitor, Visited
 
 A, B = TypeVar("a"), TypeVar("b")
 TENSOR = TensorType((2,))
@@ -39,14 +39,14 @@ BY_KIND = pytest.mark.parametrize("typ", EVERY, ids=lambda typ: type(typ).__name
 
 
 class Doubler(TypeMutator):
-    """Makes float64 of all tensors."""
+    """Changes all element types to float64."""
 
     def visit_tensor_type(self, tt: TensorType) -> Type:
         return TensorType(tt.shape, "float64")
 
 
 class Renamer(TypeMutator):
-    """Puts other variables and names in the places of those that there are."""
+    """Replaces type variables and data type names."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,21 +60,21 @@ class Renamer(TypeMutator):
 
 
 @BY_KIND
-def test_a_functor_without_methods_visits_nothing(typ: Visited) -> None:
-    class Nothing(TypeFunctor[None]):
+def test_missing_method_raises(typ: Visited) -> None:
+    class Empty(TypeFunctor[None]):
         pass
 
-    with pytest.raises(NotImplementedError, match=f"Nothing met a {type(typ).__name__} and has no visit_"):
-        Nothing().visit(typ)
+    with pytest.raises(NotImplementedError, match=f"^Empty cannot visit a {type(typ).__name__}: define visit_"):
+        Empty().visit(typ)
 
 
-def test_what_is_no_type_cannot_be_visited() -> None:
+def test_visiting_other_object_raises() -> None:
     wrong: Any = "int32"
-    with pytest.raises(TypeError, match="a str is no Relay type; TypeVisitor cannot visit it"):
+    with pytest.raises(TypeError, match=r"^TypeVisitor cannot visit a str: expected a Relay type$"):
         TypeVisitor().visit(wrong)
 
 
-def test_a_functor_gives_what_its_methods_return() -> None:
+def test_functor_returns_results_of_methods() -> None:
     class Rank(TypeFunctor[int]):
         def visit_tensor_type(self, tt: TensorType) -> int:
             return len(tt.shape)
@@ -85,37 +85,39 @@ def test_a_functor_gives_what_its_methods_return() -> None:
     assert Rank().visit(TupleType([TENSOR, TensorType((1, 2, 3))])) == 3
 
 
-def test_a_misspelt_method_fails_when_the_class_is_created() -> None:
-    with pytest.raises(TypeError, match=r"Wrong\.visit_tensortype .* did you mean 'visit_tensor_type'"):
+def test_misspelled_method_raises_at_class_creation() -> None:
+    with pytest.raises(
+        TypeError, match=r"unknown visitor method Wrong\.visit_tensortype; did you mean 'visit_tensor_type'"
+    ):
         type("Wrong", (TypeVisitor,), {"visit_tensortype": print})
 
 
-def test_a_visitor_goes_over_everything_below_first() -> None:
-    met: list[str] = []
+def test_visitor_visits_components_first() -> None:
+    visited: list[str] = []
 
     class Recorder(TypeVisitor):
         def visit_type_var(self, tv: TypeVar) -> None:
-            met.append(tv.name_hint)
+            visited.append(tv.name_hint)
 
         def visit_tensor_type(self, tt: TensorType) -> None:
-            met.append(str(tt))
+            visited.append(str(tt))
 
         def visit_global_type_var(self, gtv: GlobalTypeVar) -> None:
-            met.append(gtv.name_hint)
+            visited.append(gtv.name_hint)
 
         def visit_incomplete_type(self, it: IncompleteType) -> None:
-            met.append("?")
+            visited.append("?")
 
         def visit_tuple_type(self, tt: TupleType) -> None:
             super().visit_tuple_type(tt)
-            met.append("tuple")
+            visited.append("tuple")
 
     def order(typ: Visited) -> list[str]:
-        met.clear()
+        visited.clear()
         Recorder().visit(typ)
-        return met.copy()
+        return visited.copy()
 
-    assert [order(one) for one in EVERY] == [
+    assert [order(typ) for typ in EVERY] == [
         ["a"],
         ["?"],
         ["Tensor[(2), float32]"],
@@ -130,20 +132,20 @@ def test_a_visitor_goes_over_everything_below_first() -> None:
 
 
 @BY_KIND
-def test_a_mutator_that_changes_nothing_gives_the_same_object(typ: Visited) -> None:
+def test_unchanged_type_stays_same_object(typ: Visited) -> None:
     assert TypeMutator().visit(typ) is typ
 
 
-def test_a_mutator_makes_new_types_where_something_changed() -> None:
+def test_mutator_rebuilds_changed_types_only() -> None:
     same = TupleType([A])
-    made = Doubler().visit(TupleType([same, FuncType([TENSOR], RefType(TENSOR)), TypeCall(LIST, [TENSOR])]))
-    assert isinstance(made, TupleType)
-    assert str(made) == "((a,), fn (Tensor[(2), float64]) -> ref(Tensor[(2), float64]), List[Tensor[(2), float64]])"
-    assert made.fields[0] is same
+    result = Doubler().visit(TupleType([same, FuncType([TENSOR], RefType(TENSOR)), TypeCall(LIST, [TENSOR])]))
+    assert isinstance(result, TupleType)
+    assert str(result) == "((a,), fn (Tensor[(2), float64]) -> ref(Tensor[(2), float64]), List[Tensor[(2), float64]])"
+    assert result.fields[0] is same
 
 
-def test_a_mutator_may_rename_variables() -> None:
-    assert [str(Renamer().visit(one)) for one in EVERY if isinstance(one, FuncType | TypeRelation | TypeCall)] == [
+def test_mutator_replaces_variables() -> None:
+    assert [str(Renamer().visit(typ)) for typ in EVERY if isinstance(typ, FuncType | TypeRelation | TypeCall)] == [
         "fn [c, d](c, Tensor[(2), float32]) -> d",
         "add(c, d)",
         "Seq[c]",
@@ -153,26 +155,26 @@ def test_a_mutator_may_rename_variables() -> None:
     assert (data.header, str(data.type_vars[0]), data.constructors) == (GlobalTypeVar("Seq"), "c", (NIL,))
 
 
-def test_a_mutator_must_put_types_where_types_stand() -> None:
+def test_replacing_type_parameter_by_type_raises() -> None:
     class Wrong(TypeMutator):
         def visit_type_var(self, tv: TypeVar) -> Type:
             return TENSOR
 
     assert str(Wrong().visit(TupleType([A]))) == "(Tensor[(2), float32],)"
-    with pytest.raises(TypeError, match="Wrong made a TensorType of a TypeVar; only a TypeVar can stand there"):
+    with pytest.raises(TypeError, match=r"^Wrong must rewrite this TypeVar to a TypeVar, got a TensorType$"):
         Wrong().visit(FuncType([A], A, [A]))
 
 
-def test_a_class_that_visits_a_kind_itself_decides_what_is_visited_below() -> None:
+def test_overridden_method_decides_what_is_visited() -> None:
     class NotInFunctions(Doubler):
         def visit_func_type(self, ft: FuncType) -> Type:
             return ft
 
-    kept = FuncType([TENSOR], TENSOR)
-    assert str(NotInFunctions().visit(TupleType([TENSOR, kept]))) == f"(Tensor[(2), float64], {kept})"
+    skipped = FuncType([TENSOR], TENSOR)
+    assert str(NotInFunctions().visit(TupleType([TENSOR, skipped]))) == f"(Tensor[(2), float64], {skipped})"
 
 
-def test_types_of_any_depth_are_visited_each_part_once() -> None:
+def test_deep_shared_components_are_visited_once() -> None:
     class Counter(TypeVisitor):
         count = 0
 

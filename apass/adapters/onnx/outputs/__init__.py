@@ -1,4 +1,7 @@
-"""Whether a pass kept the meaning of an ONNX model: both are evaluated, in worker processes, and compared."""
+"""Checks that a pass kept the meaning of an ONNX model.
+
+The models before and after are evaluated in worker processes, and their outputs are compared.
+"""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +20,8 @@ try:
     import numpy as np
     import onnx
     from onnx.reference import ReferenceEvaluator
-except ImportError as error:
-    raise MissingExtraError(f"evaluating ONNX models needs onnx ({error}): pip install apass[onnx]") from error
+except ImportError as _error:
+    raise MissingExtraError(f"evaluating ONNX models needs onnx ({_error}): pip install apass[onnx]") from _error
 
 from apass.adapters.onnx.outputs.compare import Difference, differences, plain
 from apass.adapters.onnx.outputs.random_inputs import random_inputs
@@ -28,61 +31,61 @@ __all__ = ["Difference", "Evaluation", "Status", "Verdict", "compare", "compare_
 R = TypeVar("R")
 
 Inputs = Sequence[Any] | Mapping[str, Any]
-"""Values for the inputs of a model: in their order, or by name."""
+"""Values of the inputs of a model, in order or by name."""
 
 LONGEST_REASON = 300
-"""Characters of an evaluator's error that are kept."""
+"""Maximum number of characters of an evaluator's error."""
 
 
 class Status(Enum):
-    """What came of evaluating a model before and after."""
+    """The outcome of evaluating a model before and after."""
 
     EQUAL = "equal"
-    """The outputs are the same, bit by bit or within tolerance."""
+    """The outputs are identical, or equal within tolerance."""
     DIFFERENT = "different"
-    """They are not: the meaning has changed."""
+    """The outputs differ: the meaning has changed."""
     WRONG_ALIKE = "wrong alike"
-    """They are the same, and not what was expected: the evaluator's fault, not the pass's."""
+    """The outputs are equal, but not the expected ones: an error of the evaluator, not of the pass."""
     RANDOM = "random"
-    """They differ, and so do those of two evaluations of the model as it was before."""
+    """The outputs differ, and so do those of two evaluations of the model before."""
     NEITHER = "evaluated neither before nor after"
-    """The evaluator can do nothing with the model."""
+    """The evaluator supports neither model."""
     ONLY_BEFORE = "evaluated only before"
-    """It cannot any more."""
+    """The evaluator fails only on the model after."""
     ONLY_AFTER = "evaluated only after"
-    """It could not, and can now."""
+    """The evaluator fails only on the model before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What came of evaluating one model."""
+    """The outcome of evaluating one model."""
 
     outputs: tuple[Any, ...] | None
-    """The values of the outputs, in their order; None if there are none."""
+    """The values of the outputs, in order; None if the evaluation failed."""
     names: tuple[str, ...] = ()
-    """Their names."""
+    """The names of the outputs."""
     error: str = ""
-    """Why there are none: what the evaluator raised, that it took too long, or that its process died."""
+    """The reason of a failure: the evaluator's error, the time limit, or a dead worker process."""
     seconds: float = 0.0
-    """How long it took."""
+    """Duration of the evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether a model means the same before and after."""
+    """The result of comparing a model before and after."""
 
     status: Status
-    """What came of it."""
+    """The outcome."""
     reason: str = ""
-    """Why it is not EQUAL, or not bit by bit; empty if it is."""
+    """The reason why the outputs are not identical; empty if they are."""
     difference: Difference | None = None
-    """The biggest difference between the outputs, also one within tolerance."""
+    """The largest difference between the outputs, even if it is within tolerance."""
     seconds: float = 0.0
-    """How long the two evaluations took together."""
+    """Total duration of the two evaluations."""
 
     @property
     def changed(self) -> bool:
-        """Whether the meaning has changed: other outputs, or none where there were some."""
+        """Whether the meaning has changed: the outputs differ, or are missing after."""
         return self.status in (Status.DIFFERENT, Status.ONLY_BEFORE)
 
 
@@ -98,57 +101,62 @@ async def compare_outputs(
     time_limit: float = 60.0,
     limiter: CapacityLimiter | None = None,
 ) -> Verdict:
-    """Evaluate two models with the reference evaluator of ONNX, in worker processes, and compare their outputs.
+    """Evaluate two models with ONNX's reference evaluator, and compare their outputs.
 
-    A model that comes back as it was is evaluated once.
+    The evaluations run in worker processes. If the models are identical, only one is evaluated.
 
-    A script that calls it must start its event loop below `if __name__ == "__main__"`: workers import the script.
+    A script that calls this must start its event loop below `if __name__ == "__main__"`: workers import the script.
 
     Parameters:
-        before: a model, or the bytes of one as `OnnxAdapter.dumps` gives them.
-        after: the model that a pass made of it.
-        inputs: the values to evaluate both on; random ones, by the types of the inputs and `seed`, if left out.
-        expected: the outputs that are right, so that a fault of the evaluator can be told.
-        rtol: the relative tolerance where outputs are not the same bit by bit; by their type if left out.
-        atol: the absolute one.
-        seed: what random inputs depend on.
-        time_limit: seconds that one evaluation may take; its process is killed then.
-        limiter: how many evaluations run at once; as many as there are processors if left out.
+        before: a model, or its bytes as returned by `OnnxAdapter.dumps`.
+        after: the model that a pass returned for it.
+        inputs: input values for both models; by default random values for the types of the inputs.
+        expected: the correct outputs, which identify an error of the evaluator.
+        rtol: the relative tolerance of outputs that are not identical; by default it depends on their type.
+        atol: the absolute tolerance.
+        seed: seed of the random inputs.
+        time_limit: seconds for one evaluation, after which its process is killed.
+        limiter: limit of concurrent evaluations; by default the number of processors.
 
     """
-    one_model = await _as_bytes(before)
-    other_model = one_model if after is before else await _as_bytes(after)
+    model_before = await _as_bytes(before)
+    model_after = model_before if after is before else await _as_bytes(after)
     limiter = limiter or to_process.current_default_process_limiter()
     if inputs is None:
         try:
-            inputs, why = await _in_worker(random_inputs, (one_model, seed), time_limit, limiter)
+            inputs, reason = await _in_worker(random_inputs, (model_before, seed), time_limit, limiter)
         except ValueError as error:
-            inputs, why = None, str(error)
+            inputs, reason = None, str(error)
         if inputs is None:
-            return Verdict(Status.NEITHER, f"no inputs could be made: {why}")
-    one = await _evaluate_in_worker(one_model, inputs, time_limit, limiter)
-    same = one_model == other_model
-    other = one if same else await _evaluate_in_worker(other_model, inputs, time_limit, limiter)
-    verdict = compare(one, other, expected, rtol, atol)
+            return Verdict(Status.NEITHER, f"cannot create inputs: {reason}")
+    first = await _evaluate_in_worker(model_before, inputs, time_limit, limiter)
+    is_same = model_before == model_after
+    second = first if is_same else await _evaluate_in_worker(model_after, inputs, time_limit, limiter)
+    verdict = compare(first, second, expected, rtol, atol)
     if verdict.status is not Status.DIFFERENT:
         return verdict
-    again = await _evaluate_in_worker(one_model, inputs, time_limit, limiter)
-    if again.outputs is not None and compare(one, again, None, rtol, atol).status is Status.DIFFERENT:
-        return Verdict(Status.RANDOM, "two evaluations of the model before differ too", None, verdict.seconds)
+    # Evaluate the model before once more, in case it contains random operators.
+    repeated = await _evaluate_in_worker(model_before, inputs, time_limit, limiter)
+    if repeated.outputs is not None and compare(first, repeated, None, rtol, atol).status is Status.DIFFERENT:
+        return Verdict(Status.RANDOM, "two evaluations of the model before also differ", None, verdict.seconds)
     return verdict
 
 
 def evaluate(model: bytes, inputs: Inputs) -> Evaluation:
-    """Evaluate a model with the reference evaluator. It never raises: what goes wrong is in the result."""
+    """Evaluate a model with the reference evaluator.
+
+    Errors are not raised; they are part of the result.
+    """
     start = perf_counter()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        # What the operators have numpy warn of is in the outputs, for all to see.
+        # Operators make numpy warn of invalid values, such as log(-1). The outputs contain them (NaN, inf).
         warnings.simplefilter("ignore")
         try:
             evaluator: Any = ReferenceEvaluator(onnx.ModelProto.FromString(model))
             feeds = inputs if isinstance(inputs, Mapping) else dict(zip(evaluator.input_names, inputs, strict=False))
             outputs = evaluator.run(None, {name: plain(value) for name, value in feeds.items()})
-        except Exception as error:  # an evaluator of two hundred operators raises whatever there is
+        except Exception as error:
+            # The evaluator implements about two hundred operators, which raise errors of many types.
             return Evaluation(None, error=_short(error), seconds=perf_counter() - start)
     return Evaluation(tuple(map(plain, outputs)), tuple(evaluator.output_names), seconds=perf_counter() - start)
 
@@ -160,22 +168,27 @@ def compare(
     rtol: float | None = None,
     atol: float = 1e-7,
 ) -> Verdict:
-    """Compare two evaluations; NaN equals NaN, integers and texts must be the same, other numbers within tolerance."""
+    """Compare the outputs of two evaluations.
+
+    NaN equals NaN. Integers and strings must be identical, other numbers equal within tolerance.
+    """
     seconds = before.seconds + after.seconds
     if before.outputs is None or after.outputs is None:
         return Verdict(*_unevaluated(before, after), None, seconds)
     if before.names != after.names:
-        reason = f"the outputs are {list(after.names)}, not {list(before.names)}"
+        reason = f"the outputs are {list(after.names)}, expected {list(before.names)}"
         return Verdict(Status.DIFFERENT, reason, None, seconds)
     found = differences(before.names, before.outputs, after.outputs, rtol, atol)
-    biggest = max(found, key=lambda one: (not one.near, one.amount), default=None)
-    if biggest is not None and not biggest.near:
-        return Verdict(Status.DIFFERENT, biggest.text, biggest, seconds)
-    right = before.outputs if expected is None else tuple(map(plain, expected))
-    wrong = [one for one in differences(before.names, right, before.outputs, rtol, atol) if not one.near]
+    # A difference out of tolerance is larger than any difference within it.
+    largest = max(found, key=lambda difference: (not difference.near, difference.amount), default=None)
+    if largest is not None and not largest.near:
+        return Verdict(Status.DIFFERENT, largest.text, largest, seconds)
+    correct = before.outputs if expected is None else tuple(map(plain, expected))
+    errors = differences(before.names, correct, before.outputs, rtol, atol)
+    wrong = [difference for difference in errors if not difference.near]
     if wrong:
-        return Verdict(Status.WRONG_ALIKE, f"the evaluator is wrong: {wrong[0].text}", biggest, seconds)
-    return Verdict(Status.EQUAL, "" if biggest is None else f"within tolerance: {biggest.text}", biggest, seconds)
+        return Verdict(Status.WRONG_ALIKE, f"the evaluator is wrong: {wrong[0].text}", largest, seconds)
+    return Verdict(Status.EQUAL, "" if largest is None else f"within tolerance: {largest.text}", largest, seconds)
 
 
 def _unevaluated(before: Evaluation, after: Evaluation) -> tuple[Status, str]:
@@ -183,8 +196,8 @@ def _unevaluated(before: Evaluation, after: Evaluation) -> tuple[Status, str]:
         return Status.ONLY_BEFORE, f"after: {after.error}"
     if after.outputs is not None:
         return Status.ONLY_AFTER, f"before: {before.error}"
-    same = before.error == after.error
-    return Status.NEITHER, before.error if same else f"before: {before.error}; after: {after.error}"
+    is_same = before.error == after.error
+    return Status.NEITHER, before.error if is_same else f"before: {before.error}; after: {after.error}"
 
 
 async def _as_bytes(model: Any) -> bytes:
@@ -192,27 +205,28 @@ async def _as_bytes(model: Any) -> bytes:
 
 
 async def _evaluate_in_worker(model: bytes, inputs: Inputs, limit: float, limiter: CapacityLimiter) -> Evaluation:
-    outcome, why = await _in_worker(evaluate, (model, inputs), limit, limiter)
-    return outcome or Evaluation(None, error=why)
+    outcome, reason = await _in_worker(evaluate, (model, inputs), limit, limiter)
+    return outcome or Evaluation(None, error=reason)
 
 
 async def _in_worker(
     func: Callable[..., R], args: tuple[object, ...], limit: float, limiter: CapacityLimiter
 ) -> tuple[R | None, str]:
-    """Return what `func` returns in a worker process; if that died or took too long, None and which of the two."""
+    """Return the result of `func` in a worker process, or None and the reason."""
     async with limiter:
-        # To wait for a turn, or for a worker to start and to import all it needs, does not count against the limit.
+        # A first call starts the worker, which imports this module and onnx. That time, like the wait for the
+        # limiter, does not count against the limit.
         try:
-            await run_in_worker(_nothing)
+            await run_in_worker(_warm_up)
             with move_on_after(limit):
                 return await run_in_worker(func, *args), ""
         except BrokenWorkerProcess as error:
             return None, f"the worker process died ({type(error.__cause__ or error).__name__})"
-    return None, f"it took longer than {limit:g} s"
+    return None, f"the evaluation took longer than {limit:g} s"
 
 
-def _nothing() -> None:
-    """Do nothing: what a worker that can do it has imported is what it needs for the rest."""
+def _warm_up() -> None:
+    """Do nothing. Calling it in a worker makes the worker import this module."""
 
 
 def _short(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""How the outputs of two evaluations differ: arrays, sequences, texts and sparse tensors, bit by bit or by how much."""
+"""Differences between outputs: arrays, sequences, strings and sparse tensors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ from onnx.reference.op_run import SparseTensor
 __all__ = ["Difference", "differences", "plain"]
 
 SINGLE_BYTES = 4
-"""The size of a float32."""
+"""Size of a float32 in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How two values of one output differ."""
+    """A difference between two values of one output."""
 
     where: str
-    """The output, and the place in it if it is a sequence: `"y"`, `"y[2]"`."""
+    """The output, with an index if it is a sequence: `"y"`, `"y[2]"`."""
     amount: float
-    """The biggest absolute difference; 0 if it is no more than a zero's sign, infinite if the kinds differ."""
+    """The largest absolute difference: 0 if only signs of zeros differ, infinite if the kinds differ."""
     near: bool
-    """Whether it is within tolerance."""
+    """Whether the difference is within tolerance."""
     text: str
-    """The same for a person."""
+    """A description of the difference."""
 
 
 def differences(
@@ -37,62 +37,68 @@ def differences(
     rtol: float | None = None,
     atol: float = 1e-7,
 ) -> list[Difference]:
-    """Return how `right` differs from `left`, output by output; nothing where they are the same bit by bit.
+    """Return the differences of `right` from `left`, in the order of the outputs.
 
-    NaN equals NaN. Integers and texts are within tolerance only if they are the same. Without `rtol`, it goes by type.
+    Identical values have no difference, and NaN equals NaN. Integers and strings have no tolerance. If `rtol` is None,
+    the relative tolerance depends on the type.
     """
     if len(left) != len(right):
-        return [Difference("outputs", inf, False, f"there are {len(right)} outputs, not {len(left)}")]
+        return [Difference("outputs", inf, False, f"there are {len(right)} outputs, expected {len(left)}")]
     found: list[Difference] = []
-    for name, one, other in zip(names, left, right, strict=False):
-        found += _compare(name, one, other, rtol, atol)
+    for name, left_value, right_value in zip(names, left, right, strict=False):
+        found += _compare(name, left_value, right_value, rtol, atol)
     return found
 
 
 def plain(value: Any) -> Any:
-    """Return a value as what can be compared and sent to another process: an array, a list of such, a text or None."""
+    """Return a value in a form that can be compared and pickled.
+
+    The form is an array, a list of such forms, a string or None.
+    """
     if isinstance(value, onnx.TensorProto):
         return to_array(value)
     if isinstance(value, SparseTensor):
         sparse: Any = value
         return [np.asarray(sparse.values), np.asarray(sparse.indices), np.asarray(sparse.shape)]
     if isinstance(value, list | tuple):
-        return [plain(one) for one in cast("Sequence[Any]", value)]
+        return [plain(item) for item in cast("Sequence[Any]", value)]
     return np.asarray(value) if isinstance(value, np.generic | int | float | complex) else value
 
 
 def _compare(where: str, left: Any, right: Any, rtol: float | None, atol: float) -> list[Difference]:
     if _all_are(list, left, right):
         if len(left) == len(right):
-            return differences([f"{where}[{place}]" for place in range(len(left))], left, right, rtol, atol)
+            return differences([f"{where}[{index}]" for index in range(len(left))], left, right, rtol, atol)
     elif _all_are(np.ndarray, left, right):
-        if left.shape == right.shape and (left.dtype == right.dtype or _are_texts(left, right)):
+        if left.shape == right.shape and (left.dtype == right.dtype or _are_strings(left, right)):
             return _compare_arrays(where, left, right, rtol, atol)
     elif type(left) is type(right) and left == right:
         return []
-    return [Difference(where, inf, False, f"output {where!r} is {_kind(right)}, not {_kind(left)}")]
+    return [Difference(where, inf, False, f"output {where!r} is {_kind(right)}, expected {_kind(left)}")]
 
 
 def _compare_arrays(where: str, left: Any, right: Any, rtol: float | None, atol: float) -> list[Difference]:
-    if _are_texts(left, right):
-        same = left.astype(object).tolist() == right.astype(object).tolist()
-        return [] if same else [Difference(where, inf, False, f"output {where!r} has other texts")]
+    if _are_strings(left, right):
+        is_same = left.astype(object).tolist() == right.astype(object).tolist()
+        return [] if is_same else [Difference(where, inf, False, f"output {where!r} has different strings")]
     if left.tobytes() == right.tobytes():
         return []
     wide = np.complex128 if left.dtype.kind == "c" else np.float64
-    one, other = left.astype(wide), right.astype(wide)
+    # Subtract in a wide type, because the difference of two narrow numbers may overflow.
+    first, second = left.astype(wide), right.astype(wide)
     with np.errstate(all="ignore"):
-        same = (one == other) | (np.isnan(one) & np.isnan(other))
-        gaps = np.where(same, 0.0, np.nan_to_num(np.abs(one - other), nan=inf, posinf=inf))
-        near = same | np.isclose(other, one, rtol=_rtol(left.dtype) if rtol is None else rtol, atol=atol)
-    exact = left.dtype.kind in "biu" or left.dtype.name.startswith(("int", "uint"))
+        same = (first == second) | (np.isnan(first) & np.isnan(second))
+        gaps = np.where(same, 0.0, np.nan_to_num(np.abs(first - second), nan=inf, posinf=inf))
+        near = same | np.isclose(second, first, rtol=_rtol(left.dtype) if rtol is None else rtol, atol=atol)
+    # The integers of ml_dtypes (int4, uint2, ...) have the kind "V".
+    is_exact = left.dtype.kind in "biu" or left.dtype.name.startswith(("int", "uint"))
     amount = float(gaps.max(initial=0.0))
     text = f"output {where!r} differs by up to {amount:g} in {np.count_nonzero(gaps)} of {gaps.size} elements"
-    return [Difference(where, amount, bool((same if exact else near).all()), text)]
+    return [Difference(where, amount, bool((same if is_exact else near).all()), text)]
 
 
-def _are_texts(*arrays: Any) -> bool:
-    """Tell whether the arrays hold texts, for which numpy has three types."""
+def _are_strings(*arrays: Any) -> bool:
+    """Return whether the arrays hold strings, for which numpy has several types."""
     return all(array.dtype.kind in "OUST" for array in arrays)
 
 
@@ -101,7 +107,7 @@ def _all_are(kind: type[Any], *values: Any) -> bool:
 
 
 def _rtol(dtype: Any) -> float:
-    """Return what rounding may do where a sum is taken in another order."""
+    """Return the rounding error to expect if a sum is computed in another order."""
     size = dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
     if size < SINGLE_BYTES:
         return 1e-2
@@ -113,4 +119,4 @@ def _kind(value: Any) -> str:
         return f"an array {value.dtype}{list(value.shape)}"
     if _all_are(list, value):
         return f"a sequence of {len(value)}"
-    return "nothing" if value is None else f"the {type(value).__name__} {value!r}"
+    return "None" if value is None else f"the {type(value).__name__} {value!r}"

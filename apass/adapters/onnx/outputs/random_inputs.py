@@ -1,4 +1,4 @@
-"""Random inputs for a model, by the types of its inputs and what the operators want of them."""
+"""Random inputs of a model, for the types of the inputs and their operators."""
 
 from typing import Any, Final
 
@@ -9,46 +9,50 @@ from onnx.helper import tensor_dtype_to_np_dtype
 __all__ = ["random_inputs"]
 
 Role = tuple[str, int]
-"""The operator that takes an input, and at which place."""
+"""The operator that uses an input, and the index of the operand."""
 
 SYMBOLIC_SIZES: Final = (2, 3, 4)
-"""The sizes given to symbolic dimensions, in turn; one that has no name is 2."""
+"""Sizes of symbolic dimensions, used in rotation. A dimension without a name has size 2."""
 
 WORDS: Final = ("", "a", "Monday", "pass", "ß", "two words")
-"""What random texts are taken from."""
+"""The values of random strings."""
 
 _SHAPE_INPUTS: Final = frozenset({("ConstantOfShape", 0), ("Expand", 1), ("Tile", 1), ("Loop", 0), ("TopK", 1)})
-"""Inputs, by operator and place, that say how big something becomes."""
+"""Operands that determine a size, such as a shape or a number of iterations."""
 
 _AXES_INPUTS: Final = frozenset(
     {("Squeeze", 1), ("Unsqueeze", 1), ("Slice", 3), ("CumSum", 1)}
     | {(f"Reduce{name}", 1) for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum")}
 )
-"""Inputs that name axes."""
+"""Operands that are axes."""
 
 
 def random_inputs(model: bytes, seed: int = 0) -> dict[str, Any]:
-    """Return a value for each input of a model that has no default, the same ones for the same `seed`.
+    """Return a value for each input of a model that has no default.
 
-    Symbolic dimensions get small sizes, one of the same name the same. Integers are 0 or 1, so that they can be
-    indices; where an operator takes the input for a shape or for axes, they are valid ones.
+    The values depend only on the model and on `seed`.
+
+    - Symbolic dimensions get small sizes; dimensions of one name get the same size.
+    - Integers are 0 or 1, so that they are valid indices.
+    - Shapes and axes are valid for the operator that uses them.
 
     Raises:
-        ValueError: if an input is of a type that none can be made for, or `model` is none.
+        ValueError: if the type of an input is not supported, or `model` is not an ONNX model.
 
     """
     try:
         graph = onnx.ModelProto.FromString(model).graph
-    except Exception as error:  # protobuf's own, which it exports without types
+    except Exception as error:
+        # protobuf's DecodeError has no type stubs.
         raise ValueError(f"not an ONNX model: {error}") from error
     rng = np.random.default_rng(seed)
-    roles = {name: (node.op_type, place) for node in graph.node for place, name in enumerate(node.input)}
-    known = {tensor.name for tensor in graph.initializer}
+    roles = {name: (node.op_type, index) for node in graph.node for index, name in enumerate(node.input)}
+    defaults = {tensor.name for tensor in graph.initializer}
     sizes: dict[str, int] = {}
     return {
-        one.name: _value(one.name, one.type, rng, sizes, roles.get(one.name, ("", 0)))
-        for one in graph.input
-        if one.name not in known
+        info.name: _value(info.name, info.type, rng, sizes, roles.get(info.name, ("", 0)))
+        for info in graph.input
+        if info.name not in defaults
     }
 
 
@@ -62,7 +66,7 @@ def _value(
         return [_value(name, tp.sequence_type.elem_type, rng, sizes, role) for _ in range(2)]
     if kind == "optional_type":
         return _value(name, tp.optional_type.elem_type, rng, sizes, role)
-    raise ValueError(f"input {name!r} is of a type that none can be made for: {kind or 'unknown'}")
+    raise ValueError(f"cannot create a random value for input {name!r} of type {kind or 'unknown'}")
 
 
 def _tensor(tp: Any, rng: np.random.Generator, sizes: dict[str, int], role: Role) -> Any:
@@ -71,7 +75,7 @@ def _tensor(tp: Any, rng: np.random.Generator, sizes: dict[str, int], role: Role
         return rng.choice(np.array(WORDS, dtype=object), shape)
     dtype = tensor_dtype_to_np_dtype(tp.elem_type)
     if dtype == np.bool_:
-        # A loop that is told to stop would show nothing of its body.
+        # The condition of a Loop must be true, otherwise its body would not run.
         return np.ones(shape, dtype) if role == ("Loop", 1) else rng.integers(0, 2, shape).astype(dtype)
     if tp.elem_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
         return _integers(shape, rng, role).astype(dtype)
@@ -84,10 +88,12 @@ def _tensor(tp: Any, rng: np.random.Generator, sizes: dict[str, int], role: Role
 
 def _integers(shape: tuple[int, ...], rng: np.random.Generator, role: Role) -> Any:
     if role in _SHAPE_INPUTS:
+        # The K of TopK must not exceed the size of the axis, which may be 1.
         return np.full(shape, 1 if role[0] == "TopK" else 2)
     if role in _AXES_INPUTS:
         return np.arange(int(np.prod(shape))).reshape(shape)
     if role == ("Reshape", 1):
+        # -1, 1, 1, ... is a valid shape for any number of elements.
         return np.array([-1] + [1] * (int(np.prod(shape)) - 1))
     return rng.integers(0, 2, shape)
 

@@ -5,32 +5,31 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import chain, islice
 from threading import get_native_id
 from time import perf_counter
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 from anyio import CapacityLimiter, to_thread
 from anyio.lowlevel import RunVar
 
 from apass.core.adapter import IRAdapter, adapter_for
-from apass.core.context import PassContext
+from apass.core.context import PassContext, waiting_for
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.info import PassInfo
 from apass.core.remarks import Remark
-from apass.core.run import current_module_name, current_run
+from apass.core.run import current_module_name
 from apass.errors import AdapterError, MissingExtraError, VerifyError
 from apass.passes.base import ModulePass
 from apass.passes.registry import make_pass, provide_pass
 from apass.passes.sequential import Sequential
-from apass.waits import waiting_for
 
 try:
     import onnx
     import onnx_ir as ir
     import onnx_ir.passes.common as library
-except ImportError as error:
-    raise MissingExtraError(f"the passes onnx.* need onnx and onnx-ir ({error}): pip install apass[onnx]") from error
+except ImportError as _error:
+    raise MissingExtraError(f"the passes onnx.* need onnx and onnx-ir ({_error}): pip install apass[onnx]") from _error
 
 from apass.adapters.onnx.passes.log_capture import caught_errors
-from apass.adapters.onnx.passes.table import DEFAULT, TABLE, Entry
+from apass.adapters.onnx.passes.table import DEFAULT, TABLE, PassEntry
 from apass.adapters.onnx.passes.workarounds import (
     CHANGES_INTERFACE,
     GUARDS,
@@ -40,7 +39,7 @@ from apass.adapters.onnx.passes.workarounds import (
     keep_output_types,
 )
 
-__all__ = ["DEFAULT", "TABLE", "Entry", "OnnxPass", "is_large"]
+__all__ = ["DEFAULT", "TABLE", "OnnxPass", "PassEntry", "is_large"]
 
 PREFIX: Final = "onnx."
 """What the names of these passes begin with."""
@@ -71,14 +70,14 @@ class OnnxPass(ModulePass[ir.Model]):
 
     """
 
-    cacheable = True
-    version = f"onnx {onnx.__version__}, onnx-ir {ir.__version__}"
+    cacheable: bool | Literal["module"] = True
+    version: str = f"onnx {onnx.__version__}, onnx-ir {ir.__version__}"
 
     def __init__(self, target: type[ir.passes.PassBase], info: PassInfo, options: Mapping[str, Any]) -> None:
         self.info = info
         self.target = target
         """The class of the pass in onnx_ir; its objects have state, so each run makes one."""
-        self.options = dict(options)
+        self.options: dict[str, Any] = dict(options)
         """What it is made with."""
 
     def transform_module(self, mod: ir.Model, ctx: PassContext) -> ir.Model | Awaitable[ir.Model]:
@@ -102,15 +101,12 @@ class OnnxPass(ModulePass[ir.Model]):
 
     def _apply_and_tell(self, mod: ir.Model, ctx: PassContext) -> tuple[ir.Model, list[str]]:
         """Do as `_apply`, and tell instruments which thread was at work for how long."""
-        run = current_run()
         start = perf_counter()
         try:
             return self._apply(mod)
         finally:
             end = perf_counter()
-            if run is not None:
-                for hook in ctx.hooks.work:
-                    hook(run, f"thread {get_native_id()}", start, end)
+            ctx.report_work(f"thread {get_native_id()}", start, end)
 
     def _apply(self, mod: ir.Model) -> tuple[ir.Model, list[str]]:
         """Return the new model, `mod` itself if nothing changed, and what onnx_ir complained of."""
@@ -166,7 +162,7 @@ class OnnxPass(ModulePass[ir.Model]):
     def _report(self, mod: ir.Model, made: ir.Model, warnings: list[str], ctx: PassContext) -> None:
         """Tell the context what onnx_ir complained of, and whoever listens what became of the model."""
         name = self.info.name
-        if made is not mod and (ctx.hooks.remarks or ctx.hooks.statistics):
+        if made is not mod and (ctx.wants_remarks or ctx.wants_statistics):
             before, after = _count_nodes(mod), _count_nodes(made)
             message = f"{before} nodes before, {after} after"
             ctx.remark(Remark.analysis("NodeCount", message, before=before, after=after))
@@ -225,7 +221,7 @@ def _is_valid(mod: ir.Model, adapter: IRAdapter[ir.Model, Any]) -> bool:
 
 def _factory(name: str, target: type[ir.passes.PassBase]) -> Callable[..., OnnxPass]:
     """Return a function that makes the pass; it has the parameters of the class in onnx_ir."""
-    entry = TABLE.get(name) or Entry(0, (inspect.getdoc(target) or name).partition("\n")[0])
+    entry = TABLE.get(name) or PassEntry(0, (inspect.getdoc(target) or name).partition("\n")[0])
     info = PassInfo(entry.opt_level, f"{PREFIX}{name}")
 
     def factory(**options: Any) -> OnnxPass:

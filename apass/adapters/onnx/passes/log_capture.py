@@ -1,4 +1,7 @@
-"""What onnx_ir writes to its log while one of its passes runs: kept off the terminal, errors among it returned."""
+"""Captures the log of onnx_ir while one of its passes runs.
+
+The records are not printed, and the errors among them are returned.
+"""
 
 import logging
 from collections.abc import Generator
@@ -9,25 +12,25 @@ from typing import Final
 __all__ = ["caught_errors"]
 
 _CAUGHT: ContextVar[list[logging.LogRecord] | None] = ContextVar("apass_onnx_records", default=None)
-"""Where the records of the run in this task, or in the thread that works for it, are put."""
+"""The records of the run in this task, or in the worker thread that runs its pass."""
 
 
 class _Quiet(logging.Handler):
-    """Takes the records of the runs of passes, and leaves all others as if it were not there.
+    """Captures the records of runs of passes, and leaves other records alone."""
 
-    Being there is enough to keep records from the terminal: where nobody has set up logging, Python prints those that
-    no handler takes. What somebody has set up goes on as before.
-    """
+    # If an application has not configured logging, Python prints records without a handler (`logging.lastResort`).
+    # This handler alone turns that off for onnx_ir, so that `emit` must do it for records outside a run. Handlers of
+    # the application receive all records as before, because records still propagate.
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Put the record with those of the run, or have it printed if Python would."""
+        """Add the record to those of the run, or print it if Python would."""
         caught = _CAUGHT.get()
         if caught is not None:
             caught.append(record)
-        elif not self._others() and logging.lastResort is not None and record.levelno >= logging.lastResort.level:
+        elif not self._has_others() and logging.lastResort is not None and record.levelno >= logging.lastResort.level:
             logging.lastResort.handle(record)
 
-    def _others(self) -> bool:
+    def _has_others(self) -> bool:
         return len(_LOGGER.handlers) > 1 or bool(logging.getLogger().handlers)
 
 
@@ -37,7 +40,10 @@ _LOGGER.addHandler(_Quiet())
 
 @contextmanager
 def caught_errors() -> Generator[list[str]]:
-    """Take what is logged in the block; afterwards the list holds a text for each error that onnx_ir only logged."""
+    """Capture the log in the block, and yield a list of errors.
+
+    After the block, the list has a text for each error that onnx_ir logged but did not raise.
+    """
     records: list[logging.LogRecord] = []
     token = _CAUGHT.set(records)
     texts: list[str] = []
@@ -49,10 +55,11 @@ def caught_errors() -> Generator[list[str]]:
 
 
 def _error_text(record: logging.LogRecord) -> str:
-    """Return the message with its error, empty if there is none in the record."""
+    """Return the message with its error; an empty string if there is no error."""
     error = record.exc_info[1] if record.exc_info else None
     if error is None:
         return ""
     reason = f"{type(error).__name__}: {error}"
     message = record.getMessage()
+    # onnx_ir logs some messages with a placeholder but without arguments.
     return message.replace("%s", reason) if "%s" in message else f"{message}: {reason}"

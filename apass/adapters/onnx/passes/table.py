@@ -1,88 +1,92 @@
-"""What is known of each pass of onnx_ir: its level, what it does, what to beware of; and the default pipeline."""
+"""The passes of onnx_ir with level, summary and caution; the default pipeline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DEFAULT", "TABLE", "Entry"]
+__all__ = ["DEFAULT", "TABLE", "PassEntry"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What is known of one pass beside its class."""
+class PassEntry:
+    """Facts about one pass that its class does not have."""
 
     opt_level: int
-    """0: a change of form, asked for by name; 1: a cheap clean-up; 2: sharing of what is equal; 3: the costly ones."""
+    """The level of the pass.
+
+    - 0: changes the form of a model; runs only if it is named.
+    - 1: a cheap clean-up.
+    - 2: shares equal values.
+    - 3: an expensive pass.
+    """
     doc: str
-    """What it does, in one line."""
+    """The summary, in one line."""
     caution: str = ""
-    """What to know before using it, and why it is not in `onnx.Default` if it is not."""
+    """Limits and side effects; for a pass that is not in `onnx.Default`, the reason."""
 
 
-TABLE: Final[Mapping[str, Entry]] = {
-    "AddDefaultAttributes": Entry(
+TABLE: Final[Mapping[str, PassEntry]] = {
+    "AddDefaultAttributes": PassEntry(
         0,
-        "Write out the attributes that a node leaves to their defaults.",
-        "Makes models bigger; the reference evaluator knows no `round_mode` on Cast, which this one adds.",
+        "Add the default values of attributes to all nodes.",
+        "Makes models larger; adds `round_mode` to Cast, which the reference evaluator does not support.",
     ),
-    "AddInitializersToInputs": Entry(
+    "AddInitializersToInputs": PassEntry(
         0,
-        "List every initializer of the main graph as an input, as IR version 3 wants it.",
+        "List every initializer of the main graph as an input, as IR version 3 requires.",
         "Changes the model's inputs.",
     ),
-    "Checker": Entry(0, "Run `onnx.checker`, and fail if the model is not valid.", "Changes nothing."),
-    "ClearMetadataAndDocString": Entry(
+    "Checker": PassEntry(0, "Run `onnx.checker`, and fail if the model is not valid.", "Changes nothing."),
+    "ClearMetadataAndDocString": PassEntry(
         0,
-        "Drop the metadata and doc strings of nodes, graphs and functions, but for the mark `SkipOptimization`.",
-        "Loses what people wrote.",
+        "Remove metadata and doc strings, except the mark `SkipOptimization`.",
+        "Deletes documentation.",
     ),
-    "CommonSubexpressionElimination": Entry(
+    "CommonSubexpressionElimination": PassEntry(
         2,
-        "Share the result of nodes that compute the same.",
-        "Only in the main graph; what may be random, is not defined by ONNX, or has -0.0 in an attribute, is kept.",
+        "Share the results of nodes that compute the same value.",
+        "Only in the main graph; keeps nodes that may be random, are not from ONNX, or have -0.0 in an attribute.",
     ),
-    "DeduplicateHashedInitializers": Entry(3, "Share equal initializers of any size, found by their hashes."),
-    "DeduplicateInitializers": Entry(2, "Share equal initializers of up to 1024 elements."),
-    "IdentityElimination": Entry(
+    "DeduplicateHashedInitializers": PassEntry(3, "Share equal initializers of any size; compares hashes."),
+    "DeduplicateInitializers": PassEntry(2, "Share equal initializers of up to 1024 elements."),
+    "IdentityElimination": PassEntry(
         1,
-        "Drop Identity nodes.",
-        "Kept are those that give a model's output a second name, or hand an outer value out of a subgraph.",
+        "Remove Identity nodes.",
+        "Keeps nodes that give an output a second name, or return an outer value from a subgraph.",
     ),
-    "Inline": Entry(3, "Put the bodies of model-local functions in the places of their calls, and drop the functions."),
-    "LiftConstantsToInitializers": Entry(
+    "Inline": PassEntry(3, "Replace calls of model-local functions by their bodies, and remove the functions."),
+    "LiftConstantsToInitializers": PassEntry(
         2,
-        "Make initializers of Constant nodes.",
-        "Fails on models of IR version 3, where an initializer has to be an input; saves nothing by itself.",
+        "Replace Constant nodes by initializers.",
+        "Fails on models of IR version 3, where an initializer must be an input; reduces no size by itself.",
     ),
-    "LiftSubgraphInitializersToMainGraph": Entry(
+    "LiftSubgraphInitializersToMainGraph": PassEntry(
         2,
         "Move the initializers of subgraphs to the main graph.",
-        "The reference evaluator cannot run FlexAttention with a subgraph that reads the main graph; saves nothing.",
+        "The reference evaluator cannot run FlexAttention if its subgraph uses the main graph; reduces no size.",
     ),
-    "NameFix": Entry(0, "Give every node and value a name of its own.", "A change of form."),
-    "OutputFix": Entry(
+    "NameFix": PassEntry(0, "Give every node and value a unique name.", "Changes only the form."),
+    "OutputFix": PassEntry(
         0,
-        "Put an Identity where an input of a graph is its output too.",
-        "Gives that input of the model another name, for two values cannot share one.",
+        "Insert an Identity where an input of a graph is also its output.",
+        "Renames that input of the model, because two values cannot have one name.",
     ),
-    "RemoveInitializersFromInputs": Entry(
+    "RemoveInitializersFromInputs": PassEntry(
         0,
-        "Take initializers out of the inputs, so that nobody can override them.",
-        "Changes the model's inputs; fails on models of IR version 3, where an initializer has to be an input.",
+        "Remove initializers from the inputs, so that callers cannot override them.",
+        "Changes the model's inputs; fails on models of IR version 3, where an initializer must be an input.",
     ),
-    "RemoveUnusedFunctions": Entry(1, "Drop model-local functions that nothing calls."),
-    "RemoveUnusedNodes": Entry(1, "Drop nodes, optional outputs and initializers that nothing uses."),
-    "RemoveUnusedOpsets": Entry(1, "Drop imports of operator sets that nothing uses."),
-    "ShapeInference": Entry(
+    "RemoveUnusedFunctions": PassEntry(1, "Remove model-local functions that are not called."),
+    "RemoveUnusedNodes": PassEntry(1, "Remove unused nodes, optional outputs and initializers."),
+    "RemoveUnusedOpsets": PassEntry(1, "Remove imports of unused operator sets."),
+    "ShapeInference": PassEntry(
         0,
-        "Fill in the types and shapes of values with `onnx.shape_inference`.",
-        "Takes longer than the other passes together, and none of them needs it.",
+        "Infer the types and shapes of values with `onnx.shape_inference`.",
+        "Takes longer than all other passes together, and no other pass needs it.",
     ),
-    "TopologicalSort": Entry(
-        0, "Put the nodes in an order in which each comes after what it uses.", "A change of form."
-    ),
+    "TopologicalSort": PassEntry(0, "Sort the nodes so that each follows the nodes it uses.", "Changes only the form."),
 }
-"""The passes by name, without `onnx.`; one that a newer onnx_ir brings is registered too, at level 0."""
+"""The passes by name, without `onnx.`. Passes of a newer onnx_ir are also registered, at level 0."""
 
 DEFAULT: Final = (
     "Inline",
@@ -94,4 +98,4 @@ DEFAULT: Final = (
     "RemoveUnusedFunctions",
     "RemoveUnusedOpsets",
 )
-"""What `onnx.Default` consists of: everything that makes a model smaller, leaves its meaning and its interface."""
+"""The passes of `onnx.Default`: they make a model smaller, and keep its meaning and its interface."""

@@ -1,4 +1,7 @@
-"""What onnx_ir's passes get wrong, each kept from it by a change to the private copy before, undone after the pass."""
+"""Workarounds for errors in onnx_ir's passes.
+
+A guard changes the private copy of a model before a pass runs, and returns a function that undoes the change.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +13,7 @@ import onnx_ir as ir
 __all__ = ["CHANGES_INTERFACE", "GUARDS", "MAY_BREAK_RULES", "NEEDS", "Undo", "cause_of", "keep_output_types"]
 
 Undo = Callable[[], None]
-"""Undoes what a guard did, on the same objects."""
+"""Undoes the change of a guard, on the same objects."""
 
 CHANGES_INTERFACE: Final = frozenset(
     {"AddInitializersToInputs", "NameFix", "OutputFix", "RemoveInitializersFromInputs"}
@@ -27,13 +30,13 @@ MAY_BREAK_RULES: Final = frozenset(
         "RemoveInitializersFromInputs",
     }
 )
-"""Passes whose result is checked, for they make models that are not valid of some that are."""
+"""Passes that can return an invalid model for a valid one. Their results are verified."""
 
 _PINNED: Final = "apass.pinned"
 _ONNX_DOMAINS: Final = frozenset({"", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training"})
 _DROPOUT_TRAINING_INPUT: Final = 2
 _SMALL: Final = 1000
-"""Bytes of an initializer up to which onnx_ir gives its data to the checker and to shape inference."""
+"""Maximum size in bytes of initializers that onnx_ir passes on to the checker and to shape inference."""
 
 
 def _graphs(model: ir.Model) -> Iterator[ir.Graph]:
@@ -43,7 +46,7 @@ def _graphs(model: ir.Model) -> Iterator[ir.Graph]:
 
 
 def _pin(nodes: Iterable[ir.Node]) -> Undo:
-    """Move each node to a domain of its own for a time, so that a pass takes it for what it does not know."""
+    """Move each node to a unique domain, so that a pass does not recognize it."""
     domains = [(node, node.domain) for node in nodes]
     for index, (node, _) in enumerate(domains):
         node.domain = f"{_PINNED}.{index}"
@@ -56,10 +59,10 @@ def _set_domains(domains: list[tuple[ir.Node, str]]) -> None:
 
 
 def _pin_identities(model: ir.Model) -> Undo:
-    """Keep the Identity nodes that IdentityElimination cannot take out without harm.
+    """Keep the Identity nodes that IdentityElimination must not remove.
 
-    It names the value that goes in like the output of the graph that comes out, so a value can stand for one output
-    only, and for none if it is an output already, or comes from another graph.
+    The pass gives the operand the name of the graph output that it replaces. This works for one output of each value.
+    It fails if the value is already an output, or belongs to another graph.
     """
     return _pin([node for graph in _graphs(model) for node in _needed_identities(graph)])
 
@@ -81,7 +84,7 @@ def _is_identity(node: ir.Node) -> bool:
 
 
 def _origin(node: ir.Node) -> ir.Value:
-    """Return the value that a chain of Identity nodes begins with."""
+    """Return the first value of a chain of Identity nodes."""
     while True:
         value = node.inputs[0]
         assert value is not None
@@ -92,16 +95,18 @@ def _origin(node: ir.Node) -> ir.Value:
 
 
 def _pin_incomparable(model: ir.Model) -> Undo:
-    """Keep CommonSubexpressionElimination from nodes that look the same and may not compute the same."""
+    """Keep nodes that look equal to CommonSubexpressionElimination, but may differ."""
     return _pin([node for node in model.graph if _is_incomparable(node)])
 
 
 def _is_incomparable(node: ir.Node) -> bool:
+    # Operators of other domains may have state. Bernoulli is missing in onnx_ir's list of random operators.
     if node.domain not in _ONNX_DOMAINS or node.op_type == "Bernoulli":
         return True
+    # Dropout is random if its training input is set.
     if node.op_type == "Dropout" and len(node.inputs) > _DROPOUT_TRAINING_INPUT:
         return True
-    # The one that stays may lack an output that the other has; and 0.0 == -0.0.
+    # The remaining node may lack an optional output that the other has. Attributes 0.0 and -0.0 compare equal.
     return any(not output.name for output in node.outputs) or any(map(_has_negative_zero, node.attributes.values()))
 
 
@@ -109,12 +114,13 @@ def _has_negative_zero(attr: ir.Attr) -> bool:
     if attr.type not in (ir.AttributeType.FLOAT, ir.AttributeType.FLOATS) or attr.value is None:
         return False
     value = cast("float | tuple[float, ...]", attr.value)
-    many = value if isinstance(value, tuple) else (value,)
-    return any(one == 0 and math.copysign(1, one) < 0 for one in many)
+    numbers = value if isinstance(value, tuple) else (value,)
+    return any(number == 0 and math.copysign(1, number) < 0 for number in numbers)
 
 
 def _separate_outputs(model: ir.Model) -> Undo:
-    """Give each output of a function a node of its own, for Inline renames what a function merely passes on."""
+    """Insert an Identity for outputs of functions that are inputs or other outputs."""
+    # Inline would rename the value in the caller, so that the model's inputs and outputs lose their names.
     for function in model.functions.values():
         graph = function.graph
         for index, output in enumerate(graph.outputs):
@@ -123,24 +129,25 @@ def _separate_outputs(model: ir.Model) -> Undo:
                 node.outputs[0].type, node.outputs[0].shape = output.type, output.shape
                 graph.append(node)
                 graph.outputs[index] = node.outputs[0]
-    return _nothing
+    return _keep_change
 
 
-def _note_versions(model: ir.Model) -> Undo:
-    """Have AddDefaultAttributes look nodes of a function up in the operator sets of the function, not the model's."""
+def _set_versions(model: ir.Model) -> Undo:
+    """Set the operator set version of each node in a function."""
+    # Without a version on the node, AddDefaultAttributes uses the operator sets of the model, not of the function.
     nodes = [(node, function) for function in model.functions.values() for node in function.all_nodes()]
     for node, function in nodes:
         node.version = function.opset_imports.get(node.domain)
-    return partial(_forget_versions, [node for node, _ in nodes])
+    return partial(_clear_versions, [node for node, _ in nodes])
 
 
-def _forget_versions(nodes: list[ir.Node]) -> None:
+def _clear_versions(nodes: list[ir.Node]) -> None:
     for node in nodes:
         node.version = None
 
 
 def _keep_subgraph_inputs(model: ir.Model) -> Undo:
-    """Leave the inputs of subgraphs alone: the operator says how many there are."""
+    """Keep the inputs of subgraphs, whose number the operator determines."""
     inputs = [(graph, list(graph.inputs)) for graph in model.graph.subgraphs()]
     return partial(_set_inputs, inputs)
 
@@ -152,9 +159,10 @@ def _set_inputs(inputs: list[tuple[ir.Graph, list[ir.Value]]]) -> None:
 
 
 def _read_external(model: ir.Model) -> Undo:
-    """Read into memory what onnx would look for in the working directory: all external data that it is given.
+    """Read external data into memory.
 
-    It is not given the data of the big initializers of the main graph.
+    onnx would look for its files in the working directory. Large initializers of the main graph are skipped, because
+    onnx_ir does not pass their data to onnx.
     """
     for graph in _graphs(model):
         for value in graph.initializers.values():
@@ -163,7 +171,7 @@ def _read_external(model: ir.Model) -> Undo:
                 value.const_value = _in_memory(tensor)
         for node in graph:
             _read_external_attributes(node)
-    return _nothing
+    return _keep_change
 
 
 def _read_external_attributes(node: ir.Node) -> None:
@@ -173,28 +181,28 @@ def _read_external_attributes(node: ir.Node) -> None:
 
 
 def _in_memory(tensor: ir.ExternalTensor) -> ir.TensorProtocol:
-    own: dict[str, Any] = {"name": tensor.name, "doc_string": tensor.doc_string}
-    return ir.Tensor(tensor.numpy(), tensor.dtype, metadata_props=dict(tensor.metadata_props), **own)
+    names: dict[str, Any] = {"name": tensor.name, "doc_string": tensor.doc_string}
+    return ir.Tensor(tensor.numpy(), tensor.dtype, metadata_props=dict(tensor.metadata_props), **names)
 
 
 def keep_output_types(model: ir.Model) -> Undo:
-    """Have the outputs keep their types, where a pass puts values in their places that have none."""
-    known = [(value.type, value.shape) for value in model.graph.outputs]
-    return partial(_set_types, model.graph, known)
+    """Keep the types of outputs that a pass replaces by values without types."""
+    types = [(value.type, value.shape) for value in model.graph.outputs]
+    return partial(_set_types, model.graph, types)
 
 
-def _set_types(graph: ir.Graph, known: list[tuple[ir.TypeProtocol | None, ir.Shape | None]]) -> None:
-    for value, (tp, shape) in zip(graph.outputs, known, strict=False):
+def _set_types(graph: ir.Graph, types: list[tuple[ir.TypeProtocol | None, ir.Shape | None]]) -> None:
+    for value, (tp, shape) in zip(graph.outputs, types, strict=False):
         value.type = value.type or tp
         value.shape = value.shape if value.shape is not None else shape
 
 
-def _nothing() -> None:
-    return None
+def _keep_change() -> None:
+    """Undo nothing: the change does not affect the meaning of the model."""
 
 
 GUARDS: Final[Mapping[str, Callable[[ir.Model], Undo]]] = {
-    "AddDefaultAttributes": _note_versions,
+    "AddDefaultAttributes": _set_versions,
     "AddInitializersToInputs": _keep_subgraph_inputs,
     "Checker": _read_external,
     "CommonSubexpressionElimination": _pin_incomparable,
@@ -203,7 +211,7 @@ GUARDS: Final[Mapping[str, Callable[[ir.Model], Undo]]] = {
     "RemoveInitializersFromInputs": _keep_subgraph_inputs,
     "ShapeInference": _read_external,
 }
-"""What is done to the private copy before a pass runs on it; what each returns is called after it."""
+"""Guards by the name of the pass. Each runs on the private copy before the pass; the result is called after it."""
 
 
 def _has_functions(model: ir.Model) -> bool:
@@ -218,9 +226,10 @@ def _has_many_initializers(model: ir.Model) -> bool:
     return any(len(graph.initializers) > 1 for graph in model.graphs())
 
 
-def _has_twins(model: ir.Model) -> bool:
-    seen = {(node.op_type, *map(id, node.inputs)) for node in model.graph}
-    return len(seen) < len(model.graph)
+def _has_similar_nodes(model: ir.Model) -> bool:
+    # Operators and operands only: attributes are compared by the pass.
+    keys = {(node.op_type, *map(id, node.inputs)) for node in model.graph}
+    return len(keys) < len(model.graph)
 
 
 def _imports_more_than_onnx(model: ir.Model) -> bool:
@@ -228,7 +237,7 @@ def _imports_more_than_onnx(model: ir.Model) -> bool:
 
 
 NEEDS: Final[Mapping[str, Callable[[ir.Model], bool]]] = {
-    "CommonSubexpressionElimination": _has_twins,
+    "CommonSubexpressionElimination": _has_similar_nodes,
     "DeduplicateHashedInitializers": _has_many_initializers,
     "DeduplicateInitializers": _has_many_initializers,
     "IdentityElimination": _has_identities,
@@ -236,11 +245,14 @@ NEEDS: Final[Mapping[str, Callable[[ir.Model], bool]]] = {
     "RemoveUnusedFunctions": _has_functions,
     "RemoveUnusedOpsets": _imports_more_than_onnx,
 }
-"""What a model must have for a pass to find anything to do: looked at first, for it is cheaper than a copy."""
+"""Conditions for a pass to have any effect. They are checked first, because copying a model is slower."""
 
 
 def cause_of(error: Exception) -> Exception:
-    """Return what went wrong, without the errors that onnx_ir wraps it in, one for each level of nesting."""
+    """Return the original error.
+
+    onnx_ir wraps an error once for each level of nesting.
+    """
     while isinstance(error.__cause__, Exception) and _is_wrapper(error):
         error = error.__cause__
     return error
@@ -249,5 +261,5 @@ def cause_of(error: Exception) -> Exception:
 def _is_wrapper(error: Any) -> bool:
     if isinstance(error, ir.passes.PassError | ir.passes.InvariantError | ir.serde.SerdeError):
         return True
-    # What its cloner raises, with the text of all it was given.
+    # The cloner of onnx_ir raises RuntimeError("In ...") with the text of all its arguments.
     return type(error) is RuntimeError and str(error).startswith("In ")

@@ -1,10 +1,10 @@
-"""The front end for ONNX; `apass.relay.frontend.from_onnx` imports it when the first model comes."""
+"""The front end for ONNX; `from_onnx` imports it on its first call."""
 
 from apass.errors import MissingExtraError
 
 try:
     import onnx
-except ImportError as error:
-    raise MissingExtraError(f"from_onnx needs onnx ({error}): pip install 'apass[onnx]'") from error
+except ImportError as _error:
+    raise MissingExtraError(f"from_onnx needs onnx ({_error}): pip install 'apass[onnx]'") from _error
 
 __all__ = ["onnx"]

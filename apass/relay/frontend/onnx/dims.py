@@ -1,4 +1,4 @@
-"""What is known of a vector of dimensions that is computed from the shapes of tensors, number by number."""
+"""Symbolic evaluation of vectors that are computed from the shapes of tensors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,41 +7,44 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from apass.relay.expr import Call, Expr, Op, Tuple
 from apass.relay.frontend.onnx.facts import Facts
+from apass.relay.ir.expr import Call, Expr, Op, Tuple
 from apass.relay.ir.post_order import post_order
-from apass.relay.ty import TensorType
+from apass.relay.ir.ty import TensorType
 
 __all__ = ["DimOf", "dims_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class DimOf:
-    """A dimension of a tensor that is known at run time only."""
+    """A dimension of a tensor that is known only at run time."""
 
     data: Expr
     """The tensor."""
     axis: int
-    """Which dimension."""
+    """The index of the dimension."""
 
 
-Places: TypeAlias = "npt.NDArray[Any] | tuple[Places, ...] | None"
-"""An array of ints and `DimOf`s, a tuple of such, or nothing that is known."""
+Elements: TypeAlias = "npt.NDArray[Any] | tuple[Elements, ...] | None"
+"""An object array of `int` and `DimOf`, a tuple of such arrays, or None if unknown."""
 
 MOVES: Final = frozenset(("concatenate", "expand_dims", "reshape", "squeeze", "stack", "strided_slice", "take"))
-"""Operators that put numbers together without changing them: their kernels take an array of anything."""
+"""Operators that rearrange elements without changing them.
+
+Their kernels work on arrays of any element type, so they can be run on `Elements`.
+"""
 
 
 def dims_of(facts: Facts, expr: Expr) -> Sequence[int | DimOf] | None:
-    """Return the elements of a vector, each a number or a dimension of a tensor; None if one is neither.
+    """Return the elements of a vector as numbers and dimensions of tensors.
 
-    A number may also be a result of arithmetic, as long as it is known now.
+    A number may be the result of arithmetic on known numbers. The result is None if an element is neither.
     """
-    found: dict[Expr, Places] = {}
-    for one in post_order(expr, lambda below: not _is_moved(below)):
-        found[one] = None if isinstance(one, Op) else _places(facts, one, found)
-    places = found[expr]
-    return list(places.reshape(-1)) if isinstance(places, np.ndarray) else None
+    elements: dict[Expr, Elements] = {}
+    for node in post_order(expr, lambda below: not _is_moved(below)):
+        elements[node] = None if isinstance(node, Op) else _elements(facts, node, elements)
+    result = elements[expr]
+    return list(result.reshape(-1)) if isinstance(result, np.ndarray) else None
 
 
 def _is_moved(expr: Expr) -> bool:
@@ -52,39 +55,40 @@ def _calls(expr: Expr, names: frozenset[str]) -> bool:
     return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in names
 
 
-def _places(facts: Facts, expr: Expr, found: dict[Expr, Places]) -> Places:
-    known = facts.value_of(expr)
-    if isinstance(known, np.ndarray):
-        return _anything(known.reshape(-1).tolist()).reshape(known.shape) if known.dtype.kind in "iu" else None
+def _elements(facts: Facts, expr: Expr, inner: dict[Expr, Elements]) -> Elements:
+    value = facts.value_of(expr)
+    if isinstance(value, np.ndarray):
+        return _object_array(value.reshape(-1).tolist()).reshape(value.shape) if value.dtype.kind in "iu" else None
     if isinstance(expr, Tuple):
-        fields = [found[one] for one in expr.fields]
-        return None if any(one is None for one in fields) else tuple(fields)
+        fields = [inner[field] for field in expr.fields]
+        return None if any(field is None for field in fields) else tuple(fields)
     if not isinstance(expr, Call):
         return None
     if _calls(expr, frozenset(("shape_of",))):
-        return _shape_places(facts, expr.args[0])
+        return _shape_elements(facts, expr.args[0])
     if _calls(expr, frozenset(("cast",))):
-        return found[expr.args[0]]
-    return _moved(facts, expr, found[expr.args[0]]) if _calls(expr, MOVES) else None
+        return inner[expr.args[0]]
+    return _moved(facts, expr, inner[expr.args[0]]) if _calls(expr, MOVES) else None
 
 
-def _anything(values: Sequence[object]) -> npt.NDArray[Any]:
-    made = np.empty(len(values), object)
-    made[:] = values
-    return made
+def _object_array(values: Sequence[object]) -> npt.NDArray[Any]:
+    # Assigning to an empty array keeps the elements as objects; `np.array` would try to convert them.
+    result = np.empty(len(values), object)
+    result[:] = values
+    return result
 
 
-def _shape_places(facts: Facts, data: Expr) -> Places:
+def _shape_elements(facts: Facts, data: Expr) -> Elements:
     ty = facts.type_of(data)
     assert isinstance(ty, TensorType)
-    return _anything([dim if isinstance(dim, int) else DimOf(data, axis) for axis, dim in enumerate(ty.shape)])
+    return _object_array([dim if isinstance(dim, int) else DimOf(data, axis) for axis, dim in enumerate(ty.shape)])
 
 
-def _moved(facts: Facts, call: Call, data: Places) -> Places:
-    """Return what the kernel of a call makes of places, with indices that have to be known."""
-    rest = [facts.value_of(one) for one in call.args[1:]]
+def _moved(facts: Facts, call: Call, data: Elements) -> Elements:
+    """Return the result of a call's kernel on `data`; other arguments must be known."""
+    rest = [facts.value_of(arg) for arg in call.args[1:]]
     assert isinstance(call.op, Op)
-    if data is None or call.op.compute is None or any(one is None for one in rest):
+    if data is None or call.op.compute is None or any(value is None for value in rest):
         return None
-    made = call.op.compute(call.attrs, data, *rest)
-    return made if isinstance(made, np.ndarray) else None
+    result = call.op.compute(call.attrs, data, *rest)
+    return result if isinstance(result, np.ndarray) else None

@@ -1,4 +1,4 @@
-"""Operators that are functions of other operators: those that a model brings, and those that ONNX defines so."""
+"""Operators defined by other operators: model-local functions and ONNX's own."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,44 +8,50 @@ import onnx
 from onnx import AttributeProto, defs
 
 from apass.relay.frontend.onnx.protos import normal_domain, type_proto
-from apass.relay.ty import TensorType
+from apass.relay.ir.ty import TensorType
 
 __all__ = ["Body", "body_of", "schema_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The nodes of a function, as one call of it has them."""
+    """The body of a function, for one call of it."""
 
     name: str
-    """The operator that it is the body of."""
+    """The name of the operator that it defines."""
     inputs: tuple[str, ...]
     """The names of the parameters."""
     outputs: tuple[str, ...]
     """The names of the results."""
     nodes: tuple[onnx.NodeProto, ...]
-    """The nodes, each after those that it needs."""
+    """The nodes, in topological order."""
     opsets: Mapping[str, int]
-    """The versions of the operators in it, by domain."""
+    """The versions of its operator sets, by domain."""
     attributes: Mapping[str, AttributeProto]
-    """The values of the attributes that the nodes refer to."""
+    """The values of the attributes that its nodes refer to."""
 
     @classmethod
-    def of(cls, function: onnx.FunctionProto, given: Mapping[str, AttributeProto]) -> "Body":
-        """Return the body of a function that is called with the attributes `given`; others have their defaults."""
-        defaults = {one.name: one for one in function.attribute_proto}
+    def of(cls, function: onnx.FunctionProto, attributes: Mapping[str, AttributeProto]) -> "Body":
+        """Return the body of a function for a call with the given attributes.
+
+        Other attributes have their defaults.
+        """
+        defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         return cls(
             function.name,
             tuple(function.input),
             tuple(function.output),
             tuple(function.node),
-            {normal_domain(one.domain): one.version for one in function.opset_import},
-            defaults | dict(given),
+            {normal_domain(opset.domain): opset.version for opset in function.opset_import},
+            defaults | dict(attributes),
         )
 
 
 class Schema(Protocol):
-    """ONNX's definition of an operator: what is used of `onnx.defs.OpSchema`, and is not in the stubs of it."""
+    """ONNX's definition of an operator.
+
+    It declares the members of `onnx.defs.OpSchema` that are used here and that its stubs lack.
+    """
 
     @property
     def attributes(self) -> Mapping[str, defs.OpSchema.Attribute]:
@@ -54,37 +60,37 @@ class Schema(Protocol):
 
     @property
     def has_function(self) -> bool:
-        """Whether it is defined by others."""
+        """Whether the operator is defined by other operators."""
         ...
 
     @property
     def has_context_dependent_function(self) -> bool:
-        """Whether it is defined by others, which depend on a node and its inputs."""
+        """Whether it is defined by other operators, depending on the node and its inputs."""
         ...
 
     @property
     def function_opset_versions(self) -> list[int]:
-        """The versions that there is a definition for."""
+        """The operator set versions that have a definition."""
         ...
 
     @property
     def context_dependent_function_opset_versions(self) -> list[int]:
-        """The versions that there is a definition for, which depends on a node."""
+        """The operator set versions that have a definition that depends on the node."""
         ...
 
     def get_function_with_opset_version(self, opset_version: int, /) -> bytes:
-        """Return the definition."""
+        """Return the serialized definition."""
         ...
 
     def get_context_dependent_function_with_opset_version(
         self, opset_version: int, node: bytes, input_types: list[bytes], /
     ) -> bytes:
-        """Return the definition for a node."""
+        """Return the serialized definition for a node."""
         ...
 
 
 def schema_of(op_type: str, domain: str, version: int) -> Schema | None:
-    """Return ONNX's definition of an operator, None if it has none."""
+    """Return ONNX's definition of an operator, or None if there is none."""
     try:
         return cast("Schema", defs.get_schema(op_type, version, domain))
     except defs.SchemaError:
@@ -95,40 +101,46 @@ def body_of(
     schema: Schema,
     node: onnx.NodeProto,
     version: int,
-    given: Mapping[str, AttributeProto],
+    attributes: Mapping[str, AttributeProto],
     types: Iterable[TensorType | None],
 ) -> Body | None:
-    """Return the body that ONNX gives an operator, for inputs of the types; None if it gives none."""
+    """Return the body that ONNX defines for an operator, or None.
+
+    The body may depend on the node and on the types of its inputs.
+    """
     function = onnx.FunctionProto()
     if schema.has_function:
         chosen = _nearest(schema.function_opset_versions, version)
         function.ParseFromString(schema.get_function_with_opset_version(chosen))
     elif schema.has_context_dependent_function:
         chosen = _nearest(schema.context_dependent_function_opset_versions, version)
-        protos = [(onnx.TypeProto() if one is None else type_proto(one)).SerializeToString() for one in types]
-        called = _with_attributes(node, given)
-        made = schema.get_context_dependent_function_with_opset_version(chosen, called.SerializeToString(), protos)
-        function.ParseFromString(made)
-    return Body.of(function, _defaults(schema) | dict(given)) if function.node else None
+        protos = [(onnx.TypeProto() if ty is None else type_proto(ty)).SerializeToString() for ty in types]
+        called = _with_attributes(node, attributes)
+        text = schema.get_context_dependent_function_with_opset_version(chosen, called.SerializeToString(), protos)
+        function.ParseFromString(text)
+    return Body.of(function, _defaults(schema) | dict(attributes)) if function.node else None
 
 
 def _nearest(versions: Iterable[int], version: int) -> int:
-    """Return the newest of the versions that is not newer than one that is wanted, else the oldest."""
+    """Return the newest version that is not newer than `version`, or else the oldest."""
     ordered = sorted(versions)
-    return max((one for one in ordered if one <= version), default=ordered[0])
+    return max((candidate for candidate in ordered if candidate <= version), default=ordered[0])
 
 
 def _defaults(schema: Schema) -> dict[str, AttributeProto]:
-    defaults = ((name, one.default_value) for name, one in schema.attributes.items())
-    return {name: one for name, one in defaults if one.type != AttributeProto.UNDEFINED}
+    defaults = ((name, attribute.default_value) for name, attribute in schema.attributes.items())
+    return {name: value for name, value in defaults if value.type != AttributeProto.UNDEFINED}
 
 
-def _with_attributes(node: onnx.NodeProto, given: Mapping[str, AttributeProto]) -> onnx.NodeProto:
-    """Return a node with values for its attributes, which may refer to those of a function around it."""
-    made = onnx.NodeProto()
-    made.CopyFrom(node)
-    made.ClearField("attribute")
-    for name, one in given.items():
-        made.attribute.add().CopyFrom(one)
-        made.attribute[-1].name = name
-    return made
+def _with_attributes(node: onnx.NodeProto, attributes: Mapping[str, AttributeProto]) -> onnx.NodeProto:
+    """Return a copy of a node with the given attributes.
+
+    In a function, they replace references to the attributes of the function.
+    """
+    result = onnx.NodeProto()
+    result.CopyFrom(node)
+    result.ClearField("attribute")
+    for name, value in attributes.items():
+        result.attribute.add().CopyFrom(value)
+        result.attribute[-1].name = name
+    return result

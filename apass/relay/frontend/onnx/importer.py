@@ -1,4 +1,4 @@
-"""`import_model`: an ONNX model as a Relay module; the front end's `from_onnx`."""
+"""`import_model`: the implementation of `from_onnx`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -7,22 +7,22 @@ import onnx
 
 from apass.errors import did_you_mean
 from apass.relay.errors import OpNotImplementedError
-from apass.relay.expr import Constant, Expr, Tuple, Var
-from apass.relay.frontend.onnx.coverage import refuse_unknown
+from apass.relay.frontend.onnx.coverage import check_supported
 from apass.relay.frontend.onnx.facts import Facts
 from apass.relay.frontend.onnx.graph import GraphImporter
 from apass.relay.frontend.onnx.protos import dense_value, load_model, normal_domain, tensor_type, tensor_value
 from apass.relay.frontend.onnx.scope import Scope
-from apass.relay.function import Function
+from apass.relay.ir.expr import Constant, Expr, Tuple, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import NDArray
+from apass.relay.ir.ty import Dim, TensorType
 from apass.relay.ir.variables import free_vars
-from apass.relay.ty import Dim, TensorType
 
 __all__ = ["import_model"]
 
 DEFAULT_CONFIG: Final[Mapping[str, object]] = {"use_nt_batch_matmul": True}
-"""The `convert_config` that is in force where nothing else is given."""
+"""The default values of `convert_config`."""
 
 Shapes = Mapping[str, Sequence[Dim]]
 Dtypes = str | Mapping[str, str]
@@ -31,75 +31,80 @@ Dtypes = str | Mapping[str, str]
 def import_model(
     model: object, shape: Shapes, dtype: Dtypes, opset: int | None, freeze_params: bool, config: Mapping[str, object]
 ) -> tuple[IRModule, dict[str, NDArray]]:
-    """Return the module and the weights; see `apass.relay.frontend.from_onnx`."""
+    """Return the module and the weights, as `apass.relay.frontend.from_onnx` does."""
     _check_names("convert_config", config, DEFAULT_CONFIG)
     proto = load_model(model)
     graph = proto.graph
     scope = Scope(_opsets(proto, opset))
     importer = GraphImporter(Facts(), proto.functions, {**DEFAULT_CONFIG, **config})
-    refuse_unknown(graph.node, scope.opsets, importer.functions)
+    check_supported(graph.node, scope.opsets, importer.functions)
     weights = _add_weights(graph, scope, importer.facts, freeze_params)
     inputs = _inputs(graph, shape, dtype)
     scope.values.update(inputs)
-    results = [one.name for one in graph.output]
+    results = [info.name for info in graph.output]
     importer.run(graph.node, results, scope)
     body = _result([scope[name] for name in results])
     used = set(free_vars(body))
-    needed = {name: var for name, var in weights.items() if var in used}
-    func = Function([*inputs.values(), *needed.values()], body)
-    return IRModule.from_expr(func), {name: importer.facts.weights[var] for name, var in needed.items()}
+    used_weights = {name: var for name, var in weights.items() if var in used}
+    func = Function([*inputs.values(), *used_weights.values()], body)
+    return IRModule.from_expr(func), {name: importer.facts.weights[var] for name, var in used_weights.items()}
 
 
 def _opsets(proto: onnx.ModelProto, opset: int | None) -> dict[str, int]:
-    """Return the versions of the operators by domain; a model without any is of the first version."""
-    stated = {normal_domain(one.domain): one.version for one in proto.opset_import}
-    return {"": 1} | stated | ({} if opset is None else {"": opset})
+    """Return the operator set versions by domain, by default 1 as ONNX specifies."""
+    imports = {normal_domain(entry.domain): entry.version for entry in proto.opset_import}
+    return {"": 1} | imports | ({} if opset is None else {"": opset})
 
 
 def _add_weights(graph: onnx.GraphProto, scope: Scope, facts: Facts, freeze: bool) -> dict[str, Var]:
-    """Put the initializers into the scope; return the variables that stand for them, none if they are constants."""
-    named = {one.name: tensor_value(one) for one in graph.initializer}
-    named |= {one.values.name: dense_value(one) for one in graph.sparse_initializer}
+    """Add the initializers to the scope and return their variables.
+
+    If `freeze` is true, they are constants and have no variables.
+    """
+    values = {tensor.name: tensor_value(tensor) for tensor in graph.initializer}
+    values |= {tensor.values.name: dense_value(tensor) for tensor in graph.sparse_initializer}
     if freeze:
-        scope.values.update((name, Constant(value)) for name, value in named.items())
+        scope.values.update((name, Constant(value)) for name, value in values.items())
         return {}
-    made = {name: Var(name, TensorType(value.shape, str(value.dtype))) for name, value in named.items()}
-    scope.values.update(made)
-    facts.weights.update((var, named[name]) for name, var in made.items())
-    return made
+    variables = {name: Var(name, TensorType(value.shape, str(value.dtype))) for name, value in values.items()}
+    scope.values.update(variables)
+    facts.weights.update((var, values[name]) for name, var in variables.items())
+    return variables
 
 
 def _inputs(graph: onnx.GraphProto, shape: Shapes, dtype: Dtypes) -> dict[str, Var]:
-    """Return variables for the inputs of the graph; initializers, which old models list as well, are none."""
-    weights = {one.name for one in graph.initializer} | {one.values.name for one in graph.sparse_initializer}
-    infos = [one for one in graph.input if one.name not in weights]
-    names = [one.name for one in infos]
+    """Return variables for the inputs of the graph."""
+    # Before IR version 4, models list initializers among the inputs too.
+    weights = {tensor.name for tensor in graph.initializer}
+    weights |= {tensor.values.name for tensor in graph.sparse_initializer}
+    infos = [info for info in graph.input if info.name not in weights]
+    names = [info.name for info in infos]
     _check_names("shape", shape, names)
     dtypes: Mapping[str, str] = {} if isinstance(dtype, str) else dtype
     _check_names("dtype", dtypes, names)
-    return {one.name: Var(one.name, _input_type(one, shape, dtypes)) for one in infos}
+    return {info.name: Var(info.name, _input_type(info, shape, dtypes)) for info in infos}
 
 
 def _input_type(info: onnx.ValueInfoProto, shape: Shapes, dtypes: Mapping[str, str]) -> TensorType:
     if not info.type.HasField("tensor_type"):
-        raise OpNotImplementedError(f"the input {info.name!r} of the ONNX model is no tensor; Relay has no type for it")
-    stated = tensor_type(info.type, shape.get(info.name))
-    if stated is None:
+        raise OpNotImplementedError(f"input {info.name!r} of the ONNX model must be a tensor, got another type")
+    ty = tensor_type(info.type, shape.get(info.name))
+    if ty is None:
         raise ValueError(
-            f"the ONNX model does not state how many dimensions its input {info.name!r} has; give its shape: "
+            f"input {info.name!r} of the ONNX model has no rank; give its shape: "
             f"from_onnx(..., shape={{{info.name!r}: (...)}})"
         )
-    return TensorType(stated.shape, dtypes.get(info.name, stated.dtype))
+    return TensorType(ty.shape, dtypes.get(info.name, ty.dtype))
 
 
-def _check_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+def _check_names(argument: str, names: Iterable[str], known: Iterable[str]) -> None:
     candidates = set(known)
-    for name in given:
+    for name in names:
         if name not in candidates:
-            hint = did_you_mean(name, candidates, listing="there are: ")
-            raise ValueError(f"from_onnx was given a {what} for {name!r}, which is unknown{hint}")
+            hint = did_you_mean(name, candidates, listing="known names are ")
+            raise ValueError(f"{argument} of from_onnx has the unknown name {name!r}{hint}")
 
 
 def _result(outputs: Sequence[Expr | None]) -> Expr:
-    made = [one for one in outputs if one is not None]
-    return made[0] if len(made) == 1 else Tuple(made)
+    results = [output for output in outputs if output is not None]
+    return results[0] if len(results) == 1 else Tuple(results)

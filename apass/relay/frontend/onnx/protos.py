@@ -1,4 +1,4 @@
-"""What is read from ONNX's own messages: models, attributes, tensors and types."""
+"""Conversion of ONNX's protocol buffers: models, attributes, tensors and types."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from onnx.external_data_helper import load_external_data_for_model
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.frontend.onnx.node import AttributeValue
 from apass.relay.ir.ndarray import NDArray
-from apass.relay.ty import Any, Dim, TensorType
+from apass.relay.ir.ty import Any, Dim, TensorType
 
 __all__ = [
     "attribute_value",
@@ -28,10 +28,10 @@ __all__ = [
 
 
 def load_model(model: object) -> onnx.ModelProto:
-    """Return a model that is given as itself, as the path of a file, or as an `onnx_ir.Model`.
+    """Return a model given as an `onnx.ModelProto`, a path or an `onnx_ir.Model`.
 
     Raises:
-        TypeError: if it is none of these.
+        TypeError: if it is none of them.
 
     """
     if isinstance(model, onnx.ModelProto):
@@ -40,40 +40,47 @@ def load_model(model: object) -> onnx.ModelProto:
         proto = onnx.ModelProto.FromString(Path(model).read_bytes())
         load_external_data_for_model(proto, str(Path(model).parent))
         return proto
+    # Compare the module name first: onnx_ir is an optional package, imported only for its own models.
     if type(model).__module__.partition(".")[0] == "onnx_ir":
         import onnx_ir
 
         if isinstance(model, onnx_ir.Model):
             return onnx_ir.to_proto(model)
-    raise TypeError(f"from_onnx takes an onnx.ModelProto, a path or an onnx_ir.Model, not {model!r}")
+    raise TypeError(f"model must be an onnx.ModelProto, a path or an onnx_ir.Model, got {model!r}")
 
 
 def normal_domain(domain: str) -> str:
-    """Return the name of a domain; the default one has two."""
+    """Return the canonical name of a domain; the default domain has two names."""
     return "" if domain == "ai.onnx" else domain
 
 
 def dtype_of(elem_type: int) -> str:
-    """Return the element type that ONNX's number stands for, in numpy's spelling.
+    """Return NumPy's name of an element type given as ONNX's enum value.
 
     Raises:
-        OpNotImplementedError: if it is that of strings.
+        OpNotImplementedError: if it is the type of strings.
 
     """
     if elem_type == onnx.TensorProto.STRING:
-        raise OpNotImplementedError("the ONNX model has a tensor of strings, which Relay has no type for")
+        raise OpNotImplementedError("the ONNX model has a tensor of strings, which Relay does not support")
     return str(helper.tensor_dtype_to_np_dtype(elem_type))
 
 
 def tensor_value(tensor: onnx.TensorProto) -> NDArray:
-    """Return the value of a tensor; OpNotImplementedError if it is of strings."""
+    """Return the value of a tensor.
+
+    Raises:
+        OpNotImplementedError: if it is a tensor of strings.
+
+    """
     return NDArray.of(numpy_helper.to_array(tensor).astype(dtype_of(tensor.data_type), copy=False))
 
 
 def dense_value(sparse: onnx.SparseTensorProto) -> NDArray:
-    """Return the value of a sparse tensor, with the zeros in it."""
+    """Return the value of a sparse tensor as a dense array."""
     values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
     dense = np.zeros(tuple(sparse.dims), values.dtype)
+    # ONNX has two layouts: indices into the flat tensor, or one row of coordinates for each value.
     if indices.ndim == 1:
         dense.reshape(-1)[indices] = values
     else:
@@ -82,24 +89,24 @@ def dense_value(sparse: onnx.SparseTensorProto) -> NDArray:
 
 
 def tensor_type(proto: onnx.TypeProto, shape: Sequence[Dim] | None = None) -> TensorType | None:
-    """Return the type of a tensor, dimensions that are not numbers as Any, unless `shape` is given in their place.
+    """Return the type of a tensor, or None if it is not a tensor or has no rank.
 
-    None if it is no tensor, or has no rank.
+    Symbolic dimensions become `Any`. If `shape` is given, it replaces the dimensions.
     """
     if not proto.HasField("tensor_type") or (shape is None and not proto.tensor_type.HasField("shape")):
         return None
-    stated = (dim.dim_value if dim.HasField("dim_value") else Any() for dim in proto.tensor_type.shape.dim)
-    return TensorType(stated if shape is None else shape, dtype_of(proto.tensor_type.elem_type))
+    dims = (dim.dim_value if dim.HasField("dim_value") else Any() for dim in proto.tensor_type.shape.dim)
+    return TensorType(dims if shape is None else shape, dtype_of(proto.tensor_type.elem_type))
 
 
 def type_proto(ty: TensorType) -> onnx.TypeProto:
-    """Return a type as ONNX's message."""
+    """Return a type as an ONNX protocol buffer."""
     elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(ty.dtype))
     return helper.make_tensor_type_proto(elem_type, [dim if isinstance(dim, int) else None for dim in ty.shape])
 
 
 def attribute_value(attribute: AttributeProto) -> AttributeValue | None:
-    """Return the value of an attribute; None if it is a graph, a type, or a list of them."""
+    """Return the value of an attribute, or None for graphs, types, and lists of them."""
     match attribute.type:
         case AttributeProto.INT:
             return attribute.i
@@ -116,17 +123,23 @@ def attribute_value(attribute: AttributeProto) -> AttributeValue | None:
         case AttributeProto.FLOATS:
             return tuple(attribute.floats)
         case AttributeProto.STRINGS:
-            return tuple(one.decode(errors="replace") for one in attribute.strings)
+            return tuple(text.decode(errors="replace") for text in attribute.strings)
         case _:
             return None
 
 
 def subgraphs_of(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """Go over the graphs that are attributes of a node, by the names of the attributes."""
-    return ((one.name, one.g) for one in node.attribute if one.type == AttributeProto.GRAPH)
+    """Iterate over the graph attributes of a node, with their names."""
+    return ((attribute.name, attribute.g) for attribute in node.attribute if attribute.type == AttributeProto.GRAPH)
 
 
 def attributes_of(node: onnx.NodeProto, bound: Mapping[str, AttributeProto]) -> dict[str, AttributeProto]:
-    """Return the attributes of a node by name; in a function, `bound` are those of the call of it."""
-    named = {one.name: bound.get(one.ref_attr_name) if one.ref_attr_name else one for one in node.attribute}
-    return {name: one for name, one in named.items() if one is not None}
+    """Return the attributes of a node by name.
+
+    In the body of a function, `bound` are the attributes of the call, which nodes may refer to.
+    """
+    named = {
+        attribute.name: bound.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
+        for attribute in node.attribute
+    }
+    return {name: attribute for name, attribute in named.items() if attribute is not None}

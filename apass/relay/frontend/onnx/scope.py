@@ -1,11 +1,11 @@
-"""`Scope`: what the names of a graph stand for while its nodes are translated."""
+"""`Scope`: the values of names while the nodes of a graph are translated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from onnx import AttributeProto
 
-from apass.relay.expr import Expr
+from apass.relay.ir.expr import Expr
 
 __all__ = ["Scope"]
 
@@ -15,19 +15,19 @@ class Scope:
     """The names of one graph, or of the body of one call of a function."""
 
     opsets: Mapping[str, int]
-    """The versions of the operators, by domain."""
+    """The operator set versions, by domain."""
     attributes: Mapping[str, AttributeProto] = field(default_factory=dict[str, AttributeProto])
-    """The attributes of the call, if it is the body of a function."""
+    """The attributes of the call, if the scope is that of a function body."""
     parent: "Scope | None" = None
-    """The scope of the graph around a subgraph, whose names can be used in it."""
+    """The scope of the enclosing graph, whose names are visible in a subgraph."""
     values: dict[str, Expr | None] = field(default_factory=dict[str, Expr | None])
-    """What the names stand for; None for inputs of a function that a call leaves out."""
+    """The values by name; None for an omitted input of a function call."""
 
     def __getitem__(self, name: str) -> Expr | None:
-        """Return what a name stands for; None for the empty one.
+        """Return the value of a name; None for the empty name (an omitted input).
 
         Raises:
-            ValueError: if no node before has the name as an output.
+            ValueError: if no earlier node has an output of that name.
 
         """
         scope: Scope | None = self
@@ -36,7 +36,7 @@ class Scope:
                 return scope.values[name]
             scope = scope.parent
         if name:
-            raise ValueError(f"the ONNX model uses the value {name!r}, which nothing before it makes")
+            raise ValueError(f"the ONNX model uses the value {name!r} before any node produces it")
         return None
 
     def inner(self) -> "Scope":

@@ -1,4 +1,4 @@
-"""Tables of patterns for compilers that take parts of a program: `relay.op.contrib`."""
+"""Pattern tables of external code generators: `relay.op.contrib`."""
 
 from apass.relay.op.contrib.register import get_pattern_table, register_pattern_table
 

@@ -1,4 +1,7 @@
-"""Tables of patterns by the name of the compiler that can take what they match: for MergeComposite."""
+"""Registry of pattern tables by compiler name, for MergeComposite.
+
+A pattern table lists the patterns that an external code generator (a "compiler" in TVM) supports.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -6,14 +9,14 @@ from typing import Final, TypeAlias, TypeVar, overload
 
 from apass.errors import PassRegistrationError, did_you_mean
 from apass.relay.dataflow_pattern.pattern import DFPattern
-from apass.relay.expr import Expr
+from apass.relay.ir.expr import Expr
 
 __all__ = ["PatternEntry", "TableFactory", "get_pattern_table", "register_pattern_table"]
 
 PatternEntry: TypeAlias = tuple[str, DFPattern] | tuple[str, DFPattern, Callable[[Expr], bool]]
-"""The name of a pattern, the pattern, and optionally a check, which is given a match and tells whether to take it."""
+"""The name of a pattern, the pattern, and optionally a check. The check returns whether to accept a match."""
 TableFactory: TypeAlias = Callable[[], Sequence[PatternEntry]]
-"""What makes a table when it is asked for."""
+"""A function that returns a table; it is called each time the table is requested."""
 
 FactoryT = TypeVar("FactoryT", bound=TableFactory)
 
@@ -25,10 +28,12 @@ def register_pattern_table(compiler: str, table: FactoryT) -> FactoryT: ...
 @overload
 def register_pattern_table(compiler: str, table: None = None) -> Callable[[FactoryT], FactoryT]: ...
 def register_pattern_table(compiler: str, table: TableFactory | None = None) -> object:
-    """Make a table known by the name of a compiler; as a decorator, or called with the function that makes the table.
+    """Register the pattern table of a compiler.
+
+    Call it with the function that returns the table, or use it as a decorator of that function.
 
     Raises:
-        PassRegistrationError: if there is a table of that name.
+        PassRegistrationError: if the compiler has a table already.
 
     >>> from apass.relay.dataflow_pattern import is_op, wildcard
     >>> @register_pattern_table("demo")
@@ -41,20 +46,20 @@ def register_pattern_table(compiler: str, table: TableFactory | None = None) -> 
 
 
 def get_pattern_table(compiler: str) -> list[PatternEntry]:
-    """Return the table of a compiler.
+    """Return the pattern table of a compiler.
 
     Raises:
-        KeyError: if there is none of the name; the message suggests the nearest one.
+        KeyError: if the compiler has no table; the message suggests the nearest name.
 
     """
     if compiler not in _TABLES:
-        hint = did_you_mean(compiler, _TABLES, listing="there are: ")
-        raise KeyError(f"there is no pattern table named {compiler!r}{hint}")
+        hint = did_you_mean(compiler, _TABLES, listing="registered tables: ")
+        raise KeyError(f"no pattern table is registered for compiler {compiler!r}{hint}")
     return list(_TABLES[compiler]())
 
 
 def _register(compiler: str, table: FactoryT) -> FactoryT:
     if compiler in _TABLES:
-        raise PassRegistrationError(f"there is a pattern table named {compiler!r} already")
+        raise PassRegistrationError(f"a pattern table is already registered for compiler {compiler!r}")
     _TABLES[compiler] = table
     return table

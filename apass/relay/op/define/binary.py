@@ -1,8 +1,8 @@
-"""How operators of two tensors are defined that broadcast as numpy does."""
+"""Definition of binary operators that broadcast as numpy does."""
 
 import numpy as np
 
-from apass.relay.expr import Op
+from apass.relay.ir.expr import Op
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import broadcast_relation, comparison_relation
@@ -25,7 +25,7 @@ def define_binary(name: str, function: Function, description: str, level: int = 
 
 
 def define_comparison(name: str, function: Function, description: str, level: int = 4) -> Op:
-    """Define an operator whose result is of bools."""
+    """Define an operator whose result is a tensor of bools."""
 
     def compute(lhs: Array, rhs: Array) -> Array:
         return np.asarray(function(lhs, rhs))

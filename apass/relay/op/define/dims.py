@@ -1,26 +1,26 @@
-"""Arithmetic on axes and on dimensions that may be symbolic; shared by type relations and kernels."""
+"""Arithmetic on axes and on symbolic dimensions, for type relations and kernels."""
 
 from collections.abc import Callable, Iterable, Sequence
 
-from apass.relay.ty import Any, Dim
+from apass.relay.ir.ty import Any, Dim
 
 __all__ = [
+    "add_to_dim",
     "axes_of",
     "axis_of",
     "broadcast_dims",
-    "clash",
-    "combined",
+    "combine_dims",
+    "dims_differ",
+    "divide_dim",
     "ints",
-    "known",
-    "over",
-    "plus",
     "product",
     "shape_text",
+    "static_dims",
 ]
 
 
 def shape_text(shape: Iterable[Dim]) -> str:
-    """Return a shape as messages show it.
+    """Return a shape in the form that messages use.
 
     >>> shape_text((1, Any()))
     '(1, ?)'
@@ -29,64 +29,72 @@ def shape_text(shape: Iterable[Dim]) -> str:
     return f"({dims[0]},)" if len(dims) == 1 else f"({', '.join(dims)})"
 
 
-def ints(given: int | Iterable[int]) -> tuple[int, ...]:
-    """Return a number, or several of any kind that Python takes for an index, as a tuple of ints."""
-    if isinstance(given, Iterable):
-        return tuple(one.__index__() for one in given)
-    return (given.__index__(),)
+def ints(value: int | Iterable[int]) -> tuple[int, ...]:
+    """Return one number or several as a tuple of ints; any type with `__index__`."""
+    if isinstance(value, Iterable):
+        return tuple(item.__index__() for item in value)
+    return (value.__index__(),)
 
 
 def axis_of(rank: int, axis: int) -> int:
-    """Return an axis counted from 0; negative ones are counted from the end.
+    """Return an axis counted from 0. A negative axis counts from the end.
 
     Raises:
-        ValueError: if there is no such axis.
+        ValueError: if the axis is out of range.
 
     """
     if not -rank <= axis < rank:
-        raise ValueError(f"there is no axis {axis} among {rank} dimensions; give one from {-rank} to {rank - 1}")
+        raise ValueError(f"axis {axis} is out of range for {rank} dimensions; expected {-rank} to {rank - 1}")
     return axis % rank
 
 
 def axes_of(rank: int, axes: Sequence[int] | None, exclude: bool = False) -> tuple[int, ...]:
-    """Return axes counted from 0 in ascending order: all for None; with `exclude`, all but those that are named.
+    """Return axes counted from 0, in ascending order.
+
+    If `axes` is None, return all axes. With `exclude`, return the axes that are not in `axes`.
 
     Raises:
-        ValueError: if there is no such axis, or one is named twice.
+        ValueError: if an axis is out of range or appears twice.
 
     """
     chosen = range(rank) if axes is None else [axis_of(rank, axis) for axis in axes]
     if len(set(chosen)) != len(chosen):
-        raise ValueError(f"the axes {shape_text(chosen)} name one twice")
-    # Without axes there is nothing to exclude: as in TVM, `exclude` has no effect then.
-    wanted = set(range(rank)) - set(chosen) if exclude and axes is not None else set(chosen)
-    return tuple(sorted(wanted))
+        raise ValueError(f"the axes {shape_text(chosen)} contain a duplicate; list each axis once")
+    # If `axes` is None, `exclude` has no effect, as in TVM.
+    selected = set(range(rank)) - set(chosen) if exclude and axes is not None else set(chosen)
+    return tuple(sorted(selected))
 
 
-def known(dims: Iterable[Dim]) -> tuple[int, ...] | None:
-    """Return dimensions as ints, None if one of them is symbolic."""
-    given = tuple(dims)
-    numbers = tuple(dim for dim in given if isinstance(dim, int))
-    return numbers if len(numbers) == len(given) else None
+def static_dims(dims: Iterable[Dim]) -> tuple[int, ...] | None:
+    """Return dimensions as ints, or None if one of them is symbolic."""
+    all_dims = tuple(dims)
+    numbers = tuple(dim for dim in all_dims if isinstance(dim, int))
+    return numbers if len(numbers) == len(all_dims) else None
 
 
-def clash(a: Dim, b: Dim) -> bool:
-    """Tell whether two dimensions can never be equal: both are numbers, and they differ."""
+def dims_differ(a: Dim, b: Dim) -> bool:
+    """Return whether two dimensions are numbers that differ.
+
+    A symbolic dimension may be equal to any other, so it does not differ.
+    """
     return isinstance(a, int) and isinstance(b, int) and a != b
 
 
-def combined(rule: Callable[..., int], *dims: Dim) -> Dim:
-    """Return `rule` of the dimensions if all are numbers, else `Any()`.
+def combine_dims(rule: Callable[..., int], *dims: Dim) -> Dim:
+    """Return `rule` applied to the dimensions, or `Any()` if one of them is symbolic.
 
-    >>> combined(max, 2, 3), combined(max, 2, Any())
+    >>> combine_dims(max, 2, 3), combine_dims(max, 2, Any())
     (3, Any())
     """
-    numbers = known(dims)
+    numbers = static_dims(dims)
     return Any() if numbers is None else rule(*numbers)
 
 
 def product(dims: Iterable[Dim]) -> Dim:
-    """Return the product of dimensions; `Any()` if one is not known, unless it is the only one that is not 1."""
+    """Return the product of dimensions.
+
+    The product with a symbolic dimension is `Any()`. If all other dimensions are 1, it is the symbolic dimension.
+    """
     factors = [dim for dim in dims if dim != 1]
     if 0 in factors:
         return 0
@@ -100,10 +108,10 @@ def product(dims: Iterable[Dim]) -> Dim:
     return total
 
 
-def plus(dim: Dim, more: int) -> Dim:
-    """Return a dimension with `more` added.
+def add_to_dim(dim: Dim, more: int) -> Dim:
+    """Return a dimension plus `more`.
 
-    >>> plus(2, 3), plus(Any(), 3)
+    >>> add_to_dim(2, 3), add_to_dim(Any(), 3)
     (5, Any())
     """
     if more == 0:
@@ -111,18 +119,20 @@ def plus(dim: Dim, more: int) -> Dim:
     return dim + more if isinstance(dim, int) else Any()
 
 
-def over(dim: Dim, divisor: int) -> Dim:
-    """Return a dimension divided, rounded down."""
+def divide_dim(dim: Dim, divisor: int) -> Dim:
+    """Return a dimension divided by `divisor`, rounded down."""
     if divisor == 1:
         return dim
     return dim // divisor if isinstance(dim, int) else Any()
 
 
 def broadcast_dims(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
-    """Return the shape of several tensors broadcast against each other; `Any()` against a number gives the number.
+    """Return the shape of several tensors broadcast against each other.
+
+    A number and `Any()` broadcast to the number.
 
     Raises:
-        ValueError: if they cannot be broadcast.
+        ValueError: if the shapes cannot be broadcast.
 
     >>> broadcast_dims((2, 1), (5,))
     (2, 5)
@@ -137,7 +147,7 @@ def _broadcast(dims: Sequence[Dim], shapes: Sequence[Sequence[Dim]]) -> Dim:
     certain = [dim for dim in distinct if not isinstance(dim, Any)]
     if len(certain) > 1:
         text = " and ".join(map(shape_text, shapes))
-        raise ValueError(f"the shapes {text} cannot be broadcast: two dimensions must be equal, or one of them 1")
+        raise ValueError(f"the shapes {text} cannot be broadcast: dimensions must be equal or 1")
     if len(distinct) < 2:
         return distinct[0] if distinct else 1
     return certain[0] if isinstance(certain[0], int) else Any()

@@ -1,4 +1,4 @@
-"""Layout strings such as NCHW, OIHW or NCHW8c: what they mean, and how shapes and arrays go from one to another."""
+"""Layout strings such as NCHW or NCHW8c; conversion of shapes and arrays."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from apass.relay.ir.ndarray import Array
-from apass.relay.ty import Any, Dim
+from apass.relay.ir.ty import Any, Dim
 
 __all__ = ["Layout", "convert_array", "convert_shape", "parse_layout"]
 
@@ -15,19 +15,19 @@ _AXIS: Final = re.compile(r"([A-Z])|([1-9][0-9]*)([a-z])")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The order of the dimensions of a tensor; `parse_layout` makes one.
+    """The order of the dimensions of a tensor, created by `parse_layout`.
 
-    A capital letter is an axis; a factor with a small letter splits a block of that size off the axis of that name, so
-    channel 11 of NCHW stands at C=1, c=3 of NCHW8c.
+    A capital letter is an axis. A number with a small letter is a block of that size, split off the axis of that
+    letter: channel 11 of NCHW is at C=1, c=3 of NCHW8c.
 
     >>> parse_layout("NCHW8c").axes
     (('N', 1), ('C', 1), ('H', 1), ('W', 1), ('c', 8))
     """
 
     name: str
-    """The text of it."""
+    """The text of the layout."""
     axes: tuple[tuple[str, int], ...]
-    """Each dimension's letter and factor; the factor of a capital letter is 1."""
+    """The letter and the factor of each dimension; the factor of a capital letter is 1."""
 
     @property
     def primal(self) -> str:
@@ -40,37 +40,37 @@ class Layout:
         return len(self.axes)
 
     def factor(self, letter: str) -> int:
-        """Return the size of the block that is split off an axis; 1 if none is."""
+        """Return the size of the block that is split off an axis, or 1 if it has none."""
         return next((size for name, size in self.axes if name == letter.lower()), 1)
 
     def index(self, letter: str) -> int:
-        """Return the place of a letter, -1 if it is not there."""
-        return next((place for place, (name, _) in enumerate(self.axes) if name == letter), -1)
+        """Return the position of a letter, or -1 if the layout does not contain it."""
+        return next((position for position, (name, _) in enumerate(self.axes) if name == letter), -1)
 
     def converts_to(self, other: "Layout") -> bool:
-        """Tell whether the two have the same axes, in whatever order and however split."""
+        """Return whether both layouts have the same axes, in any order and blocking."""
         return sorted(self.primal) == sorted(other.primal)
 
     def __str__(self) -> str:
-        """Return the text of it."""
+        """Return the text of the layout."""
         return self.name
 
 
 @cache
 def parse_layout(text: str) -> Layout:
-    """Return the layout that a text means.
+    """Return the layout for a text.
 
     Raises:
-        ValueError: if the text is not a layout: no axis at all, one axis twice, a block of an axis that is not there.
+        ValueError: if the text is empty, has an axis twice, or has a block of an axis that it does not contain.
 
     """
-    found = list(_AXIS.finditer(text))
-    if not text or "".join(one.group() for one in found) != text:
-        raise ValueError(f"{text!r} is not a layout; one is axes and blocks with a size, as NCHW or NCHW8c")
-    axes = tuple((one[1] or one[3], int(one[2] or 1)) for one in found)
+    matches = list(_AXIS.finditer(text))
+    if not text or "".join(match.group() for match in matches) != text:
+        raise ValueError(f"{text!r} is not a layout; expected axes and blocks with a size, such as NCHW or NCHW8c")
+    axes = tuple((match[1] or match[3], int(match[2] or 1)) for match in matches)
     letters = [letter for letter, _ in axes]
     if len(set(letters)) != len(letters):
-        raise ValueError(f"layout {text!r} has an axis twice")
+        raise ValueError(f"layout {text!r} contains an axis twice")
     orphans = [letter for letter in letters if letter.upper() not in letters]
     if orphans:
         raise ValueError(f"layout {text!r} has a block of {orphans[0].upper()}, but no axis {orphans[0].upper()}")
@@ -78,10 +78,11 @@ def parse_layout(text: str) -> Layout:
 
 
 def convert_shape(shape: tuple[Dim, ...], src: Layout, dst: Layout) -> tuple[Dim, ...]:
-    """Return the shape in layout `dst` of a tensor that has `shape` in layout `src`.
+    """Return the shape of a tensor in layout `dst`, given its shape in layout `src`.
 
     Raises:
-        ValueError: if the layouts have different axes, the rank is not that of `src`, or a block does not divide.
+        ValueError: if the layouts have different axes, `shape` has another rank than `src`, or the size of a block
+            does not divide its axis.
 
     >>> convert_shape((1, 16, 5, 6), parse_layout("NCHW"), parse_layout("NHWC4c"))
     (1, 5, 6, 4, 4)
@@ -95,7 +96,7 @@ def _check(rank: int, src: Layout, dst: Layout) -> None:
     if not src.converts_to(dst):
         raise ValueError(f"layout {src} cannot be converted to {dst}: they do not have the same axes")
     if rank != src.rank:
-        raise ValueError(f"layout {src} is one of {src.rank} dimensions, but the tensor has {rank}")
+        raise ValueError(f"layout {src} has {src.rank} dimensions, but the tensor has {rank}")
 
 
 def _whole(shape: tuple[Dim, ...], layout: Layout, letter: str) -> Dim:
@@ -104,7 +105,7 @@ def _whole(shape: tuple[Dim, ...], layout: Layout, letter: str) -> Dim:
         return dim
     block = shape[layout.index(letter.lower())]
     if isinstance(block, int) and block != layout.factor(letter):
-        raise ValueError(f"layout {layout} has blocks of {layout.factor(letter)}, the tensor of {block}")
+        raise ValueError(f"layout {layout} has blocks of {layout.factor(letter)}, but the tensor has blocks of {block}")
     return dim * layout.factor(letter) if isinstance(dim, int) else Any()
 
 
@@ -118,13 +119,13 @@ def _part(whole: Dim, layout: Layout, letter: str, size: int) -> Dim:
         return Any()
     if whole % factor:
         raise ValueError(
-            f"axis {letter} is {whole} long, which the blocks of {factor} of layout {layout} do not divide"
+            f"axis {letter} has size {whole}, not a multiple of the block size {factor} of layout {layout}"
         )
     return whole // factor
 
 
 def convert_array(array: Array, src: Layout, dst: Layout) -> Array:
-    """Return the array, which is in layout `src`, in layout `dst`; a view of it where that is possible.
+    """Return an array converted from layout `src` to layout `dst`; a view if possible.
 
     Raises:
         ValueError: as `convert_shape`.
@@ -136,17 +137,18 @@ def convert_array(array: Array, src: Layout, dst: Layout) -> Array:
     _check(array.ndim, src, dst)
     if src.axes == dst.axes:
         return array
-    whole = _joined(array, src)
-    return _split(whole.transpose([src.primal.index(letter) for letter in dst.primal]), dst)
+    whole = _merge_blocks(array, src)
+    return _split_blocks(whole.transpose([src.primal.index(letter) for letter in dst.primal]), dst)
 
 
-def _joined(array: Array, src: Layout) -> Array:
-    order = [src.index(one) for letter in src.primal for one in (letter, letter.lower()) if src.index(one) >= 0]
+def _merge_blocks(array: Array, src: Layout) -> Array:
+    letters = [letter for capital in src.primal for letter in (capital, capital.lower())]
+    order = [src.index(letter) for letter in letters if src.index(letter) >= 0]
     whole = tuple(_whole(array.shape, src, letter) for letter in src.primal)
     return array.transpose(order).reshape([dim for dim in whole if isinstance(dim, int)])
 
 
-def _split(array: Array, dst: Layout) -> Array:
+def _split_blocks(array: Array, dst: Layout) -> Array:
     order: list[str] = []
     sizes: list[int] = []
     for letter, length in zip(dst.primal, array.shape, strict=True):

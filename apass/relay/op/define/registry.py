@@ -1,4 +1,4 @@
-"""How operators are defined: one call of `register_op` each; for the files beside this one, and for yours."""
+"""Registration of operators, for this package and for users."""
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum
@@ -6,8 +6,8 @@ from functools import partial
 from typing import TypeVar, overload
 
 from apass.errors import PassRegistrationError
-from apass.relay.expr import OPS, Compute, Op, Relation
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import OPS, Compute, Op, Relation
 
 __all__ = [
     "OpPattern",
@@ -23,22 +23,22 @@ ValueT = TypeVar("ValueT")
 
 
 class OpPattern(IntEnum):
-    """How an operator may be fused with others: TVM's `TOpPattern`, with its numbers."""
+    """How an operator can be fused: TVM's `TOpPattern`, with the same numbers."""
 
     ELEMWISE = 0
-    """One element in, one out, at the same place."""
+    """Each output element is computed from the input element at the same index."""
     BROADCAST = 1
-    """As above, after the inputs are broadcast."""
+    """As `ELEMWISE`, after the inputs are broadcast."""
     INJECTIVE = 2
-    """Each output element is one input element."""
+    """Each output element is one element of the input."""
     COMM_REDUCE = 3
-    """A reduction whose order does not matter."""
+    """A reduction that can be computed in any order."""
     OUT_ELEMWISE_FUSABLE = 4
-    """Complex, as conv2d; elementwise operators can follow it in one kernel."""
+    """A complex operator such as conv2d; elementwise operators can follow it in the same kernel."""
     TUPLE = 7
-    """A tuple, which stands for several."""
+    """A tuple of several tensors."""
     OPAQUE = 8
-    """Cannot be fused."""
+    """The operator cannot be fused."""
 
 
 def register_op(
@@ -53,17 +53,18 @@ def register_op(
     description: str = "",
     stateful: bool = False,
 ) -> Op:
-    """Register an operator and return it; it takes as many inputs as `arguments` has names.
+    """Register an operator and return it.
 
-    Its `TOpPattern` and `TOpIsStateful` are set from `pattern` and `stateful`. An operator of your own is defined like
-    those of this package: a relation for its types, a kernel for its values, and a function that builds its calls.
+    The operator takes one input for each name in `arguments`. Its `TOpPattern` and `TOpIsStateful` are set from
+    `pattern` and `stateful`. A user's operator is defined as those of this package are: a relation for its types, a
+    kernel for its values, and a function that builds its calls.
 
     Raises:
-        PassRegistrationError: if there is an operator of that name.
+        PassRegistrationError: if an operator of that name is registered already.
 
     >>> from apass.relay.interpreter.evaluate import evaluate
     >>> from apass.relay.expr import Call
-    >>> from apass.relay.make import const
+    >>> from apass.relay.ir.expr import const
     >>> from apass.relay.op.define.relations import identity_relation
     >>> cube = register_op(
     ...     "example.cube",
@@ -79,7 +80,7 @@ def register_op(
     <OpPattern.ELEMWISE: 0>
     """
     if name in OPS:
-        raise PassRegistrationError(f"there is an operator named {name!r} already")
+        raise PassRegistrationError(f"operator {name!r} is already registered")
     names = tuple(arguments)
     op = Op(
         name=name,
@@ -98,12 +99,13 @@ def register_op(
 
 
 def register(op_name: str, describe: str = "") -> None:
-    """Register an operator by its name alone, as TVM does; `get(op_name)` has methods that tell the rest.
+    """Register an operator by its name alone, as TVM does.
 
-    It has no kernel, so it can be typed and printed, but not evaluated; `register_op` takes all at once.
+    Complete it with the methods of `get(op_name)`, as below. It has no kernel: it can be typed and printed, but not
+    evaluated. To define an operator in one call, use `register_op`.
 
     Raises:
-        PassRegistrationError: if there is an operator of that name.
+        PassRegistrationError: if an operator of that name is registered already.
 
     >>> register("example.identity", "The input itself.")
     >>> op = get("example.identity")
@@ -113,12 +115,17 @@ def register(op_name: str, describe: str = "") -> None:
     >>> del OPS["example.identity"]
     """
     if op_name in OPS:
-        raise PassRegistrationError(f"there is an operator named {op_name!r} already")
+        raise PassRegistrationError(f"operator {op_name!r} is already registered")
     OPS[op_name] = Op(name=op_name, description=describe)
 
 
 def get(op_name: str) -> Op:
-    """Return the operator of the name; UnknownOpError, with a suggestion, if there is none."""
+    """Return the operator of a name.
+
+    Raises:
+        UnknownOpError: if no operator has that name; the message suggests the nearest name.
+
+    """
     return Op.get(op_name)
 
 
@@ -129,12 +136,12 @@ def register_op_attr(
 @overload
 def register_op_attr(op_name: str, attr_key: str, value: ValueT, level: int = 10) -> ValueT: ...
 def register_op_attr(op_name: str, attr_key: str, value: object = None, level: int = 10) -> object:
-    """Set an attribute of an operator that passes go by, and return it; without a value, as a decorator of one.
+    """Set an attribute of an operator that passes read, and return the value.
 
-    What was set at a higher level stays.
+    Without `value`, return a decorator. A value that is set at a higher level is not replaced.
 
     Raises:
-        UnknownOpError: if there is no operator of the name.
+        UnknownOpError: if no operator has that name.
 
     >>> @register_op_attr("add", "FSlogan")
     ... def slogan():
@@ -152,11 +159,11 @@ def _set(op: Op, attr_key: str, level: int, value: ValueT) -> ValueT:
 
 
 def register_pattern(op_name: str, pattern: int, level: int = 10) -> OpPattern:
-    """Set how an operator may be fused, its `TOpPattern`.
+    """Set how an operator can be fused: its `TOpPattern`.
 
     Raises:
-        UnknownOpError: if there is no operator of the name.
-        ValueError: if `pattern` is none of `OpPattern`.
+        UnknownOpError: if no operator has that name.
+        ValueError: if `pattern` is not a number of `OpPattern`.
 
     """
     return register_op_attr(op_name, "TOpPattern", OpPattern(pattern), level)
@@ -169,14 +176,15 @@ def register_convert_op_layout(
 @overload
 def register_convert_op_layout(op_name: str, convert_layout: ValueT, level: int = 10) -> ValueT: ...
 def register_convert_op_layout(op_name: str, convert_layout: object = None, level: int = 10) -> object:
-    """Set how ConvertLayout converts the calls of an operator, its `FTVMConvertOpLayout`; also as a decorator.
+    """Set how ConvertLayout converts the calls of an operator.
 
-    It is `hook(attrs, inputs, tinfos, desired_layouts)`, with the types of the inputs and the layouts that the pass is
-    given for the operator, and returns the call in these layouts, or None to leave the call as it is. The pass then
-    changes the layouts of inputs and results as the operator's `FInferCorrectLayout` says.
+    The value, its `FTVMConvertOpLayout`, is `hook(attrs, inputs, tinfos, desired_layouts)`. `tinfos` are the types of
+    the inputs, and `desired_layouts` are the layouts that the pass was configured with for the operator. The hook
+    returns the call in these layouts, or None to leave the call unchanged. The pass then changes the layouts of inputs
+    and results according to the operator's `FInferCorrectLayout`. Without `convert_layout`, return a decorator.
 
     Raises:
-        UnknownOpError: if there is no operator of the name.
+        UnknownOpError: if no operator has that name.
 
     >>> @register_convert_op_layout("nn.dense", level=11)
     ... def convert_dense(attrs, inputs, tinfos, desired_layouts):

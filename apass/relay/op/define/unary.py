@@ -1,11 +1,11 @@
-"""How operators of one tensor are defined that compute each element from the one at the same place."""
+"""Definition of elementwise operators of one tensor."""
 
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from apass.relay.expr import Compute, Op
+from apass.relay.ir.expr import Compute, Op
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import elementwise_relation, predicate_relation
@@ -17,7 +17,10 @@ Function = Callable[..., npt.ArrayLike]
 
 
 def quiet(function: Function) -> Compute:
-    """Return a kernel that computes `function` in the element type of its first input, as C does: without warnings."""
+    """Return a kernel that computes `function` in the element type of its first input.
+
+    It emits no warnings for overflow or invalid values, as in C.
+    """
 
     def compute(*inputs: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -40,7 +43,7 @@ def define_unary(name: str, function: Function, description: str, level: int = 1
 
 
 def define_predicate(name: str, function: Callable[[Array], Array], description: str, level: int = 3) -> Op:
-    """Define an operator that tells something of each element."""
+    """Define an operator whose result is a bool for each element."""
 
     def compute(data: Array) -> Array:
         return np.asarray(function(data))

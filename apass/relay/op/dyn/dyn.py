@@ -1,16 +1,17 @@
-"""Operators whose shapes are computed: what `reshape` and others become if they are given an expression for a shape.
+"""Operators with computed shapes: `reshape` of an expression, and others.
 
-Of a result they know the number of dimensions, from the length of the vector that tells its shape, and hardly more.
-Their kernels are those of the operators of the same names, with attributes that are made when the numbers are there.
+The type of a result has a known number of dimensions, from the length of the shape vector, and few known sizes. The
+kernel is that of the operator of the same name: its attributes are created when the numbers are known.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from apass.relay.expr import Call, Constant, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Constant, Op
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import Any, Dim, TensorType, TupleType
 from apass.relay.op.define.attrs import InitOpAttrs
 from apass.relay.op.define.dims import axis_of, ints
 from apass.relay.op.define.registry import OpPattern, register_op
@@ -21,14 +22,13 @@ from apass.relay.op.shape.axes import ExpandDimsAttrs, SqueezeAttrs
 from apass.relay.op.shape.broadcast import TileAttrs
 from apass.relay.op.shape.reshape import ReshapeAttrs
 from apass.relay.op.shape.slicing import StridedSliceAttrs
-from apass.relay.ty import Any, Dim, TensorType, TupleType
 
 __all__ = ["DynExpandDimsAttrs", "DynReshapeAttrs", "DynStridedSliceAttrs", "Static", "define_dynamic"]
 
 ArgT = TypeVar("ArgT")
 
 Numbers = tuple[int, ...]
-"""What a vector of integers holds."""
+"""The elements of a vector of integers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class DynReshapeAttrs(Attrs):
     """The attributes of dyn.reshape."""
 
     allowzero: bool = False
-    """Whether 0 is a dimension of that size instead of a copy of the one in its place."""
+    """Whether 0 is a dimension of size 0 instead of the code for a copied dimension."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class DynExpandDimsAttrs(Attrs):
     """The attributes of dyn.expand_dims."""
 
     num_newaxis: int = 1
-    """How many dimensions are put in."""
+    """The number of dimensions that are inserted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,41 +52,44 @@ class DynStridedSliceAttrs(Attrs):
     """The attributes of dyn.strided_slice."""
 
     slice_mode: str = "end"
-    """What `end` means: `end`, or `size`, where -1 is all the rest and strides do not count."""
+    """The meaning of `end`: `end`, or `size`. A size of -1 is the rest of the axis, and strides are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """How a call with a computed shape becomes one with a shape that is known; the attribute `FStatic` of its op."""
+    """Conversion of a call with a computed shape to one with a known shape.
+
+    It is the attribute `FStatic` of the operator.
+    """
 
     name: str
-    """The operator that takes its place."""
-    made: Callable[..., Attrs]
-    """Returns the attributes of that, from those of the call and from numbers."""
+    """The static operator."""
+    make_attrs: Callable[..., Attrs]
+    """Returns the attributes of the static call, from the attributes of the call and the numbers."""
     first: int
-    """The place of the first argument that is numbers."""
+    """The index of the first argument that holds numbers."""
     vectors: int
-    """How many arguments are numbers."""
+    """The number of arguments that hold numbers."""
     read: Callable[[Array], tuple[float, ...]]
-    """Returns the numbers in an argument."""
+    """Returns the numbers of an argument."""
 
     def call(self, call: Call) -> Call | None:
-        """Return what stands for a call; None if one of its numbers is not known."""
+        """Return the static form of a call, or None if one of its numbers is not constant."""
         numbers, others = self.split(call.args)
-        vectors = [one.data for one in numbers if isinstance(one, Constant)]
+        vectors = [number.data for number in numbers if isinstance(number, Constant)]
         if len(vectors) < self.vectors:
             return None
-        return Call(Op.get(self.name), others, self.made(call.attrs, *map(self.read, vectors)), span=call.span)
+        return Call(Op.get(self.name), others, self.make_attrs(call.attrs, *map(self.read, vectors)), span=call.span)
 
     def compute(self, attrs: Attrs | None, *inputs: Array) -> Array | tuple[Array, ...]:
-        """Return what the kernel of the other operator makes of the values of all arguments."""
+        """Return the result of the static operator's kernel for all arguments."""
         kernel = Op.get(self.name).compute
         assert kernel is not None
         numbers, others = self.split(inputs)
-        return kernel(self.made(attrs, *map(self.read, numbers)), *others)
+        return kernel(self.make_attrs(attrs, *map(self.read, numbers)), *others)
 
     def split(self, args: Sequence[ArgT]) -> tuple[Sequence[ArgT], Sequence[ArgT]]:
-        """Return the arguments that are numbers, and the others."""
+        """Return the arguments that hold numbers, and the other arguments."""
         end = self.first + self.vectors
         return args[self.first : end], (*args[: self.first], *args[end:])
 
@@ -99,19 +102,28 @@ def define_dynamic(
     name: str,
     arguments: Sequence[str],
     rule: Rule,
-    made: Callable[..., Attrs],
+    make_attrs: Callable[..., Attrs],
     *,
     attrs_type: type[Attrs] | None = None,
     vectors: int = 1,
     first: int | None = None,
     read: Callable[[Array], tuple[float, ...]] = _numbers,
 ) -> Op:
-    """Define `dyn.<name>`, which is given as `vectors` arguments what `name` has among its attributes.
+    """Define `dyn.<name>`, which gets as arguments what `name` has as attributes.
 
-    They are the last ones, or those from place `first` on. `made(attrs, *vectors)` returns the attributes of `name`,
-    from those of the call and from numbers, which `read` finds in the value of an argument.
+    Parameters:
+        name: the static operator.
+        arguments: the names of all arguments.
+        rule: the type rule, as for `forward`.
+        make_attrs: `make_attrs(attrs, *vectors)` returns the attributes of `name`, from those of the call and the
+            numbers.
+        attrs_type: the attributes of the dynamic operator, if it has any.
+        vectors: the number of arguments that hold numbers.
+        first: the index of the first of them; None if they are the last arguments.
+        read: returns the numbers of an argument's value.
+
     """
-    static = Static(name, made, len(arguments) - vectors if first is None else first, vectors, read)
+    static = Static(name, make_attrs, len(arguments) - vectors if first is None else first, vectors, read)
 
     def compute_alone(*inputs: Array) -> Array | tuple[Array, ...]:
         return static.compute(None, *inputs)
@@ -123,16 +135,16 @@ def define_dynamic(
         relation=forward(f"dyn.{name}", arguments, rule),
         compute=static.compute if attrs_type else compute_alone,
         pattern=OpPattern.OPAQUE,
-        description=f"As {name}, with a shape that is computed.",
+        description=f"As {name}, with a computed shape.",
     )
     op.set_attr("FStatic", static)
     return op
 
 
-def _length(what: str, vector: TensorType) -> int:
+def _length(name: str, vector: TensorType) -> int:
     size = vector.shape[0] if vector.shape else 1
     if len(vector.shape) > 1 or not isinstance(size, int):
-        raise ValueError(f"{what} must be a vector of a known length, but it is a {vector}")
+        raise ValueError(f"{name} must be a vector of a known length, got {vector}")
     return size
 
 
@@ -146,7 +158,7 @@ def _reshape_rule(data: TensorType, newshape: TensorType, attrs: DynReshapeAttrs
 
 def _reshape_attrs(attrs: DynReshapeAttrs, newshape: Numbers) -> ReshapeAttrs:
     if min(newshape, default=0) < -1:
-        raise ValueError(f"a new shape that is computed can have the codes 0 and -1 alone, but is {newshape}")
+        raise ValueError(f"a computed new shape can contain only the codes 0 and -1, got {newshape}")
     return ReshapeAttrs(newshape=newshape, allowzero=attrs.allowzero)
 
 
@@ -173,7 +185,7 @@ def _shape_attrs(attrs: InitOpAttrs, shape: Numbers) -> InitOpAttrs:
 def _squeeze_rule(data: TensorType, axis: TensorType, attrs: None) -> TensorType:
     rank = len(data.shape) - _length("axis", axis)
     if rank < 0:
-        raise ValueError(f"{data} has not so many dimensions to drop as {axis} names")
+        raise ValueError(f"{data} has fewer dimensions than {axis} names to drop")
     return _unknown(rank, data.dtype)
 
 
@@ -183,7 +195,7 @@ def _squeeze_attrs(attrs: None, axis: Numbers) -> SqueezeAttrs:
 
 def _expand_rule(data: TensorType, axis: TensorType, attrs: DynExpandDimsAttrs) -> TensorType:
     if _length("axis", axis) != 1:
-        raise ValueError(f"axis must be one number, but it is a {axis}")
+        raise ValueError(f"axis must be one number, got {axis}")
     return _unknown(len(data.shape) + attrs.num_newaxis, data.dtype)
 
 
@@ -196,7 +208,7 @@ def _slice_rule(
 ) -> TensorType:
     count = max(_length("begin", begin), _length("end", end))
     if count > len(data.shape):
-        raise ValueError(f"{data} has not so many dimensions to slice as {begin} and {end} have places")
+        raise ValueError(f"{data} has fewer dimensions than begin {begin} and end {end} have elements")
     return TensorType((*(Any() for _ in range(count)), *data.shape[count:]), data.dtype)
 
 

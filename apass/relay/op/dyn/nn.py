@@ -1,18 +1,19 @@
-"""Padding, upsampling and resizing by numbers that are computed: dyn.nn.pad, dyn.nn.upsampling, dyn.image.resize2d.
+"""Padding, upsampling and resizing with computed sizes.
 
-They have the attributes of the operators of the same names; those that are computed are not looked at.
+These are dyn.nn.pad, dyn.nn.upsampling, dyn.nn.upsampling3d and dyn.image.resize2d. They have the attributes of the
+operators of the same names, and ignore those that are computed.
 """
 
 from dataclasses import replace
 from typing import TypeAlias
 
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import Any, TensorType
 from apass.relay.op.define.layout import parse_layout
 from apass.relay.op.dyn.dyn import define_dynamic
 from apass.relay.op.image import Resize2DAttrs
 from apass.relay.op.nn.pad import PadAttrs
 from apass.relay.op.nn.upsampling import UpSampling3DAttrs, UpSamplingAttrs
-from apass.relay.ty import Any, TensorType
 
 __all__: list[str] = []
 
@@ -26,14 +27,14 @@ def _factors(scale: Array) -> tuple[float, ...]:
 
 def _pad_rule(data: TensorType, pad_width: TensorType, pad_value: TensorType, attrs: PadAttrs) -> TensorType:
     rank = len(data.shape)
-    wanted = TensorType((rank, 2), pad_width.dtype)
+    expected = TensorType((rank, 2), pad_width.dtype)
     fits = len(pad_width.shape) == 2 and all(
-        isinstance(dim, Any) or dim == size for dim, size in zip(pad_width.shape, wanted.shape, strict=True)
+        isinstance(dim, Any) or dim == size for dim, size in zip(pad_width.shape, expected.shape, strict=True)
     )
     if not fits:
-        raise ValueError(f"pad_width must be a {wanted}, a pair for each dimension of the data, not a {pad_width}")
+        raise ValueError(f"pad_width must be {expected}, a pair for each dimension of the data, got {pad_width}")
     if pad_value.shape:
-        raise ValueError(f"pad_value must be a scalar, but it is a {pad_value}")
+        raise ValueError(f"pad_value must be a scalar, got {pad_value}")
     return TensorType([Any()] * rank, data.dtype)
 
 
@@ -42,19 +43,19 @@ def _pad_attrs(attrs: PadAttrs, width: tuple[int, ...]) -> PadAttrs:
 
 
 def _image_type(data: TensorType, attrs: Spatial, dtype: str) -> TensorType:
-    """Return the type of images of which only the spatial dimensions are unknown."""
+    """Return the type of images in which only the spatial dimensions are unknown."""
     axes = parse_layout(attrs.layout).axes
     if len(axes) != len(data.shape):
-        raise ValueError(f"layout {attrs.layout} is one of {len(axes)} dimensions, but the data is a {data}")
-    known = zip(axes, data.shape, strict=True)
-    return TensorType([dim if letter.upper() in "NC" else Any() for (letter, _), dim in known], dtype)
+        raise ValueError(f"layout {attrs.layout} has {len(axes)} dimensions, but the data is {data}")
+    dims = zip(axes, data.shape, strict=True)
+    return TensorType([dim if letter.upper() in "NC" else Any() for (letter, _), dim in dims], dtype)
 
 
 def _upsampling_rule(data: TensorType, *scales_and_attrs: object) -> TensorType:
     *scales, attrs = scales_and_attrs
-    wrong = next((one for one in scales if isinstance(one, TensorType) and one.shape), None)
+    wrong = next((scale for scale in scales if isinstance(scale, TensorType) and scale.shape), None)
     if wrong is not None:
-        raise ValueError(f"a scale must be a scalar, but it is a {wrong}")
+        raise ValueError(f"a scale must be a scalar, got {wrong}")
     assert isinstance(attrs, UpSamplingAttrs | UpSampling3DAttrs)
     return _image_type(data, attrs, data.dtype)
 
@@ -71,7 +72,7 @@ def _upsampling3d_attrs(
 
 def _resize_rule(data: TensorType, size: TensorType, attrs: Resize2DAttrs) -> TensorType:
     if len(size.shape) != 1 or (not isinstance(size.shape[0], Any) and size.shape[0] != 2):
-        raise ValueError(f"size must be two numbers, but it is a {size}")
+        raise ValueError(f"size must be two numbers, got {size}")
     return _image_type(data, attrs, attrs.out_dtype or data.dtype)
 
 

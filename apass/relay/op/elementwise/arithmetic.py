@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.define.binary import define_binary
 
@@ -25,6 +25,7 @@ __all__ = [
 def _divide(lhs: Array, rhs: Array) -> Array:
     if not np.issubdtype(lhs.dtype, np.integer):
         return np.asarray(np.true_divide(lhs, rhs))
+    # numpy has no truncating division of integers. Without the remainder, rounding down is exact.
     return np.asarray(np.floor_divide(np.subtract(lhs, np.fmod(lhs, rhs)), rhs))
 
 
@@ -39,7 +40,7 @@ def _floor_divide(lhs: Array, rhs: Array) -> Array:
 
 
 def _power(lhs: Array, rhs: Array) -> Array:
-    """Numpy refuses negative powers of integers; C truncates them."""
+    # numpy raises for negative powers of integers; C computes them in floating point and truncates.
     if np.issubdtype(lhs.dtype, np.signedinteger) and bool(np.any(np.less(rhs, 0))):
         return np.asarray(np.power(lhs.astype("float64"), rhs))
     return np.asarray(np.power(lhs, rhs))
@@ -49,7 +50,7 @@ _ADD = define_binary("add", np.add, "The sum, with broadcasting.", level=1)
 _SUBTRACT = define_binary("subtract", np.subtract, "The difference, with broadcasting.", level=1)
 _MULTIPLY = define_binary("multiply", np.multiply, "The product, with broadcasting.", level=1)
 _DIVIDE = define_binary(
-    "divide", _divide, "The quotient, with broadcasting; that of integers is truncated towards zero.", level=1
+    "divide", _divide, "The quotient, with broadcasting; integers are truncated towards zero.", level=1
 )
 _FLOOR_DIVIDE = define_binary("floor_divide", _floor_divide, "The quotient rounded down, with broadcasting.", level=1)
 _MOD = define_binary("mod", np.fmod, "The remainder of a truncated quotient, with broadcasting.", level=1)
@@ -77,7 +78,10 @@ def multiply(lhs: Expr, rhs: Expr) -> Call:
 
 
 def divide(lhs: Expr, rhs: Expr) -> Call:
-    """Return `lhs / rhs`, with numpy's broadcasting; the quotient of integers is truncated towards zero."""
+    """Return `lhs / rhs`, with numpy's broadcasting.
+
+    The quotient of integers is truncated towards zero.
+    """
     return Call(_DIVIDE, (lhs, rhs))
 
 
@@ -87,12 +91,18 @@ def floor_divide(lhs: Expr, rhs: Expr) -> Call:
 
 
 def mod(lhs: Expr, rhs: Expr) -> Call:
-    """Return the remainder, which has the sign of `lhs` as in C, with numpy's broadcasting."""
+    """Return the remainder of `trunc_divide`, with numpy's broadcasting.
+
+    It has the sign of `lhs`, as in C.
+    """
     return Call(_MOD, (lhs, rhs))
 
 
 def floor_mod(lhs: Expr, rhs: Expr) -> Call:
-    """Return the remainder, which has the sign of `rhs` as in Python, with numpy's broadcasting."""
+    """Return the remainder of `floor_divide`, with numpy's broadcasting.
+
+    It has the sign of `rhs`, as in Python.
+    """
     return Call(_FLOOR_MOD, (lhs, rhs))
 
 
@@ -102,7 +112,10 @@ def trunc_divide(lhs: Expr, rhs: Expr) -> Call:
 
 
 def trunc_mod(lhs: Expr, rhs: Expr) -> Call:
-    """Return the remainder of `trunc_divide`, which has the sign of `lhs`, with numpy's broadcasting."""
+    """Return the remainder of `trunc_divide`, with numpy's broadcasting.
+
+    It has the sign of `lhs`, as in C.
+    """
     return Call(_TRUNC_MOD, (lhs, rhs))
 
 

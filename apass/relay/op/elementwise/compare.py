@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.op.define.binary import define_comparison
 
 __all__ = [
@@ -27,30 +27,30 @@ _GREATER_EQUAL = define_comparison(
 
 
 def equal(lhs: Expr, rhs: Expr) -> Call:
-    """Return whether `lhs == rhs`, element by element, with numpy's broadcasting."""
+    """Return `lhs == rhs` for each element, with numpy's broadcasting."""
     return Call(_EQUAL, (lhs, rhs))
 
 
 def not_equal(lhs: Expr, rhs: Expr) -> Call:
-    """Return whether `lhs != rhs`, element by element, with numpy's broadcasting."""
+    """Return `lhs != rhs` for each element, with numpy's broadcasting."""
     return Call(_NOT_EQUAL, (lhs, rhs))
 
 
 def less(lhs: Expr, rhs: Expr) -> Call:
-    """Return whether `lhs < rhs`, element by element, with numpy's broadcasting."""
+    """Return `lhs < rhs` for each element, with numpy's broadcasting."""
     return Call(_LESS, (lhs, rhs))
 
 
 def less_equal(lhs: Expr, rhs: Expr) -> Call:
-    """Return whether `lhs <= rhs`, element by element, with numpy's broadcasting."""
+    """Return `lhs <= rhs` for each element, with numpy's broadcasting."""
     return Call(_LESS_EQUAL, (lhs, rhs))
 
 
 def greater(lhs: Expr, rhs: Expr) -> Call:
-    """Return whether `lhs > rhs`, element by element, with numpy's broadcasting."""
+    """Return `lhs > rhs` for each element, with numpy's broadcasting."""
     return Call(_GREATER, (lhs, rhs))
 
 
 def greater_equal(lhs: Expr, rhs: Expr) -> Call:
-    """Return whether `lhs >= rhs`, element by element, with numpy's broadcasting."""
+    """Return `lhs >= rhs` for each element, with numpy's broadcasting."""
     return Call(_GREATER_EQUAL, (lhs, rhs))

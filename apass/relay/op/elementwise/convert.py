@@ -1,16 +1,16 @@
-"""Other element types, bounds, copies, and tensors of one value like another: elementwise operators with attributes."""
+"""Elementwise operators with attributes: casts, bounds, copies and constant fills."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TensorType
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import elementwise_relation, forward
 from apass.relay.op.define.unary import define_unary
-from apass.relay.ty import TensorType
 
 __all__ = [
     "CastAttrs",
@@ -40,9 +40,9 @@ class ClipAttrs(Attrs):
     """The attributes of clip."""
 
     a_min: float
-    """The least value of the result."""
+    """The lower bound of the result."""
     a_max: float
-    """The greatest value of the result."""
+    """The upper bound of the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,9 @@ class FixedPointMultiplyAttrs(Attrs):
     """The attributes of fixed_point_multiply."""
 
     multiplier: int
-    """The factor, with 31 bits behind the point."""
+    """The factor, with 31 fractional bits."""
     shift: int
-    """The power of two that the factor is multiplied by."""
+    """The exponent of the power of two that the factor is multiplied by."""
 
 
 def _with_dtype(data: TensorType, attrs: CastAttrs) -> TensorType:
@@ -61,7 +61,9 @@ def _with_dtype(data: TensorType, attrs: CastAttrs) -> TensorType:
 
 def _same_width(data: TensorType, attrs: CastAttrs) -> TensorType:
     if np.dtype(data.dtype).itemsize != np.dtype(attrs.dtype).itemsize:
-        raise ValueError(f"the bits of a {data} cannot be read as {attrs.dtype}: the sizes of the element types differ")
+        raise ValueError(
+            f"the bits of {data} cannot be reinterpreted as {attrs.dtype}: the element types must have the same size"
+        )
     return TensorType(data.shape, attrs.dtype)
 
 
@@ -89,6 +91,7 @@ def _reinterpret(attrs: CastAttrs, data: Array) -> Array:
 def _clip(attrs: ClipAttrs, data: Array) -> Array:
     low, high = attrs.a_min, attrs.a_max
     if np.issubdtype(data.dtype, np.integer):
+        # The bounds are floats: limit them to the element type, so that numpy compares integers.
         limits = np.iinfo(str(data.dtype))
         low, high = (int(min(max(bound, limits.min), limits.max)) for bound in (low, high))
     with np.errstate(all="ignore"):
@@ -96,7 +99,7 @@ def _clip(attrs: ClipAttrs, data: Array) -> Array:
 
 
 def _fixed_point_multiply(attrs: FixedPointMultiplyAttrs, data: Array) -> Array:
-    """Return the product in 64 bits, rounded half up."""
+    """Return the product, computed in 64 bits and rounded half up."""
     up, down = max(attrs.shift, 0), 31 + max(-attrs.shift, 0)
     wide = np.left_shift(data.astype("int64"), up) * attrs.multiplier
     return np.asarray(np.right_shift(wide + (1 << (down - 1)), down)).astype(data.dtype)
@@ -129,7 +132,7 @@ _REINTERPRET = register_op(
     compute=_reinterpret,
     pattern=OpPattern.ELEMWISE,
     level=3,
-    description="The bits of the tensor read as another element type.",
+    description="The bits of the tensor, reinterpreted as another element type.",
 )
 _CLIP = register_op(
     "clip",
@@ -139,7 +142,7 @@ _CLIP = register_op(
     compute=_clip,
     pattern=OpPattern.ELEMWISE,
     level=3,
-    description="Each element, or the bound that it is beyond.",
+    description="Each element, limited to the two bounds.",
 )
 _FIXED_POINT_MULTIPLY = register_op(
     "fixed_point_multiply",
@@ -149,11 +152,11 @@ _FIXED_POINT_MULTIPLY = register_op(
     compute=_fixed_point_multiply,
     pattern=OpPattern.ELEMWISE,
     level=10,
-    description="The product with a fixed-point number, rounded.",
+    description="The product of the tensor and a fixed-point number, rounded.",
 )
-_COPY = define_unary("copy", np.copy, "The tensor itself.", level=3)
-_ZEROS_LIKE = define_unary("zeros_like", np.zeros_like, "Zeros of the type of the tensor.", level=4)
-_ONES_LIKE = define_unary("ones_like", np.ones_like, "Ones of the type of the tensor.", level=4)
+_COPY = define_unary("copy", np.copy, "The unchanged tensor.", level=3)
+_ZEROS_LIKE = define_unary("zeros_like", np.zeros_like, "Zeros with the type of the tensor.", level=4)
+_ONES_LIKE = define_unary("ones_like", np.ones_like, "Ones with the type of the tensor.", level=4)
 
 
 def cast(data: Expr, dtype: str) -> Call:
@@ -167,12 +170,12 @@ def cast_like(data: Expr, dtype_like: Expr) -> Call:
 
 
 def reinterpret(data: Expr, dtype: str) -> Call:
-    """Return the bits of the tensor read as an element type of the same size."""
+    """Return the bits of the tensor, read as an element type of the same size."""
     return Call(_REINTERPRET, (data,), CastAttrs(dtype=dtype))
 
 
 def clip(a: Expr, a_min: float, a_max: float) -> Call:
-    """Return the tensor with each element that is beyond a bound replaced by that bound."""
+    """Return the tensor with each element limited to `a_min` and `a_max`."""
     return Call(_CLIP, (a,), ClipAttrs(a_min=float(a_min), a_max=float(a_max)))
 
 
@@ -182,15 +185,15 @@ def fixed_point_multiply(data: Expr, multiplier: int, shift: int) -> Call:
 
 
 def copy(data: Expr) -> Call:
-    """Return the tensor itself; a copy of it where that makes a difference."""
+    """Return the unchanged tensor, in storage of its own where that matters."""
     return Call(_COPY, (data,))
 
 
 def zeros_like(data: Expr) -> Call:
-    """Return zeros of the type of the tensor."""
+    """Return zeros with the type of the tensor."""
     return Call(_ZEROS_LIKE, (data,))
 
 
 def ones_like(data: Expr) -> Call:
-    """Return ones of the type of the tensor."""
+    """Return ones with the type of the tensor."""
     return Call(_ONES_LIKE, (data,))

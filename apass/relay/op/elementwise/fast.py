@@ -1,7 +1,7 @@
-"""fast_exp, fast_tanh, fast_erf: approximations by polynomials and fractions, exact to about seven digits.
+"""fast_exp, fast_tanh, fast_erf: approximations exact to about seven digits.
 
-They are what FastMath puts in the place of the exact operators; only 32-bit floats gain by them, and the other element
-types are computed exactly.
+FastMath replaces the exact operators with these polynomials and fractions. Only float32 is approximated. Other element
+types gain no speed from it and are computed exactly.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from apass.relay.expr import Call, Expr
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.define.unary import define_unary
 from apass.relay.op.elementwise.math import exact_erf
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float32]
 
 _LN2_HIGH: Final = np.float32(0.693359375)
 _LN2_LOW: Final = np.float32(math.log(2) - 0.693359375)
-"""The logarithm of 2 in two parts, so that a multiple of it can be subtracted without a loss."""
+"""The logarithm of 2 in two parts, so that subtracting a multiple of it loses no precision."""
 _EXP_TERMS: Final = 6
 _TANH_TERMS: Final = 12
 _ERF_TERMS: Final = 12
@@ -39,7 +39,11 @@ def _fast(approximation: Callable[[Floats], Array], exact: Callable[[Array], Arr
 
 
 def approximate_exp(data: Floats) -> Floats:
-    """Return the exponential: a power of two, times Taylor's polynomial of what is left, which is at most ln(2) / 2."""
+    """Return the exponential, approximately.
+
+    The result is a power of two times Taylor's polynomial of the rest, which is at most ln(2) / 2.
+    """
+    # exp underflows to 0 below -104 and overflows to infinity above 88.7 in float32.
     bounded = np.clip(data, np.float32(-104.5), np.float32(88.8))
     power = np.floor(bounded * np.float32(1 / math.log(2)) + np.float32(0.5))
     rest = bounded - power * _LN2_HIGH - power * _LN2_LOW
@@ -50,7 +54,7 @@ def approximate_exp(data: Floats) -> Floats:
 
 
 def _tanh(data: Floats) -> Array:
-    """Lambert's continued fraction; beyond 9 the result is 1 to the last digit."""
+    # Lambert's continued fraction. Beyond 9, tanh rounds to 1 in float32.
     bounded = np.clip(data, np.float32(-9), np.float32(9))
     square = bounded * bounded
     fraction = np.full_like(bounded, 2 * _TANH_TERMS + 1)
@@ -60,7 +64,7 @@ def _tanh(data: Floats) -> Array:
 
 
 def _erf(data: Floats) -> Array:
-    """The series around 0 up to 1, beyond it a polynomial times exp(-x * x)."""
+    # Up to 1 the Taylor series around 0; beyond it, a polynomial times exp(-x * x).
     size = np.abs(data)
     square = np.minimum(size, np.float32(1)) ** 2
     series = np.zeros_like(data)

@@ -1,8 +1,8 @@
-"""Logic of truth values and of bits."""
+"""Operators on truth values and on bits."""
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.op.define.binary import define_binary
 from apass.relay.op.define.unary import define_unary
 
@@ -19,59 +19,59 @@ __all__ = [
     "right_shift",
 ]
 
-_LOGICAL_AND = define_binary("logical_and", np.logical_and, "Whether both are true, with broadcasting.")
-_LOGICAL_OR = define_binary("logical_or", np.logical_or, "Whether one is true, with broadcasting.")
-_LOGICAL_XOR = define_binary("logical_xor", np.logical_xor, "Whether exactly one is true, with broadcasting.")
-_BITWISE_AND = define_binary("bitwise_and", np.bitwise_and, "The bits that both have, with broadcasting.")
-_BITWISE_OR = define_binary("bitwise_or", np.bitwise_or, "The bits that one has, with broadcasting.")
-_BITWISE_XOR = define_binary("bitwise_xor", np.bitwise_xor, "The bits that exactly one has, with broadcasting.")
+_LOGICAL_AND = define_binary("logical_and", np.logical_and, "Whether both operands are true, with broadcasting.")
+_LOGICAL_OR = define_binary("logical_or", np.logical_or, "Whether at least one operand is true, with broadcasting.")
+_LOGICAL_XOR = define_binary("logical_xor", np.logical_xor, "Whether exactly one operand is true, with broadcasting.")
+_BITWISE_AND = define_binary("bitwise_and", np.bitwise_and, "The bits set in both operands, with broadcasting.")
+_BITWISE_OR = define_binary("bitwise_or", np.bitwise_or, "The bits set in at least one operand, with broadcasting.")
+_BITWISE_XOR = define_binary("bitwise_xor", np.bitwise_xor, "The bits set in exactly one operand, with broadcasting.")
 _LEFT_SHIFT = define_binary(
-    "left_shift", np.left_shift, "The bits of the left moved up by the right, with broadcasting."
+    "left_shift", np.left_shift, "The left operand shifted left by the right one, with broadcasting."
 )
 _RIGHT_SHIFT = define_binary(
-    "right_shift", np.right_shift, "The bits of the left moved down by the right, with broadcasting."
+    "right_shift", np.right_shift, "The left operand shifted right by the right one, with broadcasting."
 )
 _LOGICAL_NOT = define_unary("logical_not", np.logical_not, "Whether each element is false.", level=4)
-_BITWISE_NOT = define_unary("bitwise_not", np.bitwise_not, "The bits that each element has not.", level=4)
+_BITWISE_NOT = define_unary("bitwise_not", np.bitwise_not, "The inverted bits of each element.", level=4)
 
 
 def logical_and(lhs: Expr, rhs: Expr) -> Call:
-    """Return whether both are true, with numpy's broadcasting."""
+    """Return whether both operands are true, with numpy's broadcasting."""
     return Call(_LOGICAL_AND, (lhs, rhs))
 
 
 def logical_or(lhs: Expr, rhs: Expr) -> Call:
-    """Return whether one of them is true, with numpy's broadcasting."""
+    """Return whether at least one operand is true, with numpy's broadcasting."""
     return Call(_LOGICAL_OR, (lhs, rhs))
 
 
 def logical_xor(lhs: Expr, rhs: Expr) -> Call:
-    """Return whether exactly one of them is true, with numpy's broadcasting."""
+    """Return whether exactly one operand is true, with numpy's broadcasting."""
     return Call(_LOGICAL_XOR, (lhs, rhs))
 
 
 def bitwise_and(lhs: Expr, rhs: Expr) -> Call:
-    """Return the bits that both have, with numpy's broadcasting."""
+    """Return the bits set in both operands, with numpy's broadcasting."""
     return Call(_BITWISE_AND, (lhs, rhs))
 
 
 def bitwise_or(lhs: Expr, rhs: Expr) -> Call:
-    """Return the bits that one of them has, with numpy's broadcasting."""
+    """Return the bits set in at least one operand, with numpy's broadcasting."""
     return Call(_BITWISE_OR, (lhs, rhs))
 
 
 def bitwise_xor(lhs: Expr, rhs: Expr) -> Call:
-    """Return the bits that exactly one of them has, with numpy's broadcasting."""
+    """Return the bits set in exactly one operand, with numpy's broadcasting."""
     return Call(_BITWISE_XOR, (lhs, rhs))
 
 
 def left_shift(lhs: Expr, rhs: Expr) -> Call:
-    """Return the bits of `lhs` moved up by `rhs` places, with numpy's broadcasting."""
+    """Return `lhs` shifted left by `rhs` bits, with numpy's broadcasting."""
     return Call(_LEFT_SHIFT, (lhs, rhs))
 
 
 def right_shift(lhs: Expr, rhs: Expr) -> Call:
-    """Return the bits of `lhs` moved down by `rhs` places, with numpy's broadcasting."""
+    """Return `lhs` shifted right by `rhs` bits, with numpy's broadcasting."""
     return Call(_RIGHT_SHIFT, (lhs, rhs))
 
 
@@ -81,5 +81,5 @@ def logical_not(data: Expr) -> Call:
 
 
 def bitwise_not(data: Expr) -> Call:
-    """Return the bits that each element has not."""
+    """Return the inverted bits of each element."""
     return Call(_BITWISE_NOT, (data,))

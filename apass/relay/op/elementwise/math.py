@@ -1,10 +1,10 @@
-"""Logarithms, exponentials, roots, rounding and signs: each element from the one at the same place."""
+"""Elementwise logarithms, exponentials, roots, rounding and signs."""
 
 import math
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.define.unary import define_predicate, define_unary
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def exact_erf(data: Array) -> Array:
-    """Return the error function of each element, as exact as the element type can hold it."""
+    """Return the error function of each element, exact to the element type."""
     return np.asarray(np.frompyfunc(math.erf, 1, 1)(data))
 
 
@@ -45,7 +45,7 @@ def _sigmoid(data: Array) -> Array:
 
 
 def _round(data: Array) -> Array:
-    """Round as C does; numpy takes halves to the even neighbour."""
+    # As in C, halves round away from zero; numpy's round takes them to the even neighbour.
     whole = np.trunc(data)
     return np.asarray(whole + np.where(np.abs(np.subtract(data, whole)) >= 0.5, np.sign(data), 0))
 
@@ -56,12 +56,12 @@ _LOG10 = define_unary("log10", np.log10, "The logarithm to the base 10 of each e
 _EXP = define_unary("exp", np.exp, "The exponential of each element.")
 _ERF = define_unary("erf", exact_erf, "The error function of each element.")
 _SQRT = define_unary("sqrt", np.sqrt, "The square root of each element.")
-_RSQRT = define_unary("rsqrt", _rsqrt, "One over the square root of each element.")
+_RSQRT = define_unary("rsqrt", _rsqrt, "The reciprocal of the square root of each element.")
 _SIGMOID = define_unary("sigmoid", _sigmoid, "The logistic function of each element: 1 / (1 + exp(-x)).")
-_FLOOR = define_unary("floor", np.floor, "The greatest whole number that is not above each element.", level=3)
-_CEIL = define_unary("ceil", np.ceil, "The least whole number that is not below each element.", level=3)
-_TRUNC = define_unary("trunc", np.trunc, "The whole part of each element.", level=3)
-_ROUND = define_unary("round", _round, "The whole number nearest to each element, halves away from zero.", level=3)
+_FLOOR = define_unary("floor", np.floor, "The greatest integer not above each element.", level=3)
+_CEIL = define_unary("ceil", np.ceil, "The least integer not below each element.", level=3)
+_TRUNC = define_unary("trunc", np.trunc, "Each element, truncated towards zero.", level=3)
+_ROUND = define_unary("round", _round, "The integer nearest to each element, halves away from zero.", level=3)
 _ABS = define_unary("abs", np.abs, "The absolute value of each element.", level=3)
 _SIGN = define_unary("sign", np.sign, "The sign of each element: -1, 0 or 1.", level=3)
 _NEGATIVE = define_unary("negative", np.negative, "The negative of each element.", level=3)
@@ -101,7 +101,7 @@ def sqrt(data: Expr) -> Call:
 
 
 def rsqrt(data: Expr) -> Call:
-    """Return one over the square root of each element."""
+    """Return the reciprocal of the square root of each element."""
     return Call(_RSQRT, (data,))
 
 
@@ -111,22 +111,22 @@ def sigmoid(data: Expr) -> Call:
 
 
 def floor(data: Expr) -> Call:
-    """Return the greatest whole number that is not above each element."""
+    """Return the greatest integer not above each element."""
     return Call(_FLOOR, (data,))
 
 
 def ceil(data: Expr) -> Call:
-    """Return the least whole number that is not below each element."""
+    """Return the least integer not below each element."""
     return Call(_CEIL, (data,))
 
 
 def trunc(data: Expr) -> Call:
-    """Return the whole part of each element."""
+    """Return each element, truncated towards zero."""
     return Call(_TRUNC, (data,))
 
 
 def round(data: Expr) -> Call:
-    """Return the whole number nearest to each element, halves away from zero."""
+    """Return the integer nearest to each element, halves away from zero."""
     return Call(_ROUND, (data,))
 
 

@@ -1,8 +1,8 @@
-"""Trigonometric and hyperbolic operators and their inverses, elementwise."""
+"""Elementwise trigonometric and hyperbolic operators and their inverses."""
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.op.define.unary import define_unary
 
 __all__ = [

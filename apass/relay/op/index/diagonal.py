@@ -1,15 +1,15 @@
-"""matrix_set_diag: matrices with other diagonals."""
+"""matrix_set_diag: matrices with diagonals replaced."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.dims import clash, shape_text
+from apass.relay.ir.ty import TensorType
+from apass.relay.op.define.dims import dims_differ, shape_text
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward, one_dtype
-from apass.relay.ty import TensorType
 
 __all__ = ["MatrixSetDiagAttrs", "matrix_set_diag"]
 
@@ -19,13 +19,13 @@ class MatrixSetDiagAttrs(Attrs):
     """The attributes of matrix_set_diag."""
 
     k1: int = 0
-    """The lowest diagonal that is set; negative ones are below the main one."""
+    """The lowest diagonal that is set; a negative number is below the main diagonal."""
     k2: int = 0
     """The highest diagonal that is set."""
     super_diag_right_align: bool = True
-    """Whether the values of a short diagonal above the main one stand at the right of their row."""
+    """Whether the values of a short diagonal above the main one are right-aligned in their row."""
     sub_diag_right_align: bool = False
-    """Whether the values of a short diagonal below the main one stand at the right of their row."""
+    """Whether the values of a short diagonal below the main one are right-aligned in their row."""
 
 
 def _length(rows: int, columns: int, k: int) -> int:
@@ -36,7 +36,7 @@ def _length(rows: int, columns: int, k: int) -> int:
 def _relate(data: TensorType, diagonal: TensorType, attrs: MatrixSetDiagAttrs) -> TensorType:
     one_dtype(data, diagonal)
     if len(data.shape) < 2 or attrs.k1 > attrs.k2:
-        raise ValueError(f"matrices and k1 <= k2 are wanted, not {data}, k1={attrs.k1} and k2={attrs.k2}")
+        raise ValueError(f"expected matrices and k1 <= k2, got {data}, k1={attrs.k1} and k2={attrs.k2}")
     *batch, rows, columns = data.shape
     band = [] if attrs.k1 == attrs.k2 else [attrs.k2 - attrs.k1 + 1]
     if not isinstance(rows, int) or not isinstance(columns, int):
@@ -44,14 +44,14 @@ def _relate(data: TensorType, diagonal: TensorType, attrs: MatrixSetDiagAttrs) -
     longest = max(_length(rows, columns, k) for k in range(attrs.k1, attrs.k2 + 1))
     if min(_length(rows, columns, k) for k in (attrs.k1, attrs.k2)) < 1:
         raise ValueError(f"{data} has no diagonal {attrs.k1} or {attrs.k2}")
-    wanted = (*batch, *band, longest)
-    if len(wanted) != len(diagonal.shape) or any(map(clash, wanted, diagonal.shape)):
-        raise ValueError(f"the diagonals must have the shape {shape_text(wanted)}, but are a {diagonal}")
+    expected = (*batch, *band, longest)
+    if len(expected) != len(diagonal.shape) or any(map(dims_differ, expected, diagonal.shape)):
+        raise ValueError(f"the diagonals must have the shape {shape_text(expected)}, got {diagonal}")
     return data
 
 
 def _compute(attrs: MatrixSetDiagAttrs, data: Array, diagonal: Array) -> Array:
-    made = data.copy()
+    result = data.copy()
     rows, columns = data.shape[-2:]
     longest = diagonal.shape[-1]
     for k in range(attrs.k1, attrs.k2 + 1):
@@ -61,8 +61,8 @@ def _compute(attrs: MatrixSetDiagAttrs, data: Array, diagonal: Array) -> Array:
         start = longest - length if right else 0
         row, column = max(-k, 0), max(k, 0)
         for step in range(length):
-            made[..., row + step, column + step] = values[..., start + step]
-    return made
+            result[..., row + step, column + step] = values[..., start + step]
+    return result
 
 
 _MATRIX_SET_DIAG = register_op(
@@ -78,10 +78,10 @@ _MATRIX_SET_DIAG = register_op(
 
 
 def matrix_set_diag(data: Expr, diagonal: Expr, k: int | Sequence[int] = 0, align: str = "RIGHT_LEFT") -> Call:
-    """Return matrices with the diagonals from `k[0]` to `k[1]`, or the one `k`, replaced.
+    """Return matrices with the diagonals from `k[0]` to `k[1]`, or `k`, replaced.
 
-    The rows of `diagonal` hold the values, the highest diagonal first. Those of short diagonals stand at the right or
-    the left of their row: the first word of `align` is for diagonals above the main one, the second for those below.
+    The rows of `diagonal` hold the values, the highest diagonal first. `align` positions the values of short diagonals
+    in their row, RIGHT or LEFT: the first word is for diagonals above the main one, the second for those below.
     """
     low, high = (k, k) if isinstance(k, int) else (k[0], k[-1])
     attrs = MatrixSetDiagAttrs(

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.dims import axis_of, clash
+from apass.relay.ir.ty import TensorType
+from apass.relay.op.define.dims import axis_of, dims_differ
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward
-from apass.relay.ty import TensorType
 
 __all__ = ["ReverseSequenceAttrs", "SequenceMaskAttrs", "reverse_sequence", "sequence_mask"]
 
@@ -20,9 +20,9 @@ class ReverseSequenceAttrs(Attrs):
     """The attributes of reverse_sequence."""
 
     seq_axis: int = 1
-    """The axis along which the sequences lie."""
+    """The axis of the elements of a sequence."""
     batch_axis: int = 0
-    """The axis along which there is one sequence after the other."""
+    """The axis of the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,45 +30,45 @@ class SequenceMaskAttrs(Attrs):
     """The attributes of sequence_mask."""
 
     mask_value: float = 0.0
-    """What stands behind the end of a sequence."""
+    """The value of the elements after the end of a sequence."""
     axis: int = 0
-    """The axis along which the sequences lie, 0 or 1; the other is that of the batch."""
+    """The axis of the elements of a sequence, 0 or 1; the other one is that of the batch."""
 
 
 def _check_lengths(data: TensorType, lengths: TensorType, batch_axis: int) -> None:
-    if len(lengths.shape) != 1 or clash(lengths.shape[0], data.shape[batch_axis]):
-        raise ValueError(f"a length is wanted for each place of axis {batch_axis} of {data}, but there is a {lengths}")
+    if len(lengths.shape) != 1 or dims_differ(lengths.shape[0], data.shape[batch_axis]):
+        raise ValueError(f"expected a length for each position of axis {batch_axis} of {data}, got {lengths}")
 
 
 def _relate_reverse(data: TensorType, seq_lengths: TensorType, attrs: ReverseSequenceAttrs) -> TensorType:
     rank = len(data.shape)
     batch = axis_of(rank, attrs.batch_axis)
     if axis_of(rank, attrs.seq_axis) == batch:
-        raise ValueError(f"seq_axis and batch_axis are both {batch}")
+        raise ValueError(f"seq_axis and batch_axis must differ, got {batch} for both")
     _check_lengths(data, seq_lengths, batch)
     return data
 
 
 def _reverse_sequence(attrs: ReverseSequenceAttrs, data: Array, seq_lengths: Array) -> Array:
-    sets = np.moveaxis(data, (attrs.batch_axis, attrs.seq_axis), (0, 1))
-    size = sets.shape[1]
+    sequences = np.moveaxis(data, (attrs.batch_axis, attrs.seq_axis), (0, 1))
+    size = sequences.shape[1]
     lengths = np.clip(seq_lengths.astype("int64"), 1, size)[:, np.newaxis]
-    place = np.arange(size, dtype="int64")[np.newaxis]
-    source = np.where(place < lengths, lengths - 1 - place, place)
-    made = np.asarray(sets[np.arange(len(sets), dtype="int64")[:, np.newaxis], source])
-    return np.moveaxis(made, (0, 1), (attrs.batch_axis, attrs.seq_axis))
+    position = np.arange(size, dtype="int64")[np.newaxis]
+    source = np.where(position < lengths, lengths - 1 - position, position)
+    result = np.asarray(sequences[np.arange(len(sequences), dtype="int64")[:, np.newaxis], source])
+    return np.moveaxis(result, (0, 1), (attrs.batch_axis, attrs.seq_axis))
 
 
 def _relate_mask(data: TensorType, valid_length: TensorType, attrs: SequenceMaskAttrs) -> TensorType:
     if attrs.axis not in (0, 1) or len(data.shape) < 2:
-        raise ValueError(f"axis is {attrs.axis} and the data a {data}; axis must be 0 or 1, and both axes be there")
+        raise ValueError(f"axis must be 0 or 1 and the data have both axes, got axis {attrs.axis} and {data}")
     _check_lengths(data, valid_length, 1 - attrs.axis)
     return data
 
 
 def _sequence_mask(attrs: SequenceMaskAttrs, data: Array, valid_length: Array) -> Array:
-    place = np.expand_dims(np.arange(data.shape[attrs.axis], dtype="int64"), 1 - attrs.axis)
-    valid = place < np.expand_dims(valid_length.astype("int64"), attrs.axis)
+    position = np.expand_dims(np.arange(data.shape[attrs.axis], dtype="int64"), 1 - attrs.axis)
+    valid = position < np.expand_dims(valid_length.astype("int64"), attrs.axis)
     valid = valid.reshape(*data.shape[:2], *(1 for _ in data.shape[2:]))
     return np.where(valid, data, np.asarray(attrs.mask_value).astype(data.dtype))
 
@@ -91,20 +91,24 @@ _SEQUENCE_MASK = register_op(
     compute=_sequence_mask,
     pattern=OpPattern.INJECTIVE,
     level=10,
-    description="The tensor with what is behind the end of each sequence replaced.",
+    description="The tensor with the elements after the end of each sequence replaced.",
 )
 
 
 def reverse_sequence(data: Expr, seq_lengths: Expr, seq_axis: int = 1, batch_axis: int = 0) -> Call:
-    """Return the tensor with the first elements along `seq_axis` reversed, `seq_lengths[i]` for place i of the batch.
+    """Return the tensor with the first `seq_lengths[i]` of sequence i reversed.
 
-    Lengths below 1 count as 1, those beyond the axis as its size.
+    The sequences are along `seq_axis`, one for each position of `batch_axis`. Lengths are limited to at least 1 and at
+    most the size of the axis.
     """
     attrs = ReverseSequenceAttrs(seq_axis=seq_axis, batch_axis=batch_axis)
     return Call(_REVERSE_SEQUENCE, (data, seq_lengths), attrs)
 
 
 def sequence_mask(data: Expr, valid_length: Expr, mask_value: float = 0, axis: int = 0) -> Call:
-    """Return the tensor with `mask_value` for all but the first `valid_length[i]` elements of sequence i."""
+    """Return the tensor with `mask_value` after the end of each sequence.
+
+    Sequence i consists of its first `valid_length[i]` elements.
+    """
     attrs = SequenceMaskAttrs(mask_value=float(mask_value), axis=axis)
     return Call(_SEQUENCE_MASK, (data, valid_length), attrs)

@@ -1,20 +1,19 @@
-"""Order: sort, argsort, topk, searchsorted; equal elements keep theirs."""
+"""Stable sorting and searching: sort, argsort, topk, searchsorted."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr, Op, TupleWrapper
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.arguments import computed, static_ints
-from apass.relay.op.define.attrs import shown
-from apass.relay.op.define.dims import axis_of, clash
+from apass.relay.ir.ty import TensorType, TupleType
+from apass.relay.op.define.arguments import computed_expr, static_ints
+from apass.relay.op.define.attrs import always_printed
+from apass.relay.op.define.dims import axis_of, dims_differ
 from apass.relay.op.define.registry import register_op
 from apass.relay.op.define.relations import forward, one_dtype
-from apass.relay.tuple_wrapper import TupleWrapper
-from apass.relay.ty import TensorType, TupleType
 
 __all__ = ["ArgsortAttrs", "SearchSortedAttrs", "TopkAttrs", "argsort", "searchsorted", "sort", "topk"]
 
@@ -24,9 +23,9 @@ class ArgsortAttrs(Attrs):
     """The attributes of sort and argsort."""
 
     axis: int = -1
-    """The axis along which is sorted."""
+    """The axis that is sorted."""
     is_ascend: bool = True
-    """Whether the least element comes first."""
+    """Whether the order is ascending."""
     dtype: str = ""
     """The element type of indices; empty for int32."""
 
@@ -35,14 +34,14 @@ class ArgsortAttrs(Attrs):
 class TopkAttrs(Attrs):
     """The attributes of topk."""
 
-    k: int = shown(1)
-    """How many elements are taken; below 1, all."""
+    k: int = always_printed(1)
+    """The number of elements that are selected; below 1, all."""
     axis: int = -1
-    """The axis along which they are."""
+    """The axis that elements are selected along."""
     ret_type: str = "both"
-    """What is returned: `values`, `indices` or `both`."""
+    """The results that are returned: `values`, `indices` or `both`."""
     is_ascend: bool = False
-    """Whether the least elements are taken."""
+    """Whether the smallest elements are selected instead of the largest."""
     dtype: str = ""
     """The element type of indices; empty for int32."""
 
@@ -52,15 +51,17 @@ class SearchSortedAttrs(Attrs):
     """The attributes of searchsorted."""
 
     right: bool = False
-    """Whether a value goes behind those that are equal to it."""
+    """Whether a value is inserted after the elements equal to it."""
     dtype: str = "int32"
     """The element type of the result."""
 
 
 def _order(data: Array, axis: int, ascend: bool) -> Array:
-    """Return the places of the elements in order; equal elements stay in theirs, whichever the direction."""
+    """Return the indices of the elements in order; equal elements keep their order."""
     if ascend:
         return np.argsort(data, axis, kind="stable")
+    # Reversing an ascending order would also reverse equal elements: sort the reversed data, so that they are reversed
+    # twice.
     backwards = np.argsort(np.flip(data, axis), axis, kind="stable")
     return np.asarray(data.shape[axis] - 1 - np.flip(backwards, axis))
 
@@ -88,14 +89,12 @@ def _relate_topk(data: TensorType, attrs: TopkAttrs) -> TensorType | TupleType:
     shape = list(data.shape)
     size = shape[axis]
     if isinstance(size, int) and attrs.k > size:
-        raise ValueError(
-            f"there are only {size} elements along axis {axis} of {data}, but the top {attrs.k} are wanted"
-        )
+        raise ValueError(f"the top {attrs.k} elements are requested, but axis {axis} of {data} has only {size}")
     if attrs.k >= 1:
         shape[axis] = attrs.k
     values, indices = TensorType(shape, data.dtype), TensorType(shape, attrs.dtype or "int32")
     if attrs.ret_type not in ("both", "values", "indices"):
-        raise ValueError(f"ret_type is {attrs.ret_type!r}; it must be both, values or indices")
+        raise ValueError(f"ret_type must be both, values or indices, got {attrs.ret_type!r}")
     if attrs.ret_type == "both":
         return TupleType([values, indices])
     return values if attrs.ret_type == "values" else indices
@@ -112,8 +111,8 @@ def _topk(attrs: TopkAttrs, data: Array) -> Array | tuple[Array, ...]:
 def _relate_search(sorted_sequence: TensorType, values: TensorType, attrs: SearchSortedAttrs) -> TensorType:
     one_dtype(sorted_sequence, values)
     outer = sorted_sequence.shape[:-1]
-    if outer and (len(sorted_sequence.shape) != len(values.shape) or any(map(clash, outer, values.shape))):
-        raise ValueError(f"{values} must have the outer dimensions of {sorted_sequence}")
+    if outer and (len(sorted_sequence.shape) != len(values.shape) or any(map(dims_differ, outer, values.shape))):
+        raise ValueError(f"the values must have the outer dimensions of {sorted_sequence}, got {values}")
     return TensorType(values.shape, attrs.dtype)
 
 
@@ -121,10 +120,10 @@ def _searchsorted(attrs: SearchSortedAttrs, sorted_sequence: Array, values: Arra
     side: Literal["right", "left"] = "right" if attrs.right else "left"
     if sorted_sequence.ndim == 1:
         return np.asarray(np.searchsorted(sorted_sequence, values, side)).astype(attrs.dtype)
-    made = np.empty(values.shape, attrs.dtype)
-    for place in np.ndindex(values.shape[:-1]):
-        made[place] = np.searchsorted(sorted_sequence[place], values[place], side)
-    return made
+    result = np.empty(values.shape, attrs.dtype)
+    for index in np.ndindex(values.shape[:-1]):
+        result[index] = np.searchsorted(sorted_sequence[index], values[index], side)
+    return result
 
 
 _SORT = register_op(
@@ -143,7 +142,7 @@ _ARGSORT = register_op(
     relation=forward("argsort", ("data",), _relate_argsort),
     compute=_argsort,
     level=6,
-    description="The places of the elements in order along an axis.",
+    description="The indices of the elements in order along an axis.",
 )
 _TOPK = register_op(
     "topk",
@@ -152,7 +151,7 @@ _TOPK = register_op(
     relation=forward("topk", ("data",), _relate_topk),
     compute=_topk,
     level=6,
-    description="The greatest elements along an axis, and their places.",
+    description="The largest elements along an axis, and their indices.",
 )
 _SEARCHSORTED = register_op(
     "searchsorted",
@@ -161,17 +160,20 @@ _SEARCHSORTED = register_op(
     relation=forward("searchsorted", ("sorted_sequence", "values"), _relate_search),
     compute=_searchsorted,
     level=6,
-    description="Where values would have to go into a sequence to keep it in order.",
+    description="The indices at which values can be inserted into a sorted sequence.",
 )
 
 
 def sort(data: Expr, axis: int = -1, is_ascend: bool | int = 1) -> Call:
-    """Return the elements in order along `axis`."""
+    """Return the elements sorted along `axis`; equal elements keep their order."""
     return Call(_SORT, (data,), ArgsortAttrs(axis=axis, is_ascend=bool(is_ascend)))
 
 
 def argsort(data: Expr, axis: int = -1, is_ascend: bool | int = 1, dtype: str = "int32") -> Call:
-    """Return the places of the elements in order along `axis`; equal elements keep their order."""
+    """Return the indices of the elements in order along `axis`.
+
+    Equal elements keep their order.
+    """
     return Call(_ARGSORT, (data,), ArgsortAttrs(axis=axis, is_ascend=bool(is_ascend), dtype=dtype))
 
 
@@ -183,22 +185,24 @@ def topk(
     is_ascend: bool = False,
     dtype: str = "int32",
 ) -> Call | TupleWrapper:
-    """Return the `k` greatest elements along `axis`, in order, and their places; all if `k` is below 1.
+    """Return the `k` largest elements along `axis`, in order, and their indices.
 
-    `ret_type` is `both`, for which a TupleWrapper of two is returned, `values` or `indices`.
+    If `k` is below 1, return all elements. `ret_type` is `values`, `indices` or `both`. For `both`, the result is a
+    TupleWrapper of two fields.
     """
-    given = computed(k)
+    expression = computed_expr(k)
     attrs = TopkAttrs(axis=axis, ret_type=ret_type, is_ascend=is_ascend, dtype=dtype)
-    if given is not None:
-        call = Call(Op.get("dyn.topk"), (data, given), attrs)
+    if expression is not None:
+        call = Call(Op.get("dyn.topk"), (data, expression), attrs)
     else:
         call = Call(_TOPK, (data,), replace(attrs, k=static_ints("topk", "k", k)[0]))
     return TupleWrapper(call, 2) if ret_type == "both" else call
 
 
 def searchsorted(sorted_sequence: Expr, values: Expr, right: bool = False, dtype: str = "int32") -> Call:
-    """Return where each value would have to go into the sequence to keep it in order, before equal ones or behind.
+    """Return the index at which each value keeps the sequence sorted.
 
-    A sequence of several dimensions is one for each place of the outer ones, which the values share.
+    With `right`, this is after the elements that are equal to the value, else before them. A sequence of several
+    dimensions is one sequence for each index of the outer dimensions, which the values share.
     """
     return Call(_SEARCHSORTED, (sorted_sequence, values), SearchSortedAttrs(right=right, dtype=dtype))

@@ -1,4 +1,4 @@
-"""`LayoutConfig`: which convolutions ConvertLayout leaves as they are, told around the run of the pass."""
+"""`LayoutConfig`: exempts convolutions from ConvertLayout inside a `with`."""
 
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
@@ -12,26 +12,27 @@ __all__ = ["LayoutConfig", "is_skipped"]
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """One `with` of a LayoutConfig."""
+    """One active `with` block of a LayoutConfig."""
 
     skip_layers: frozenset[int]
-    """The numbers of the convolutions that stay."""
+    """The numbers of the convolutions that are not converted."""
     numbers: Iterator[int]
     """The number of the next convolution."""
     outer: "_Scope | None"
-    """The scope around it."""
+    """The enclosing scope."""
 
 
 _CURRENT: Final[ContextVar[_Scope | None]] = ContextVar("apass.relay.LayoutConfig", default=None)
 
 
 class LayoutConfig:
-    """Within a `with` of it, ConvertLayout leaves some of the calls of nn.conv2d and nn.deformable_conv2d as they are.
+    """Makes ConvertLayout skip some calls of nn.conv2d and nn.deformable_conv2d.
 
-    They are counted from 0 as the pass comes to them, operands first, from the beginning of the `with` on.
+    It has an effect inside its `with` block. The calls are numbered from 0 in the order in which the pass visits them,
+    operands first. The count starts when the `with` block is entered.
 
     Raises:
-        TypeError: if `skip_layers` are no whole numbers.
+        TypeError: if `skip_layers` contains anything but integers.
 
     >>> from apass import relay, run
     >>> x, w = relay.var("x", shape=(1, 4, 8, 8)), relay.var("w", shape=(4, 4, 1, 1))
@@ -44,21 +45,21 @@ class LayoutConfig:
     """
 
     def __init__(self, skip_layers: Iterable[int] | None = None) -> None:
-        self.skip_layers = [index(one) for one in skip_layers or ()]
-        """The numbers of the convolutions that stay as they are."""
+        self.skip_layers = [index(number) for number in skip_layers or ()]
+        """The numbers of the convolutions that are not converted."""
 
     def __enter__(self) -> Self:
-        """Begin to count."""
+        """Start the count of convolutions."""
         _CURRENT.set(_Scope(frozenset(self.skip_layers), count(), _CURRENT.get()))
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Go back to what was before."""
+        """Restore the enclosing LayoutConfig."""
         scope = _CURRENT.get()
         _CURRENT.set(None if scope is None else scope.outer)
 
 
 def is_skipped() -> bool:
-    """Count a convolution, and tell whether it stays as it is."""
+    """Count one convolution, and return whether ConvertLayout skips it."""
     scope = _CURRENT.get()
     return scope is not None and next(scope.numbers) in scope.skip_layers

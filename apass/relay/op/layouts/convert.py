@@ -1,66 +1,75 @@
-"""How ConvertLayout makes a call of an operator in the layouts that are wanted: `FTVMConvertOpLayout` of each."""
+"""The `FTVMConvertOpLayout` hooks that ConvertLayout calls to convert operators."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from apass.errors import PassDefinitionError
-from apass.relay.expr import Call, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr, Op
+from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.layout import parse_layout
 from apass.relay.op.define.registry import register_convert_op_layout
 from apass.relay.op.layouts.config import is_skipped
 from apass.relay.op.layouts.names import index, primal
 from apass.relay.op.layouts.rules_windows import ADAPTIVE_POOLS, POOLS, RESIZES
-from apass.relay.ty import TensorType, Type
 
 __all__ = ["DEFAULT", "FTVMConvertOpLayout", "LayoutConversion"]
 
 DEFAULT: Final = "default"
-"""The layout of weights that goes best with that of the data."""
+"""Requests the layout of the weight that fits the layout of the data best."""
 
 _COUNTED: Final = frozenset({"nn.conv2d", "nn.deformable_conv2d"})
-"""The operators that a LayoutConfig counts, as in TVM."""
+"""The operators whose calls a LayoutConfig counts, as in TVM."""
 
 FTVMConvertOpLayout: TypeAlias = Callable[[Attrs | None, Sequence[Expr], Sequence[Type], Sequence[str]], Call | None]
-"""`hook(attrs, inputs, tinfos, desired_layouts)`: the call in the layouts that are wanted; None to leave it as it is.
+"""`hook(attrs, inputs, tinfos, desired_layouts)` returns the call in the desired layouts.
 
-`inputs` may be in any layout: what the call needs is put around them afterwards, by the operator's
-`FInferCorrectLayout`. `tinfos` are their types in the program.
+It returns None to leave the call unchanged. `inputs` may be in any layout: afterwards, the pass inserts the
+transforms that the operator's `FInferCorrectLayout` requires. `tinfos` are the types of the inputs in the original
+program.
 """
 
 
 class LayoutConversion(Protocol):
-    """A hook that can check the wanted layouts beforehand. A Protocol, as a hook is any function."""
+    """A hook that can validate the desired layouts.
+
+    It is a Protocol, because a hook may be any function.
+    """
 
     def __call__(
         self, attrs: Attrs | None, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]
     ) -> Call | None:
-        """Return the call in the layouts that are wanted."""
+        """Return the call in the desired layouts, or None to leave it unchanged."""
         ...
 
     def check(self, desired_layouts: Sequence[str]) -> None:
-        """Raise PassDefinitionError if the layouts are none that the operator can be converted to."""
+        """Raise an error for layouts that the operator cannot be converted to.
+
+        Raises:
+            PassDefinitionError: if the number or the axes of the layouts do not fit.
+
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _ConvConversion:
-    """The conversion of a convolution: to a layout of the data and one of the weight."""
+    """The conversion of a convolution, given layouts of the data and the weight."""
 
     op: str
     """The name of the operator."""
     plain: str
-    """The layout of the data that it has by default."""
+    """The default layout of the data."""
     kernels: Mapping[str, str]
-    """The default layout of the weight for each order of the axes of the data."""
+    """The default layout of the weight for each layout of the data, without blocks."""
 
     def check(self, desired_layouts: Sequence[str]) -> None:
         data, kernel = _pair(self.op, desired_layouts)
         _check_axes(self.op, "data", data, self.plain)
         if kernel == DEFAULT and primal(data) not in self.kernels:
             raise PassDefinitionError(
-                f"{self.op} has no default layout of the weight for data in {data}; write which one, "
+                f"{self.op} has no default layout of the weight for data in {data}; specify the layout of the weight, "
                 f"or convert to one of {', '.join(self.kernels)}"
             )
         if kernel != DEFAULT:
@@ -79,7 +88,7 @@ class _ConvConversion:
         return Call(Op.get(self.op), inputs, attrs.replaced(data_layout=data, kernel_layout=kernel))
 
     def _is_depthwise(self, attrs: Attrs, tinfos: Sequence[Type]) -> bool:
-        """Tell whether there are as many groups as channels of the data, and as filters."""
+        """Return whether there is one group for each channel and each filter."""
         if self.op != "nn.conv2d":
             return False
         channels = _length(tinfos[0], attrs.get_str("data_layout"), "C")
@@ -87,7 +96,7 @@ class _ConvConversion:
 
 
 def _length(ty: Type, layout: str, letter: str) -> int | None:
-    """Return how long an axis is, if that is known."""
+    """Return the length of an axis including its block, or None if it is not known."""
     if not isinstance(ty, TensorType):
         return None
     length = ty.shape[index(layout, letter)]
@@ -96,17 +105,17 @@ def _length(ty: Type, layout: str, letter: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _DataConversion:
-    """The conversion of an operator on one tensor that has its layout as an attribute."""
+    """The conversion of an operator of one tensor that has its layout as an attribute."""
 
     op: str
     """The name of the operator."""
     plain: str
-    """The layout that it has by default."""
+    """The default layout."""
 
     def check(self, desired_layouts: Sequence[str]) -> None:
         if len(desired_layouts) != 1:
             raise PassDefinitionError(
-                f"{self.op} is converted to one layout, that of the data, not to {list(desired_layouts)!r}"
+                f"{self.op} needs exactly one layout, that of the data, got {list(desired_layouts)!r}"
             )
         _check_axes(self.op, "data", desired_layouts[0], self.plain)
 
@@ -114,33 +123,33 @@ class _DataConversion:
         self, attrs: Attrs | None, inputs: Sequence[Expr], tinfos: Sequence[Type], desired_layouts: Sequence[str]
     ) -> Call | None:
         self.check(desired_layouts)
-        (wanted,) = desired_layouts
+        (target,) = desired_layouts
         if attrs is None:
             return None
-        # Without a layout of the result it would follow its data when another operator is converted.
-        pinned = {"out_layout": wanted} if "out_layout" in attrs.keys() else {}  # noqa: SIM118  no view of a mapping
-        return Call(Op.get(self.op), inputs, attrs.replaced(layout=wanted, **pinned))
+        # Without out_layout, the result would follow the data if another operator changed the layout of the data.
+        pinned = {"out_layout": target} if "out_layout" in attrs.keys() else {}  # noqa: SIM118  no view of a mapping
+        return Call(Op.get(self.op), inputs, attrs.replaced(layout=target, **pinned))
 
 
 def _pair(op: str, desired_layouts: Sequence[str]) -> tuple[str, str]:
     if not 1 <= len(desired_layouts) <= 2:
         raise PassDefinitionError(
-            f"the layouts of {op} must be [data, weight], the weight's perhaps {DEFAULT!r}, "
-            f"not {list(desired_layouts)!r}"
+            f"the layouts of {op} must be [data, weight], where the weight can be {DEFAULT!r}, "
+            f"got {list(desired_layouts)!r}"
         )
     data, kernel = (*desired_layouts, DEFAULT)[:2]
     return data, kernel
 
 
-def _check_axes(op: str, what: str, layout: str, like: str) -> None:
+def _check_axes(op: str, operand: str, layout: str, like: str) -> None:
     if layout == DEFAULT:
-        raise PassDefinitionError(f"the layout of the {what} of {op} cannot be {DEFAULT!r}; write which one")
+        raise PassDefinitionError(f"the layout of the {operand} of {op} cannot be {DEFAULT!r}; specify a layout")
     try:
         axes = parse_layout(layout).primal
     except ValueError as error:
-        raise PassDefinitionError(f"the layout of the {what} of {op}: {error}") from None
+        raise PassDefinitionError(f"the layout of the {operand} of {op}: {error}") from None
     if sorted(axes) != sorted(like):
-        raise PassDefinitionError(f"the layout of the {what} of {op} must have the axes of {like}, not be {layout!r}")
+        raise PassDefinitionError(f"the layout of the {operand} of {op} must have the axes of {like}, got {layout!r}")
 
 
 _KERNELS: Final[Mapping[int, Mapping[str, str]]] = {
@@ -157,9 +166,9 @@ def _spatial_rank(op: str) -> int:
 
 def _convs() -> list[_ConvConversion]:
     names = [f"nn.conv{rank}d{suffix}" for rank in (1, 2, 3) for suffix in ("", "_transpose")]
-    made = [_ConvConversion(name, _DATA[_spatial_rank(name)], _KERNELS[_spatial_rank(name)]) for name in names]
+    convs = [_ConvConversion(name, _DATA[_spatial_rank(name)], _KERNELS[_spatial_rank(name)]) for name in names]
     conv2d = _ConvConversion("nn.conv2d", "NCHW", {**_KERNELS[2], "HWNC": "HWOI"})
-    others = [one for one in made if one.op != "nn.conv2d"]
+    others = [conv for conv in convs if conv.op != "nn.conv2d"]
     return [conv2d, *others, _ConvConversion("nn.deformable_conv2d", "NCHW", _KERNELS[2])]
 
 

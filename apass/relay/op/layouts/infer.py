@@ -1,30 +1,30 @@
-"""What rules for layouts are: TVM's `FInferCorrectLayout`; and how the simple ones among them are built."""
+"""Layout rules, TVM's `FInferCorrectLayout`, and tools to build them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from apass.relay.expr import Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Op
+from apass.relay.ir.ty import Dim, TensorType, TupleType, Type
 from apass.relay.op.layouts.names import Change, rank
-from apass.relay.ty import Dim, TensorType, TupleType, Type
 
 __all__ = ["FInferCorrectLayout", "InferCorrectLayoutOutput", "Layouts", "follow", "set_rule", "shape_of", "tensors_of"]
 
 Layouts: TypeAlias = Sequence[str | None]
-"""A layout for each tensor, None where none is known; "" is that of a scalar."""
+"""A layout for each tensor: None if it is unknown, "" for a scalar."""
 
 
 @dataclass(frozen=True, slots=True)
 class InferCorrectLayoutOutput:
-    """The layouts that go together for a call of an operator."""
+    """Layouts of inputs and results that are valid together for a call of an operator."""
 
     input_layouts: Layouts
-    """For each operand, those in a tuple one by one; None for one that has to be as the program has it."""
+    """For each operand, with the fields of a tuple listed one by one; None to require the original layout."""
     output_layouts: Layouts
     """For each result."""
     new_attrs: Attrs | None = None
-    """The attributes that the call then has."""
+    """The attributes of the call in these layouts."""
 
 
 FInferCorrectLayout: TypeAlias = Callable[
@@ -32,30 +32,34 @@ FInferCorrectLayout: TypeAlias = Callable[
 ]
 """A rule, `rule(attrs, new_in_layouts, old_in_layouts, old_in_types)`: the op attribute `FInferCorrectLayout`.
 
-It is asked twice. First with None for `new_in_layouts`: which layouts does the call have as the program was written,
-given what is known of its operands? Then with the layouts in which operands are at hand: which does it take? None, or
-None for a result's layout, means that there is nothing to say; then the call stays as it is.
+The pass calls a rule twice:
+
+- With None for `new_in_layouts`: return the layouts of the call in the original program, inferred from the layouts of
+  the operands that are known.
+- With the layouts that the converted operands have: return the layouts that the call accepts.
+
+If the rule returns None, or None as the layout of a result, the layout is unknown and the call is not changed.
 """
 
 Adapt: TypeAlias = Callable[[Attrs, Change, Sequence[Dim]], Attrs | None]
-"""Returns the attributes of a call when its first operand, of the shape, is in another layout; None if it cannot be."""
+"""Returns the attributes of a call whose first operand, of a given shape, changes its layout; None if it cannot."""
 
 
 def set_rule(rule: FInferCorrectLayout, names: Iterable[str]) -> None:
-    """Give operators their rule."""
+    """Set the layout rule of several operators."""
     for name in names:
         Op.get(name).set_attr("FInferCorrectLayout", rule)
 
 
 def shape_of(ty: Type) -> tuple[Dim, ...] | None:
-    """Return the shape of a tensor's type, None if it is that of something else."""
+    """Return the shape of a tensor type, or None for any other type."""
     return ty.shape if isinstance(ty, TensorType) else None
 
 
 def follow(adapt: Adapt, *, results: int = 1) -> FInferCorrectLayout:
-    """Return the rule that the first result is in the layout of the first operand, and the others stay as they are.
+    """Return the rule that the first result has the layout of the first operand.
 
-    Those others are vectors or scalars; further results are vectors.
+    The other operands are vectors or scalars and keep their layouts. The other results are vectors.
     """
 
     def rule(
@@ -76,5 +80,8 @@ def follow(adapt: Adapt, *, results: int = 1) -> FInferCorrectLayout:
 
 
 def tensors_of(types: Iterable[Type]) -> list[Type]:
-    """Return the types of the operands of a call, those in a tuple one by one."""
-    return [one for ty in types for one in (ty.fields if isinstance(ty, TupleType) else (ty,))]
+    """Return the types of the operands of a call.
+
+    The fields of a tuple are listed one by one.
+    """
+    return [field for ty in types for field in (ty.fields if isinstance(ty, TupleType) else (ty,))]

@@ -1,14 +1,14 @@
-"""Questions on the names of layouts: where an axis stands, which are split, what is left without some.
+"""Queries on the names of layouts: positions of axes, blocks, and sublayouts.
 
-Here "" is the layout of a scalar, beside those that `parse_layout` knows.
+In addition to the layouts of `parse_layout`, "" is accepted as the layout of a scalar.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
+from apass.relay.ir.ty import Dim
 from apass.relay.op.define.layout import convert_shape, parse_layout
-from apass.relay.ty import Dim
 
 __all__ = [
     "Change",
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def axes_of(layout: str) -> tuple[tuple[str, int], ...]:
-    """Return each dimension's letter and factor.
+    """Return the letter and the factor of each dimension.
 
     >>> axes_of("NCHW4c")[-1], axes_of("")
     (('c', 4), ())
@@ -50,12 +50,12 @@ def primal(layout: str) -> str:
 
 
 def index(layout: str, letter: str) -> int:
-    """Return the place of a letter, -1 if it is not there."""
-    return next((place for place, (name, _) in enumerate(axes_of(layout)) if name == letter), -1)
+    """Return the position of a letter, or -1 if the layout does not contain it."""
+    return next((position for position, (name, _) in enumerate(axes_of(layout)) if name == letter), -1)
 
 
 def is_split(layout: str, letters: Iterable[str]) -> bool:
-    """Tell whether a block is split off one of some axes.
+    """Return whether at least one of the axes has a block.
 
     >>> is_split("NCHW4c", "NC"), is_split("NCHW4c", "HW")
     (True, False)
@@ -64,34 +64,36 @@ def is_split(layout: str, letters: Iterable[str]) -> bool:
 
 
 def text_of(axes: Iterable[tuple[str, int]]) -> str:
-    """Return the layout of these dimensions."""
+    """Return the layout that consists of the given dimensions."""
     return "".join(letter if letter.isupper() else f"{factor}{letter}" for letter, factor in axes)
 
 
 def trailing(layout: str, count: int) -> str | None:
-    """Return the layout of the last dimensions; None if that is none, as it has a block without its axis.
+    """Return the layout of the last `count` dimensions.
+
+    Return None if they contain a block without its axis, which is not a layout.
 
     >>> trailing("NCHW", 2), trailing("NCHW", 0), trailing("NCHW4c", 2)
     ('HW', '', None)
     """
-    kept = axes_of(layout)[rank(layout) - count :]
-    letters = {letter for letter, _ in kept}
-    return text_of(kept) if all(letter.upper() in letters for letter in letters) else None
+    dims = axes_of(layout)[rank(layout) - count :]
+    letters = {letter for letter, _ in dims}
+    return text_of(dims) if all(letter.upper() in letters for letter in letters) else None
 
 
 def without(layout: str, letters: Iterable[str]) -> str:
-    """Return a layout without some axes and their blocks.
+    """Return a layout without the given axes and their blocks.
 
     >>> without("NCHW4c", "HW"), without("NC", "NC")
     ('NC4c', '')
     """
-    gone = set(letters)
-    return text_of(one for one in axes_of(layout) if one[0].upper() not in gone)
+    removed = set(letters)
+    return text_of(dim for dim in axes_of(layout) if dim[0].upper() not in removed)
 
 
 @cache
 def expanded(source: str, target: str) -> str:
-    """Return `source` with the axes of `target` in front that it has not.
+    """Return `source`, preceded by the axes of `target` that it does not contain.
 
     >>> expanded("W", "NHWC"), expanded("NCHW", "NHWC")
     ('NHCW', 'NCHW')
@@ -100,7 +102,9 @@ def expanded(source: str, target: str) -> str:
 
 
 def can_change(shape: Sequence[Dim], source: str, target: str) -> bool:
-    """Tell whether a tensor of a shape goes from one layout to another: the same axes, and blocks that divide.
+    """Return whether a tensor of a shape can be converted to another layout.
+
+    It can if the layouts have the same axes and the block sizes divide them.
 
     >>> can_change((1, 8, 5, 5), "NCHW", "NHWC4c"), can_change((1, 6, 5, 5), "NCHW", "NCHW4c")
     (True, False)
@@ -121,30 +125,33 @@ def _can_change(shape: tuple[Dim, ...], source: str, target: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A tensor that stands in another layout than the program was written for."""
+    """A change of the layout of a tensor from that of the original program to another."""
 
     source: str
-    """The layout that the program has it in."""
+    """The layout in the original program."""
     target: str
-    """The layout that it is in."""
+    """The new layout."""
 
     def letter(self, axis: int) -> str:
-        """Return the letter of an axis of the program's layout."""
+        """Return the letter of an axis of the source layout."""
         return axes_of(self.source)[axis][0]
 
     def whole_axis(self, axis: int) -> int | None:
-        """Return where an axis of the program's layout stands now; None if it is split, before or after, or a block."""
+        """Return the new position of an axis of the source layout.
+
+        Return None if the axis is a block, or is split in one of the two layouts.
+        """
         letter = self.letter(axis)
         return None if self.splits(letter) else index(self.target, letter)
 
     def splits(self, letters: Iterable[str]) -> bool:
-        """Tell whether one of some axes is not there or is split, in the one layout or in the other."""
+        """Return whether an axis is split in one of the layouts, or missing from one."""
         capitals = {letter.upper() for letter in letters}
-        is_there = capitals <= set(primal(self.target)) & set(primal(self.source))
-        return not is_there or is_split(self.source, capitals) or is_split(self.target, capitals)
+        in_both = capitals <= set(primal(self.target)) & set(primal(self.source))
+        return not in_both or is_split(self.source, capitals) or is_split(self.target, capitals)
 
     def whole_axes(self, axes: Iterable[int]) -> tuple[int, ...] | None:
-        """Return where some axes of the program's layout stand now; None if one of them is split."""
-        places = [self.whole_axis(axis) for axis in axes]
-        known = tuple(place for place in places if place is not None)
-        return known if len(known) == len(places) else None
+        """Return the new positions of axes of the source layout, or None if one is split."""
+        positions = [self.whole_axis(axis) for axis in axes]
+        known = tuple(position for position in positions if position is not None)
+        return known if len(known) == len(positions) else None

@@ -1,12 +1,15 @@
-"""Rules of operators that work on each element by itself: any layout will do, as long as all operands have it."""
+"""Layout rules of elementwise operators.
+
+An elementwise operator accepts any layout, provided that all operands have the same one.
+"""
 
 from collections.abc import Sequence
 from typing import Final
 
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ty import Dim, Type
 from apass.relay.op.layouts.infer import InferCorrectLayoutOutput, Layouts, set_rule, shape_of
 from apass.relay.op.layouts.names import axes_of, index, is_split, primal, text_of, trailing
-from apass.relay.ty import Dim, Type
 
 __all__: list[str] = []
 
@@ -61,7 +64,7 @@ _UNARY: Final = (
     "device_copy",
     "on_device",
 )
-"""Operators on one tensor; cast_like and full_like have a second operand, which may be of any shape."""
+"""Operators of one tensor. cast_like and full_like have a second operand, which may have any shape."""
 
 _BROADCAST: Final = (
     "add",
@@ -119,12 +122,12 @@ def _broadcast(
     sources = _aligned(old, shapes)
     if sources is None:
         return None
-    largest = max(range(len(shapes)), key=lambda place: len(shapes[place]))
+    largest = max(range(len(shapes)), key=lambda operand: len(shapes[operand]))
     if new is None:
         return InferCorrectLayoutOutput(sources, (sources[largest],), attrs)
-    given = [one if layout is None else layout for one, layout in zip(sources, new, strict=True)]
-    leader = max(range(len(given)), key=lambda place: len(primal(given[place])))
-    target = given[leader]
+    inputs = [source if layout is None else layout for source, layout in zip(sources, new, strict=True)]
+    leader = max(range(len(inputs)), key=lambda operand: len(primal(inputs[operand])))
+    target = inputs[leader]
     if target == sources[leader]:
         return InferCorrectLayoutOutput(sources, (sources[largest],), attrs)
     layouts = [_like(target, source, shape) for source, shape in zip(sources, shapes, strict=True)]
@@ -133,9 +136,15 @@ def _broadcast(
 
 
 def _aligned(old: Layouts, shapes: Sequence[Sequence[Dim]]) -> list[str] | None:
-    """Return the layout of each operand by that of one as large as the result, aligned at the last dimensions."""
+    """Return the layout of each operand, aligned at the last dimensions.
+
+    They are derived from the layout of an operand that has as many dimensions as the result. Return None if no such
+    layout is known.
+    """
     rank = max(map(len, shapes))
-    whole = next((one for one, shape in zip(old, shapes, strict=True) if one is not None and len(shape) == rank), None)
+    whole = next(
+        (layout for layout, shape in zip(old, shapes, strict=True) if layout is not None and len(shape) == rank), None
+    )
     if whole is None or len(axes_of(whole)) != rank:
         return None
     layouts = [trailing(whole, len(shape)) for shape in shapes]
@@ -144,21 +153,21 @@ def _aligned(old: Layouts, shapes: Sequence[Sequence[Dim]]) -> list[str] | None:
 
 
 def _like(target: str, source: str, shape: Sequence[Dim]) -> str | None:
-    """Return the layout that an operand is broadcast in against one in `target`: where it is 1 long, so are the blocks.
+    """Return the layout of an operand that is broadcast against one in `target`.
 
-    None if it cannot be told, as a length is not known.
+    An axis of size 1 has blocks of size 1. Return None if this depends on a size that is not known.
     """
     if not source:
         return ""
-    made: list[tuple[str, int]] = []
+    axes: list[tuple[str, int]] = []
     for letter, factor in axes_of(target):
-        place = index(source, letter.upper())
-        length = 1 if place < 0 else shape[place]
+        position = index(source, letter.upper())
+        length = 1 if position < 0 else shape[position]
         if letter.islower() and not isinstance(length, int):
             return None
         already_split = is_split(source, letter)
-        made.append((letter, 1 if letter.islower() and length == 1 and not already_split else factor))
-    return text_of(made)
+        axes.append((letter, 1 if letter.islower() and length == 1 and not already_split else factor))
+    return text_of(axes)
 
 
 set_rule(_unary, _UNARY)

@@ -1,14 +1,17 @@
-"""Rules of reductions: the axes move to where they stand, and the result has the layout of those that are left."""
+"""Layout rules of reductions.
+
+The reduced axes move to their new positions. The result has the layout of the remaining axes.
+"""
 
 from collections.abc import Sequence
 from typing import Final
 
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ty import Type
 from apass.relay.op.layouts.infer import InferCorrectLayoutOutput, Layouts, set_rule, shape_of
 from apass.relay.op.layouts.names import axes_of, rank, text_of, without
 from apass.relay.op.reduce import reduce_axes
 from apass.relay.op.reduction.statistics import VarianceAttrs
-from apass.relay.ty import Type
 
 __all__: list[str] = []
 
@@ -25,14 +28,14 @@ def _orderless(
 def _indexing(
     attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
 ) -> InferCorrectLayoutOutput | None:
-    """Return as above, if the elements that are counted stand in the same order."""
-    made = _reduce(attrs, new, old, types)
+    # The index counts elements over all reduced axes, so these must keep their order.
+    result = _reduce(attrs, new, old, types)
     before, after = old[0], None if new is None else new[0]
-    if made is None or attrs is None or before is None or after is None:
-        return made
+    if result is None or attrs is None or before is None or after is None:
+        return result
     letters = _reduced(attrs, before) or set()
-    in_order = [[one for one in axes_of(layout) if one[0].upper() in letters] for layout in (before, after)]
-    return made if in_order[0] == in_order[1] else _reduce(attrs, None, old, types)
+    in_order = [[dim for dim in axes_of(layout) if dim[0].upper() in letters] for layout in (before, after)]
+    return result if in_order[0] == in_order[1] else _reduce(attrs, None, old, types)
 
 
 def _reduce(
@@ -46,31 +49,34 @@ def _reduce(
         return None
     target = source if new is None or new[0] is None else new[0]
     adapted = attrs if target == source else _moved(attrs, target, letters)
-    # The mean that the variance is taken around keeps the dimensions of the data.
+    # The mean operand of variance keeps the dimensions of the data.
     others = (_ones(target, letters),) if isinstance(attrs, VarianceAttrs) else ()
-    left = _ones(target, letters) if attrs["keepdims"] else without(target, letters)
-    return None if adapted is None else InferCorrectLayoutOutput((target, *others), (left,), adapted)
+    rest = _ones(target, letters) if attrs["keepdims"] else without(target, letters)
+    return None if adapted is None else InferCorrectLayoutOutput((target, *others), (rest,), adapted)
 
 
 def _moved(attrs: Attrs, target: str, letters: set[str]) -> Attrs | None:
-    """Return the attributes for a layout; None if there is no axis to name, as none at all would mean all of them."""
-    named = [place for place, (one, _) in enumerate(axes_of(target)) if (one.upper() in letters) != attrs["exclude"]]
-    return attrs.replaced(axis=tuple(named)) if named else None
+    """Return the attributes for another layout; None if `axis` would be empty."""
+    # An empty `axis` would mean all axes.
+    axes = [axis for axis, (letter, _) in enumerate(axes_of(target)) if (letter.upper() in letters) != attrs["exclude"]]
+    return attrs.replaced(axis=tuple(axes)) if axes else None
 
 
 def _ones(layout: str, letters: set[str]) -> str:
-    """Return a layout when some axes are 1 long: so are their blocks."""
+    """Return a layout in which the given axes, and so their blocks, have size 1."""
     return text_of((letter, 1 if letter.upper() in letters else factor) for letter, factor in axes_of(layout))
 
 
 def _reduced(attrs: Attrs, layout: str) -> set[str] | None:
-    """Return the letters of the axes that are reduced; None if one is reduced without its block, or the other way."""
-    axis = attrs["axis"]
-    given = None if axis is None else attrs.get_int_tuple("axis")
-    places = reduce_axes(rank(layout), given, bool(attrs["exclude"]))
-    letters = {axes_of(layout)[place][0] for place in places}
+    """Return the letters of the reduced axes.
+
+    Return None if an axis is reduced without its block, or a block without its axis.
+    """
+    axis = None if attrs["axis"] is None else attrs.get_int_tuple("axis")
+    letters = {axes_of(layout)[reduced][0] for reduced in reduce_axes(rank(layout), axis, bool(attrs["exclude"]))}
     capitals = {letter.upper() for letter in letters}
-    return capitals if all((one in letters) == (one.upper() in capitals) for one, _ in axes_of(layout)) else None
+    is_whole = all((letter in letters) == (letter.upper() in capitals) for letter, _ in axes_of(layout))
+    return capitals if is_whole else None
 
 
 set_rule(_orderless, _ORDERLESS)

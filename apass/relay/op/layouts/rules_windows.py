@@ -1,12 +1,15 @@
-"""Rules of operators that have layouts as attributes: convolutions want theirs, pooling and resizing take any."""
+"""Layout rules of operators that have layouts as attributes.
+
+A convolution requires the layouts of its attributes. Pooling and resizing accept any layout with the same axes.
+"""
 
 from collections.abc import Sequence
 from typing import Final
 
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.ty import Type
 from apass.relay.op.layouts.infer import InferCorrectLayoutOutput, Layouts, set_rule
 from apass.relay.op.layouts.names import primal
-from apass.relay.ty import Type
 
 __all__ = ["ADAPTIVE_POOLS", "CONVS", "POOLS", "RESIZES"]
 
@@ -27,23 +30,23 @@ POOLS: Final = (
     "nn.global_max_pool2d",
     "nn.global_avg_pool2d",
 )
-"""Pooling with windows, and of all there is."""
+"""Pooling over windows, and global pooling."""
 
 ADAPTIVE_POOLS: Final = tuple(f"nn.adaptive_{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3))
-"""Pooling to a given size."""
+"""Pooling to a given size of the result."""
 
 RESIZES: Final = ("nn.upsampling", "nn.upsampling3d", "image.resize1d", "image.resize2d", "image.resize3d")
-"""Resizing. TVM 0.8 lets nn.upsampling follow only where height and width stay where they are."""
+"""Resizing. TVM 0.8 changes the layout of nn.upsampling only if height and width keep their positions."""
 
 
 def _conv(
     attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
 ) -> InferCorrectLayoutOutput | None:
-    """Return the layouts that a convolution has as attributes, whatever its operands are in."""
+    """Return the layouts of the attributes, whatever those of the operands are."""
     if attrs is None:
         return None
     data, kernel = attrs.get_str("data_layout"), attrs.get_str("kernel_layout")
-    # A deformable convolution has its offsets between the two.
+    # The offsets of a deformable convolution are between data and weight, in the layout of the data.
     datas = (data,) * (len(old) - 1)
     return InferCorrectLayoutOutput((*datas, kernel), (attrs.get_str("out_layout") or data,), attrs)
 
@@ -51,7 +54,7 @@ def _conv(
 def _pool(
     attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
 ) -> InferCorrectLayoutOutput | None:
-    """Return the layout that the data is in, unless the call says which its result has to be in."""
+    """Return the layout of the data, unless the call has an `out_layout`."""
     out_layout = "" if attrs is None else attrs.get_str("out_layout")
     if attrs is None or not out_layout:
         return _resize(attrs, new, old, types)
@@ -61,7 +64,7 @@ def _pool(
 def _resize(
     attrs: Attrs | None, new: Layouts | None, old: Layouts, types: Sequence[Type]
 ) -> InferCorrectLayoutOutput | None:
-    """Return the layout that the data is in, if it has the same axes."""
+    """Return the layout of the data, if it has the same axes as the attribute."""
     if attrs is None:
         return None
     layout = attrs.get_str("layout")
@@ -70,8 +73,8 @@ def _resize(
     return InferCorrectLayoutOutput((target,), (target,), adapted)
 
 
-def _same_axes(one: str, other: str) -> bool:
-    return sorted(primal(one)) == sorted(primal(other))
+def _same_axes(layout: str, other: str) -> bool:
+    return sorted(primal(layout)) == sorted(primal(other))
 
 
 set_rule(_conv, (*CONVS, "nn.deformable_conv2d"))

@@ -1,17 +1,17 @@
-"""Activations: nn.relu, nn.leaky_relu, nn.prelu."""
+"""Activation functions: nn.relu, nn.leaky_relu, nn.prelu."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import identity_relation
-from apass.relay.op.nn.relations import along, axis_in, must_be, tensors
-from apass.relay.ty import TensorType, Type
+from apass.relay.op.nn.relations import axis_in, broadcast_along, must_be, tensors
 
 __all__ = ["LeakyReluAttrs", "PReluAttrs", "leaky_relu", "prelu", "relu"]
 
@@ -21,7 +21,7 @@ class LeakyReluAttrs(Attrs):
     """The attributes of nn.leaky_relu."""
 
     alpha: float = 0.25
-    """The slope of the negative half."""
+    """The slope for negative elements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class PReluAttrs(Attrs):
     """The attributes of nn.prelu."""
 
     axis: int = 1
-    """The axis along which the slopes lie."""
+    """The axis of the channels, each of which has its own slope."""
 
 
 def _relu(data: Array) -> Array:
@@ -50,7 +50,7 @@ def _prelu_relation(types: Sequence[Type], attrs: PReluAttrs) -> Sequence[Type |
 
 
 def _prelu(attrs: PReluAttrs, data: Array, alpha: Array) -> Array:
-    scaled: Array = np.multiply(data, along(alpha, data.ndim, attrs.axis))
+    scaled: Array = np.multiply(data, broadcast_along(alpha, data.ndim, attrs.axis))
     return np.where(np.greater(data, 0), data, scaled)
 
 
@@ -61,7 +61,7 @@ _RELU = register_op(
     compute=_relu,
     pattern=OpPattern.ELEMWISE,
     level=1,
-    description="Each element, 0 if it is negative.",
+    description="Each element, or 0 if it is negative.",
 )
 
 _LEAKY_RELU = register_op(
@@ -72,7 +72,7 @@ _LEAKY_RELU = register_op(
     compute=_leaky_relu,
     pattern=OpPattern.ELEMWISE,
     level=3,
-    description="Each element, times alpha if it is negative.",
+    description="Each element, multiplied by alpha if it is negative.",
 )
 
 _PRELU = register_op(
@@ -83,20 +83,20 @@ _PRELU = register_op(
     compute=_prelu,
     pattern=OpPattern.BROADCAST,
     level=3,
-    description="Each element, times the slope of its channel if it is negative.",
+    description="Each element, multiplied by the slope of its channel if it is negative.",
 )
 
 
 def relu(data: Expr) -> Call:
-    """Return the data with 0 for what is negative."""
+    """Return the data with negative elements replaced by 0."""
     return Call(_RELU, (data,))
 
 
 def leaky_relu(data: Expr, alpha: float) -> Call:
-    """Return the data with `alpha` times what is negative."""
+    """Return the data with negative elements multiplied by `alpha`."""
     return Call(_LEAKY_RELU, (data,), LeakyReluAttrs(alpha=float(alpha)))
 
 
 def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Call:
-    """Return the data with what is negative times a slope for each place along an axis."""
+    """Return the data with negative elements multiplied by the slope of their channel."""
     return Call(_PRELU, (data, alpha), PReluAttrs(axis=axis))

@@ -1,13 +1,13 @@
-"""How operators on data and a weight are registered: convolutions and transposed ones."""
+"""Registration of operators of data and a weight, such as convolutions."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
-from apass.relay.expr import Compute, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Compute, Op
+from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.relations import tensors
-from apass.relay.ty import TensorType, Type
 
 __all__ = ["define_with_weight"]
 
@@ -19,13 +19,14 @@ def define_with_weight(
     name: str,
     attrs_type: type[AttrsT],
     rank: int,
-    what: str,
+    description: str,
     relate: Callable[[str, int, TensorType, TensorType | None, AttrsT], Types],
     compute: Compute,
 ) -> Op:
-    """Register an operator over so many spatial dimensions and return it.
+    """Register an operator over `rank` spatial dimensions and return it.
 
-    `relate(name, rank, data, weight, attrs)` tells the types once that of the data is known; see `Op.relation`.
+    `relate(name, rank, data, weight, attrs)` is called when the type of the data is known. It returns the types of the
+    arguments and of the result, as `Op.relation` does.
     """
 
     def relation(types: Sequence[Type], attrs: AttrsT) -> Types:
@@ -40,5 +41,5 @@ def define_with_weight(
         compute=compute,
         pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
         level=2,
-        description=f"{what} over {rank} spatial dimension{'s' if rank > 1 else ''}.",
+        description=f"{description} over {rank} spatial dimension{'s' if rank > 1 else ''}.",
     )

@@ -1,17 +1,16 @@
-"""nn.dropout: at inference the data itself, and a mask of ones."""
+"""nn.dropout: at inference, the unchanged data and a mask of ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr, TupleGetItem
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr, TupleGetItem, TupleWrapper
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TupleType, Type
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.relations import tensors
-from apass.relay.tuple_wrapper import TupleWrapper
-from apass.relay.ty import TupleType, Type
 
 __all__ = ["DropoutAttrs", "dropout", "dropout_raw"]
 
@@ -41,7 +40,7 @@ _DROPOUT = register_op(
     compute=_compute,
     pattern=OpPattern.OPAQUE,
     level=1,
-    description="The data and the mask of what is kept; everything is, at inference.",
+    description="The data and the mask of the elements that are kept: at inference, all of them.",
 )
 
 
@@ -51,5 +50,5 @@ def dropout(data: Expr, rate: float = 0.5) -> TupleGetItem:
 
 
 def dropout_raw(data: Expr, rate: float = 0.5) -> Call:
-    """Return the tuple of the data after dropout and the mask."""
+    """Return a tuple of the data after dropout and the mask."""
     return Call(_DROPOUT, (data,), DropoutAttrs(rate=float(rate)))

@@ -1,4 +1,4 @@
-"""nn.fifo_buffer: a window over a stream."""
+"""nn.fifo_buffer: a sliding window over a stream of data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.dims import clash
+from apass.relay.ir.ty import Type
+from apass.relay.op.define.dims import dims_differ
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.relations import axis_in, tensors, with_rank
-from apass.relay.ty import Type
 
 __all__ = ["FIFOBufferAttrs", "fifo_buffer"]
 
@@ -22,7 +22,7 @@ class FIFOBufferAttrs(Attrs):
     """The attributes of nn.fifo_buffer."""
 
     axis: int = 0
-    """The axis along which data comes in."""
+    """The axis that data is appended along."""
 
 
 def _relation(types: Sequence[Type], attrs: FIFOBufferAttrs) -> Sequence[Type | None] | None:
@@ -31,12 +31,12 @@ def _relation(types: Sequence[Type], attrs: FIFOBufferAttrs) -> Sequence[Type | 
     if data is None or buffer is None:
         return None
     axis = axis_in(op, with_rank(op, "the data", data, len(buffer.shape)), attrs.axis)
-    others = [pair for place, pair in enumerate(zip(data.shape, buffer.shape, strict=True)) if place != axis]
-    if any(clash(*pair) for pair in others) or data.dtype != buffer.dtype:
-        raise TypeInferenceError(f"{op}: the data {data} and the buffer {buffer} may differ in axis {axis} only")
-    new, kept = data.shape[axis], buffer.shape[axis]
-    if isinstance(new, int) and isinstance(kept, int) and new > kept:
-        raise TypeInferenceError(f"{op}: the buffer {buffer} cannot take {new} elements along axis {axis} at once")
+    others = [pair for dim, pair in enumerate(zip(data.shape, buffer.shape, strict=True)) if dim != axis]
+    if any(dims_differ(*pair) for pair in others) or data.dtype != buffer.dtype:
+        raise TypeInferenceError(f"{op}: data and buffer may differ only in axis {axis}, got {data} and {buffer}")
+    added, size = data.shape[axis], buffer.shape[axis]
+    if isinstance(added, int) and isinstance(size, int) and added > size:
+        raise TypeInferenceError(f"{op}: the data may have at most {size} elements along axis {axis}, got {added}")
     return [None, None, buffer]
 
 
@@ -53,10 +53,13 @@ _FIFO_BUFFER = register_op(
     compute=_compute,
     pattern=OpPattern.OPAQUE,
     level=10,
-    description="The buffer with the data appended along an axis, and as much dropped at its start.",
+    description="The buffer with the data appended along an axis and its oldest elements removed.",
 )
 
 
 def fifo_buffer(data: Expr, buffer: Expr, axis: int) -> Call:
-    """Return the buffer after the data has been appended along an axis and the oldest elements dropped."""
+    """Return the buffer with the data appended along an axis.
+
+    The oldest elements are removed, so that the size stays the same.
+    """
     return Call(_FIFO_BUFFER, (data, buffer), FIFOBufferAttrs(axis=axis))

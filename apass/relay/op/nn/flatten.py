@@ -1,16 +1,16 @@
-"""nn.batch_flatten: a row for each element of a batch."""
+"""nn.batch_flatten: joins all dimensions but the first."""
 
 from collections.abc import Sequence
 from math import prod
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.dims import product
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.relations import tensors
-from apass.relay.ty import TensorType, Type
 
 __all__ = ["batch_flatten"]
 
@@ -20,7 +20,7 @@ def _relation(types: Sequence[Type], attrs: Attrs | None) -> Sequence[Type | Non
     if data is None:
         return None
     if not data.shape:
-        raise TypeInferenceError(f"nn.batch_flatten: the data must have a batch dimension, but it is a scalar {data}")
+        raise TypeInferenceError(f"nn.batch_flatten: the data must have a batch dimension, got the scalar {data}")
     return [None, TensorType((data.shape[0], product(data.shape[1:])), data.dtype)]
 
 
@@ -35,10 +35,10 @@ _BATCH_FLATTEN = register_op(
     compute=_compute,
     pattern=OpPattern.INJECTIVE,
     level=2,
-    description="The data with all dimensions but the first made one.",
+    description="The data with all dimensions but the first joined.",
 )
 
 
 def batch_flatten(data: Expr) -> Call:
-    """Return the data as a matrix: the first dimension is kept, the others become one."""
+    """Return the data as a matrix, with all dimensions but the first joined."""
     return Call(_BATCH_FLATTEN, (data,))

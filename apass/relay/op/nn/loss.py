@@ -1,4 +1,4 @@
-"""Losses: nn.cross_entropy, nn.cross_entropy_with_logits, nn.nll_loss."""
+"""Loss functions: nn.cross_entropy, nn.cross_entropy_with_logits, nn.nll_loss."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Compute, Expr, Op
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.dims import clash
+from apass.relay.ir.ty import TensorType, Type
+from apass.relay.op.define.dims import dims_differ
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.relations import must_be, must_fit, tensors, with_rank
-from apass.relay.ty import TensorType, Type
 
 __all__ = ["NLLLossAttrs", "cross_entropy", "cross_entropy_with_logits", "nll_loss"]
 
@@ -22,9 +22,9 @@ class NLLLossAttrs(Attrs):
     """The attributes of nn.nll_loss."""
 
     reduction: str = "mean"
-    """What is made of the losses: none, mean (weighted) or sum."""
+    """How the losses are reduced: none, mean (weighted) or sum."""
     ignore_index: int = -100
-    """The target whose losses do not count."""
+    """The target class whose losses are ignored."""
 
 
 def _define(name: str, compute: Compute, description: str) -> Op:
@@ -33,8 +33,8 @@ def _define(name: str, compute: Compute, description: str) -> Op:
         if x is None or y is None:
             return None
         with_rank(name, "the predictions", x, 2)
-        if len(y.shape) != 2 or any(map(clash, x.shape, y.shape)) or x.dtype != y.dtype:
-            raise TypeInferenceError(f"{name}: predictions and targets must be of one type: {x}, {y}")
+        if len(y.shape) != 2 or any(map(dims_differ, x.shape, y.shape)) or x.dtype != y.dtype:
+            raise TypeInferenceError(f"{name}: predictions and targets must have the same type, got {x} and {y}")
         return [None, None, TensorType((), x.dtype)]
 
     return register_op(
@@ -63,13 +63,14 @@ def _nll_relation(types: Sequence[Type], attrs: NLLLossAttrs) -> Sequence[Type |
     if data is None or targets is None:
         return None
     if len(data.shape) < 2:
-        raise TypeInferenceError(f"{op}: the predictions must have 2 dimensions or more, but they are a {data}")
+        raise TypeInferenceError(f"{op}: the predictions must have at least 2 dimensions, got {data}")
     if attrs.reduction not in {"none", "mean", "sum"}:
-        raise TypeInferenceError(f"{op}: reduction must be none, mean or sum, not {attrs.reduction!r}")
+        raise TypeInferenceError(f"{op}: reduction must be none, mean or sum, got {attrs.reduction!r}")
     batch, classes, *rest = data.shape
-    wanted = must_fit(op, "the targets", targets, TensorType((batch, *rest), targets.dtype))
-    scales = must_be(op, "the weights", weights, TensorType((classes,), data.dtype))
-    return [None, wanted, scales, TensorType(wanted.shape if attrs.reduction == "none" else (), data.dtype)]
+    target_type = must_fit(op, "the targets", targets, TensorType((batch, *rest), targets.dtype))
+    weight_type = must_be(op, "the weights", weights, TensorType((classes,), data.dtype))
+    shape = target_type.shape if attrs.reduction == "none" else ()
+    return [None, target_type, weight_type, TensorType(shape, data.dtype)]
 
 
 def _nll_loss(attrs: NLLLossAttrs, predictions: Array, targets: Array, weights: Array) -> Array:
@@ -103,18 +104,22 @@ _NLL_LOSS = register_op(
 
 
 def cross_entropy(predictions: Expr, targets: Expr) -> Call:
-    """Return the mean over the batch of minus the sum of targets times the logarithm of predictions."""
+    """Return the batch mean of minus the sum of targets times log(predictions)."""
     return Call(_CROSS_ENTROPY, (predictions, targets))
 
 
 def cross_entropy_with_logits(predictions: Expr, targets: Expr) -> Call:
-    """Return `cross_entropy` of predictions that are logarithms already."""
+    """Return `cross_entropy` of predictions that are logarithms."""
     return Call(_CROSS_ENTROPY_WITH_LOGITS, (predictions, targets))
 
 
 def nll_loss(
     predictions: Expr, targets: Expr, weights: Expr, reduction: str = "mean", ignore_index: int = -100
 ) -> Call:
-    """Return minus the predictions at the target classes, times the weights of these; the mean is a weighted one."""
+    """Return the negative log-likelihood of the targets, weighted by class.
+
+    For each target class it is minus the prediction times the weight of the class. Reduction `mean` divides by the sum
+    of the weights.
+    """
     attrs = NLLLossAttrs(reduction=reduction, ignore_index=ignore_index)
     return Call(_NLL_LOSS, (predictions, targets, weights), attrs)

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Constant, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Constant, Expr, Op, const
 from apass.relay.ir.ndarray import Array
-from apass.relay.make import const
-from apass.relay.op.define.dims import plus
+from apass.relay.ir.ty import TensorType, Type
+from apass.relay.op.define.dims import add_to_dim
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.relations import tensors
-from apass.relay.ty import TensorType, Type
 
 __all__ = ["MirrorPadAttrs", "PadAttrs", "mirror_pad", "pad", "pairs"]
 
@@ -28,9 +27,9 @@ class PadAttrs(Attrs):
     """The attributes of nn.pad."""
 
     pad_width: tuple[tuple[int, ...], ...]
-    """How many elements to add before and behind each dimension; to cut off, if negative."""
+    """The number of elements added before and after each dimension; a negative number removes elements."""
     pad_mode: str = "constant"
-    """What is added: a constant, copies of the edge, or the reflection that does not repeat the edge."""
+    """The values that are added: a constant, copies of the edge, or the reflection without the edge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +37,9 @@ class MirrorPadAttrs(Attrs):
     """The attributes of nn.mirror_pad."""
 
     mode: str = "SYMMETRIC"
-    """SYMMETRIC to repeat the edge, REFLECT not to."""
+    """SYMMETRIC to repeat the edge, REFLECT to leave it out."""
     pad_width: tuple[tuple[int, ...], ...]
-    """How many elements to add before and behind each dimension."""
+    """The number of elements added before and after each dimension."""
 
 
 def _pad_relation(types: Sequence[Type], attrs: PadAttrs) -> Sequence[Type | None] | None:
@@ -48,7 +47,7 @@ def _pad_relation(types: Sequence[Type], attrs: PadAttrs) -> Sequence[Type | Non
     if data is None:
         return None
     if value is not None and value.shape:
-        raise TypeInferenceError(f"nn.pad: pad_value must be a scalar, but it is a {value}")
+        raise TypeInferenceError(f"nn.pad: pad_value must be a scalar, got {value}")
     return [None, None, _padded("nn.pad", data, attrs.pad_width, attrs.pad_mode, _PAD_MODES)]
 
 
@@ -56,23 +55,28 @@ def _mirror_relation(types: Sequence[Type], attrs: MirrorPadAttrs) -> Sequence[T
     data, _ = tensors("nn.mirror_pad", types)
     if any(min(pair, default=0) < 0 for pair in attrs.pad_width):
         width = attrs.pad_width
-        raise TypeInferenceError(f"nn.mirror_pad: pad_width must not be negative: {width}; cut off with strided_slice")
+        raise TypeInferenceError(
+            f"nn.mirror_pad: pad_width must not be negative, got {width}; use strided_slice to remove elements"
+        )
     return None if data is None else [None, _padded("nn.mirror_pad", data, attrs.pad_width, attrs.mode, _MIRROR_MODES)]
 
 
 def _padded(op: str, data: TensorType, width: Sequence[Sequence[int]], mode: str, modes: Sequence[str]) -> TensorType:
     if mode not in modes:
-        raise TypeInferenceError(f"{op}: there is no mode {mode!r}; use one of {list(modes)}")
+        raise TypeInferenceError(f"{op}: mode must be one of {list(modes)}, got {mode!r}")
     if len(width) != len(data.shape) or any(len(pair) != 2 for pair in width):
-        raise TypeInferenceError(f"{op}: pad_width must be a pair for each dimension of the {data}, not {width}")
-    shape = [plus(dim, sum(pair)) for dim, pair in zip(data.shape, width, strict=True)]
+        raise TypeInferenceError(f"{op}: pad_width must be a pair for each dimension of {data}, got {width}")
+    shape = [add_to_dim(dim, sum(pair)) for dim, pair in zip(data.shape, width, strict=True)]
     if any(isinstance(dim, int) and dim < 0 for dim in shape):
-        raise TypeInferenceError(f"{op}: pad_width cuts off more than there is of the {data}: {width}")
+        raise TypeInferenceError(f"{op}: pad_width {width} removes more elements than {data} has")
     return TensorType(shape, data.dtype)
 
 
 def pairs(widths: Iterable[tuple[int, ...]]) -> NDArray[np.int64]:
-    """Return what is added before and behind each axis, in the form that numpy takes: int64 of shape (axes, 2)."""
+    """Return pad widths before and after each axis in the form that numpy requires.
+
+    The result is an int64 array of shape (axes, 2).
+    """
     return np.array([*widths], dtype=np.int64).reshape(-1, 2)
 
 
@@ -83,7 +87,7 @@ def _pad(attrs: PadAttrs, data: Array, value: Array) -> Array:
     else:
         padded = np.pad(data, added, mode="edge" if attrs.pad_mode == "edge" else "reflect")
     rows = zip(padded.shape, attrs.pad_width, strict=True)
-    return padded[tuple(slice(max(-before, 0), size - max(-behind, 0)) for size, (before, behind) in rows)]
+    return padded[tuple(slice(max(-before, 0), size - max(-after, 0)) for size, (before, after) in rows)]
 
 
 def _mirror_pad(attrs: MirrorPadAttrs, data: Array) -> Array:
@@ -98,7 +102,7 @@ _PAD = register_op(
     compute=_pad,
     pattern=OpPattern.INJECTIVE,
     level=2,
-    description="The data with elements added before and behind each dimension.",
+    description="The data with elements added before and after each dimension.",
 )
 
 _MIRROR_PAD = register_op(
@@ -109,7 +113,7 @@ _MIRROR_PAD = register_op(
     compute=_mirror_pad,
     pattern=OpPattern.INJECTIVE,
     level=2,
-    description="The data with its mirror image added before and behind each dimension.",
+    description="The data with its mirror image added before and after each dimension.",
 )
 
 
@@ -119,11 +123,15 @@ def pad(
     pad_value: Expr | float = 0,
     pad_mode: str = "constant",
 ) -> Call:
-    """Return the data with elements added: `pad_width` has a pair (before, behind) for each dimension.
+    """Return the data with elements added: `pad_width` has a pair for each dimension.
 
-    Where it is negative, so many elements are cut off.
-    `pad_value` counts in mode constant only, and is cast to the element type of the data.
-    If `pad_width` is an expression that is not a constant, this calls dyn.nn.pad.
+    Parameters:
+        data: the tensor.
+        pad_width: the numbers of elements added before and after each dimension. A negative number removes elements.
+            If it is an expression that is not a constant, the result is a call of dyn.nn.pad.
+        pad_value: the value of the elements in mode constant, cast to the element type of the data.
+        pad_mode: constant, edge or reflect.
+
     """
     value = pad_value if isinstance(pad_value, Expr) else const(pad_value)
     if isinstance(pad_width, Expr) and not isinstance(pad_width, Constant):
@@ -131,14 +139,17 @@ def pad(
     return Call(_PAD, (data, value), PadAttrs(pad_width=_pairs(pad_width), pad_mode=pad_mode))
 
 
-def _pairs(width: Iterable[Iterable[int]] | Expr) -> tuple[tuple[int, ...], ...]:
-    if isinstance(width, Constant):
-        return tuple(tuple(int(one) for one in pair) for pair in width.data.numpy().tolist())
-    if isinstance(width, Expr):
-        raise TypeError(f"pad_width must be numbers or a constant, not {width!r}; fold it to a constant first")
-    return tuple(tuple(int(one) for one in pair) for pair in width)
+def _pairs(widths: Iterable[Iterable[int]] | Expr) -> tuple[tuple[int, ...], ...]:
+    if isinstance(widths, Constant):
+        return tuple(tuple(int(width) for width in pair) for pair in widths.data.numpy().tolist())
+    if isinstance(widths, Expr):
+        raise TypeError(f"pad_width must be numbers or a constant, got {widths!r}; fold it to a constant first")
+    return tuple(tuple(int(width) for width in pair) for pair in widths)
 
 
 def mirror_pad(data: Expr, pad_width: Iterable[Iterable[int]], mode: str = "SYMMETRIC") -> Call:
-    """Return the data with its mirror image added: the edge is repeated in mode SYMMETRIC, and not in mode REFLECT."""
+    """Return the data with its mirror image added before and after each dimension.
+
+    Mode SYMMETRIC repeats the edge. Mode REFLECT does not.
+    """
     return Call(_MIRROR_PAD, (data,), MirrorPadAttrs(mode=mode, pad_width=_pairs(pad_width)))

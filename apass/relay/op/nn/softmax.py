@@ -1,17 +1,17 @@
-"""nn.softmax, nn.fast_softmax, nn.log_softmax."""
+"""Softmax operators: nn.softmax, nn.fast_softmax, nn.log_softmax."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Compute, Expr, Op
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import Type
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.conv.kernel import accumulator
 from apass.relay.op.nn.relations import axis_in, tensors
-from apass.relay.ty import Type
 
 __all__ = ["SoftmaxAttrs", "fast_softmax", "log_softmax", "softmax"]
 
@@ -21,11 +21,11 @@ class SoftmaxAttrs(Attrs):
     """The attributes of nn.softmax, nn.fast_softmax and nn.log_softmax."""
 
     axis: int = -1
-    """The axis that is summed over."""
+    """The axis of the sum."""
 
 
 def _shifted(attrs: SoftmaxAttrs, data: Array) -> Array:
-    """Return the data less its largest element along the axis, so that no exponential overflows."""
+    """Return the data minus its maximum along the axis, so that exp does not overflow."""
     wide = data.astype(accumulator(str(data.dtype)), copy=False)
     shifted: Array = np.subtract(wide, wide.max(axis=attrs.axis, keepdims=True))
     return shifted
@@ -73,7 +73,7 @@ _SOFTMAX = _define(
     "nn.softmax", _softmax, OpPattern.OUT_ELEMWISE_FUSABLE, "Exponentials divided by their sum along an axis."
 )
 _FAST_SOFTMAX = _define(
-    "nn.fast_softmax", _softmax, OpPattern.OUT_ELEMWISE_FUSABLE, "Softmax for which a target may approximate exp."
+    "nn.fast_softmax", _softmax, OpPattern.OUT_ELEMWISE_FUSABLE, "Softmax with exponentials that may be approximate."
 )
 _LOG_SOFTMAX = _define("nn.log_softmax", _log_softmax, OpPattern.OPAQUE, "The logarithm of softmax.")
 
@@ -84,10 +84,13 @@ def softmax(data: Expr, axis: int = -1) -> Call:
 
 
 def fast_softmax(data: Expr, axis: int = -1) -> Call:
-    """Return `softmax`; a target may approximate the exponentials, the kernel here does not."""
+    """Return `softmax`, with exponentials that a target may approximate.
+
+    The kernel of this package computes them exactly.
+    """
     return Call(_FAST_SOFTMAX, (data,), SoftmaxAttrs(axis=axis))
 
 
 def log_softmax(data: Expr, axis: int = -1) -> Call:
-    """Return the logarithm of `softmax`, computed without rounding small probabilities to 0."""
+    """Return the logarithm of `softmax`, without rounding small probabilities to 0."""
     return Call(_LOG_SOFTMAX, (data,), SoftmaxAttrs(axis=axis))

@@ -1,4 +1,4 @@
-"""einsum: sums of products, told by letters for axes."""
+"""einsum: sums of products over labelled axes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Compute, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Compute, Expr, TupleWrapper
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import Dim, TensorType
 from apass.relay.op.define.arguments import tuple_of
 from apass.relay.op.define.dims import broadcast_dims, shape_text
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward_tuple, one_dtype
 from apass.relay.op.define.unary import Function
-from apass.relay.tuple_wrapper import TupleWrapper
-from apass.relay.ty import Dim, TensorType
 
 __all__ = ["EinsumAttrs", "einsum"]
 
@@ -25,14 +24,14 @@ class EinsumAttrs(Attrs):
     """The attributes of einsum."""
 
     equation: str
-    """The letters of the axes of each tensor, and those of the result: `ij,jk->ik`."""
+    """The labels of the axes of each tensor, and those of the result: `ij,jk->ik`."""
 
 
 def _relate(data: tuple[TensorType, ...], attrs: EinsumAttrs) -> TensorType:
     inputs, arrow, output = attrs.equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(data):
-        raise ValueError(f"{attrs.equation!r} is about {len(terms)} tensors, but there are {len(data)}")
+        raise ValueError(f"the equation {attrs.equation!r} needs {len(terms)} tensors, got {len(data)}")
     sizes: dict[str, Dim] = {}
     rest: tuple[Dim, ...] = ()
     for term, ty in zip(terms, data, strict=True):
@@ -45,18 +44,21 @@ def _relate(data: tuple[TensorType, ...], attrs: EinsumAttrs) -> TensorType:
 
 
 def _axes(term: str, shape: Sequence[Dim]) -> tuple[list[tuple[str, Dim]], tuple[Dim, ...]]:
-    """Return the axes that have letters, and the sizes of those that an ellipsis stands for."""
+    """Return the labelled axes, and the sizes of the axes that the ellipsis covers."""
     before, dots, after = term.partition("...")
     count = len(before) + len(after)
     if count > len(shape) or (count < len(shape) and not dots) or not (before + after + "a").isalpha():
-        raise ValueError(f"{term!r} does not name the axes of a tensor of shape {shape_text(shape)}")
+        raise ValueError(f"{term!r} does not label the axes of a tensor of shape {shape_text(shape)}")
     end = len(shape) - len(after)
     named = [*zip(before, shape, strict=False), *zip(after, shape[end:], strict=True)]
     return named, tuple(shape[len(before) : end])
 
 
 def _implicit(terms: Sequence[str]) -> str:
-    """Return the result that is meant where none is given: the letters that come once, in the order of the alphabet."""
+    """Return the labels of the result if the equation has no arrow.
+
+    As in numpy, these are the letters that occur once, in alphabetical order.
+    """
     letters = Counter("".join(terms).replace(".", ""))
     once = sorted(letter for letter, count in letters.items() if count == 1)
     return ("..." if any("..." in term for term in terms) else "") + "".join(once)
@@ -66,7 +68,7 @@ def _shape(output: str, sizes: Mapping[str, Dim], rest: Sequence[Dim]) -> list[D
     before, dots, after = output.partition("...")
     letters = before + after
     if not set(letters) <= set(sizes) or len(set(letters)) < len(letters) or (rest and not dots):
-        raise ValueError(f"the result {output!r} must name axes of the tensors, each once, and keep their ellipsis")
+        raise ValueError(f"the result {output!r} must use labels of the tensors, each at most once, and their ellipsis")
     return [*map(sizes.__getitem__, before), *rest, *map(sizes.__getitem__, after)]
 
 
@@ -85,10 +87,13 @@ _EINSUM = register_op(
     compute=_kernel(np.einsum),
     pattern=OpPattern.INJECTIVE,
     level=11,
-    description="Sums of products over the axes that share a letter.",
+    description="Sums of products over the axes that share a label.",
 )
 
 
 def einsum(data: Expr | TupleWrapper | Iterable[Expr], equation: str) -> Call:
-    """Return sums of products, as numpy's einsum does: `einsum([a, b], "ij,jk->ik")` is the product of matrices."""
+    """Return sums of products over labelled axes, as numpy's einsum does.
+
+    For example, `einsum([a, b], "ij,jk->ik")` is the product of two matrices.
+    """
     return Call(_EINSUM, (tuple_of("einsum", data),), EinsumAttrs(equation=equation))

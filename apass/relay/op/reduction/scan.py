@@ -1,17 +1,17 @@
-"""Running totals along an axis: cumsum, cumprod."""
+"""Cumulative operators along an axis: cumsum, cumprod."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TensorType
 from apass.relay.op.define.dims import axis_of, product
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward
 from apass.relay.op.define.unary import Function
-from apass.relay.ty import TensorType
 
 __all__ = ["ScanopAttrs", "cumprod", "cumsum"]
 
@@ -21,11 +21,11 @@ class ScanopAttrs(Attrs):
     """The attributes of cumsum and cumprod."""
 
     axis: int | None = None
-    """The axis along which they run; None for the data laid out flat."""
+    """The axis of the scan; None for the flattened data."""
     dtype: str = ""
-    """The element type of the result, and of the running; empty for that of the data."""
+    """The element type of the computation and of the result; empty for that of the data."""
     exclusive: bool = False
-    """Whether each place has the total of those before it, without itself."""
+    """Whether an element is left out of its own total."""
 
 
 def _relate(data: TensorType, attrs: ScanopAttrs) -> TensorType:
@@ -58,15 +58,21 @@ def _define(name: str, function: Function, identity: int, description: str) -> O
     )
 
 
-_CUMSUM = _define("cumsum", np.cumsum, 0, "The running sum along an axis.")
-_CUMPROD = _define("cumprod", np.cumprod, 1, "The running product along an axis.")
+_CUMSUM = _define("cumsum", np.cumsum, 0, "The cumulative sum along an axis.")
+_CUMPROD = _define("cumprod", np.cumprod, 1, "The cumulative product along an axis.")
 
 
 def cumsum(data: Expr, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None) -> Call:
-    """Return the running sum along `axis`; with `exclusive`, of the elements before each."""
+    """Return the cumulative sum along `axis`.
+
+    With `exclusive`, it is the sum of the elements before each one.
+    """
     return Call(_CUMSUM, (data,), ScanopAttrs(axis=axis, dtype=dtype or "", exclusive=bool(exclusive)))
 
 
 def cumprod(data: Expr, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None) -> Call:
-    """Return the running product along `axis`; with `exclusive`, of the elements before each."""
+    """Return the cumulative product along `axis`.
+
+    With `exclusive`, it is the product of the elements before each one.
+    """
     return Call(_CUMPROD, (data,), ScanopAttrs(axis=axis, dtype=dtype or "", exclusive=bool(exclusive)))

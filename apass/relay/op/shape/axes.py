@@ -1,21 +1,24 @@
-"""Operators that add, drop and reorder dimensions: expand_dims, squeeze, transpose, reverse, layout_transform."""
+"""Operators that insert, remove and reorder dimensions.
+
+These are expand_dims, squeeze, transpose, reverse and layout_transform.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.calls import call_op
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.arguments import Ints, computed, static_ints
-from apass.relay.op.define.attrs import shown
+from apass.relay.ir.ty import Dim, TensorType
+from apass.relay.op.define.arguments import Ints, computed_expr, static_ints
+from apass.relay.op.define.attrs import always_printed
 from apass.relay.op.define.dims import axes_of, axis_of, shape_text
 from apass.relay.op.define.layout import convert_array, convert_shape, parse_layout
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward
-from apass.relay.ty import Dim, TensorType
 
 __all__ = [
     "ExpandDimsAttrs",
@@ -36,9 +39,9 @@ class ExpandDimsAttrs(Attrs):
     """The attributes of expand_dims."""
 
     axis: int
-    """Where the new dimensions go."""
+    """The position of the new dimensions."""
     num_newaxis: int = 1
-    """How many."""
+    """The number of new dimensions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +49,15 @@ class SqueezeAttrs(Attrs):
     """The attributes of squeeze."""
 
     axis: tuple[int, ...] | None = None
-    """The dimensions that go; None for all that are 1."""
+    """The dimensions that are removed; None for all of size 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransposeAttrs(Attrs):
     """The attributes of transpose."""
 
-    axes: tuple[int, ...] | None = shown(None)
-    """The old place of each dimension; None to reverse them all."""
+    axes: tuple[int, ...] | None = always_printed(None)
+    """The source dimension of each dimension of the result; None to reverse all dimensions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +81,11 @@ class LayoutTransformAttrs(Attrs):
 def _expanded(shape: Sequence[Dim], attrs: ExpandDimsAttrs) -> tuple[Dim, ...]:
     rank = len(shape)
     if not -rank - 1 <= attrs.axis <= rank:
-        raise ValueError(f"axis is {attrs.axis}; for {rank} dimensions give one from {-rank - 1} to {rank}")
+        raise ValueError(f"axis {attrs.axis} is out of range for {rank} dimensions; expected {-rank - 1} to {rank}")
     if attrs.num_newaxis < 0:
-        raise ValueError(f"num_newaxis is {attrs.num_newaxis}; it must not be negative")
-    place = attrs.axis if attrs.axis >= 0 else rank + attrs.axis + 1
-    return (*shape[:place], *(1 for _ in range(attrs.num_newaxis)), *shape[place:])
+        raise ValueError(f"num_newaxis must be 0 or more, got {attrs.num_newaxis}")
+    position = attrs.axis if attrs.axis >= 0 else rank + attrs.axis + 1
+    return (*shape[:position], *(1 for _ in range(attrs.num_newaxis)), *shape[position:])
 
 
 def _relate_expand_dims(data: TensorType, attrs: ExpandDimsAttrs) -> TensorType:
@@ -95,18 +98,18 @@ def _expand_dims(attrs: ExpandDimsAttrs, data: Array) -> Array:
 
 def _relate_squeeze(data: TensorType, attrs: SqueezeAttrs) -> TensorType:
     if attrs.axis is None and not data.is_static:
-        raise ValueError(f"axis must be given, as it is not known which dimensions of a {data} are 1")
-    gone = _squeezed(data.shape, attrs)
-    return TensorType([dim for place, dim in enumerate(data.shape) if place not in gone], data.dtype)
+        raise ValueError(f"axis is required, because it is not known which dimensions of {data} have size 1")
+    removed = _squeezed(data.shape, attrs)
+    return TensorType([dim for axis, dim in enumerate(data.shape) if axis not in removed], data.dtype)
 
 
 def _squeezed(shape: Sequence[Dim], attrs: SqueezeAttrs) -> tuple[int, ...]:
     if attrs.axis is None:
-        return tuple(place for place, dim in enumerate(shape) if dim == 1)
-    gone = axes_of(len(shape), attrs.axis)
-    if any(isinstance(shape[axis], int) and shape[axis] != 1 for axis in gone):
-        raise ValueError(f"the axes {shape_text(gone)} of {shape_text(shape)} are not all 1; only such can be squeezed")
-    return gone
+        return tuple(axis for axis, dim in enumerate(shape) if dim == 1)
+    removed = axes_of(len(shape), attrs.axis)
+    if any(isinstance(shape[axis], int) and shape[axis] != 1 for axis in removed):
+        raise ValueError(f"only axes of size 1 can be squeezed, got axes {shape_text(removed)} of {shape_text(shape)}")
+    return removed
 
 
 def _squeeze(attrs: SqueezeAttrs, data: Array) -> Array:
@@ -118,7 +121,7 @@ def _order(rank: int, attrs: TransposeAttrs) -> tuple[int, ...]:
         return tuple(reversed(range(rank)))
     order = tuple(axis_of(rank, axis) for axis in attrs.axes)
     if sorted(order) != list(range(rank)):
-        raise ValueError(f"axes must name each of the {rank} dimensions once, but are {shape_text(attrs.axes)}")
+        raise ValueError(f"axes must name each of the {rank} dimensions once, got {shape_text(attrs.axes)}")
     return order
 
 
@@ -156,7 +159,7 @@ _EXPAND_DIMS = register_op(
     compute=_expand_dims,
     pattern=OpPattern.BROADCAST,
     level=1,
-    description="The tensor with dimensions of 1 put in.",
+    description="The tensor with dimensions of size 1 inserted.",
 )
 _SQUEEZE = register_op(
     "squeeze",
@@ -166,7 +169,7 @@ _SQUEEZE = register_op(
     compute=_squeeze,
     pattern=OpPattern.INJECTIVE,
     level=3,
-    description="The tensor without dimensions of 1.",
+    description="The tensor without dimensions of size 1.",
 )
 _TRANSPOSE = register_op(
     "transpose",
@@ -203,29 +206,35 @@ for _op in (_EXPAND_DIMS, _SQUEEZE):
 
 
 def expand_dims(data: Expr, axis: int | Expr, num_newaxis: int = 1) -> Call:
-    """Return the tensor with `num_newaxis` dimensions of 1 put in.
+    """Return the tensor with `num_newaxis` dimensions of size 1 inserted.
 
-    They go before `axis`, from 0 to the number of dimensions; a negative axis is counted from behind the last one, so
-    that -1 puts them at the end.
+    They are inserted before `axis`, from 0 to the number of dimensions. A negative axis is counted from after the last
+    dimension, so -1 inserts them at the end.
     """
-    place = computed(axis)
-    if place is not None:
-        return call_op("dyn.expand_dims", data, place, num_newaxis=num_newaxis)
-    (known,) = static_ints("expand_dims", "axis", axis)
-    return Call(_EXPAND_DIMS, (data,), ExpandDimsAttrs(axis=known, num_newaxis=num_newaxis))
+    expression = computed_expr(axis)
+    if expression is not None:
+        return call_op("dyn.expand_dims", data, expression, num_newaxis=num_newaxis)
+    (position,) = static_ints("expand_dims", "axis", axis)
+    return Call(_EXPAND_DIMS, (data,), ExpandDimsAttrs(axis=position, num_newaxis=num_newaxis))
 
 
 def squeeze(data: Expr, axis: Ints | None = None) -> Call:
-    """Return the tensor without the dimensions of `axis`, which must be 1; without all that are 1 for None."""
-    given = computed(axis)
-    if given is not None:
-        return call_op("dyn.squeeze", data, given)
+    """Return the tensor without the dimensions of `axis`, which must have size 1.
+
+    If `axis` is None, remove all dimensions of size 1.
+    """
+    expression = computed_expr(axis)
+    if expression is not None:
+        return call_op("dyn.squeeze", data, expression)
     axes = None if axis is None else static_ints("squeeze", "axis", axis)
     return Call(_SQUEEZE, (data,), SqueezeAttrs(axis=axes))
 
 
 def transpose(data: Expr, axes: Iterable[int] | None = None) -> Call:
-    """Return the tensor with its dimensions in the order of `axes`, reversed for None."""
+    """Return the tensor with its dimensions in the order of `axes`.
+
+    If `axes` is None, reverse the dimensions.
+    """
     return Call(
         _TRANSPOSE, (data,), TransposeAttrs(axes=None if axes is None else static_ints("transpose", "axes", axes))
     )
@@ -237,5 +246,8 @@ def reverse(data: Expr, axis: int) -> Call:
 
 
 def layout_transform(data: Expr, src_layout: str, dst_layout: str) -> Call:
-    """Return the tensor, which is in one layout, in another: NCHW, NHWC, OIHW, NCHW16c, ..."""
+    """Return the tensor converted from one layout to another.
+
+    Layouts are texts such as NCHW, NHWC, OIHW and NCHW16c.
+    """
     return Call(_LAYOUT_TRANSFORM, (data,), LayoutTransformAttrs(src_layout=src_layout, dst_layout=dst_layout))

@@ -1,4 +1,4 @@
-"""Tensors from nothing, or from a number: zeros, ones, full, full_like, arange, meshgrid."""
+"""Operators that create tensors: zeros, ones, full, full_like, arange, meshgrid."""
 
 import math
 from collections.abc import Iterable
@@ -6,32 +6,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Constant, Expr, Op
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.calls import call_op
+from apass.relay.ir.expr import Call, Constant, Expr, Op, TupleWrapper, const
 from apass.relay.ir.ndarray import Array
-from apass.relay.make import const
-from apass.relay.op.define.arguments import Ints, computed, static_ints, tuple_of
+from apass.relay.ir.ty import Any, Dim, TensorType, TupleType
+from apass.relay.op.define.arguments import Ints, computed_expr, static_ints, tuple_of
 from apass.relay.op.define.attrs import InitOpAttrs
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward, forward_tuple, one_dtype
 from apass.relay.op.define.unary import Function
-from apass.relay.tuple_wrapper import TupleWrapper
-from apass.relay.ty import Any, Dim, TensorType, TupleType
 
 __all__ = ["ArangeAttrs", "MeshgridAttrs", "arange", "full", "full_like", "meshgrid", "ones", "zeros"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArangeAttrs(Attrs):
-    """The attributes of arange: its bounds, where they are constants, tell the type how long the result is."""
+    """The attributes of arange.
+
+    The length of the result is part of its type if the three numbers are constants.
+    """
 
     start: float | None = None
     """The first number, if it is a constant."""
     stop: float | None = None
-    """The number that the result stays below, if it is a constant."""
+    """The exclusive upper bound, if it is a constant."""
     step: float | None = None
-    """The distance between the numbers, if it is a constant."""
+    """The difference between consecutive numbers, if it is a constant."""
     dtype: str
     """The element type of the result."""
 
@@ -41,22 +42,22 @@ class MeshgridAttrs(Attrs):
     """The attributes of meshgrid."""
 
     indexing: str = "ij"
-    """`ij` for the order of matrices, `xy` for that of Cartesian coordinates: the first two swapped."""
+    """`ij` for matrix order, `xy` for Cartesian order, which swaps the first two dimensions."""
 
 
 def _relate_init(attrs: InitOpAttrs) -> TensorType:
-    return TensorType(_given(attrs), attrs.dtype or "float32")
+    return TensorType(_shape(attrs), attrs.dtype or "float32")
 
 
-def _given(attrs: InitOpAttrs) -> tuple[int, ...]:
+def _shape(attrs: InitOpAttrs) -> tuple[int, ...]:
     if attrs.shape is None:
-        raise ValueError("the shape must be given")
+        raise ValueError("the attribute shape is required")
     return attrs.shape
 
 
 def _define_init(name: str, function: Function, description: str) -> Op:
     def compute(attrs: InitOpAttrs) -> Array:
-        return np.asarray(function(_given(attrs), attrs.dtype or "float32"))
+        return np.asarray(function(_shape(attrs), attrs.dtype or "float32"))
 
     return register_op(
         name,
@@ -72,17 +73,17 @@ def _define_init(name: str, function: Function, description: str) -> Op:
 
 def _scalar(fill_value: TensorType) -> str:
     if fill_value.shape:
-        raise ValueError(f"fill_value must be a scalar, but it is a {fill_value}")
+        raise ValueError(f"fill_value must be a scalar, got {fill_value}")
     return fill_value.dtype
 
 
 def _relate_full(fill_value: TensorType, attrs: InitOpAttrs) -> TensorType:
     dtype = _scalar(fill_value)
-    return TensorType(_given(attrs), attrs.dtype or dtype)
+    return TensorType(_shape(attrs), attrs.dtype or dtype)
 
 
 def _full(attrs: InitOpAttrs, fill_value: Array) -> Array:
-    return np.full(_given(attrs), fill_value, attrs.dtype or fill_value.dtype)
+    return np.full(_shape(attrs), fill_value, attrs.dtype or fill_value.dtype)
 
 
 def _relate_full_like(data: TensorType, fill_value: TensorType, attrs: None) -> TensorType:
@@ -96,7 +97,7 @@ def _full_like(data: Array, fill_value: Array) -> Array:
 
 def _relate_arange(start: TensorType, stop: TensorType, step: TensorType, attrs: ArangeAttrs) -> TensorType:
     if start.shape or stop.shape or step.shape:
-        raise ValueError(f"start, stop and step must be scalars, but are {start}, {stop} and {step}")
+        raise ValueError(f"start, stop and step must be scalars, got {start}, {stop} and {step}")
     if attrs.start is None or attrs.stop is None or attrs.step is None:
         return TensorType((Any(),), attrs.dtype)
     return TensorType((_count(attrs.start, attrs.stop, attrs.step),), attrs.dtype)
@@ -109,17 +110,17 @@ def _count(start: float, stop: float, step: float) -> int:
 
 
 def _arange(attrs: ArangeAttrs, start: Array, stop: Array, step: Array) -> Array:
-    first, end, distance = (float(one) if one.dtype.kind == "f" else int(one) for one in (start, stop, step))
-    places = np.arange(_count(first, end, distance))
-    return np.asarray(first + places * distance).astype(attrs.dtype)
+    first, end, distance = (float(value) if value.dtype.kind == "f" else int(value) for value in (start, stop, step))
+    # The type relation has the same count.
+    return np.asarray(first + np.arange(_count(first, end, distance)) * distance).astype(attrs.dtype)
 
 
 def _relate_meshgrid(data: tuple[TensorType, ...], attrs: MeshgridAttrs) -> TupleType:
-    if not data or any(len(one.shape) > 1 for one in data):
-        raise ValueError(f"scalars and vectors are wanted, not {', '.join(map(str, data)) or 'nothing'}")
+    if not data or any(len(vector.shape) > 1 for vector in data):
+        raise ValueError(f"data must be scalars and vectors, got {', '.join(map(str, data)) or 'none'}")
     if attrs.indexing not in ("ij", "xy"):
-        raise ValueError(f"indexing is {attrs.indexing!r}; it must be ij or xy")
-    shape: list[Dim] = [one.shape[0] if one.shape else 1 for one in data]
+        raise ValueError(f"indexing must be ij or xy, got {attrs.indexing!r}")
+    shape: list[Dim] = [vector.shape[0] if vector.shape else 1 for vector in data]
     if attrs.indexing == "xy":
         shape[:2] = shape[1::-1]
     return TupleType([TensorType(shape, one_dtype(*data))] * len(data))
@@ -139,7 +140,7 @@ _FULL = register_op(
     compute=_full,
     pattern=OpPattern.ELEMWISE,
     level=3,
-    description="A tensor of one number.",
+    description="A tensor of one value.",
 )
 _FULL_LIKE = register_op(
     "full_like",
@@ -148,7 +149,7 @@ _FULL_LIKE = register_op(
     compute=_full_like,
     pattern=OpPattern.ELEMWISE,
     level=3,
-    description="A tensor of one number, of the type of another.",
+    description="A tensor of one value, with the type of another.",
 )
 _ARANGE = register_op(
     "arange",
@@ -168,58 +169,62 @@ _MESHGRID = register_op(
     compute=_meshgrid,
     pattern=OpPattern.INJECTIVE,
     level=3,
-    description="The coordinates of a grid.",
+    description="The coordinates of the points of a grid.",
 )
 
 
 def zeros(shape: Ints, dtype: str) -> Call:
     """Return a tensor of zeros."""
-    given = computed(shape)
-    if given is not None:
-        return call_op("dyn.zeros", given, dtype=dtype)
+    expression = computed_expr(shape)
+    if expression is not None:
+        return call_op("dyn.zeros", expression, dtype=dtype)
     return Call(_ZEROS, (), InitOpAttrs(shape=static_ints("zeros", "shape", shape), dtype=dtype))
 
 
 def ones(shape: Ints, dtype: str) -> Call:
     """Return a tensor of ones."""
-    given = computed(shape)
-    if given is not None:
-        return call_op("dyn.ones", given, dtype=dtype)
+    expression = computed_expr(shape)
+    if expression is not None:
+        return call_op("dyn.ones", expression, dtype=dtype)
     return Call(_ONES, (), InitOpAttrs(shape=static_ints("ones", "shape", shape), dtype=dtype))
 
 
 def full(fill_value: Expr, shape: Ints = (), dtype: str = "") -> Call:
-    """Return a tensor of one number, a scalar tensor, in whose own element type it is if no other is given."""
-    given = computed(shape)
-    if given is not None:
-        return call_op("dyn.full", fill_value, given, dtype=dtype)
+    """Return a tensor filled with the scalar `fill_value`.
+
+    If `dtype` is empty, the result has the element type of `fill_value`.
+    """
+    expression = computed_expr(shape)
+    if expression is not None:
+        return call_op("dyn.full", fill_value, expression, dtype=dtype)
     return Call(_FULL, (fill_value,), InitOpAttrs(shape=static_ints("full", "shape", shape), dtype=dtype))
 
 
 def full_like(data: Expr, fill_value: Expr) -> Call:
-    """Return a tensor of one number, of the type of `data`."""
+    """Return a tensor of the type of `data`, filled with the scalar `fill_value`."""
     return Call(_FULL_LIKE, (data, fill_value))
 
 
 def arange(
     start: Expr | float, stop: Expr | float | None = None, step: Expr | float | None = None, dtype: str = "float32"
 ) -> Call:
-    """Return the numbers from `start` to before `stop`, `step` apart; from 0 to before `start` if there is no `stop`.
+    """Return the numbers from `start` to before `stop`, `step` apart.
 
-    The length is part of the type if all three are constants.
+    Without `stop`, return the numbers from 0 to before `start`. The length is part of the type if all three numbers
+    are constants.
     """
     first, end = (0, start) if stop is None else (start, stop)
-    bounds = [_bound(one, dtype) for one in (first, end, 1 if step is None else step)]
-    known = [one.data.item() if isinstance(one, Constant) and one.data.size == 1 else None for one in bounds]
+    values = (first, end, 1 if step is None else step)
+    bounds = [value if isinstance(value, Expr) else const(value, dtype) for value in values]
+    known = [bound.data.item() if isinstance(bound, Constant) and bound.data.size == 1 else None for bound in bounds]
     return Call(_ARANGE, bounds, ArangeAttrs(start=known[0], stop=known[1], step=known[2], dtype=dtype))
 
 
-def _bound(given: Expr | float, dtype: str) -> Expr:
-    return given if isinstance(given, Expr) else const(given, dtype)
-
-
 def meshgrid(data: Iterable[Expr], indexing: str = "ij") -> TupleWrapper:
-    """Return, for each of several vectors, its numbers spread over the grid that all of them span."""
+    """Return the coordinates of a grid: one tensor for each vector.
+
+    Each tensor holds the values of its vector, broadcast over the grid that all vectors span.
+    """
     vectors = tuple(data)
     call = Call(_MESHGRID, (tuple_of("meshgrid", vectors),), MeshgridAttrs(indexing=indexing))
     return TupleWrapper(call, len(vectors))

@@ -1,4 +1,4 @@
-"""Several tensors made one, and one made several: concatenate, stack, split."""
+"""Operators that join and split tensors: concatenate, stack, split."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr, TupleWrapper
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import Any, Dim, TensorType, TupleType
 from apass.relay.op.define.arguments import tuple_of
-from apass.relay.op.define.dims import axis_of, combined, ints, shape_text
+from apass.relay.op.define.dims import axis_of, combine_dims, ints, shape_text
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward, forward_tuple, one_dtype
-from apass.relay.tuple_wrapper import TupleWrapper
-from apass.relay.ty import Any, Dim, TensorType, TupleType
 
 __all__ = ["ConcatenateAttrs", "SplitAttrs", "StackAttrs", "concatenate", "split", "stack"]
 
@@ -24,7 +23,7 @@ class ConcatenateAttrs(Attrs):
     """The attributes of concatenate."""
 
     axis: int = 0
-    """The axis along which the tensors follow each other."""
+    """The axis along which the tensors are joined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,26 +39,27 @@ class SplitAttrs(Attrs):
     """The attributes of split."""
 
     indices_or_sections: int | tuple[int, ...]
-    """The number of equal parts, or the places where the parts but the first begin."""
+    """The number of equal parts, or the positions at which all parts but the first begin."""
     axis: int = 0
-    """The axis along which the tensor is cut."""
+    """The axis along which the tensor is split."""
 
 
-def _agreed(tensors: Sequence[TensorType], but: int | None = None) -> list[Dim]:
-    """Return the shape that all tensors share, but for one axis; a number where one of them has a number.
+def _common_shape(tensors: Sequence[TensorType], ignored_axis: int | None = None) -> list[Dim]:
+    """Return the shape that all tensors share; `ignored_axis` may differ.
+
+    If a dimension is known for one tensor and symbolic for another, the known one is returned.
 
     Raises:
-        ValueError: if they do not share it.
-
+        ValueError: if the tensors differ in another axis.
     """
     text = " and ".join(map(str, tensors))
-    if not tensors or len({len(one.shape) for one in tensors}) > 1:
-        raise ValueError(f"one tensor or more, all of one number of dimensions, are wanted, not {text or 'none'}")
+    if not tensors or len({len(tensor.shape) for tensor in tensors}) > 1:
+        raise ValueError(f"expected one or more tensors with the same number of dimensions, got {text or 'none'}")
     shape: list[Dim] = []
-    for place, dims in enumerate(zip(*(one.shape for one in tensors), strict=True)):
+    for axis, dims in enumerate(zip(*(tensor.shape for tensor in tensors), strict=True)):
         certain = {dim for dim in dims if not isinstance(dim, Any)}
-        if len(certain) > 1 and place != but:
-            raise ValueError(f"the tensors differ in axis {place}: {text}")
+        if len(certain) > 1 and axis != ignored_axis:
+            raise ValueError(f"the tensors differ in axis {axis}: {text}")
         shape.append(certain.pop() if certain else Any())
     return shape
 
@@ -70,8 +70,8 @@ def _total(*dims: int) -> int:
 
 def _relate_concatenate(data: tuple[TensorType, ...], attrs: ConcatenateAttrs) -> TensorType:
     axis = axis_of(len(data[0].shape), attrs.axis) if data else 0
-    shape = _agreed(data, axis)
-    shape[axis] = combined(_total, *(one.shape[axis] for one in data))
+    shape = _common_shape(data, axis)
+    shape[axis] = combine_dims(_total, *(tensor.shape[axis] for tensor in data))
     return TensorType(shape, one_dtype(*data))
 
 
@@ -80,7 +80,7 @@ def _concatenate(attrs: ConcatenateAttrs, data: tuple[Array, ...]) -> Array:
 
 
 def _relate_stack(data: tuple[TensorType, ...], attrs: StackAttrs) -> TensorType:
-    shape = _agreed(data)
+    shape = _common_shape(data)
     shape.insert(axis_of(len(shape) + 1, attrs.axis), len(data))
     return TensorType(shape, one_dtype(*data))
 
@@ -102,11 +102,11 @@ def _lengths(dim: Dim, cuts: int | Sequence[int]) -> list[Dim]:
             raise ValueError(f"{dim} elements cannot be split into {cuts} equal parts")
         part: Dim = dim // cuts if isinstance(dim, int) else Any()
         return [part] * cuts
-    places = (0, *cuts)
-    if any(a > b for a, b in pairwise(places)) or (isinstance(dim, int) and places[-1] > dim):
-        raise ValueError(f"{dim} elements cannot be cut at {shape_text(cuts)}; the places must ascend within them")
-    last: Dim = dim - places[-1] if isinstance(dim, int) else Any()
-    return [*(b - a for a, b in pairwise(places)), last]
+    starts = (0, *cuts)
+    if any(a > b for a, b in pairwise(starts)) or (isinstance(dim, int) and starts[-1] > dim):
+        raise ValueError(f"{dim} elements cannot be split at {shape_text(cuts)}; the positions must ascend up to {dim}")
+    last: Dim = dim - starts[-1] if isinstance(dim, int) else Any()
+    return [*(b - a for a, b in pairwise(starts)), last]
 
 
 def _split(attrs: SplitAttrs, data: Array) -> tuple[Array, ...]:
@@ -121,7 +121,7 @@ _CONCATENATE = register_op(
     compute=_concatenate,
     pattern=OpPattern.INJECTIVE,
     level=1,
-    description="Several tensors one after the other along an axis.",
+    description="Several tensors joined along an axis.",
 )
 _STACK = register_op(
     "stack",
@@ -131,7 +131,7 @@ _STACK = register_op(
     compute=_stack,
     pattern=OpPattern.INJECTIVE,
     level=3,
-    description="Several tensors of one shape along a new axis.",
+    description="Several tensors of one shape, joined along a new axis.",
 )
 _SPLIT = register_op(
     "split",
@@ -146,29 +146,31 @@ _SPLIT = register_op(
 
 
 def concatenate(data: Expr | TupleWrapper | Iterable[Expr], axis: int) -> Call:
-    """Return several tensors, or a tuple of them, one after the other along `axis`.
+    """Return several tensors, or the fields of a tuple, joined along `axis`.
 
     Raises:
-        ValueError: if there are none.
+        ValueError: if `data` is empty.
 
     """
     return Call(_CONCATENATE, (tuple_of("concatenate", data),), ConcatenateAttrs(axis=axis))
 
 
 def stack(data: Expr | TupleWrapper | Iterable[Expr], axis: int) -> Call:
-    """Return several tensors of one shape, or a tuple of them, along a new axis.
+    """Return several tensors of one shape, or the fields of a tuple, along a new axis.
 
     Raises:
-        ValueError: if there are none.
+        ValueError: if `data` is empty.
 
     """
     return Call(_STACK, (tuple_of("stack", data),), StackAttrs(axis=axis))
 
 
 def split(data: Expr, indices_or_sections: int | Iterable[int], axis: int = 0) -> TupleWrapper:
-    """Return the parts of the tensor along `axis`: so many equal ones, or those between the places that are given.
+    """Return the parts of the tensor along `axis`.
 
-    >>> from apass.relay.make import var
+    A number means that many equal parts. Otherwise the parts are split at the given positions.
+
+    >>> from apass.relay.ir.expr import var
     >>> head, tail = split(var("x", shape=(5,)), [2])
     """
     cuts = indices_or_sections if isinstance(indices_or_sections, int) else ints(indices_or_sections)

@@ -1,17 +1,17 @@
-"""reshape, with TVM's codes for dimensions that are copied, inferred, joined or split, and its two relatives."""
+"""reshape with TVM's codes for dimensions, reshape_like and reverse_reshape."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.calls import call_op
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.arguments import Ints, computed, static_ints
-from apass.relay.op.define.dims import clash, product, shape_text
+from apass.relay.ir.ty import Any, Dim, TensorType
+from apass.relay.op.define.arguments import Ints, computed_expr, static_ints
+from apass.relay.op.define.dims import dims_differ, product, shape_text
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward
-from apass.relay.ty import Any, Dim, TensorType
 
 __all__ = ["ReshapeAttrs", "ReshapeLikeAttrs", "reshape", "reshape_like", "reshaped", "reverse_reshape"]
 
@@ -21,9 +21,9 @@ class ReshapeAttrs(Attrs):
     """The attributes of reshape and contrib_reverse_reshape."""
 
     newshape: tuple[int, ...]
-    """The new dimensions, or codes for them; see `reshape`."""
+    """The new dimensions or codes for them, as in `reshape`."""
     allowzero: bool = False
-    """Whether 0 is a dimension of that size instead of a code."""
+    """Whether 0 is a dimension of size 0 instead of a code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +33,18 @@ class ReshapeLikeAttrs(Attrs):
     lhs_begin: int = 0
     """The first axis that is replaced."""
     lhs_end: int | None = None
-    """The axis before which replacing ends; None for all the rest."""
+    """The end of the replaced axes, exclusive; None for the last axis."""
     rhs_begin: int = 0
-    """The first axis that is taken."""
+    """The first axis that is taken from the other tensor."""
     rhs_end: int | None = None
-    """The axis before which taking ends; None for all the rest."""
+    """The end of the taken axes, exclusive; None for the last axis."""
 
 
 def reshaped(shape: Sequence[Dim], newshape: Sequence[int], allowzero: bool = False) -> tuple[Dim, ...]:
-    """Return the shape that `newshape`, with its codes, means for a tensor of `shape`.
+    """Return the shape that `newshape`, with its codes, gives a tensor of `shape`.
 
     Raises:
-        ValueError: if it means none, or one of another number of elements.
+        ValueError: if the codes are invalid, or the new shape has another number of elements.
 
     >>> reshaped((2, 3, 4), (-4, 1, 2, -2)), reshaped((2, 3, 4), (6, 1, -1))
     ((1, 2, 3, 4), (6, 1, 4))
@@ -53,13 +53,13 @@ def reshaped(shape: Sequence[Dim], newshape: Sequence[int], allowzero: bool = Fa
 
 
 def _groups(newshape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the codes, each with its operands: -4 has two, the others none."""
+    """Return the codes, each with its operands: -4 has two, the others have none."""
     groups: list[tuple[int, ...]] = []
-    place = 0
-    while place < len(newshape):
-        length = 3 if newshape[place] == -4 else 1
-        groups.append(tuple(newshape[place : place + length]))
-        place += length
+    position = 0
+    while position < len(newshape):
+        length = 3 if newshape[position] == -4 else 1
+        groups.append(tuple(newshape[position : position + length]))
+        position += length
     if groups and groups[-1][0] == -4 and len(groups[-1]) < 3:
         raise ValueError(f"-4 in the new shape {shape_text(newshape)} must be followed by two dimensions")
     return groups
@@ -67,33 +67,34 @@ def _groups(newshape: Sequence[int]) -> list[tuple[int, ...]]:
 
 def _reshaped(shape: Sequence[Dim], groups: Sequence[tuple[int, ...]], allowzero: bool) -> tuple[Dim, ...]:
     pieces = list(_pieces(shape, groups, allowzero))
-    inferred = [one for one in pieces if one.code == -1]
+    inferred = [piece for piece in pieces if piece.code == -1]
     if len(inferred) > 1:
-        raise ValueError("only one dimension of the new shape can be -1")
+        raise ValueError(f"only one dimension of the new shape can be -1, got {len(inferred)}")
     if not inferred:
-        return _checked(shape, [dim for one in pieces for dim in one.dims])
-    copied = {place for one in pieces for place in one.copied}
-    kept = [dim for place, dim in enumerate(shape) if place not in copied]
-    rest = _rest(shape, product(kept), product(dim for one in pieces if not one.copied for dim in one.dims))
-    return tuple(dim for one in pieces for dim in ([rest] if one.code == -1 else one.dims))
+        return _checked(shape, [dim for piece in pieces for dim in piece.dims])
+    copied = {axis for piece in pieces for axis in piece.copied}
+    others = [dim for axis, dim in enumerate(shape) if axis not in copied]
+    fixed = product(dim for piece in pieces if not piece.copied for dim in piece.dims)
+    rest = _inferred_dim(shape, product(others), fixed)
+    return tuple(dim for piece in pieces for dim in ([rest] if piece.code == -1 else piece.dims))
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What one code of a new shape stands for."""
+    """The expansion of one code of a new shape."""
 
     code: int
     dims: Sequence[Dim]
-    """The new dimensions; none for -1."""
+    """The new dimensions; empty for -1."""
     copied: range
-    """The dimensions of the data that have gone into them."""
+    """The axes of the data that the new dimensions are copied from."""
 
 
 def _pieces(shape: Sequence[Dim], groups: Sequence[tuple[int, ...]], allowzero: bool) -> Iterator[_Piece]:
     taken = 0
     for code, *operands in groups:
         if code > 0 or code == -1 or (code == 0 and allowzero):
-            # It stands in the place of a dimension, but need not have its size.
+            # The code uses up one dimension of the data, whatever its size.
             yield _Piece(code, () if code == -1 else (code,), range(0))
             taken += 1
         else:
@@ -102,44 +103,47 @@ def _pieces(shape: Sequence[Dim], groups: Sequence[tuple[int, ...]], allowzero: 
             taken += used
 
 
-def _checked(shape: Sequence[Dim], made: Sequence[Dim]) -> tuple[Dim, ...]:
-    if clash(product(shape), product(made)):
-        texts = f"{shape_text(shape)} cannot become {shape_text(made)}"
-        raise ValueError(f"the shape {texts}: the numbers of elements differ")
-    return tuple(made)
+def _checked(shape: Sequence[Dim], new: Sequence[Dim]) -> tuple[Dim, ...]:
+    if dims_differ(product(shape), product(new)):
+        message = f"the shape {shape_text(shape)} cannot become {shape_text(new)}"
+        raise ValueError(f"{message}: the numbers of elements differ")
+    return tuple(new)
 
 
-def _copied(code: int, operands: Sequence[int], left: Sequence[Dim]) -> tuple[Sequence[Dim], int]:
-    """Return the dimensions that a code makes of those that are left, and how many of these it uses."""
+def _copied(code: int, operands: Sequence[int], dims: Sequence[Dim]) -> tuple[Sequence[Dim], int]:
+    """Return the expansion of a code, and how many of the remaining `dims` it uses."""
     needed = {0: 1, -2: 0, -3: 2, -4: 1}.get(code)
     if needed is None:
-        raise ValueError(f"{code} means nothing in a new shape; the codes are 0, -1, -2, -3 and -4")
-    if len(left) < needed:
-        raise ValueError(f"{code} in the new shape stands for {needed} dimensions, but only {len(left)} are left")
+        raise ValueError(f"unknown code {code} in the new shape; the codes are 0, -1, -2, -3 and -4")
+    if len(dims) < needed:
+        raise ValueError(f"the code {code} in the new shape needs {needed} dimensions, but only {len(dims)} are left")
     if code == -2:
-        return left, len(left)
+        return dims, len(dims)
     if code == -3:
-        return [product(left[:2])], 2
-    return (left[:1], 1) if code == 0 else (_halves(left[0], *operands), 1)
+        return [product(dims[:2])], 2
+    return (dims[:1], 1) if code == 0 else (_halves(dims[0], *operands), 1)
 
 
 def _halves(dim: Dim, first: int, second: int) -> list[Dim]:
     if first == -1 and second == -1:
-        raise ValueError("only one of the two dimensions behind -4 can be -1")
+        raise ValueError("only one of the two dimensions after -4 can be -1, got two")
     other = second if first == -1 else first
     rest = dim // other if isinstance(dim, int) and other else Any()
-    halves: list[Dim] = [rest if one == -1 else one for one in (first, second)]
-    if clash(product(halves), dim):
+    halves: list[Dim] = [rest if half == -1 else half for half in (first, second)]
+    if dims_differ(product(halves), dim):
         raise ValueError(f"a dimension of {dim} cannot be split into {first} and {second}")
     return halves
 
 
-def _rest(shape: Sequence[Dim], whole: Dim, part: Dim) -> Dim:
-    """Return what -1 stands for: the elements of the dimensions that were not copied, over those of the fixed ones."""
+def _inferred_dim(shape: Sequence[Dim], whole: Dim, part: Dim) -> Dim:
+    """Return the dimension for -1.
+
+    It is the number of elements in the dimensions that are not copied, divided by the product of the fixed dimensions.
+    """
     if not isinstance(part, int) or not isinstance(whole, int):
         return whole if part == 1 else Any()
     if part == 0 or whole % part:
-        raise ValueError(f"{part} does not divide the {whole} elements of {shape_text(shape)} that are left for -1")
+        raise ValueError(f"-1 cannot be inferred: {part} does not divide the remaining {whole} of {shape_text(shape)}")
     return whole // part
 
 
@@ -168,13 +172,8 @@ def _compute_reversed(attrs: ReshapeAttrs, data: Array) -> Array:
 def _shape_like(shape: Sequence[Dim], like: Sequence[Dim], attrs: ReshapeLikeAttrs) -> tuple[Dim, ...]:
     lhs = slice(attrs.lhs_begin, attrs.lhs_end)
     begin, end, _ = lhs.indices(len(shape))
-    taken = like[attrs.rhs_begin : attrs.rhs_end]
-    made = (*shape[:begin], *taken, *shape[end:])
-    if clash(product(shape), product(made)):
-        raise ValueError(
-            f"the shape {shape_text(shape)} cannot become {shape_text(made)}: the numbers of elements differ"
-        )
-    return made
+    copied = like[attrs.rhs_begin : attrs.rhs_end]
+    return _checked(shape, (*shape[:begin], *copied, *shape[end:]))
 
 
 def _relate_like(data: TensorType, shape_like: TensorType, attrs: ReshapeLikeAttrs) -> TensorType:
@@ -203,7 +202,7 @@ _REVERSE_RESHAPE = register_op(
     compute=_compute_reversed,
     pattern=OpPattern.INJECTIVE,
     level=10,
-    description="The elements in another shape, whose codes are read from right to left.",
+    description="The elements in another shape, with codes that are read from right to left.",
 )
 _RESHAPE_LIKE = register_op(
     "reshape_like",
@@ -213,26 +212,27 @@ _RESHAPE_LIKE = register_op(
     compute=_compute_like,
     pattern=OpPattern.INJECTIVE,
     level=3,
-    description="The elements in the shape, or part of the shape, of another tensor.",
+    description="The elements in the shape, or a part of the shape, of another tensor.",
 )
 for _op in (_RESHAPE, _REVERSE_RESHAPE, _RESHAPE_LIKE):
     _op.set_attr("TReshapeOp", True)
 
 
 def reshape(data: Expr, newshape: Ints, allowzero: bool = False) -> Call:
-    """Return the elements in the same order in another shape.
+    """Return the elements in another shape, in the same order.
 
-    A number above 0 is a dimension of that size. The others are codes:
+    A positive number is a dimension of that size. The others are codes:
 
-    - 0 copies the dimension of the data at this place (with `allowzero` it is a dimension of size 0);
-    - -1 is inferred from what is left; there may be one;
-    - -2 copies all dimensions that are left;
+    - 0 copies the dimension of the data at this position (with `allowzero`, it is a dimension of size 0);
+    - -1 is inferred from the remaining elements; at most one dimension can be -1;
+    - -2 copies all remaining dimensions;
     - -3 is the product of the next two dimensions;
-    - -4 splits the next dimension into the two numbers that follow it, one of which may be -1.
+    - -4 splits the next dimension into the two numbers that follow, one of which may be -1.
 
-    A shape that is an expression, and no constant, can only have the codes 0 and -1, and is not part of the type.
+    A shape that is an expression, and not a constant, can contain only the codes 0 and -1. The type of the result then
+    does not contain its sizes.
     """
-    shape = computed(newshape)
+    shape = computed_expr(newshape)
     if shape is not None:
         return call_op("dyn.reshape", data, shape, allowzero=allowzero)
     attrs = ReshapeAttrs(newshape=static_ints("reshape", "newshape", newshape), allowzero=allowzero)
@@ -240,12 +240,13 @@ def reshape(data: Expr, newshape: Ints, allowzero: bool = False) -> Call:
 
 
 def reverse_reshape(data: Expr, newshape: Ints) -> Call:
-    """Return the elements in another shape; the codes are those of `reshape`, read from right to left.
+    """Return the elements in another shape, with codes read from right to left.
 
-    For data of shape (10, 5, 4), the new shape (-1, 0) means (40, 5) to `reshape` and (50, 4) here.
+    The codes are those of `reshape`. For data of shape (10, 5, 4), the new shape (-1, 0) means (40, 5) to `reshape`
+    and (50, 4) to `reverse_reshape`.
 
     Raises:
-        TypeError: if the new shape is an expression, and no constant.
+        TypeError: if the new shape is an expression that is not a constant.
 
     """
     attrs = ReshapeAttrs(newshape=static_ints("reverse_reshape", "newshape", newshape))
@@ -260,9 +261,10 @@ def reshape_like(
     rhs_begin: int = 0,
     rhs_end: int | None = None,
 ) -> Call:
-    """Return the elements with the axes from `lhs_begin` to `lhs_end` replaced by axes of the shape of another tensor.
+    """Return the elements with some axes of the shape replaced by axes of another.
 
-    The axes that are taken are those of `shape_like` from `rhs_begin` to `rhs_end`; the default is all for all.
+    The axes from `lhs_begin` to `lhs_end` are replaced by those of `shape_like` from `rhs_begin` to `rhs_end`. By
+    default, all axes are replaced by all axes.
     """
     attrs = ReshapeLikeAttrs(lhs_begin=lhs_begin, lhs_end=lhs_end, rhs_begin=rhs_begin, rhs_end=rhs_end)
     return Call(_RESHAPE_LIKE, (data, shape_like), attrs)

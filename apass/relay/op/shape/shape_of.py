@@ -1,15 +1,15 @@
-"""What a tensor tells of its shape: shape_of, ndarray_size."""
+"""Operators that return the shape or size of a tensor: shape_of, ndarray_size."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TensorType, scalar_type
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.define.relations import forward
-from apass.relay.ty import TensorType, scalar_type
 
 __all__ = ["NdarraySizeAttrs", "ShapeOfAttrs", "ndarray_size", "shape_of"]
 
@@ -54,7 +54,7 @@ _SHAPE_OF = register_op(
     compute=_shape_of,
     pattern=OpPattern.OPAQUE,
     level=10,
-    description="The dimensions of the tensor.",
+    description="The shape of the tensor.",
 )
 _NDARRAY_SIZE = register_op(
     "ndarray_size",
@@ -69,7 +69,7 @@ _NDARRAY_SIZE = register_op(
 
 
 def shape_of(data: Expr, dtype: str = "int32") -> Call:
-    """Return the dimensions of the tensor as a vector."""
+    """Return the shape of the tensor as a vector."""
     return Call(_SHAPE_OF, (data,), ShapeOfAttrs(dtype=dtype))
 
 

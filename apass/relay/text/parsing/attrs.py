@@ -1,4 +1,4 @@
-"""What the parser makes of attributes: of operators' calls and of functions."""
+"""`AttrsBuilder`: grammar actions for attributes of calls and functions."""
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
@@ -7,8 +7,8 @@ from math import inf, nan
 from typing import Final, NamedTuple
 
 from apass.errors import did_you_mean
-from apass.relay.expr import Op
 from apass.relay.ir.attrs import Attrs, DictAttrs
+from apass.relay.ir.expr import Op
 from apass.relay.text.literals import number_of, string_of
 from apass.relay.text.metadata import MetadataError, attrs_type_of
 from apass.relay.text.parsing.source import TextError
@@ -21,7 +21,7 @@ _TYPE_KEY: Final = "attrs_type_key"
 
 
 class Entry(NamedTuple):
-    """An attribute as it is written."""
+    """A parsed attribute with its location."""
 
     name: str
     value: object
@@ -31,26 +31,26 @@ class Entry(NamedTuple):
 
 @cache
 def _names_of(op: Op) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the attributes of an operator, and of those that have no default."""
-    known = () if op.attrs_type is None else fields(op.attrs_type)
-    required = (one.name for one in known if one.default is MISSING and one.default_factory is MISSING)
-    return tuple(one.name for one in known), tuple(required)
+    """Return the names of all attributes of an operator, and of the required ones."""
+    all_fields = () if op.attrs_type is None else fields(op.attrs_type)
+    required = (field.name for field in all_fields if field.default is MISSING and field.default_factory is MISSING)
+    return tuple(field.name for field in all_fields), tuple(required)
 
 
 class AttrsBuilder(TypeBuilder):
-    """Makes attributes, and their values."""
+    """Builder of attributes and their values."""
 
     def attr(self, picked: tuple[str, object], start: int, end: int) -> Entry:
-        """Return an attribute."""
+        """Return a name and value as an entry."""
         name, value = picked
         return Entry(name, value, start, start + len(name))
 
     def attr_number(self, picked: str, start: int, end: int) -> int | float:
-        """Return a number; the suffix has no meaning."""
+        """Return a number, ignoring its suffix."""
         return number_of(picked)
 
     def attr_integers(self, picked: str, start: int, end: int) -> tuple[int, ...]:
-        """Return integers."""
+        """Return a sequence of integers."""
         return tuple(map(int, picked[1:-1].split(",")))
 
     def attr_string(self, picked: str, start: int, end: int) -> str:
@@ -66,10 +66,10 @@ class AttrsBuilder(TypeBuilder):
         return False
 
     def attr_name(self, picked: str, start: int, end: int) -> object:
-        """Return what has a name: nothing, infinity, or not a number."""
+        """Return the value of a name: None, infinity or NaN."""
         if picked not in _NAMED:
             raise TextError(
-                f"`{picked}` is no value of an attribute", start, end, f'write "{picked}" if it is meant to be a string'
+                f"`{picked}` is not an attribute value", start, end, f'write "{picked}" if it is meant to be a string'
             )
         return _NAMED[picked]
 
@@ -77,48 +77,51 @@ class AttrsBuilder(TypeBuilder):
         """Return minus infinity."""
         value = self.attr_name(picked[1], start, end)
         if not isinstance(value, float):
-            raise TextError(f"`{picked[1]}` is no number", start, end)
+            raise TextError(f"`{picked[1]}` is not a number", start, end)
         return -value
 
     def no_attr_values(self, picked: object, start: int, end: int) -> tuple[object, ...]:
-        """Return a sequence of nothing."""
+        """Return an empty sequence."""
         return ()
 
     def attr_values(self, picked: list[object], start: int, end: int) -> tuple[object, ...]:
-        """Return a sequence."""
+        """Return a sequence of values."""
         return tuple(picked)
 
     def attr_group(self, picked: list[object], start: int, end: int) -> object:
-        """Return a value in parentheses, or a sequence if there are several."""
+        """Return the value in parentheses, or a sequence of several values."""
         return picked[0] if len(picked) == 1 else tuple(picked)
 
     def _entries(self, attrs: list[Entry]) -> dict[str, object]:
         """Return the attributes by name."""
-        found: dict[str, object] = {}
-        for one in attrs:
-            if one.name in found:
-                raise TextError(f"the attribute `{one.name}` is given twice", one.start, one.end)
-            found[one.name] = one.value
-        return found
+        values: dict[str, object] = {}
+        for entry in attrs:
+            if entry.name in values:
+                raise TextError(f"duplicate attribute `{entry.name}`", entry.start, entry.end)
+            values[entry.name] = entry.value
+        return values
 
     def _attrs_of_op(self, op: Op, attrs: list[Entry], start: int, end: int) -> Attrs | None:
-        """Return the attributes of an operator's call."""
+        """Return the attributes of a call of an operator."""
         names, required = _names_of(op)
-        for one in attrs:
-            if one.name not in names:
-                hint = did_you_mean(one.name, names, listing="it has: ") or "; it has none"
-                raise TextError(f"`{op.name}` has no attribute `{one.name}`{hint}", one.start, one.end)
-        given = self._entries(attrs)
+        for entry in attrs:
+            if entry.name not in names:
+                hint = did_you_mean(entry.name, names, listing="it has: ") or "; it has none"
+                raise TextError(f"`{op.name}` has no attribute `{entry.name}`{hint}", entry.start, entry.end)
+        values = self._entries(attrs)
         for name in required:
-            if name not in given:
-                raise TextError(f"`{op.name}` needs the attribute `{name}`", start, end)
+            if name not in values:
+                raise TextError(f"`{op.name}` requires the attribute `{name}`", start, end)
         try:
-            return op.make_attrs(**given)
+            return op.make_attrs(**values)
         except (TypeError, ValueError) as error:
-            raise TextError(f"the attributes of `{op.name}` are not right: {error}", start, end) from error
+            raise TextError(f"invalid attributes of `{op.name}`: {error}", start, end) from error
 
     def _attrs_by_key(self, attrs: list[Entry], start: int, end: int) -> Attrs | None:
-        """Return the attributes of the call of something else than an operator, of the class that is named."""
+        """Return the attributes of a call whose callee is not an operator.
+
+        The entry `attrs_type_key` selects the class.
+        """
         entries = self._entries(attrs)
         if not entries:
             return None
@@ -127,4 +130,4 @@ class AttrsBuilder(TypeBuilder):
             kind = attrs_type_of(str(key))
             return DictAttrs(entries) if kind is DictAttrs else kind(**entries)
         except (MetadataError, TypeError, ValueError) as error:
-            raise TextError(f"the attributes are not right: {error}", start, end) from error
+            raise TextError(f"invalid attributes: {error}", start, end) from error

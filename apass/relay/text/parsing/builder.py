@@ -1,10 +1,10 @@
-"""`Builder`: what the parser makes of patterns, functions, data types and the whole text."""
+"""`Builder`: grammar actions for functions, patterns, data types and whole texts."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from apass.errors import did_you_mean
-from apass.relay.adt import (
+from apass.relay.ir.adt import (
     Clause,
     Constructor,
     Pattern,
@@ -14,37 +14,37 @@ from apass.relay.adt import (
     PatternWildcard,
     TypeData,
 )
-from apass.relay.expr import Expr, GlobalVar
-from apass.relay.function import Function
+from apass.relay.ir.expr import Expr, GlobalVar
+from apass.relay.ir.function import Function
+from apass.relay.ir.ty import GlobalTypeVar, Type, TypeVar
 from apass.relay.text.parsing.attrs import Entry
 from apass.relay.text.parsing.exprs import Bound, ExprBuilder
 from apass.relay.text.parsing.source import TextError
-from apass.relay.ty import GlobalTypeVar, Type, TypeVar
 
 __all__ = ["Builder", "Definitions"]
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What a module's text defines."""
+    """The definitions in the text of a module."""
 
     functions: dict[GlobalVar, Function]
     """The functions."""
     types: dict[GlobalTypeVar, TypeData]
     """The data types."""
     version: str | None
-    """The version of the format, if the text names it."""
+    """The version of the format, if the text has one."""
 
 
 class Parameters(NamedTuple):
-    """What stands between the parentheses of a function."""
+    """The parameters and attributes in the parentheses of a function."""
 
     bound: list[Bound]
     attrs: list[Entry]
 
 
 class Signature(NamedTuple):
-    """A function without its body."""
+    """A function header: type parameters, parameters and result type."""
 
     type_params: list[TypeVar]
     params: Parameters
@@ -52,56 +52,59 @@ class Signature(NamedTuple):
 
 
 class TypeHead(NamedTuple):
-    """The name of a data type that is being defined, and its parameters."""
+    """The name and type parameters of a data type definition."""
 
     name: GlobalTypeVar
     params: list[TypeVar]
 
 
 class Builder(ExprBuilder):
-    """Makes everything that a text may be."""
+    """Builder of modules and expressions."""
 
     _functions: dict[GlobalVar, Function]
     _types: dict[GlobalTypeVar, TypeData]
     _type: GlobalTypeVar
     _in_patterns: list[Bound]
 
-    # The whole text.
+    # Whole texts.
 
     def no_version(self, picked: object, start: int, end: int) -> None:
-        """Begin a text that names no version."""
+        """Start a text without a version."""
         self._functions, self._types, self._in_patterns = {}, {}, []
 
     def version(self, picked: str, start: int, end: int) -> str:
-        """Begin a text of a version."""
+        """Start a text with a version."""
         self.no_version(picked, start, end)
         version = picked.split('"')[1]
         if version != "0.0.5":
-            raise TextError(f"version {version} of the text format is not known", start, end, "it must be 0.0.5")
+            raise TextError(f"unsupported text format version {version}", start, end, "the version must be 0.0.5")
         return version
 
     def no_definitions(self, picked: object, start: int, end: int) -> None:
-        """Begin a module."""
+        """Start a module."""
 
     def module(self, picked: tuple[str | None, object], start: int, end: int) -> Definitions:
-        """Return the definitions; TextError if a data type is mentioned and not defined."""
+        """Return the definitions. Raise TextError if a data type is used but not defined."""
         for name, (low, high) in self._mentions.items():
             if GlobalTypeVar(name) not in self._types:
-                known = ["Tensor", *(one for one in self._global_types if one not in self._mentions)]
-                raise TextError(f"there is no type `{name}`{did_you_mean(name, known)}", low, high)
+                defined = [
+                    "Tensor",
+                    *(type_name for type_name in self._global_types if type_name not in self._mentions),
+                ]
+                raise TextError(f"there is no type `{name}`{did_you_mean(name, defined)}", low, high)
         return Definitions(self._functions, self._types, picked[0])
 
     def program(self, picked: tuple[str | None, Expr], start: int, end: int) -> Expr:
-        """Return the expression."""
+        """Return the expression of a text."""
         return picked[1]
 
     # Functions.
 
     def function_head(self, picked: str, start: int, end: int) -> GlobalVar:
-        """Return the name of a function that is being defined."""
+        """Return the name in a function definition."""
         gvar = self.global_var(picked, end - len(picked), end)
         if gvar in self._functions:
-            raise TextError(f"the function `{picked}` was defined before", end - len(picked), end)
+            raise TextError(f"the function `{picked}` is already defined", end - len(picked), end)
         return gvar
 
     def define_function(self, picked: tuple[GlobalVar, Function], start: int, end: int) -> None:
@@ -110,39 +113,39 @@ class Builder(ExprBuilder):
         self._functions[gvar] = func
 
     def no_params(self, picked: object, start: int, end: int) -> Parameters:
-        """Return no parameters."""
+        """Return an empty parameter list."""
         return Parameters([], [])
 
     def params(self, picked: list[Bound], start: int, end: int) -> Parameters:
-        """Return parameters."""
+        """Return a parameter list without attributes."""
         return self.params_attrs((picked, []), start, end)
 
     def only_attrs(self, picked: list[Entry], start: int, end: int) -> Parameters:
-        """Return attributes."""
+        """Return a parameter list with attributes only."""
         return self.params_attrs(([], picked), start, end)
 
     def params_attrs(self, picked: tuple[list[Bound], list[Entry]], start: int, end: int) -> Parameters:
-        """Return parameters and attributes."""
+        """Return a parameter list with attributes."""
         words: set[str] = set()
-        for one in picked[0]:
-            if one.word in words:
-                raise TextError(f"there are two parameters `{one.word}`", one.start, one.start + len(one.word))
-            words.add(one.word)
+        for bound in picked[0]:
+            if bound.word in words:
+                raise TextError(f"duplicate parameter `{bound.word}`", bound.start, bound.start + len(bound.word))
+            words.add(bound.word)
         return Parameters(*picked)
 
     def signature(self, picked: tuple[Parameters, Type | None], start: int, end: int) -> Signature:
-        """Return what stands before the body of a function."""
+        """Return the header of a function."""
         return Signature([], *picked)
 
     def generic_signature(
         self, picked: tuple[list[TypeVar], Parameters, Type | None], start: int, end: int
     ) -> Signature:
-        """Return what stands before the body of a function that has type parameters."""
+        """Return the header of a function with type parameters."""
         self._check_params(picked[0], start, end)
         return Signature(*picked)
 
     def function(self, picked: tuple[Signature, Expr], start: int, end: int) -> Function:
-        """Return a function, and end the scope of its parameters."""
+        """Return a function, and close the scope of its parameters."""
         signature, body = picked
         for bound in reversed(signature.params.bound):
             self._unbind(bound)
@@ -154,44 +157,44 @@ class Builder(ExprBuilder):
     # Patterns.
 
     def clause(self, picked: tuple[Pattern, Expr], start: int, end: int) -> Clause:
-        """Return a case of a match, and end the scope of the variables in its pattern."""
+        """Return a clause of a match, and close the scope of its pattern variables."""
         pattern, result = picked
         for _ in pattern.bound:
             self._unbind(self._in_patterns.pop())
         return Clause(pattern, result)
 
     def wildcard(self, picked: object, start: int, end: int) -> PatternWildcard:
-        """Return what fits everything."""
+        """Return a wildcard pattern."""
         return PatternWildcard()
 
     def pattern_var(self, picked: str, start: int, end: int) -> PatternVar:
-        """Return what fits everything and binds it."""
+        """Return a variable pattern."""
         return self.pattern_var_of_type((picked, None), start, end)
 
     def pattern_var_of_type(self, picked: tuple[str, Type | None], start: int, end: int) -> PatternVar:
-        """Return what fits everything and binds it to a variable of a type."""
+        """Return a variable pattern with a type annotation."""
         bound = self._bind(*picked, start)
         self._in_patterns.append(bound)
         return PatternVar(bound.var)
 
     def pattern_name(self, picked: str, start: int, end: int) -> PatternConstructor:
-        """Return what fits a constructor without arguments."""
+        """Return a constructor pattern without arguments."""
         return self.pattern_constructor((picked, []), start, end)
 
     def pattern_of_names(self, picked: str, start: int, end: int) -> PatternConstructor:
-        """Return what fits a constructor, and binds its arguments."""
+        """Return a constructor pattern whose arguments are variables."""
         name, _, names = picked[:-1].partition("(")
         patterns: list[Pattern] = []
-        at = start + len(name) + 1
+        offset = start + len(name) + 1
         for word in names.split(", "):
             if word[1:2].isdigit():
-                raise TextError(f"expected a pattern, found a graph variable `{word}`", at, at + len(word))
-            patterns.append(self.pattern_var(word, at, at + len(word)))
-            at += len(word) + 2
+                raise TextError(f"expected a pattern, found a graph variable `{word}`", offset, offset + len(word))
+            patterns.append(self.pattern_var(word, offset, offset + len(word)))
+            offset += len(word) + 2
         return self.pattern_constructor((name, patterns), start, end)
 
     def pattern_constructor(self, picked: tuple[str, list[Pattern]], start: int, end: int) -> PatternConstructor:
-        """Return what fits a constructor."""
+        """Return a constructor pattern."""
         name, patterns = picked
         if name not in self._constructors:
             hint = did_you_mean(name, self._constructors, listing="there are: ")
@@ -200,28 +203,28 @@ class Builder(ExprBuilder):
         return PatternConstructor(self._constructors[name], patterns)
 
     def pattern_unit(self, picked: object, start: int, end: int) -> PatternTuple:
-        """Return what fits the empty tuple."""
+        """Return the pattern of the empty tuple."""
         return PatternTuple(())
 
     def pattern_tuple(self, picked: list[Pattern], start: int, end: int) -> PatternTuple:
-        """Return what fits a tuple."""
+        """Return a tuple pattern."""
         return PatternTuple(picked)
 
     # Data types.
 
     def type_head(self, picked: str, start: int, end: int) -> TypeHead:
-        """Begin a data type."""
+        """Start the definition of a data type."""
         return self._type_head(picked, [], end - len(picked))
 
     def generic_type_head(self, picked: tuple[str, list[TypeVar]], start: int, end: int) -> TypeHead:
-        """Begin a data type that has parameters."""
+        """Start the definition of a data type with type parameters."""
         name, params = picked
         self._check_params(params, start, end)
         return self._type_head(name, params, self._source.text.index(name, start + len("type")))
 
     def _type_head(self, name: str, params: list[TypeVar], start: int) -> TypeHead:
         if name in self._global_types and name not in self._mentions:
-            raise TextError(f"the type `{name}` was defined before", start, start + len(name))
+            raise TextError(f"the type `{name}` is already defined", start, start + len(name))
         self._type = self._data_type(name, start, start + len(name))
         self._mentions.pop(name, None)
         return TypeHead(self._type, params)
@@ -231,7 +234,7 @@ class Builder(ExprBuilder):
         return self.type_definition((picked, []), start, end)
 
     def type_definition(self, picked: tuple[TypeHead, list[Constructor]], start: int, end: int) -> TypeData:
-        """Return a data type, and end the scope of its parameters."""
+        """Return a data type, and close the scope of its type parameters."""
         head, constructors = picked
         self._release(head.params)
         return TypeData(head.name, head.params, constructors)
@@ -241,9 +244,9 @@ class Builder(ExprBuilder):
         self._types[picked.header] = picked
 
     def define_extern_type(self, picked: TypeData, start: int, end: int) -> None:
-        """Add a data type that is defined elsewhere."""
+        """Add an external data type to the module."""
         if picked.constructors:
-            raise TextError(f"`{picked.header}` is an external type, which has no constructors", start, end)
+            raise TextError(f"the external type `{picked.header}` must not have constructors", start, end)
         self.define_type(picked, start, end)
 
     def constructor(self, picked: str, start: int, end: int) -> Constructor:
@@ -251,10 +254,10 @@ class Builder(ExprBuilder):
         return self.constructor_of((picked, []), start, end)
 
     def constructor_of(self, picked: tuple[str, list[Type]], start: int, end: int) -> Constructor:
-        """Return a constructor."""
+        """Return a constructor with arguments."""
         name, inputs = picked
         if name in self._constructors:
-            raise TextError(f"the constructor `{name}` was defined before", start, start + len(name))
-        made = Constructor(name, inputs, self._type, span=self._span(start, end))
-        self._constructors[name] = made
-        return made
+            raise TextError(f"the constructor `{name}` is already defined", start, start + len(name))
+        result = Constructor(name, inputs, self._type, span=self._span(start, end))
+        self._constructors[name] = result
+        return result

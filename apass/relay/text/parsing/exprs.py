@@ -1,4 +1,4 @@
-"""What the parser makes of expressions."""
+"""`ExprBuilder`: grammar actions for expressions."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -6,17 +6,31 @@ from typing import Final, NamedTuple
 
 from apass.core.diagnostics import Span
 from apass.errors import did_you_mean
-from apass.relay.adt import Clause, Constructor, Match
-from apass.relay.expr import OPS, Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
+from apass.relay.ir.adt import Clause, Constructor, Match
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import (
+    OPS,
+    Call,
+    Constant,
+    Expr,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
 from apass.relay.ir.ndarray import NDArray
-from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.ir.ty import GlobalTypeVar, Type
 from apass.relay.text.literals import LiteralError, scalar_of, string_of
 from apass.relay.text.metadata import MetaTable
 from apass.relay.text.parsing.attrs import AttrsBuilder, Entry
 from apass.relay.text.parsing.precedence import Operand, Operation, resolve
 from apass.relay.text.parsing.source import Source, TextError
-from apass.relay.ty import GlobalTypeVar, Type
 
 __all__ = ["Bound", "ExprBuilder"]
 
@@ -25,7 +39,7 @@ _FALSE: Final = NDArray.of(False)
 
 
 class Bound(NamedTuple):
-    """A variable that is in scope from here on, and what its name stood for before."""
+    """A variable in scope, and the variable of the same name that it shadows."""
 
     var: Var
     word: str
@@ -34,16 +48,16 @@ class Bound(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """What stands before the value of a body: it is undone at its end, and a Let is made of it if it has a value."""
+    """A statement of a body. It becomes a Let if it has a value."""
 
-    undo: Callable[[], None] | None
+    undo: Callable[[], None] | None  # closes the scope of the statement at the end of the body
     var: Var | None = None
     value: Expr | None = None
     start: int = 0
 
 
 class ExprBuilder(AttrsBuilder):
-    """Makes expressions; knows what each name stands for at each place."""
+    """Builder of expressions, with the names in scope."""
 
     def __init__(
         self,
@@ -61,16 +75,16 @@ class ExprBuilder(AttrsBuilder):
         self._free: dict[str, Var] = {}
         self._graph: dict[str, Expr] = {}
         self._meta_constants: dict[str, Constant] = {}
-        self._defaults: dict[str, Attrs | None] = {}  # of the operators that were called without attributes
+        self._defaults: dict[str, Attrs | None] = {}  # default attributes by operator name
 
     # Variables.
 
     def bind(self, picked: str, start: int, end: int) -> Bound:
-        """Bind a variable, until `_unbind` is called."""
+        """Bind a variable until `_unbind` is called."""
         return self._bind(picked, None, start)
 
     def bind_of_type(self, picked: tuple[str, Type], start: int, end: int) -> Bound:
-        """Bind a variable of a type."""
+        """Bind a variable with a type annotation."""
         return self._bind(*picked, start)
 
     def _bind(self, word: str, ty: Type | None, start: int) -> Bound:
@@ -90,30 +104,30 @@ class ExprBuilder(AttrsBuilder):
             self._vars[bound.word] = bound.hidden
 
     def local(self, picked: str, start: int, end: int) -> Expr:
-        """Look up a variable."""
-        found = self._vars.get(picked) or self._free.get(picked)
-        if found is None:
+        """Look up a local or free variable."""
+        expr = self._vars.get(picked) or self._free.get(picked)
+        if expr is None:
             hint = did_you_mean(picked, [*self._vars, *self._free], listing="there are: ")
             raise TextError(f"there is no variable `{picked}` here{hint}", start, end)
-        return found
+        return expr
 
     def graph(self, picked: str, start: int, end: int) -> Expr:
         """Look up a graph variable."""
-        found = self._graph.get(picked)
-        if found is None:
+        expr = self._graph.get(picked)
+        if expr is None:
             hint = did_you_mean(picked, self._graph) if self._graph else ""
             raise TextError(f"there is no graph variable `{picked}` yet{hint}", start, end)
-        return found
+        return expr
 
     def global_var(self, picked: str, start: int, end: int) -> GlobalVar:
-        """Return the global variable of a name, the same one each time."""
+        """Return the global variable of a name, the same object for each use."""
         if picked not in self._globals:
             name = string_of(picked[1:]) if picked[1] == '"' else picked[1:]
             self._globals[picked] = GlobalVar(name, span=self._span(start, end))
         return self._globals[picked]
 
     def name(self, picked: str, start: int, end: int) -> Expr:
-        """Look up a constructor, or else an operator."""
+        """Look up a constructor or an operator; a constructor takes precedence."""
         op = OPS.get(picked)
         con = self._constructors.get(picked) if op is None or self._constructors else None
         if con is not None:
@@ -126,24 +140,25 @@ class ExprBuilder(AttrsBuilder):
     # Bodies.
 
     def first_statement(self, picked: Statement | None, start: int, end: int) -> list[Statement]:
-        """Begin the statements of a body."""
+        """Start the statements of a body."""
         return [] if picked is None else [picked]
 
     def next_statement(self, picked: tuple[list[Statement], Statement | None], start: int, end: int) -> list[Statement]:
-        """Go on with the statements of a body."""
+        """Append to the statements of a body."""
         statements, statement = picked
         if statement is not None:
             statements.append(statement)
         return statements
 
     def first_bind(self, picked: tuple[str, Expr], start: int, end: int) -> list[Statement]:
-        """Begin the statements of a body with a graph variable."""
+        """Start the statements of a body with a graph variable."""
         return self.next_bind(([], *picked), start, end)
 
     def next_bind(self, picked: tuple[list[Statement], str, Expr], start: int, end: int) -> list[Statement]:
-        """Let a graph variable stand for an expression.
+        """Set a graph variable to an expression.
 
-        It keeps its meaning after the body, as the printer shares expressions among branches, unless it had one before.
+        The value stays visible after the body, because the printer shares expressions among branches. If the variable
+        had a value before the body, that value is restored.
         """
         statements, word, value = picked
         word = word[:-1].rstrip()
@@ -154,12 +169,12 @@ class ExprBuilder(AttrsBuilder):
         return statements
 
     def let(self, picked: tuple[Bound, Expr], start: int, end: int) -> Statement:
-        """Return a Let that has no body yet."""
+        """Return a Let without a body."""
         bound, value = picked
         return Statement(partial(self._unbind, bound), bound.var, value, start)
 
     def ignore(self, picked: Expr, start: int, end: int) -> Statement:
-        """Return a Let, without a body yet, of a value that is not used."""
+        """Return a Let of an unused value, without a body."""
         return Statement(None, Var("_", span=self._span(start, end)), picked, start)
 
     def free_var(self, picked: str, start: int, end: int) -> None:
@@ -167,47 +182,48 @@ class ExprBuilder(AttrsBuilder):
         self.free_var_of_type((picked, None), start, end)
 
     def free_var_of_type(self, picked: tuple[str, Type | None], start: int, end: int) -> None:
-        """Declare a free variable of a type."""
+        """Declare a free variable with a type annotation."""
         word, ty = picked
         self._free[word] = self._variable(word, ty, self._source.text.index("%", start))
 
     def sequence(self, picked: tuple[list[Statement], Expr], start: int, end: int) -> Expr:
-        """Put the statements before the value, and end their scope."""
+        """Return the value inside the Lets of the statements, and close their scopes."""
         statements, body = picked
-        source, last = self._source, self._source.place(end)
-        for one in reversed(statements):
-            if one.undo is not None:
-                one.undo()
-            if one.var is not None and one.value is not None:
-                body = Let(one.var, one.value, body, span=Span(source.name, *source.place(one.start), *last))
+        source, end_position = self._source, self._source.position(end)
+        for statement in reversed(statements):
+            if statement.undo is not None:
+                statement.undo()
+            if statement.var is not None and statement.value is not None:
+                span = Span(source.name, *source.position(statement.start), *end_position)
+                body = Let(statement.var, statement.value, body, span=span)
         return body
 
     # Operations.
 
     def operand(self, picked: Expr, start: int, end: int) -> Operand:
-        """Return a term together with its place."""
+        """Return a term with its location."""
         return Operand(picked, start, end)
 
     def first_operation(self, picked: tuple[Operand, str, Operand], start: int, end: int) -> Operation:
-        """Begin a sequence of operators and operands."""
+        """Start a sequence of operands and operators."""
         left, operator, right = picked
         return Operation([left, right], [operator])
 
     def next_operation(self, picked: tuple[Operation, str, Operand], start: int, end: int) -> Operation:
-        """Go on with a sequence of operators and operands."""
+        """Append to a sequence of operands and operators."""
         operation, operator, operand = picked
         operation.operators.append(operator)
         operation.operands.append(operand)
         return operation
 
     def resolve(self, picked: Operation, start: int, end: int) -> Expr:
-        """Return the calls that the operators stand for."""
+        """Return the nested calls for a sequence of operands and operators."""
         return resolve(picked, self._span)
 
     # Terms.
 
     def number(self, picked: str, start: int, end: int) -> Constant:
-        """Return a scalar."""
+        """Return a scalar constant."""
         try:
             return Constant(scalar_of(picked), span=self._span(start, end))
         except LiteralError as error:
@@ -222,16 +238,16 @@ class ExprBuilder(AttrsBuilder):
         return Constant(_FALSE, span=self._span(start, end))
 
     def meta_expr(self, picked: str, start: int, end: int) -> object:
-        """Look up an expression, or the attributes of a call."""
+        """Look up an expression or the attributes of a call in the metadata."""
         if picked in self._meta_constants:
             return self._meta_constants[picked]
-        found = self.meta_object(picked, start, end)
-        if isinstance(found, Constant):
-            self._meta_constants[picked] = Constant(found.data, span=self._span(start, end))
+        expr = self.meta_object(picked, start, end)
+        if isinstance(expr, Constant):
+            self._meta_constants[picked] = Constant(expr.data, span=self._span(start, end))
             return self._meta_constants[picked]
-        if not isinstance(found, Expr | Attrs):
-            raise TextError(f"`{picked}` is no expression, but {found!r}", start, end)
-        return found
+        if not isinstance(expr, Expr | Attrs):
+            raise TextError(f"`{picked}` must be an expression, got {expr!r}", start, end)
+        return expr
 
     def get_field(self, picked: tuple[Expr, str], start: int, end: int) -> TupleGetItem:
         """Return a field of a tuple."""
@@ -239,27 +255,28 @@ class ExprBuilder(AttrsBuilder):
         return TupleGetItem(value, int(field[1:]), span=self._span(start, end))
 
     def call_of_names(self, picked: str, start: int, end: int) -> Call:
-        """Call with arguments that are variables, `name(%x, %0)`, spaced as the printer does it."""
+        """Return a call of variables in the printer's spacing: `name(%x, %0)`."""
         name, _, names = picked[:-1].partition("(")
         args: list[Expr] = []
         for word in names.split(", "):
-            found = self._vars.get(word) or self._graph.get(word)
-            if found is None:
-                at = start + len(name) + 1 + sum(len(before) + 2 for before in names.split(", ")[: len(args)])
+            expr = self._vars.get(word) or self._graph.get(word)
+            if expr is None:
+                offset = start + len(name) + 1 + sum(len(before) + 2 for before in names.split(", ")[: len(args)])
                 look_up = self.graph if word[1:].isdigit() else self.local
-                found = look_up(word, at, at + len(word))
-            args.append(found)
+                expr = look_up(word, offset, offset + len(word))
+            args.append(expr)
         return self.call((self.name(name, start, start + len(name)), args), start, end)
 
     def call_empty(self, picked: Expr, start: int, end: int) -> Expr:
-        """Call without arguments; a constructor that takes none was called by its name already."""
+        """Return a call without arguments."""
+        # The name of a constructor without arguments is a call already; see `name`.
         con = picked.op if isinstance(picked, Call) else None
         if isinstance(con, Constructor) and self._source.text.startswith(con.name_hint, start):
             return picked
         return self.call((picked, []), start, end)
 
     def call(self, picked: tuple[Expr, list[Expr]], start: int, end: int) -> Call:
-        """Call with arguments alone."""
+        """Return a call without attributes in the text."""
         callee, args = picked
         attrs = None
         if isinstance(callee, Op) and callee.attrs_type is not None:
@@ -271,12 +288,12 @@ class ExprBuilder(AttrsBuilder):
         return Call(callee, args, attrs, span=self._span(start, end))
 
     def call_attrs(self, picked: tuple[Expr, list[Entry]], start: int, end: int) -> Call:
-        """Call with attributes alone."""
+        """Return a call with attributes only."""
         callee, attrs = picked
         return self.call_values_attrs((callee, [], attrs), start, end)
 
     def call_values_attrs(self, picked: tuple[Expr, list[Expr], list[Entry]], start: int, end: int) -> Call:
-        """Call with arguments and attributes."""
+        """Return a call with arguments and attributes."""
         callee, args, entries = picked
         if isinstance(callee, Op):
             attrs = self._attrs_of_op(callee, entries, start, end)
@@ -289,37 +306,37 @@ class ExprBuilder(AttrsBuilder):
         return Tuple((), span=self._span(start, end))
 
     def tuple_of_one(self, picked: Expr, start: int, end: int) -> Tuple:
-        """Return a tuple of one field."""
+        """Return a tuple with one field."""
         return Tuple((picked,), span=self._span(start, end))
 
     def tuple_of(self, picked: tuple[Expr, list[Expr]], start: int, end: int) -> Tuple:
-        """Return a tuple."""
+        """Return a tuple with two or more fields."""
         first, others = picked
         return Tuple((first, *others), span=self._span(start, end))
 
     def ref(self, picked: Expr, start: int, end: int) -> RefCreate:
-        """Return a new reference."""
+        """Return the creation of a reference."""
         return RefCreate(picked, span=self._span(start, end))
 
     def ref_read(self, picked: Expr, start: int, end: int) -> RefRead:
-        """Return what a reference holds."""
+        """Return a read of a reference."""
         return RefRead(picked, span=self._span(start, end))
 
     def ref_write(self, picked: tuple[Expr, Expr], start: int, end: int) -> RefWrite:
-        """Change what a reference holds."""
+        """Return a write to a reference."""
         return RefWrite(*picked, span=self._span(start, end))
 
     def if_else(self, picked: tuple[Expr, Expr, Expr], start: int, end: int) -> If:
-        """Return a choice."""
+        """Return a conditional expression."""
         return If(*picked, span=self._span(start, end))
 
     # Matches.
 
     def match(self, picked: tuple[Expr, list[Clause]], start: int, end: int) -> Match:
-        """Return a match that some clause must fit."""
+        """Return a complete match."""
         return Match(*picked, span=self._span(start, end))
 
     def match_some(self, picked: tuple[str, Expr, list[Clause]], start: int, end: int) -> Match:
-        """Return a match that perhaps no clause fits."""
+        """Return a match that need not be complete."""
         _, data, clauses = picked
         return Match(data, clauses, False, span=self._span(start, end))

@@ -1,7 +1,8 @@
-"""`drive`: an LALR parser on the tables that Lark made.
+"""`drive`: runs an LALR parser on the tables that Lark builds.
 
-Lark's own loop takes three times as long, for it makes an object of every token and calls several functions for it. The
-lexer is contextual where it must be: what begins with a minus is a number only where a number may stand.
+Lark's own loop takes three times as long, because it creates an object and calls several functions for each token.
+
+The lexer is contextual for one token: text that starts with a minus is a number only if the parser accepts a number.
 """
 
 import re
@@ -13,15 +14,17 @@ from apass.relay.text.parsing.tables import Shift, Tables
 
 __all__ = ["drive"]
 
-_NOTHING: Final = ()
+_NO_VALUES: Final = ()
 _COMMENT_MARKS: Final = re.compile(r"/\*|\*/")
 
 
 def drive(tables: Tables, start: str, text: str, builder: object) -> object:
-    """Parse a text as what `start` names, and return the value that the builder's methods make of it.
+    """Parse a text and return the value that the builder's methods create.
+
+    `start` is the start symbol of the grammar.
 
     Raises:
-        TextError: if the text is not of the grammar.
+        TextError: if the text does not match the grammar.
 
     """
     run = _Run(tables, start, text, builder)
@@ -46,11 +49,13 @@ class _Run:
 
     @property
     def value(self) -> object:
-        """What was made of the text, once it has been read."""
+        """The value of the text, after parsing."""
         return self._values[-1]
 
     def read(self, position: int) -> int | None:
-        """Read tokens from an offset on; return where to go on if that is not where they end, None at the end."""
+        """Parse tokens from an offset. Return the offset to resume at, or None at the end."""
+        # Local variables: attribute access is slow in this loop. The iterator of matches cannot be moved back, so this
+        # method returns the offset to resume at if the next token does not start where the match ended.
         states, values, starts, final = self._states, self._values, self._starts, self._final
         builder, words, numbers = self._builder, self._tables.words, self._tables.numbers
         number, state, end, resume = numbers["NUMBER"], states[-1], self._end, None
@@ -68,6 +73,7 @@ class _Run:
                     values.append(make(builder, word, start, end) if make else word)
                     break
                 if action is None:
+                    # The number is not allowed here: take only its minus, as an operator, and resume after it.
                     if kind == number and word[0] == "-":
                         kind, resume = numbers["MINUS"], start + 1
                         continue
@@ -75,11 +81,11 @@ class _Run:
                     return self._skip_comment(kind, word, start)
                 size, make, pick, origin = action
                 if not size:
-                    values.append(make(builder, _NOTHING, end, end) if make else None)
+                    values.append(make(builder, _NO_VALUES, end, end) if make else None)
                     starts.append(end)
                     states.append(state)
                 elif make:
-                    value = make(builder, pick(values) if pick else _NOTHING, starts[-size], end)
+                    value = make(builder, pick(values) if pick else _NO_VALUES, starts[-size], end)
                     if size > 1:
                         cut = 1 - size
                         del values[cut:], starts[cut:], states[cut:]
@@ -90,10 +96,10 @@ class _Run:
             if resume is not None:
                 values[-1], self._end = "-", resume
                 return resume
-        raise AssertionError("the last token is the end of the text, after which the parser is in its final state")
+        raise AssertionError("unreachable: the end token leads to the final state")
 
     def _skip_comment(self, kind: int, word: str, start: int) -> int:
-        """Return where a comment ends that has others in it; TextError if what stands here is none."""
+        """Return the end of a nested comment. Raise TextError if there is no comment here."""
         if kind != self._tables.numbers["COMMENT"]:
             raise unexpected(self._tables, self._states, kind, word, start)
         depth = 0
@@ -101,4 +107,4 @@ class _Run:
             depth += 1 if mark[0] == "/*" else -1
             if not depth:
                 return mark.end()
-        raise TextError("this comment is not closed", start, start + 2, "comments nest: each `/*` needs its own `*/`")
+        raise TextError("unterminated comment", start, start + 2, "comments nest: each `/*` needs its own `*/`")

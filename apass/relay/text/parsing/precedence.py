@@ -1,10 +1,10 @@
-"""Operators between terms, and how tightly they bind."""
+"""Infix operators and their precedence."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from apass.core.diagnostics import Span
-from apass.relay.expr import Call, Expr, Op
+from apass.relay.ir.expr import Call, Expr, Op
 
 __all__ = ["OPERATORS", "Operand", "Operation", "resolve"]
 
@@ -20,11 +20,11 @@ OPERATORS: Final[Mapping[str, tuple[str, int]]] = {
     "==": ("equal", 7),
     "!=": ("not_equal", 7),
 }
-"""What each is called as an operator of Relay, and how tightly it binds; all are applied from left to right."""
+"""The Relay operator and precedence of each infix operator. All are left-associative."""
 
 
 class Operand(NamedTuple):
-    """An expression and where in the text it stands."""
+    """An expression and its location in the text."""
 
     expr: Expr
     start: int
@@ -32,28 +32,29 @@ class Operand(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """Operands, and the operators between them."""
+    """A sequence of operands with operators between them."""
 
     operands: list[Operand]
     operators: list[str]
 
 
 def resolve(operation: Operation, span: Callable[[int, int], Span]) -> Expr:
-    """Return the calls that the operators stand for; `span` makes the span between two offsets."""
+    """Return the nested calls of an operation. `span` returns the span of offsets."""
+    # The shunting-yard algorithm.
     first, *others = operation.operands
-    done, waiting = [first], list[str]()
+    output, pending = [first], list[str]()
     for operator, operand in zip(operation.operators, others, strict=True):
-        while waiting and OPERATORS[waiting[-1]][1] >= OPERATORS[operator][1]:
-            _apply(done, waiting.pop(), span)
-        waiting.append(operator)
-        done.append(operand)
-    while waiting:
-        _apply(done, waiting.pop(), span)
-    return done[0].expr
+        while pending and OPERATORS[pending[-1]][1] >= OPERATORS[operator][1]:
+            _apply(output, pending.pop(), span)
+        pending.append(operator)
+        output.append(operand)
+    while pending:
+        _apply(output, pending.pop(), span)
+    return output[0].expr
 
 
-def _apply(done: list[Operand], operator: str, span: Callable[[int, int], Span]) -> None:
-    right, left = done.pop(), done.pop()
+def _apply(output: list[Operand], operator: str, span: Callable[[int, int], Span]) -> None:
+    right, left = output.pop(), output.pop()
     op = Op.get(OPERATORS[operator][0])
     call = Call(op, (left.expr, right.expr), span=span(left.start, right.end))
-    done.append(Operand(call, left.start, right.end))
+    output.append(Operand(call, left.start, right.end))

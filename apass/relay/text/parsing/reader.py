@@ -1,20 +1,20 @@
-"""What a text says, as modules and expressions without types: the inverse of `apass.relay.text.printing.printer`."""
+"""Parsing of texts to modules and expressions, without type inference."""
 
 import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
-from apass.relay.adt import Constructor
-from apass.relay.base import SourceName
-from apass.relay.expr import Expr, GlobalVar
+from apass.relay.ir.adt import Constructor
+from apass.relay.ir.base import SourceName
+from apass.relay.ir.expr import Expr, GlobalVar
 from apass.relay.ir.module import IRModule
+from apass.relay.ir.ty import GlobalTypeVar
 from apass.relay.text.literals import name_text
 from apass.relay.text.metadata import MetadataError, MetaTable, read_metadata
 from apass.relay.text.parsing.builder import Builder, Definitions
 from apass.relay.text.parsing.lalr import drive
 from apass.relay.text.parsing.source import Source, TextError
 from apass.relay.text.parsing.tables import load_tables
-from apass.relay.ty import GlobalTypeVar
 
 __all__ = ["read_expr", "read_module"]
 
@@ -29,13 +29,18 @@ def read_module(
     *,
     needs_version: bool = False,
 ) -> IRModule:
-    """Return the module that a text defines, as it stands there: it has no types but those that are written.
+    """Return the module that a text defines, with annotated types only.
 
-    The functions and data types of `init_module` may be used in it, and are in the result; `init_meta_table` has
-    objects by type key that it refers to as `meta[key][index]`, besides those of its own metadata section.
+    Parameters:
+        text: the text.
+        source_name: the name of the source in spans and messages.
+        init_module: functions and data types that the text may use. The result contains them.
+        init_meta_table: objects by type key, which the text refers to as `meta[key][index]`, in addition to the
+            objects of its own metadata section.
+        needs_version: whether the text must start with the version of the format.
 
     Raises:
-        ParseError: if the text is not Relay, or needs to name its version and does not; the message shows the place.
+        ParseError: if the text is not valid Relay, or a required version is missing. The message shows the location.
 
     >>> print(read_module("def @main(%x: int32) { (%x, 1) }"))
     def @main(%x: int32) {
@@ -43,23 +48,25 @@ def read_module(
     }
     <BLANKLINE>
     """
-    made = IRModule() if init_module is None else init_module.copy()
+    result = IRModule() if init_module is None else init_module.copy()
     parts = _split(text)
     source = Source(SourceName(source_name), parts.program)
-    definitions = cast("Definitions", _parse("module", source, parts, made, init_meta_table or {}))
+    definitions = cast("Definitions", _parse("module", source, parts, result, init_meta_table or {}))
     if needs_version and definitions.version is None:
-        advice = 'write `#[version = "0.0.5"]` before it'
-        raise source.error(TextError("the text does not name its version", 0, 0, advice))
-    made.update(IRModule(definitions.functions, definitions.types))
-    made.source_map[source_name] = parts.program
-    return made
+        advice = 'start the text with `#[version = "0.0.5"]`'
+        raise source.error(TextError("the text has no version", 0, 0, advice))
+    result.update(IRModule(definitions.functions, definitions.types))
+    result.source_map[source_name] = parts.program
+    return result
 
 
 def read_expr(text: str) -> Expr:
-    """Return the expression that a text is; its free variables are declared in it: `free_var %x: int32; %x`.
+    """Return the expression of a text.
+
+    The text declares its free variables: `free_var %x: int32; %x`.
 
     Raises:
-        ParseError: if the text is not Relay; the message shows the place.
+        ParseError: if the text is not valid Relay. The message shows the location.
 
     """
     parts = _split(text)
@@ -67,7 +74,7 @@ def read_expr(text: str) -> Expr:
 
 
 class _Parts(NamedTuple):
-    """The two sections of a text."""
+    """The program and the metadata section of a text."""
 
     program: str
     heading: str
@@ -75,17 +82,17 @@ class _Parts(NamedTuple):
 
 
 def _split(text: str) -> _Parts:
-    found = _METADATA.search(text)
-    return _Parts(text, "", "") if found is None else _Parts(text[: found.start()], found[0], text[found.end() :])
+    match = _METADATA.search(text)
+    return _Parts(text, "", "") if match is None else _Parts(text[: match.start()], match[0], text[match.end() :])
 
 
-def _parse(start: str, source: Source, parts: _Parts, known: IRModule, meta: MetaTable) -> object:
+def _parse(start: str, source: Source, parts: _Parts, mod: IRModule, meta: MetaTable) -> object:
     try:
-        builder = Builder(source, {**meta, **_metadata(parts)}, *_names(known))
+        builder = Builder(source, {**meta, **_metadata(parts)}, *_names(mod))
         return drive(load_tables(Builder), start, source.text, builder)
     except TextError as error:
-        shown = Source(source.name, source.text + parts.heading).error(error)
-    raise shown
+        parse_error = Source(source.name, source.text + parts.heading).error(error)
+    raise parse_error
 
 
 def _metadata(parts: _Parts) -> MetaTable:

@@ -1,4 +1,4 @@
-"""What the parser says of a token that may not stand where it stands."""
+"""Error messages for unexpected tokens."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -14,10 +14,13 @@ _KINDS: Final = (
     ("an expression", {"LOCAL", "GRAPH", "GLOBAL", "NAME", "NUMBER", "IF", "LBRACE", "LPAR"}),
     ("a type", {"NAME", "TENSOR", "FN", "REF", "LPAR", "UNDERSCORE", "META"}),
     ("a pattern", {"NAME", "LOCAL", "LPAR", "UNDERSCORE", "CALL"}),
-    ("a value for the attribute", {"NUMBER", "STRING", "TRUE", "FALSE", "NAME", "LSQB", "LPAR"}),
+    ("an attribute value", {"NUMBER", "STRING", "TRUE", "FALSE", "NAME", "LSQB", "LPAR"}),
     ("a dimension", {"NUMBER", "QMARK", "META"}),
 )
-"""What may begin where all these tokens are allowed; of the first that fits, the tokens are not listed."""
+"""Constructs and the tokens that start them.
+
+The message names the first construct whose tokens are all allowed, in place of its tokens.
+"""
 
 _MORE: Final = {
     "an expression": {
@@ -35,47 +38,45 @@ _MORE: Final = {
         "CALL",
     },
     "a type": {"TENSOR_TYPE"},
-    "a value for the attribute": {"MINUS", "META", "INTEGERS"},
+    "an attribute value": {"MINUS", "META", "INTEGERS"},
     "a definition": {"VERSION"},
 }
-"""Further tokens that may begin it."""
+"""Further tokens that can start a construct."""
 
-_GOES_ON: Final = frozenset({"LPAR", "FIELD", "OPERATOR", "MINUS"})
-"""What may follow after every term: not worth saying, where something else may."""
+_CONTINUATIONS: Final = frozenset({"LPAR", "FIELD", "OPERATOR", "MINUS"})
+"""Tokens that can follow every term. The message omits them if any other token is allowed."""
 
 
 def unexpected(tables: Tables, states: Sequence[State], kind: int, word: str, start: int) -> TextError:
-    """Return the error about a token, given the stack of the parser's states."""
+    """Return the error for an unexpected token. `states` is the stack of the parser."""
     end = start + max(len(word), 1)
     if tables.kinds[kind] == "a character" and word == '"':
-        return TextError("this string does not end on its line", start, end)
-    wanted = _wanted(tables, states)
-    return TextError(f"expected {wanted}, found {_found(tables, kind, word)}", start, end)
+        return TextError("unterminated string", start, end)
+    found = tables.kinds[kind]
+    if not found.startswith(("`", "the end")):
+        found = f"{found.removeprefix('a character')} `{word}`".strip()
+    return TextError(f"expected {_expected(tables, states)}, found {found}", start, end)
 
 
-def _found(tables: Tables, kind: int, word: str) -> str:
-    called = tables.kinds[kind]
-    return called if called.startswith(("`", "the end")) else f"{called.removeprefix('a character')} `{word}`".strip()
-
-
-def _wanted(tables: Tables, states: Sequence[State]) -> str:
+def _expected(tables: Tables, states: Sequence[State]) -> str:
     allowed = {name for name, kind in tables.numbers.items() if _is_shifted(states, kind)}
-    called: list[str] = []
-    for what, tokens in _KINDS:
-        if tokens <= allowed and what not in called:
-            called.append(what)
-            allowed -= tokens | _MORE.get(what, set())
+    names: list[str] = []
+    for construct, tokens in _KINDS:
+        if tokens <= allowed:
+            names.append(construct)
+            allowed -= tokens | _MORE.get(construct, set())
             break
-    if called or "NAME" in allowed:
+    if names or "NAME" in allowed:
         allowed -= {"STRING"}  # a name in quotes
-    if called or allowed - _GOES_ON:
-        allowed -= _GOES_ON
-    called += sorted(tables.kinds[tables.numbers[name]] for name in allowed)
-    return called[0] if len(called) == 1 else f"{', '.join(called[:-1])} or {called[-1]}"
+    if names or allowed - _CONTINUATIONS:
+        allowed -= _CONTINUATIONS
+    names += sorted(tables.kinds[tables.numbers[name]] for name in allowed)
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _is_shifted(states: Sequence[State], kind: int) -> bool:
-    """Tell whether the parser would read a token of a kind."""
+    """Return whether the parser would shift a token of a kind."""
+    # Simulate the reductions, because an LALR parser may reduce before it detects the error.
     stack = list(states)
     while True:
         action = stack[-1].actions.get(kind)

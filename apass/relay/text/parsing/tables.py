@@ -1,4 +1,4 @@
-"""The tables that drive the parser: Lark makes them of `grammar.lark`."""
+"""The parse tables, which Lark builds from `grammar.lark`."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from lark.lexer import PatternStr, TerminalDef
 __all__ = ["Reduction", "Shift", "State", "Tables", "load_tables"]
 
 STARTS: Final = ("module", "program")
-"""What a text may be: a module, or an expression."""
+"""The start symbols of the grammar: a module or an expression."""
 
 
 @final
@@ -26,58 +26,56 @@ class State:
 
     def __init__(self) -> None:
         self.actions: dict[int, Shift | Reduction] = {}
-        """What is done by the kind of the next token: it is read, or a rule reduced."""
+        """The action for each kind of the next token: shift or reduce."""
         self.gotos: dict[str, State] = {}
-        """The state that follows, once a symbol has been made of what was read from here on."""
+        """The next state after a reduction to each symbol."""
 
 
 @final
 class Shift(NamedTuple):
-    """What is done when a token is read."""
+    """The action that reads a token."""
 
     state: State
-    """The state that follows."""
+    """The next state."""
     action: Callable[..., object] | None
-    """`action(builder, word, start, end)` makes its value; None if that is the word."""
+    """`action(builder, word, start, end)` returns the value of the token. If None, the value is the word."""
 
 
 @final
 class Reduction(NamedTuple):
-    """What is done when all the symbols of a rule have been read."""
+    """The action that replaces the symbols of a rule by one symbol."""
 
     size: int
-    """How many symbols the rule has."""
+    """The number of symbols of the rule."""
     action: Callable[..., object] | None
-    """`action(builder, picked, start, end)` makes a value of theirs; None if it is that of the one symbol."""
+    """`action(builder, picked, start, end)` returns the value. If None, it is the value of the only symbol."""
     pick: Callable[[Sequence[object]], object] | None
-    """Takes the values of the symbols that have a meaning off the end of a stack; None if there are none."""
+    """Returns the values of the meaningful symbols from the end of the stack. None if there are none."""
     origin: str
-    """The symbol that stands in their place from then on."""
+    """The symbol that replaces the symbols of the rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Everything that the driver needs."""
+    """The data of the parser driver."""
 
     token: re.Pattern[str]
-    """Matches the space and comments before a token, and the token, in a group of its own."""
+    """Matches space and comments before a token, and the token in a group for its kind."""
     kinds: tuple[str, ...]
-    """How each kind of token is called in a message; the kind is the number of the group, unless `words` has it."""
+    """The name of each token kind in messages. A kind is a group number, or an entry of `words`."""
     numbers: Mapping[str, int]
-    """The kinds by the names that the grammar gives them, and `END`, `COMMENT` and `WRONG`."""
+    """The kinds by name in the grammar, and `END`, `COMMENT` and `WRONG`."""
     words: Mapping[str, int]
-    """The kinds of the tokens that are always spelt alike."""
+    """The kinds of tokens with a fixed spelling."""
     starts: Mapping[str, State]
-    """The first state for each that a text may be."""
+    """The initial state of each start symbol."""
     finals: Mapping[str, State]
-    """The state in which each is complete."""
+    """The final state of each start symbol."""
 
 
 _SPACE: Final = r"[ \t\r\n]*+(?:(?://[^\n]*+|/\*[^*/]*+(?:(?:\*(?!/)|/(?!\*))[^*/]*+)*+\*/)[ \t\r\n]*+)*+"
-_MARKS: Final = "(),;{}]:?"  # what begins no other token, and is looked for first
-_COMMENT: Final = {"COMMENT": r"/\*"}
-_OTHERS: Final = {"END": r"\Z", "WRONG": r"."}
-_CALLED: Final = {
+_MARKS: Final = "(),;{}]:?"  # characters that start no other token, so they are matched first
+_KIND_NAMES: Final = {
     "VERSION": "a version",
     "META": "a reference to the metadata",
     "MATCH_SOME": "`match?`",
@@ -101,35 +99,36 @@ _CALLED: Final = {
 
 @cache
 def load_tables(builder: type[object]) -> Tables:
-    """Make the tables, at the first call for a class that has a method for each rule of the grammar."""
+    """Build the tables for a builder class, which has a method for each grammar rule."""
     grammar = (files("apass.relay.text.parsing") / "grammar.lark").read_text(encoding="utf-8")
     lark = Lark(grammar, parser="lalr", lexer="basic", start=list(STARTS))
-    fixed = [one for one in lark.terminals if isinstance(one.pattern, PatternStr)]
-    others = sorted(set(lark.terminals) - set(fixed), key=_precedence)
-    spelt = sorted((one.pattern.value for one in fixed if not one.pattern.value.isidentifier()), key=len, reverse=True)
+    fixed = [terminal for terminal in lark.terminals if isinstance(terminal.pattern, PatternStr)]
+    patterns = sorted(set(lark.terminals) - set(fixed), key=_precedence)
+    spellings = (terminal.pattern.value for terminal in fixed)
+    spelt = sorted((spelling for spelling in spellings if not spelling.isidentifier()), key=len, reverse=True)
     groups = {
         "MARK": f"[{re.escape(_MARKS)}]",
         "COMMENT": r"/\*",
-        **{one.name: one.pattern.to_regexp() for one in others},
+        **{terminal.name: terminal.pattern.to_regexp() for terminal in patterns},
         "SPELT": "|".join(map(re.escape, spelt)),
         "END": r"\Z",
         "WRONG": r".",
     }
-    numbers = {name: number for number, name in enumerate([*groups, *(one.name for one in fixed)], 1)}
-    called = _CALLED | {one.name: f"`{one.pattern.value}`" for one in fixed}
+    numbers = {name: number for number, name in enumerate([*groups, *(terminal.name for terminal in fixed)], 1)}
+    names = _KIND_NAMES | {terminal.name: f"`{terminal.pattern.value}`" for terminal in fixed}
     states, starts, finals = _states(lark, numbers, builder)
     return Tables(
-        re.compile(f"{_SPACE}(?:{'|'.join(f'({one})' for one in groups.values())})", re.ASCII | re.DOTALL),
-        ("", *(called.get(name, name) for name in numbers)),
+        re.compile(f"{_SPACE}(?:{'|'.join(f'({group})' for group in groups.values())})", re.ASCII | re.DOTALL),
+        ("", *(names.get(name, name) for name in numbers)),
         numbers,
-        {one.pattern.value: numbers[one.name] for one in fixed},
+        {terminal.pattern.value: numbers[terminal.name] for terminal in fixed},
         {name: states[number] for name, number in starts.items()},
         {name: states[number] for name, number in finals.items()},
     )
 
 
 def _precedence(terminal: TerminalDef) -> tuple[int, int, int, str]:
-    """Return what terminals are tried by, as in Lark's own lexer."""
+    """Return the sort key of terminals in Lark's own lexer."""
     pattern = terminal.pattern
     return (-terminal.priority, -pattern.max_width, -len(pattern.value), terminal.name)
 
@@ -137,8 +136,8 @@ def _precedence(terminal: TerminalDef) -> tuple[int, int, int, str]:
 def _states(
     lark: Lark, numbers: Mapping[str, int], builder: type[object]
 ) -> tuple[Mapping[int, State], Mapping[str, int], Mapping[str, int]]:
-    """Return the states by number, linked to each other, and the numbers of the first and last ones."""
-    # The form in which Lark saves a parser; the loader of what it saved goes by it too.
+    """Return the linked states by number, and the numbers of initial and final states."""
+    # `memo_serialize` returns the format in which Lark saves parsers. Lark's own loader depends on it, so it is stable.
     saved, memo = cast("Any", lark).memo_serialize([TerminalDef, Rule])
     table: Any = saved["parser"]["parser"]
     symbols: Mapping[int, str] = table["tokens"]
@@ -160,7 +159,7 @@ def _states(
 
 
 def _reduce_at_once(state: State) -> None:
-    """Make the value of a token when it is read, where nothing else can be made of it."""
+    """Replace a shift followed by the only possible reduction by one action."""
     for kind, shift in state.actions.items():
         if not isinstance(shift, Shift) or shift.state.gotos:
             continue
@@ -172,11 +171,11 @@ def _reduce_at_once(state: State) -> None:
 def _reduction(rule: Mapping[str, Any], builder: type[object]) -> Reduction:
     symbols: list[Any] = rule["expansion"]
     size, alias = len(symbols), rule["alias"]
-    kept = [place - size for place, symbol in enumerate(symbols) if not symbol.get("filter_out", False)]
+    positions = [index - size for index, symbol in enumerate(symbols) if not symbol.get("filter_out", False)]
     action: Callable[..., object] | None = getattr(builder, alias) if alias else None
-    return Reduction(size, action, _pick(*kept) if kept else None, str(rule["origin"]["name"]))
+    return Reduction(size, action, _pick(*positions) if positions else None, str(rule["origin"]["name"]))
 
 
 @cache
-def _pick(*places: int) -> Callable[[Sequence[object]], object]:
-    return cast("Callable[[Sequence[object]], object]", itemgetter(*places))
+def _pick(*positions: int) -> Callable[[Sequence[object]], object]:
+    return cast("Callable[[Sequence[object]], object]", itemgetter(*positions))

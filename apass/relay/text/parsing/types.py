@@ -1,13 +1,10 @@
-"""What the parser makes of types: the part of its builder that the others build on."""
+"""`TypeBuilder`: grammar actions for types, and base of the other builders."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from apass.errors import did_you_mean
-from apass.relay.text.literals import DTYPES, LiteralError, integer_of
-from apass.relay.text.metadata import MetaTable, frozen
-from apass.relay.text.parsing.source import Source, TextError
-from apass.relay.ty import (
+from apass.relay.ir.ty import (
     Any,
     Dim,
     FuncType,
@@ -21,6 +18,9 @@ from apass.relay.ty import (
     TypeCall,
     TypeVar,
 )
+from apass.relay.text.literals import DTYPES, LiteralError, integer_of
+from apass.relay.text.metadata import MetaTable, frozen
+from apass.relay.text.parsing.source import Source, TextError
 
 __all__ = ["TypeBuilder"]
 
@@ -28,29 +28,33 @@ _ANY: Final = Any()
 
 
 class TypeBuilder:
-    """Makes types. Each method belongs to the rule of its name: it is given the values that the rule's symbols have.
+    """Builder of types. A public method is the action of the rule of its name.
 
-    `picked` is the value of the one symbol that has a meaning, a tuple if there are several; `start` and `end` are the
-    offsets of the whole in the text. A method raises a TextError if what is written has no meaning.
+    Parameters of an action:
+
+    - `picked`: the value of the only meaningful symbol of the rule, or a tuple of the values of several;
+    - `start` and `end`: the offsets of the text that matches the rule.
+
+    An action raises TextError if the text has no meaning.
     """
 
     def __init__(self, source: Source, meta: MetaTable, types: Mapping[str, GlobalTypeVar]) -> None:
         self._source = source
         self._meta = meta
         self._global_types = dict(types)
-        self._mentions: dict[str, tuple[int, int]] = {}  # where a data type is first mentioned that is not defined yet
+        self._mentions: dict[str, tuple[int, int]] = {}  # the first use of each data type without a definition
         self._type_vars: dict[str, TypeVar] = {}
         self._hidden_type_vars: list[TypeVar | None] = []
         self._tensor_types: dict[str, TensorType] = {}  # by the text
 
-    # Sequences, and what stands for one of its symbols.
+    # Sequences, and rules with one meaningful symbol.
 
     def first(self, picked: object, start: int, end: int) -> list[object]:
-        """Begin a list."""
+        """Start a list."""
         return [picked]
 
     def next(self, picked: tuple[list[object], object], start: int, end: int) -> list[object]:
-        """Go on with a list."""
+        """Append to a list."""
         items, item = picked
         items.append(item)
         return items
@@ -60,7 +64,7 @@ class TypeBuilder:
         return []
 
     def same(self, picked: object, start: int, end: int) -> object:
-        """Return the value of the one symbol."""
+        """Return the value of the only symbol."""
         return picked
 
     def nothing(self, picked: object, start: int, end: int) -> None:
@@ -69,40 +73,41 @@ class TypeBuilder:
     # References to the metadata.
 
     def meta_object(self, picked: str, start: int, end: int) -> object:
-        """Look up what `meta[type_key][index]` refers to."""
+        """Look up the object of `meta[type_key][index]`."""
         key, _, index = picked.removeprefix("meta").replace(" ", "").strip("[]").partition("][")
         if key not in self._meta:
-            hint = did_you_mean(key, self._meta, listing="it has: ") or "; there is none at all"
-            raise TextError(f"the metadata have no entry `{key}`{hint}", start, end)
+            hint = did_you_mean(key, self._meta, listing="it has: ") or "; it is empty"
+            raise TextError(f"the metadata has no entry `{key}`{hint}", start, end)
         if int(index) >= len(self._meta[key]):
-            raise TextError(f"the metadata have only {len(self._meta[key])} of `{key}`, counted from 0", start, end)
+            message = f"index {index} of `{key}` is out of range; the metadata has {len(self._meta[key])}"
+            raise TextError(message, start, end)
         return frozen(self._meta[key][int(index)])
 
     def meta_type(self, picked: str, start: int, end: int) -> Type:
-        """Look up a type."""
-        found = self.meta_object(picked, start, end)
-        if not isinstance(found, Type):
-            raise TextError(f"`{picked}` is no type, but {found!r}", start, end)
-        return found
+        """Look up a type in the metadata."""
+        value = self.meta_object(picked, start, end)
+        if not isinstance(value, Type):
+            raise TextError(f"`{picked}` must be a type, got {value!r}", start, end)
+        return value
 
     def meta_dim(self, picked: str, start: int, end: int) -> Dim:
-        """Look up a dimension."""
-        found = self.meta_object(picked, start, end)
-        if not isinstance(found, int | Any | ShapeVar):
-            raise TextError(f"`{picked}` is no dimension, but {found!r}", start, end)
-        return found
+        """Look up a dimension in the metadata."""
+        value = self.meta_object(picked, start, end)
+        if not isinstance(value, int | Any | ShapeVar):
+            raise TextError(f"`{picked}` must be a dimension, got {value!r}", start, end)
+        return value
 
     # Type parameters.
 
     def type_param(self, picked: str, start: int, end: int) -> TypeVar:
-        """Bind a type parameter, until `_release` is called."""
+        """Bind a type parameter until `_release` is called."""
         var = TypeVar(picked)
         self._hidden_type_vars.append(self._type_vars.get(picked))
         self._type_vars[picked] = var
         return var
 
     def _release(self, params: list[TypeVar]) -> None:
-        """End the scope of the type parameters that were bound last."""
+        """Close the scope of the type parameters that were bound last."""
         for param in reversed(params):
             hidden = self._hidden_type_vars.pop()
             if hidden is None:
@@ -114,12 +119,12 @@ class TypeBuilder:
         names = [param.name_hint for param in params]
         for name in names:
             if names.count(name) > 1:
-                raise TextError(f"there are two type parameters named `{name}`", start, end)
+                raise TextError(f"duplicate type parameter `{name}`", start, end)
 
     # Types.
 
     def named_type(self, picked: str, start: int, end: int) -> Type:
-        """Return a type parameter, a scalar's type, or a data type without arguments."""
+        """Return a type parameter, a scalar type, or a data type without arguments."""
         if picked in self._type_vars:
             return self._type_vars[picked]
         if picked not in self._tensor_types:
@@ -129,7 +134,7 @@ class TypeBuilder:
         return self._tensor_types[picked]
 
     def type_call(self, picked: tuple[str, list[Type]], start: int, end: int) -> TypeCall:
-        """Give a data type its arguments."""
+        """Return a data type applied to arguments."""
         name, args = picked
         head = self._type_vars.get(name) or self._data_type(name, start, start + len(name))
         return TypeCall(head, args)
@@ -141,30 +146,32 @@ class TypeBuilder:
         return self._global_types[name]
 
     def known_tensor_type(self, picked: str, start: int, end: int) -> TensorType:
-        """Return the type of a tensor of known dimensions, spaced as the printer does it."""
+        """Return a tensor type with constant dimensions, in the printer's spacing."""
         if picked not in self._tensor_types:
             dims, _, dtype = picked.removeprefix("Tensor[(").removesuffix("]").partition("), ")
             self._tensor_types[picked] = self.tensor_type(([int(dim) for dim in dims.split(", ")], dtype), start, end)
         return self._tensor_types[picked]
 
     def tensor_type(self, picked: tuple[list[Dim], str], start: int, end: int) -> TensorType:
-        """Return the type of a tensor."""
+        """Return a tensor type."""
         shape, dtype = picked
         if not DTYPES.fullmatch(dtype):
-            known = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
-            at = self._source.text.rindex(dtype, start, end)
-            raise TextError(f"`{dtype}` is no element type{did_you_mean(dtype, known)}", at, at + len(dtype))
+            dtypes = ("bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
+            offset = self._source.text.rindex(dtype, start, end)
+            raise TextError(
+                f"`{dtype}` is not an element type{did_you_mean(dtype, dtypes)}", offset, offset + len(dtype)
+            )
         return TensorType(shape, dtype)
 
     def dim(self, picked: str, start: int, end: int) -> int:
-        """Return a dimension."""
+        """Return a constant dimension."""
         try:
             return integer_of(picked)
         except LiteralError as error:
             raise TextError(str(error), start, end) from None
 
     def unknown_dim(self, picked: object, start: int, end: int) -> Any:
-        """Return the dimension that is not known."""
+        """Return the unknown dimension."""
         return _ANY
 
     def unit_type(self, picked: object, start: int, end: int) -> TupleType:
@@ -172,11 +179,11 @@ class TypeBuilder:
         return TupleType(())
 
     def tuple_type_of_one(self, picked: Type, start: int, end: int) -> TupleType:
-        """Return the type of a tuple of one field."""
+        """Return the type of a tuple with one field."""
         return TupleType((picked,))
 
     def tuple_type(self, picked: tuple[Type, list[Type]], start: int, end: int) -> TupleType:
-        """Return the type of a tuple."""
+        """Return the type of a tuple with two or more fields."""
         first, others = picked
         return TupleType((first, *others))
 
@@ -190,7 +197,7 @@ class TypeBuilder:
         return FuncType(args, result)
 
     def generic_function_type_of_none(self, picked: tuple[list[TypeVar], Type], start: int, end: int) -> FuncType:
-        """Return the type of a function with type parameters alone."""
+        """Return the type of a function with type parameters and without parameters."""
         params, result = picked
         return self.generic_function_type((params, [], result), start, end)
 
@@ -206,5 +213,5 @@ class TypeBuilder:
         return RefType(picked)
 
     def incomplete_type(self, picked: object, start: int, end: int) -> IncompleteType:
-        """Return a type that is to be inferred."""
+        """Return an unknown type, to be inferred."""
         return IncompleteType()

@@ -1,4 +1,4 @@
-"""`Doc`: text whose line breaks do not know yet how far they are indented."""
+"""`Doc`: text with line breaks whose indentation is applied on rendering."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ __all__ = ["NEWLINE", "Doc", "Indented", "braced", "render"]
 
 @dataclass(frozen=True, slots=True)
 class Indented:
-    """A document whose line breaks are indented by two columns more."""
+    """A document indented by two columns."""
 
     doc: "Doc"
     """The document."""
 
 
 Doc: TypeAlias = "str | Indented | list[Doc]"
-"""A text, which is a line break if it is NEWLINE itself; or several documents, one after the other."""
+"""A string, an indented document, or a sequence of documents. The string NEWLINE is a line break."""
 
 NEWLINE: Final = "\n"
-"""The line break; a longer text that has one in it is written as it is."""
+"""The line break. A line break within a longer string is not indented."""
 
 
 def braced(body: Doc) -> Doc:
-    """Return a block: the body within braces, on lines of its own."""
+    """Return a block: the body in braces on separate, indented lines."""
     return ["{", Indented([NEWLINE, body]), NEWLINE, "}"]
 
 
 def render(doc: Doc) -> str:
-    r"""Return the text; how deep documents are nested is no limit.
+    r"""Return the text of a document, without recursion.
 
     >>> render(["if", braced(["a", NEWLINE, "b"])])
     'if{\n  a\n  b\n}'
@@ -40,11 +40,11 @@ def _pieces(doc: Doc) -> Iterator[str]:
     open_docs: list[tuple[Iterator[Doc], str]] = [(iter([doc]), "\n")]
     while open_docs:
         rest, newline = open_docs[-1]
-        for one in rest:
-            if isinstance(one, str):
-                yield newline if one == NEWLINE else one
+        for item in rest:
+            if isinstance(item, str):
+                yield newline if item == NEWLINE else item
                 continue
-            inner, indent = (one.doc, newline + "  ") if isinstance(one, Indented) else (one, newline)
+            inner, indent = (item.doc, newline + "  ") if isinstance(item, Indented) else (item, newline)
             open_docs.append((iter(_parts(inner)), indent))
             break
         else:

@@ -1,7 +1,7 @@
-"""How expressions are printed: which of them get a line `%0 = ...;` of their own, and where, by TVM's rules.
+"""Printing of expressions, with TVM's rules for the placement of graph variables.
 
-An operand that is more than a name is printed on a line of its own, before the line that uses it. What stands at the
-end of a scope, or after `let %x =`, is printed there, unless it is used elsewhere too.
+An operand that is not a leaf is assigned to a graph variable (`%0 = ...;`) on the line before its first use. The
+expression at the end of a scope, or after `let %x =`, is printed in place, unless it has other uses.
 """
 
 from collections import Counter
@@ -9,10 +9,24 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
-from apass.relay.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
-from apass.relay.expr import Annotate, Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.function import Function
-from apass.relay.ref import RefCreate, RefRead, RefWrite
+from apass.relay.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
+from apass.relay.ir.expr import (
+    Annotate,
+    Call,
+    Constant,
+    Expr,
+    GlobalVar,
+    If,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from apass.relay.ir.function import Function
 from apass.relay.text.literals import name_text, scalar_text
 from apass.relay.text.metadata import MetadataWriter
 from apass.relay.text.printing.doc import NEWLINE, Doc, Indented, braced
@@ -27,11 +41,11 @@ _DATAFLOW: Final = frozenset({Call, Tuple, TupleGetItem, RefCreate, RefRead})
 
 
 class ExprText:
-    """Prints expressions; one for all functions of a module, whose names and numbers go on from one to the next."""
+    """Printer of expressions, shared by the functions of a module for unique names."""
 
     def __init__(self, meta: MetadataWriter, annotate: Annotate | None, show_meta_data: bool) -> None:
-        self.types = TypeText(meta)
-        """The text of types."""
+        self.types: TypeText = TypeText(meta)
+        """The printer of types."""
         self._meta = meta
         self._annotate = annotate
         self._attrs = AttrsText(meta, show_meta_data)
@@ -40,23 +54,23 @@ class ExprText:
         self._begin()
 
     def _begin(self) -> None:
-        self._memo: dict[Expr, Doc] = {}  # how an expression is written where it is used
+        self._memo: dict[Expr, Doc] = {}  # the text of each expression at its uses
         self._uses: Counter[Expr] = Counter()
-        self._left: dict[Expr, int] = {}  # of what is used more than once: how many uses are still to be printed
-        self._shared: list[tuple[Expr, int]] = []  # of these, what has a line, and in how many scopes it stands
+        self._left: dict[Expr, int] = {}  # remaining uses of each expression with more than one use
+        self._shared: list[tuple[Expr, int]] = []  # those with a line, and the number of scopes around it
         self._typed: set[Expr] = set()
         self._declared: set[Expr] = set()
         self._free: dict[Var, Doc] = {}
         self._lines: list[list[Doc]] = []
 
     def whole(self, expr: Expr) -> Walk[Doc]:
-        """Print an expression; free variables are declared before their first use."""
+        """Print an expression. Free variables are declared before their first use."""
         self._begin()
         self._survey(expr)
         return (yield self._scope(expr))
 
     def definition(self, head: str, func: Function) -> Walk[Doc]:
-        """Print a function of a module after `head`, which names it."""
+        """Print a function of a module. `head` is the text before its parameters."""
         self._begin()
         self._survey(func)
         return (yield self._function(head, func))
@@ -77,7 +91,7 @@ class ExprText:
         return "_"
 
     def _survey(self, root: Expr) -> None:
-        """Count how often each expression is used, and find the constants that are used in typed ones."""
+        """Count the uses of each expression, and collect constants with typed users."""
         uses, stack = self._uses, [root]
         seen: set[Expr] = set()
         while stack:
@@ -85,8 +99,8 @@ class ExprText:
             if node in seen:
                 continue
             seen.add(node)
-            below = _used_by(node)
-            for child in below:
+            children = _used_by(node)
+            for child in children:
                 if type(child) not in _INLINE:
                     uses[child] += 1
                     stack.append(child)
@@ -94,7 +108,7 @@ class ExprText:
                     self._typed.add(child)
         self._left = {expr: count for expr, count in uses.items() if count > 1}
 
-    # What gets a line of its own.
+    # Graph variables.
 
     def _print(self, expr: Expr, at_end: bool) -> Walk[Doc]:
         yield self._visit(expr)
@@ -104,7 +118,7 @@ class ExprText:
         return self._use(expr)
 
     def _use(self, expr: Expr) -> Doc:
-        """Return how an expression that was visited is written where it is used, with a line before if it needs one."""
+        """Return the text of a use of a visited expression. Add a line if it needs one."""
         if isinstance(expr, Var):
             if expr in self._free and expr not in self._declared:
                 self._declared.add(expr)
@@ -124,7 +138,7 @@ class ExprText:
             self._shared.append((expr, len(self._lines)))
 
     def _is_used_after(self, mark: int) -> bool:
-        """Tell whether something that got a line in an inner scope, since `mark`, is used in what is still to come."""
+        """Return whether a line added in an inner scope since `mark` has further uses."""
         self._shared[mark:] = [entry for entry in self._shared[mark:] if self._left[entry[0]]]
         return any(depth > len(self._lines) for _, depth in self._shared[mark:])
 
@@ -152,10 +166,10 @@ class ExprText:
             return f" /* ty={self.types(expr.checked_type)} */"
         return ""
 
-    # How each kind is written.
+    # Kinds of nodes.
 
     def _visit(self, expr: Expr) -> Walk[Doc]:
-        """Find out how an expression and all below it are written; operands first, on a stack of its own."""
+        """Set the texts of an expression and its subexpressions, in post-order."""
         memo, stack = self._memo, [expr]
         while stack:
             node = stack[-1]
@@ -170,12 +184,13 @@ class ExprText:
                 mark = len(self._shared)
                 memo[node] = yield self._scoped(node)
                 if node is not expr and self._is_used_after(mark):
-                    self._declare(node)  # TVM would do so later, and use before what is bound in it
+                    # TVM declares the node later, so that its text uses a graph variable before its definition.
+                    self._declare(node)
                 continue
-            below = [one for one in node.children if one not in memo]
-            if below:
-                below.reverse()
-                stack += below
+            pending = [child for child in node.children if child not in memo]
+            if pending:
+                pending.reverse()
+                stack += pending
                 continue
             stack.pop()
             memo[node] = self._call(node) if isinstance(node, Call) else self._dataflow(node)
@@ -195,7 +210,7 @@ class ExprText:
         return node.name_hint if isinstance(node, Constructor) else repr(node)
 
     def _call(self, call: Call) -> Doc:
-        parts = [self._use(one) for one in call.args]
+        parts = [self._use(arg) for arg in call.args]
         if call.attrs is not None:
             parts += self._attrs.of_call(call.attrs, call.op)
         callee = self._use(call.op)
@@ -205,12 +220,12 @@ class ExprText:
 
     def _dataflow(self, node: Expr) -> Doc:
         if isinstance(node, Tuple):
-            fields = ", ".join(str(self._use(one)) for one in node.fields)
+            fields = ", ".join(str(self._use(field)) for field in node.fields)
             return f"({fields},)" if len(node.fields) == 1 else f"({fields})"
         (operand,) = node.children
         inner = self._use(operand)
         if isinstance(node, TupleGetItem):
-            # A number with a dot after it would be another number.
+            # Without parentheses, `1.0` would be a float.
             return f"({inner}).{node.index}" if isinstance(operand, Constant) else f"{inner}.{node.index}"
         return f"ref({inner})" if isinstance(node, RefCreate) else f"ref_read({inner})"
 
@@ -227,7 +242,7 @@ class ExprText:
             cell = yield self._print(node.ref, False)
             value = yield self._print(node.value, False)
             return f"ref_write({cell}, {value})"
-        raise TypeError(f"{node!r} is no Relay expression; it cannot be printed")
+        raise TypeError(f"cannot print {node!r}: expected a Relay expression")
 
     def _scope(self, expr: Expr) -> Walk[Doc]:
         lines: list[Doc] = []
@@ -238,25 +253,26 @@ class ExprText:
 
     def _let(self, let: Let) -> Walk[Doc]:
         lines: list[Doc] = []
-        here: Expr = let
-        while isinstance(here, Let) and (here is let or self._uses[here] <= 1):
-            name = self._binder(here.var)
-            value = yield self._print(here.value, True)  # its lines come before; those of the first, outside
+        current: Expr = let
+        while isinstance(current, Let) and (current is let or self._uses[current] <= 1):
+            name = self._binder(current.var)
+            # Lines of the first value go into the enclosing scope; lines of a later value precede its Let.
+            value = yield self._print(current.value, True)
             if not lines:
                 self._lines.append(lines)
-            if isinstance(here.value, Let) and not isinstance(value, str):
-                value = _in_parentheses(value)  # where its body ends could not be told otherwise
+            if isinstance(current.value, Let) and not isinstance(value, str):
+                value = _in_parentheses(value)  # the parser could not find the end of the inner body otherwise
             lines += [f"let {name} = {value};" if isinstance(value, str) else [f"let {name} = ", value, ";"], NEWLINE]
-            here = here.body
-        lines.append((yield self._scope(here)))
+            current = current.body
+        lines.append((yield self._scope(current)))
         self._lines.pop()
         return lines
 
     def _if(self, node: If) -> Walk[Doc]:
         cond = yield self._print(node.cond, False)
         then = braced((yield self._scope(node.true_branch)))
-        otherwise = braced((yield self._scope(node.false_branch)))
-        return [f"if ({cond}) ", then, " else ", otherwise]
+        else_ = braced((yield self._scope(node.false_branch)))
+        return [f"if ({cond}) ", then, " else ", else_]
 
     def _function(self, head: str, func: Function) -> Walk[Doc]:
         params = f"[{', '.join(self.types.bind(func.type_params))}]" if func.type_params else ""
@@ -277,7 +293,7 @@ class ExprText:
         return [f"match{'' if node.complete else '?'} ({data}) {{", Indented(cases or [NEWLINE]), NEWLINE, "}"]
 
     def _binder(self, var: Var) -> str:
-        """Return the text of a variable where it is bound; a second binding of it is marked, for it is wrong."""
+        """Return the text of a variable at its binding. Mark a second binding."""
         if var in self._memo:
             return f"{self._memo[var]}-malformed-ir"
         name = self._memo[var] = self._names.of_variable(var.name_hint)
@@ -286,13 +302,13 @@ class ExprText:
 
 
 def _used_by(node: Expr) -> Iterable[Expr]:
-    """Return the expressions that a node uses, not those that it binds."""
+    """Return the children of a node, without the variables that it binds."""
     if isinstance(node, Let):
         return (node.value, node.body)
     if isinstance(node, Function):
         return (node.body,)
     if isinstance(node, Match):
-        return (node.data, *(one.rhs for one in node.clauses))
+        return (node.data, *(clause.rhs for clause in node.clauses))
     return node.children
 
 

@@ -1,12 +1,10 @@
-"""Names as they are printed: of variables, unique; and the text of types."""
+"""Unique names of variables, and the text of types."""
 
 from collections.abc import Iterable
 from string import ascii_letters
 from typing import Final
 
-from apass.relay.text.literals import name_text
-from apass.relay.text.metadata import MetadataWriter
-from apass.relay.ty import (
+from apass.relay.ir.ty import (
     FuncType,
     IncompleteType,
     RefType,
@@ -18,6 +16,8 @@ from apass.relay.ty import (
     TypeRelation,
     TypeVar,
 )
+from apass.relay.text.literals import name_text
+from apass.relay.text.metadata import MetadataWriter
 from apass.relay.visitors.recursion import Walk, walk_deep
 
 __all__ = ["Names", "TypeText"]
@@ -26,28 +26,28 @@ _LETTERS: Final = frozenset(ascii_letters)
 
 
 class Names:
-    """Gives out names, each once, in TVM's way: `x`, `x1`, `x2`."""
+    """Generator of unique names with TVM's suffixes: `x`, `x1`, `x2`."""
 
     def __init__(self) -> None:
-        self._given: dict[str, int] = {}
+        self._suffixes: dict[str, int] = {}  # the last suffix of each used name
 
-    def unique(self, wanted: str) -> str:
-        """Return the name, with a number after it if it was given out before."""
-        given = self._given
-        name = wanted
-        while name in given:
-            given[wanted] += 1
-            name = f"{wanted}{given[wanted]}"
-        given[name] = 0
+    def unique(self, hint: str) -> str:
+        """Return `hint`, with a number appended if the name was used before."""
+        suffixes = self._suffixes
+        name = hint
+        while name in suffixes:
+            suffixes[hint] += 1
+            name = f"{hint}{suffixes[hint]}"
+        suffixes[name] = 0
         return name
 
     def of_variable(self, hint: str) -> str:
-        """Return a unique name for a variable, after its sigil; it begins with a letter."""
+        """Return a unique name with `%` for a variable. It starts with a letter."""
         return f"%{name_text(self.unique(hint if hint[:1] in _LETTERS else f'v{hint}'))}"
 
 
 class TypeText:
-    """The text of types; of each object it is found once."""
+    """Printer of types. The text of each type object is cached."""
 
     def __init__(self, meta: MetadataWriter) -> None:
         self._meta = meta
@@ -57,11 +57,11 @@ class TypeText:
         self._in_scope: dict[str, TypeVar] = {}
 
     def bind(self, params: Iterable[TypeVar]) -> list[str]:
-        """Return the names of type parameters, unlike those of all that are in scope; call `release` at its end."""
+        """Return names of type parameters, unique in scope. `release` closes the scope."""
         return [self._bind(param) for param in params]
 
     def release(self, params: Iterable[TypeVar]) -> None:
-        """End the scope of type parameters."""
+        """Close the scope of type parameters."""
         for param in params:
             self._in_scope.pop(self._names[param], None)
 
@@ -71,7 +71,7 @@ class TypeText:
             number += 1
             name = f"{param.name_hint}{number}"
         if self._names.get(param, name) != name:
-            self._others.clear()  # what was found with the variable's other name
+            self._others.clear()  # cached texts may contain the previous name of the variable
         self._names[param] = name
         self._in_scope[name] = param
         return name
@@ -87,11 +87,11 @@ class TypeText:
         return walk_deep(self._walk(ty))
 
     def _walk(self, ty: Type) -> Walk[str]:
-        """Return the text of a type; a walk, as types may be nested to any depth."""
+        """Return the text of a type. A walk, because types may be nested to any depth."""
         if isinstance(ty, TensorType):
             return self(ty)
         if id(ty) not in self._others:
-            self._others[id(ty)] = (ty, (yield self._other(ty)))  # kept, so that its id stays its own
+            self._others[id(ty)] = (ty, (yield self._other(ty)))  # the entry keeps the type alive, so its id is unique
         return self._others[id(ty)][1]
 
     def _tensor(self, ty: TensorType) -> str:

@@ -1,21 +1,22 @@
-"""Relay's text: `astext(mod)` is what `apass.relay.parser` reads back, `pretty_print(mod)` is for the eye."""
+"""`astext` returns text that the parser accepts; `pretty_print` is for reading."""
 
-from collections.abc import Mapping
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, TypeAlias
 
-from apass.relay.adt import Pattern, TypeData
-from apass.relay.expr import Annotate, Expr, GlobalVar, set_text_format
-from apass.relay.function import Function
+from apass.relay.ir.adt import Pattern, TypeData
+from apass.relay.ir.expr import Annotate, Expr
+from apass.relay.ir.function import Function
+from apass.relay.ir.module import IRModule
+from apass.relay.ir.text_format import set_text_format
+from apass.relay.ir.ty import Type
 from apass.relay.text.metadata import MetadataWriter
 from apass.relay.text.printing.doc import NEWLINE, Doc, braced, render
 from apass.relay.text.printing.exprs import ExprText
-from apass.relay.ty import GlobalTypeVar, Type
 from apass.relay.visitors.recursion import Walk, walk_deep
 
-__all__ = ["VERSION_LINE", "Module", "Printable", "astext", "pretty_print"]
+__all__ = ["VERSION_LINE", "Printable", "astext", "pretty_print"]
 
 VERSION_LINE: Final = '#[version = "0.0.5"]'
-"""The first line of every text: the version of the format."""
+"""The first line of a text: the version of the format."""
 
 _OMITTED: Final = (
     "/* For debugging purposes the metadata section has been omitted.\n"
@@ -25,35 +26,22 @@ _OMITTED: Final = (
 )
 
 
-@runtime_checkable
-class Module(Protocol):
-    """What the printer needs of a module; a protocol, because the module itself knows the printer."""
-
-    @property
-    def functions(self) -> Mapping[GlobalVar, Expr]:
-        """The functions by global variable."""
-        ...
-
-    @property
-    def type_definitions(self) -> Mapping[GlobalTypeVar, TypeData]:
-        """The data types by their names."""
-        ...
-
-
-Printable: TypeAlias = Module | Expr | Type | TypeData | Pattern
-"""What has a text."""
+Printable: TypeAlias = IRModule | Expr | Type | TypeData | Pattern
+"""Objects that have a text."""
 
 
 def astext(obj: Printable, show_meta_data: bool = True, annotate: Annotate | None = None) -> str:
-    """Return the text of a module, an expression, a type or a pattern, with the version in its first line.
+    """Return the text of a module, expression, type or pattern, with a version line.
 
-    Tensors, and what else has no form within the text, are in a metadata section at its end; without `show_meta_data`
-    it is left out, and then the text cannot be read back. `annotate` returns what is printed after an expression in
-    the place of its type.
+    Parameters:
+        obj: the object to print.
+        show_meta_data: whether to append the metadata section, which contains tensors and other objects without an
+            inline text. The parser rejects a text whose metadata is missing.
+        annotate: returns the text to print after an expression, instead of its type.
 
     Raises:
-        MetadataError: if an attribute is of a type that has no form in the metadata.
-        TypeError: if `obj` is nothing that has a text.
+        MetadataError: if the metadata cannot represent the type of an attribute.
+        TypeError: if `obj` has no text.
 
     >>> from apass.relay.expr import Var
     >>> x = Var("x")
@@ -67,7 +55,7 @@ def astext(obj: Printable, show_meta_data: bool = True, annotate: Annotate | Non
 
 
 def pretty_print(obj: Printable) -> str:
-    """Return the text without the version and without the metadata: what `str()` gives."""
+    """Return the text without version and metadata, as `str()` does."""
     return _text(obj, False, None)
 
 
@@ -88,16 +76,16 @@ def _doc(obj: Printable, text: ExprText) -> Walk[Doc]:
         return _type_definition(obj, text)
     if isinstance(obj, Pattern):
         return text.pattern(obj)
-    if isinstance(obj, Module):
+    if isinstance(obj, IRModule):
         return (yield _module(obj, text))
-    raise TypeError(f"{obj!r} has no text: it is no module, expression, type or pattern of Relay")
+    raise TypeError(f"cannot print {obj!r}: expected a Relay module, expression, type or pattern")
 
 
-def _module(mod: Module, text: ExprText) -> Walk[Doc]:
+def _module(mod: IRModule, text: ExprText) -> Walk[Doc]:
     parts: list[Doc] = [_type_definition(data, text) for data in mod.type_definitions.values()]
     for gvar, func in mod.functions.items():
         if not isinstance(func, Function):
-            raise TypeError(f"@{gvar.name_hint} is no function, but {func!r}; it cannot be printed")
+            raise TypeError(f"cannot print @{gvar.name_hint}: expected a function, got {func!r}")
         parts.append((yield text.definition(f"def {text.global_name(gvar)}", func)))
     lines: list[Doc] = []
     for part in parts:

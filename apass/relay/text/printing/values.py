@@ -1,31 +1,33 @@
-"""The text of attributes: of operators' calls and of functions."""
+"""Printing of attributes of calls and functions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 import numpy as np
 
-from apass.relay.expr import Expr, GlobalVar, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Expr, GlobalVar, Op
+from apass.relay.ir.ty import Any, Type
 from apass.relay.text.literals import float_text, key_text, string_text
 from apass.relay.text.metadata import MetadataWriter, attrs_key
-from apass.relay.ty import Any, Type
 
 __all__ = ["AttrsText"]
 
 
 class AttrsText:
-    """Writes attributes as `key=value`."""
+    """Printer of attributes as `key=value`."""
 
     def __init__(self, meta: MetadataWriter, show_meta_data: bool) -> None:
         self._meta = meta
         self._show_meta_data = show_meta_data
 
     def of_call(self, attrs: Attrs, callee: Expr) -> Iterator[str]:
-        """Go over the texts of the attributes of a call that differ from their defaults.
+        """Iterate over the texts of the non-default attributes of a call.
 
-        If an operator takes attributes of another class, they are in the metadata as a whole, for they could not be
-        read back; if no operator is called, their class is named.
+        The parser must be able to restore the class of the attributes:
+
+        - If the callee is an operator with another attributes class, the attributes go into the metadata as a whole.
+        - If the callee is not an operator, the text includes the type key of the class.
         """
         if not isinstance(callee, Op):
             yield from self.of_items(attrs.non_default())
@@ -36,11 +38,11 @@ class AttrsText:
             yield from self.of_items(attrs.non_default())
 
     def of_items(self, items: Iterable[tuple[str, object]]) -> Iterator[str]:
-        """Go over the texts of names and values."""
+        """Iterate over the texts of names and values."""
         return (f"{key_text(name)}={self.value(value)}" for name, value in items)
 
     def value(self, value: object) -> str:
-        """Return the text of a value; for what is no number, string or list of them, a reference to the metadata."""
+        """Return the text of a value, or a metadata reference if it has no inline text."""
         if isinstance(value, np.generic):
             return self.value(cast("object", value.item()))
         if value is None or isinstance(value, bool | Any):
@@ -53,12 +55,12 @@ class AttrsText:
             return string_text(value)
         if isinstance(value, Sequence):
             return f"[{', '.join(map(self.value, cast('Sequence[object]', value)))}]"
-        return self._meta.reference(value) if self._show_meta_data else self._for_reading(value)
+        return self._meta.reference(value) if self._show_meta_data else self._without_metadata(value)
 
-    def _for_reading(self, value: object) -> str:
+    def _without_metadata(self, value: object) -> str:
         if isinstance(value, Mapping):
             entries = cast("Mapping[object, object]", value)
-            return f"{{{', '.join(f'{self.value(name)}={self.value(one)}' for name, one in entries.items())}}}"
+            return f"{{{', '.join(f'{self.value(name)}={self.value(entry)}' for name, entry in entries.items())}}}"
         if isinstance(value, Attrs):
             return f"{{{', '.join(self.of_items(value.non_default()))}}}"
         if isinstance(value, GlobalVar):

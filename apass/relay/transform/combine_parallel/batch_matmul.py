@@ -1,14 +1,17 @@
-"""CombineParallelBatchMatmul: batched matrix products of one tensor become one; TVM's pass of that name."""
+"""CombineParallelBatchMatmul: merge batched matrix products of one tensor.
+
+The counterpart of TVM's pass of that name.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Tuple
-from apass.relay.function import Function
 from apass.relay.ir.calls import attrs_of, call_op, tensor_type
+from apass.relay.ir.expr import Call, Tuple
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.op.nn.dense.dense import BatchMatmulAttrs
 from apass.relay.transform.combine_parallel.join import Concatenated
@@ -20,9 +23,9 @@ __all__ = ["CombineParallelBatchMatmul", "combine_parallel_batch_matmul"]
 
 
 def combine_parallel_batch_matmul(func: Function, min_num_branches: int = 3) -> Function:
-    """Return a typed function in which batched matrix products that share their first operand are one wider product.
+    """Return the function with batched products of the same first operand combined.
 
-    The additions and activations that follow are combined as well, where every branch has the same.
+    The function must be typed. Additions and activations that follow in every branch are combined as well.
     """
     return combine_parallel(func, _Widened(), min_num_branches)
 
@@ -42,14 +45,14 @@ class _Widened:
     op: str = "nn.batch_matmul"
 
     def fits(self, call: Call) -> bool:
-        return all(tensor_type(one).is_static for one in (call, *call.args))
+        return all(tensor_type(expr).is_static for expr in (call, *call.args))
 
-    def alike(self, one: Call, other: Call) -> bool:
-        if one.attrs != other.attrs:
+    def alike(self, first: Call, second: Call) -> bool:
+        if first.attrs != second.attrs:
             return False
-        left, right = tensor_type(one.args[1]), tensor_type(other.args[1])
-        columns = _columns(one)
-        same = all(a == b for at, (a, b) in enumerate(zip(left.shape, right.shape, strict=True)) if at != columns)
+        left, right = tensor_type(first.args[1]), tensor_type(second.args[1])
+        columns = _columns(first)
+        same = all(a == b for axis, (a, b) in enumerate(zip(left.shape, right.shape, strict=True)) if axis != columns)
         return same and left.dtype == right.dtype
 
     def combine(self, calls: Sequence[Call]) -> Call:
@@ -62,5 +65,5 @@ class _Widened:
 
 
 def _columns(call: Call) -> int:
-    """Return the axis of the second operand that becomes the last one of the result."""
+    """Return the axis of the second operand that becomes the last axis of the result."""
     return 1 if attrs_of(call, BatchMatmulAttrs).transpose_b else 2

@@ -1,4 +1,4 @@
-"""BatchingOps: operators on one tensor become one, of every kind that there is a pass for."""
+"""BatchingOps: all CombineParallel passes in sequence."""
 
 from apass.passes.registry import provide_pass
 from apass.passes.sequential import Sequential

@@ -1,14 +1,17 @@
-"""CombineParallelConv2D: convolutions of one tensor become a wider one; TVM's `combine_parallel_conv2d.cc`."""
+"""CombineParallelConv2D: merge convolutions of one tensor into a wider one.
+
+The counterpart of TVM's `combine_parallel_conv2d.cc`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Tuple
-from apass.relay.function import Function
 from apass.relay.ir.calls import attrs_of, call_op, tensor_type
+from apass.relay.ir.expr import Call, Tuple
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.op.define.layout import parse_layout
 from apass.relay.op.nn.conv.conv import Conv2DAttrs
@@ -21,16 +24,17 @@ __all__ = ["CombineParallelConv2D", "combine_parallel_conv2d"]
 
 
 def combine_parallel_conv2d(func: Function, min_num_branches: int = 3) -> Function:
-    """Return a typed function in which convolutions that differ in their weights alone are one, with more channels.
+    """Return the function with parallel convolutions combined into a wider one.
 
-    The additions and activations that follow are combined as well, where every branch has the same.
+    The function must be typed. Convolutions are parallel if they differ only in their weights. Additions and
+    activations that follow in every branch are combined as well.
     """
     return combine_parallel(func, _Conv2DCombination(), min_num_branches)
 
 
 @provide_pass("CombineParallelConv2D")
 def CombineParallelConv2D(min_num_branches: int = 3) -> FunctionPass[IRModule, Function]:
-    """Combine convolutions of one tensor into a wider one, and what follows them."""
+    """Combine convolutions of one tensor, and what follows them, into wider ones."""
 
     def combine(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         return combine_parallel_conv2d(ensure_typed(func, mod), min_num_branches)
@@ -47,8 +51,8 @@ class _Conv2DCombination:
         is_plain = len(attrs.data_layout) == len(attrs.kernel_layout) == 4 and len(attrs.out_layout) in {0, 4}
         return attrs.groups == 1 and is_plain and tensor_type(call).is_static and tensor_type(call.args[1]).is_static
 
-    def alike(self, one: Call, other: Call) -> bool:
-        return _but_outputs(one) == _but_outputs(other)
+    def alike(self, first: Call, second: Call) -> bool:
+        return _shared_properties(first) == _shared_properties(second)
 
     def combine(self, calls: Sequence[Call]) -> Call:
         attrs = attrs_of(calls[0], Conv2DAttrs)
@@ -62,10 +66,13 @@ class _Conv2DCombination:
         return Concatenated(parse_layout(attrs.out_layout or attrs.data_layout).index("C"))
 
 
-def _but_outputs(call: Call) -> tuple[object, ...]:
-    """Return all that must be the same of two convolutions: everything but the number of output channels."""
+def _shared_properties(call: Call) -> tuple[object, ...]:
+    """Return what two convolutions must share to be combined.
+
+    That is everything but the number of output channels.
+    """
     attrs = attrs_of(call, Conv2DAttrs)
     weight = tensor_type(call.args[1])
     outputs = parse_layout(attrs.kernel_layout).index("O")
-    window = tuple(dim for at, dim in enumerate(weight.shape) if at != outputs)
+    window = tuple(dim for axis, dim in enumerate(weight.shape) if axis != outputs)
     return replace(attrs, channels=None, kernel_size=None), window, weight.dtype

@@ -1,14 +1,17 @@
-"""CombineParallelDense: dense layers on one tensor become one; TVM's `combine_parallel_dense.cc`."""
+"""CombineParallelDense: merge dense layers on one tensor.
+
+The counterpart of TVM's `combine_parallel_dense.cc`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Tuple
-from apass.relay.function import Function
 from apass.relay.ir.calls import attrs_of, call_op, tensor_type
+from apass.relay.ir.expr import Call, Tuple
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.op.nn.dense.dense import DenseAttrs
 from apass.relay.transform.combine_parallel.join import Concatenated, Stacked
@@ -20,17 +23,18 @@ __all__ = ["CombineParallelDense", "combine_parallel_dense"]
 
 
 def combine_parallel_dense(func: Function, min_num_branches: int = 3, to_batch: bool = True) -> Function:
-    """Return a typed function in which dense layers that differ in their weights alone are one.
+    """Return the function with parallel dense layers combined.
 
-    One `nn.batch_matmul` of the stacked weights, if they are of one shape and `to_batch` is true; else one wider dense.
-    The additions and activations that follow are combined as well, where every branch has the same.
+    The function must be typed. Dense layers are parallel if they differ only in their weights. With `to_batch`, layers
+    whose weights have one shape become an `nn.batch_matmul` of the stacked weights; without it, layers become one wider
+    dense layer. Additions and activations that follow in every branch are combined as well.
     """
     return combine_parallel(func, _Batched() if to_batch else _Widened(), min_num_branches)
 
 
 @provide_pass("CombineParallelDense")
 def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> FunctionPass[IRModule, Function]:
-    """Combine dense layers on one tensor into a batched matrix product, or into a wider one."""
+    """Combine dense layers on one tensor into a batched product or a wider layer."""
 
     def combine(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         return combine_parallel_dense(ensure_typed(func, mod), min_num_branches, to_batch)
@@ -39,7 +43,7 @@ def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Fu
 
 
 def _fits(call: Call) -> bool:
-    return len(tensor_type(call).shape) == 2 and all(tensor_type(one).is_static for one in (call, call.args[1]))
+    return len(tensor_type(call).shape) == 2 and all(tensor_type(expr).is_static for expr in (call, call.args[1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,12 @@ class _Batched:
     def fits(self, call: Call) -> bool:
         return _fits(call)
 
-    def alike(self, one: Call, other: Call) -> bool:
-        same_weight = tensor_type(one.args[1]) == tensor_type(other.args[1])
-        return same_weight and attrs_of(one, DenseAttrs).out_dtype == attrs_of(other, DenseAttrs).out_dtype
+    def alike(self, first: Call, second: Call) -> bool:
+        same_weight = tensor_type(first.args[1]) == tensor_type(second.args[1])
+        return same_weight and attrs_of(first, DenseAttrs).out_dtype == attrs_of(second, DenseAttrs).out_dtype
 
     def combine(self, calls: Sequence[Call]) -> Call:
-        data, weight = (call_op("stack", Tuple([call.args[place] for call in calls]), axis=0) for place in (0, 1))
+        data, weight = (call_op("stack", Tuple([call.args[index] for call in calls]), axis=0) for index in (0, 1))
         out_dtype = attrs_of(calls[0], DenseAttrs).out_dtype
         return call_op("nn.batch_matmul", data, weight, out_dtype=out_dtype, transpose_b=True)
 
@@ -69,10 +73,10 @@ class _Widened:
     def fits(self, call: Call) -> bool:
         return _fits(call)
 
-    def alike(self, one: Call, other: Call) -> bool:
-        same_inputs = tensor_type(one.args[1]).shape[1] == tensor_type(other.args[1]).shape[1]
-        same_dtype = tensor_type(one.args[1]).dtype == tensor_type(other.args[1]).dtype
-        same_result = attrs_of(one, DenseAttrs).out_dtype == attrs_of(other, DenseAttrs).out_dtype
+    def alike(self, first: Call, second: Call) -> bool:
+        same_inputs = tensor_type(first.args[1]).shape[1] == tensor_type(second.args[1]).shape[1]
+        same_dtype = tensor_type(first.args[1]).dtype == tensor_type(second.args[1]).dtype
+        same_result = attrs_of(first, DenseAttrs).out_dtype == attrs_of(second, DenseAttrs).out_dtype
         return same_inputs and same_dtype and same_result
 
     def combine(self, calls: Sequence[Call]) -> Call:

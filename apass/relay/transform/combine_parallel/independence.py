@@ -1,60 +1,61 @@
-"""`Places`: where the calls of a function stand, and whether several can be evaluated as one; for CombineParallel."""
+"""Checks whether several calls can be evaluated as one, for CombineParallel."""
 
 from collections.abc import Sequence
 
-from apass.relay.adt import Match
 from apass.relay.dataflow.scopes import Scope, evaluation_order, home_scopes
-from apass.relay.expr import Call, Constant, Expr, If, Let, Op
-from apass.relay.function import Function
+from apass.relay.ir.adt import Match
+from apass.relay.ir.expr import Call, Constant, Expr, If, Let, Op
+from apass.relay.ir.function import Function
 
-__all__ = ["Places"]
+__all__ = ["IndependenceChecker"]
 
 _ATOMS = (Constant, Op)
 
 
-class Places:
-    """Where the calls of a function stand: in which of its scopes, and before which others.
+class IndependenceChecker:
+    """Returns whether calls of a function can be evaluated together.
 
-    A scope is the body of a function, a branch of an If or a clause of a Match.
+    For this it maps each call to its scope, and to its position in post order. A scope is the body of a function, a
+    branch of an If or a clause of a Match.
     """
 
     def __init__(self, func: Function, order: Sequence[Expr]) -> None:
-        """Look at a function, whose nodes are given in post order."""
-        self._numbers = {node: number for number, node in enumerate(order)}
-        events = [one for one in evaluation_order(func, _ATOMS) if isinstance(one, Expr)]
+        """Analyse a function, given its nodes in post order."""
+        self._positions = {node: position for position, node in enumerate(order)}
+        events = [event for event in evaluation_order(func, _ATOMS) if isinstance(event, Expr)]
         self._homes = home_scopes(Scope(), events, _ATOMS, _open)
         bound = {node.var for node in order if isinstance(node, Let)}
         self._on_lets: set[Expr] = set()
-        """What depends on a variable of a Let, which is not there everywhere in a scope."""
+        """Nodes that depend on a variable of a Let, which is bound in a part of its scope only."""
         for node in order:
             if node in bound or not self._on_lets.isdisjoint(node.children):
                 self._on_lets.add(node)
 
-    def may_join(self, calls: Sequence[Call], call: Call, place: int = 0) -> bool:
-        """Tell whether `call` can be evaluated together with calls that come before it.
+    def may_join(self, calls: Sequence[Call], call: Call, index: int = 0) -> bool:
+        """Return whether `call` can be evaluated together with earlier `calls`.
 
-        They must be evaluated in one scope, and what each takes beside its operand at `place` must be there for all: it
-        depends on none of them, nor on variables of Lets.
+        All must be evaluated in one scope. `index` is the operand that they share. The other operands must be available
+        to all calls: they must not depend on any of the calls, nor on variables of Lets.
         """
         if not calls:
-            return self._is_free(call, place)
+            return self._is_free(call, index)
         if self._homes[calls[0]] is not self._homes[call]:
             return False
-        others = [arg for at, arg in enumerate(call.args) if at != place]
-        return all(self._is_free(one, place) for one in (calls[0], call)) and not self._reaches(others, calls)
+        others = [arg for position, arg in enumerate(call.args) if position != index]
+        return all(self._is_free(node, index) for node in (calls[0], call)) and not self._reaches(others, calls)
 
-    def _is_free(self, call: Call, place: int) -> bool:
-        return not any(arg in self._on_lets for at, arg in enumerate(call.args) if at != place)
+    def _is_free(self, call: Call, index: int) -> bool:
+        return not any(arg in self._on_lets for position, arg in enumerate(call.args) if position != index)
 
     def _reaches(self, exprs: Sequence[Expr], calls: Sequence[Call]) -> bool:
-        """Tell whether one of the expressions depends on one of the calls."""
-        first = min(self._numbers[one] for one in calls)
+        """Return whether one of the expressions depends on one of the calls."""
+        first = min(self._positions[call] for call in calls)
         seen: set[Expr] = set()
         stack = list(exprs)
         while stack:
             node = stack.pop()
-            if node in seen or self._numbers[node] < first:
-                continue  # what comes before all of the calls depends on none
+            if node in seen or self._positions[node] < first:
+                continue  # a node before all calls in post order depends on none of them
             if node in calls:
                 return True
             seen.add(node)

@@ -1,86 +1,92 @@
-"""What ConvertLayout knows of a call while it finds the layouts that go together: operands, and what they are in."""
+"""Operands of a call and their layouts, as ConvertLayout tracks them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import cast
 
-from apass.relay.expr import Call, Expr, Op, Tuple
+from apass.relay.ir.expr import Call, Expr, Op, Tuple
+from apass.relay.ir.ty import Type
 from apass.relay.op.layouts.infer import FInferCorrectLayout, InferCorrectLayoutOutput, Layouts, shape_of, tensors_of
 from apass.relay.op.layouts.names import can_change
-from apass.relay.ty import Type
 
-__all__ = ["Laid", "Operand", "Operands", "fits", "infer_layouts"]
+__all__ = ["Operand", "Operands", "TensorLayout", "fits", "infer_layouts"]
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """A tensor whose layout is known."""
+class TensorLayout:
+    """A tensor and its layout, in the original program and after the rewrite."""
 
     value: Expr
-    """The tensor as it is now."""
+    """The rewritten tensor."""
     new: str
-    """The layout that it is in."""
+    """The layout of the rewritten tensor."""
     old: str
-    """The layout that the program has it in."""
+    """The layout in the original program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand of a call, or a field of one that is a tuple."""
+    """An operand of a call, or a field of a tuple operand."""
 
     old: Expr
-    """As the program has it."""
+    """The original expression."""
     value: Expr
-    """As it is now: in its new layout, or as the program has it."""
-    laid: Laid | None
-    """What is known of its layout."""
+    """The rewritten expression, in the new layout if `layout` is known."""
+    layout: TensorLayout | None
+    """Its layouts; None if they are not known."""
 
-    def layout_as(self, old: str | None) -> str | None:
-        """Return the layout that it is in now, if the call has it in layout `old` in the program."""
-        return self.laid.new if self.laid is not None and self.laid.old == old else old
+    def current_layout(self, old: str | None) -> str | None:
+        """Return the present layout, if the original call has the operand in `old`."""
+        return self.layout.new if self.layout is not None and self.layout.old == old else old
 
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """All operands of a call, those in a tuple one by one."""
+    """All operands of a call, with tuples flattened to their fields."""
 
     args: Sequence[Expr]
     """The arguments of the call."""
     types: Sequence[Type]
     """Their types."""
     each: Sequence[Operand]
-    """The operands."""
+    """The flattened operands."""
     sizes: Sequence[int | None]
-    """For each argument how many operands it is as a tuple, None for one that is an operand itself."""
+    """For each argument, its number of fields if it is a tuple, else None."""
 
     def grouped(self, values: Iterable[Expr]) -> list[Expr]:
-        """Return values for the operands as the arguments of a call; those are the same where all of theirs are."""
-        rest, olds = iter(values), iter([one.old for one in self.each])
-        made: list[Expr] = []
+        """Group values for the operands into call arguments.
+
+        An argument whose values are all unchanged stays the same object.
+        """
+        rest, olds = iter(values), iter([operand.old for operand in self.each])
+        result: list[Expr] = []
         for arg, size in zip(self.args, self.sizes, strict=True):
             new, old = list(islice(rest, size or 1)), list(islice(olds, size or 1))
-            made.append(arg if new == old else new[0] if size is None else Tuple(new))
-        return made
+            result.append(arg if new == old else new[0] if size is None else Tuple(new))
+        return result
 
 
 def infer_layouts(
     call: Call, new: Layouts | None, old: Layouts, types: Sequence[Type]
 ) -> InferCorrectLayoutOutput | None:
-    """Return the layouts that go together for a call, by the rule of its operator; None if there are none."""
+    """Return the layouts of a call by its operator's rule; None if there are none."""
     rule = call.op.get_attr("FInferCorrectLayout") if isinstance(call.op, Op) else None
     if rule is None:
         return None
-    found = cast("FInferCorrectLayout", rule)(call.attrs, new, old, types)
-    if found is None or None in found.output_layouts or len(found.input_layouts) != len(old):
+    result = cast("FInferCorrectLayout", rule)(call.attrs, new, old, types)
+    if result is None or None in result.output_layouts or len(result.input_layouts) != len(old):
         return None
-    return found
+    return result
 
 
 def fits(
     types: Sequence[Type], result: Type, before: InferCorrectLayoutOutput, after: InferCorrectLayoutOutput
 ) -> bool:
-    """Tell whether all operands and results of a call can go from the layouts of the program to those found after."""
+    """Return whether all tensors of a call can change their layouts.
+
+    They change from the layouts `before` to the layouts `after`.
+    """
     tensors = tensors_of([*types, result])
     olds = (*before.input_layouts, *before.output_layouts)
     news = (*after.input_layouts, *after.output_layouts)

@@ -1,47 +1,56 @@
-"""What folding a scale into the weights, forward and backward, has in common."""
+"""Rules shared by forward and backward folding of scales into weights."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Constant, Expr
 from apass.relay.ir.calls import along_axis, call_op, op_name, tensor_type
+from apass.relay.ir.expr import Call, Constant, Expr
+from apass.relay.ir.ty import TensorType
 from apass.relay.op.define.layout import parse_layout
 from apass.relay.op.nn.conv.conv import ConvAttrs
-from apass.relay.ty import TensorType
 
 __all__ = ["Demand", "is_nonzero", "is_positive", "scale_weight", "scaled_axis", "squeeze_to_axis"]
 
 _MOVES = frozenset({"expand_dims", "reshape", "transpose", "squeeze", "repeat"})
-"""Operators that only move elements."""
+"""Operators that only move elements, so that signs and zeros can be read through them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A place where a factor for each slice along an axis can be taken up."""
+    """A request for a factor per slice along an axis.
+
+    An expression with a demand can absorb such a factor into its weights, or pass it on.
+    """
 
     axis: int
     """The axis."""
     positive: bool = False
-    """Whether only positive factors can be: there is a relu between, or a maximum."""
+    """Whether all factors must be positive, as they pass a relu or leaky_relu."""
     nonzero: bool = False
-    """Whether the factors are divided by, so that none may be zero."""
+    """Whether no factor may be zero, as a bias is divided by them."""
 
     def takes(self, scale: Expr) -> bool:
-        """Tell whether a scale is known to be such."""
+        """Return whether a scale is known to meet the demand."""
         if self.positive:
             return is_positive(scale)
         return not self.nonzero or is_nonzero(scale)
 
 
 def is_positive(expr: Expr) -> bool:
-    """Tell whether an expression is known to have positive elements only: a constant, perhaps reshaped."""
+    """Return whether all elements are known to be positive.
+
+    Only constants are known, reshaped or not.
+    """
     value = _constant_of(expr)
     return value is not None and bool(np.greater(value.data.numpy(), 0).all())
 
 
 def is_nonzero(expr: Expr) -> bool:
-    """Tell whether an expression is known to have no element that is zero."""
+    """Return whether all elements are known to be nonzero.
+
+    Only constants are known, reshaped or not.
+    """
     value = _constant_of(expr)
     return value is not None and bool((value.data.numpy() != 0).all())
 
@@ -53,26 +62,28 @@ def _constant_of(expr: Expr) -> Constant | None:
 
 
 def squeeze_to_axis(data: TensorType, factor: TensorType, axis: int, value: Expr) -> Expr | None:
-    """Return `value`, of type `factor`, as a vector if it broadcasts against `data` along nothing but `axis`.
+    """Return `value` as a vector along `axis`; TVM's `MatchBroadcastToLeftAxes`.
 
-    Return None if it does not. TVM's `MatchBroadcastToLeftAxes`.
+    `value` is of type `factor`. Return None unless it broadcasts against `data` along `axis` alone.
     """
+    # Shapes are aligned at their last dimensions.
     before = len(data.shape) - len(factor.shape)
-    place = axis - before
-    if before < 0 or place < 0 or factor.shape[place] != data.shape[axis]:
+    position = axis - before
+    if before < 0 or position < 0 or factor.shape[position] != data.shape[axis]:
         return None
-    others = [index for index in range(len(factor.shape)) if index != place]
+    others = [index for index in range(len(factor.shape)) if index != position]
     if any(factor.shape[index] != 1 for index in others):
         return None
     return call_op("squeeze", value, axis=tuple(others)) if others else value
 
 
 def scaled_axis(call: Call, data: TensorType, *, output: bool) -> int | None:
-    """Return the channel axis of the result, or of the data, of a convolution or dense whose weights can be scaled.
+    """Return the channel axis along which weights can be scaled, or None.
 
-    Integers are left alone: they cannot be divided without a rest, and narrow ones overflow elsewhere than in the sum.
+    It is an axis of the result if `output` is true, else of the data. Convolutions and dense layers can be scaled.
+    Integer weights are left as they are: they cannot be divided exactly, and narrow ones would overflow.
     """
-    dtypes = {tensor_type(one).dtype for one in (call, *call.args[:2])}
+    dtypes = {tensor_type(expr).dtype for expr in (call, *call.args[:2])}
     if len(dtypes) != 1 or "float" not in dtypes.pop():
         return None
     if op_name(call) == "nn.dense":
@@ -89,13 +100,13 @@ def scaled_axis(call: Call, data: TensorType, *, output: bool) -> int | None:
 
 
 def _is_depthwise(attrs: ConvAttrs, data: TensorType) -> bool:
-    """Tell whether each input channel has one output channel of its own."""
+    """Return whether each input channel has exactly one output channel."""
     channels = data.shape[parse_layout(attrs.data_layout).index("C")]
     return attrs.groups == channels == attrs.channels
 
 
 def scale_weight(call: Call, weight: Expr, scale: Expr, *, output: bool) -> Expr:
-    """Return the weight scaled by a factor for each output, or each input, channel."""
+    """Return the weight scaled by a factor for each output or each input channel."""
     if not isinstance(call.attrs, ConvAttrs):
         return call_op("multiply", weight, along_axis(scale, 0 if output else 1, 2))
     kernel = parse_layout(call.attrs.kernel_layout)

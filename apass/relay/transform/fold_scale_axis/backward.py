@@ -1,32 +1,35 @@
-"""BackwardFoldScaleAxis: a scale behind a convolution goes into its weights; TVM's `fold_scale_axis.cc`."""
+"""BackwardFoldScaleAxis: fold a scale into the weights that precede it.
+
+The counterpart of TVM's `fold_scale_axis.cc`.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Expr
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
 from apass.relay.ir.calls import along_axis, call_op, op_name, tensor_type
+from apass.relay.ir.expr import Call, Expr
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.rewriting import rewrite_function
+from apass.relay.ir.ty import TensorType
 from apass.relay.transform.fold_scale_axis.axes import Demand, scale_weight, scaled_axis, squeeze_to_axis
 from apass.relay.transform.support.decorators import function_pass
-from apass.relay.ty import TensorType
 from apass.relay.type_inference.infer import ensure_typed
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["BackwardFoldScaleAxis", "fold_scale_backward"]
 
 
 def fold_scale_backward(func: Function) -> Function:
-    """Return a typed function in which scales of channels went back into the weights of what they scale.
+    """Return the function with scales folded into the weights that precede them.
 
-    `relu(conv2d(x, w) + bias) * scale` becomes `relu(conv2d(x, w * scale) + bias * scale)` if nothing else uses what
-    stands before the scale. On the way a scale passes relu and leaky_relu, if it is positive, and additions.
+    The function must be typed. `relu(conv2d(x, w) + bias) * scale` becomes `relu(conv2d(x, w * scale) + bias * scale)`
+    if the scaled expression has no other user. On its way to the weights a scale passes additions, and relu and
+    leaky_relu if it is positive.
     """
     planner = _Planner(func)
     return rewrite_function(_BackwardFolder(planner.scales, planner.dropped), func) if planner.dropped else func
@@ -34,7 +37,7 @@ def fold_scale_backward(func: Function) -> Function:
 
 @provide_pass("BackwardFoldScaleAxis")
 def BackwardFoldScaleAxis() -> FunctionPass[IRModule, Function]:
-    """Fold scales of channels into the weights of the convolutions before them."""
+    """Fold channel scales into the weights of the convolutions before them."""
     return function_pass(_fold, opt_level=3, name="BackwardFoldScaleAxis", required=["InferType"])
 
 
@@ -43,17 +46,17 @@ def _fold(func: Function, mod: IRModule, ctx: PassContext) -> Function:
 
 
 class _Planner:
-    """Finds out which multiplications go, and where their scales are taken up."""
+    """Decides which multiplications to drop, and where to absorb their scales."""
 
     def __init__(self, func: Function) -> None:
         order = list(post_order(func))
         self.uses = Counter(child for node in order for child in node.children)
         self.demands: dict[Expr, Demand] = {}
-        """What can take up a scale, from below: a convolution, and what only passes a scale on to one."""
+        """Expressions that can absorb a scale or pass it on, computed from operands to users."""
         self.scales: dict[Expr, tuple[Expr, int]] = {}
-        """The scale that an expression must take up, and the axis."""
+        """The scale that an expression must absorb or pass on, and the axis."""
         self.dropped: dict[Expr, int] = {}
-        """The multiplications that go, and which operand stays."""
+        """The dropped multiplications, and the index of the operand that replaces each."""
         for node in order:
             demand = self._demand(node)
             if demand is not None and self.uses[node] == 1:
@@ -74,17 +77,20 @@ class _Planner:
         return self._demand_of_sum(node) if name in {"add", "subtract"} else None
 
     def _demand_of_sum(self, call: Call) -> Demand | None:
-        one, other = (self.demands.get(arg) for arg in call.args)
-        if one is not None and other is not None:
-            same = one.axis == other.axis and tensor_type(call.args[0]).shape == tensor_type(call.args[1]).shape
-            return replace(one, positive=one.positive or other.positive) if same else None
-        for place, demand in enumerate((one, other)):
-            if demand is not None and _is_factor(call, 1 - place, demand.axis):
+        left, right = (self.demands.get(arg) for arg in call.args)
+        if left is not None and right is not None:
+            same = left.axis == right.axis and tensor_type(call.args[0]).shape == tensor_type(call.args[1]).shape
+            return replace(left, positive=left.positive or right.positive) if same else None
+        for index, demand in enumerate((left, right)):
+            if demand is not None and _is_factor(call, 1 - index, demand.axis):
                 return demand
         return None
 
     def _plan(self, node: Expr) -> None:
-        """Decide, from above, for a multiplication whether it goes, and for what has a scale where it goes on to."""
+        """Drop a multiplication if possible, or pass a node's scale to its operands.
+
+        Called from users to operands.
+        """
         if not isinstance(node, Call):
             return
         if node not in self.scales:
@@ -97,21 +103,21 @@ class _Planner:
                     self.scales[arg] = self.scales[node]
 
     def _drop(self, call: Call) -> None:
-        for place in (0, 1):
-            data, other = call.args[place], call.args[1 - place]
+        for index in (0, 1):
+            data, other = call.args[index], call.args[1 - index]
             demand = self.demands.get(data)
             if demand is None:
                 continue
             scale = squeeze_to_axis(tensor_type(data), tensor_type(other), demand.axis, other)
             if scale is not None and demand.takes(scale):
                 self.scales[data] = (scale, demand.axis)
-                self.dropped[call] = place
+                self.dropped[call] = index
                 return
 
 
-def _is_factor(call: Call, place: int, axis: int) -> bool:
-    """Tell whether an operand broadcasts against the other along the axis alone."""
-    other, data = call.args[place], call.args[1 - place]
+def _is_factor(call: Call, index: int, axis: int) -> bool:
+    """Return whether an operand broadcasts against the other along `axis` alone."""
+    other, data = call.args[index], call.args[1 - index]
     return squeeze_to_axis(tensor_type(data), tensor_type(other), axis, other) is not None
 
 
@@ -130,9 +136,9 @@ class _BackwardFolder(ExprMutator):
         if call not in self.scales:
             return new
         scale, axis = self.scales[call]
-        return self._take_up(call, new, self.visit(scale), axis)
+        return self._absorb(call, new, self.visit(scale), axis)
 
-    def _take_up(self, call: Call, new: Call, scale: Expr, axis: int) -> Expr:
+    def _absorb(self, call: Call, new: Call, scale: Expr, axis: int) -> Expr:
         name = op_name(call)
         if name in {"nn.relu", "nn.leaky_relu"}:
             return new

@@ -1,4 +1,4 @@
-"""FoldScaleAxis: scales of channels go into the weights, backward first; then the weights are constants again."""
+"""FoldScaleAxis: fold channel scales into weights, backward, then forward."""
 
 from apass.passes.registry import provide_pass
 from apass.passes.sequential import Sequential
@@ -12,5 +12,5 @@ __all__ = ["FoldScaleAxis"]
 
 @provide_pass("FoldScaleAxis")
 def FoldScaleAxis() -> Sequential[IRModule]:
-    """Fold scales of channels into the weights of convolutions, backward and then forward, and fold the constants."""
+    """Fold channel scales into convolution weights in both directions, then constants."""
     return Sequential([BackwardFoldScaleAxis(), ForwardFoldScaleAxis(), FoldConstant()], name="FoldScaleAxis")

@@ -1,31 +1,34 @@
-"""ForwardFoldScaleAxis: a scale before a convolution goes into its weights; TVM's `fold_scale_axis.cc`."""
+"""ForwardFoldScaleAxis: fold a scale into the weights that follow it.
+
+The counterpart of TVM's `fold_scale_axis.cc`.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Expr
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
 from apass.relay.ir.calls import along_axis, call_op, known_type, op_name, tensor_type
+from apass.relay.ir.expr import Call, Expr
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.rewriting import rewrite_function
+from apass.relay.ir.ty import TensorType
 from apass.relay.transform.fold_scale_axis.axes import Demand, scale_weight, scaled_axis, squeeze_to_axis
 from apass.relay.transform.support.decorators import function_pass
-from apass.relay.ty import TensorType
 from apass.relay.type_inference.infer import ensure_typed
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["ForwardFoldScaleAxis", "fold_scale_forward"]
 
 
 def fold_scale_forward(func: Function) -> Function:
-    """Return a typed function in which scales of channels went forward into the weights that they meet.
+    """Return the function with scales folded into the weights that follow them.
 
-    `conv2d(relu(x * scale), w)` becomes `conv2d(relu(x), w * scale)` if every user of `x * scale` can do without it. On
-    the way a scale passes relu and leaky_relu, if it is positive, and additions of a bias, which is divided by it.
+    The function must be typed. `conv2d(relu(x * scale), w)` becomes `conv2d(relu(x), w * scale)` if every user of `x *
+    scale` can absorb the scale. On its way to the weights a scale passes relu and leaky_relu if it is positive, and
+    additions of a bias, which is divided by it.
     """
     demands = _demands(func)
     return rewrite_function(_ForwardFolder(demands), func) if demands else func
@@ -33,7 +36,7 @@ def fold_scale_forward(func: Function) -> Function:
 
 @provide_pass("ForwardFoldScaleAxis")
 def ForwardFoldScaleAxis() -> FunctionPass[IRModule, Function]:
-    """Fold scales of channels into the weights of the convolutions behind them."""
+    """Fold channel scales into the weights of the convolutions after them."""
     return function_pass(_fold, opt_level=3, name="ForwardFoldScaleAxis", required=["InferType"])
 
 
@@ -42,53 +45,56 @@ def _fold(func: Function, mod: IRModule, ctx: PassContext) -> Function:
 
 
 def _demands(func: Function) -> Mapping[Expr, Demand]:
-    """Return the expressions all of whose users can take up a scale, and what they demand of it."""
-    found: dict[Expr, Demand | None] = {}
+    """Return the demand of each expression whose users can all absorb a scale."""
+    demands: dict[Expr, Demand | None] = {}
     for node in reversed(list(post_order(func))):
-        for child, demand in _asked_of_operands(node, found.get(node)):
-            found[child] = _both(found[child], demand) if child in found else demand
-    return {node: demand for node, demand in found.items() if demand is not None}
+        for child, demand in _operand_demands(node, demands.get(node)):
+            demands[child] = _both(demands[child], demand) if child in demands else demand
+    return {node: demand for node, demand in demands.items() if demand is not None}
 
 
-def _both(one: Demand | None, other: Demand | None) -> Demand | None:
-    if one is None or other is None or one.axis != other.axis:
+def _both(left: Demand | None, right: Demand | None) -> Demand | None:
+    if left is None or right is None or left.axis != right.axis:
         return None
-    return Demand(one.axis, one.positive or other.positive, one.nonzero or other.nonzero)
+    return Demand(left.axis, left.positive or right.positive, left.nonzero or right.nonzero)
 
 
-def _asked_of_operands(node: Expr, demand: Demand | None) -> Iterable[tuple[Expr, Demand | None]]:
+def _operand_demands(node: Expr, demand: Demand | None) -> Iterable[tuple[Expr, Demand | None]]:
     name = op_name(node)
-    asked: dict[Expr, Demand | None] = dict.fromkeys(node.children)
+    demands: dict[Expr, Demand | None] = dict.fromkeys(node.children)
     if not isinstance(node, Call) or not node.args or not isinstance(known_type(node.args[0]), TensorType):
-        return asked.items()
+        return demands.items()
     data = node.args[0]
     if name in {"nn.relu", "nn.leaky_relu"} and demand is not None:
-        asked[data] = replace(demand, positive=True)
+        demands[data] = replace(demand, positive=True)
     elif name in {"add", "subtract"} and demand is not None and node.args[0] is not node.args[1]:
         scaled = _scaled_operand(node, demand.axis)
         if scaled is not None:
-            asked[node.args[scaled]] = replace(demand, nonzero=True)
+            demands[node.args[scaled]] = replace(demand, nonzero=True)
     elif name == "nn.dense" or name.startswith("nn.conv"):
         axis = scaled_axis(node, tensor_type(data), output=False)
-        asked[data] = None if axis is None or data in node.args[1:] else Demand(axis)
-    return asked.items()
+        demands[data] = None if axis is None or data in node.args[1:] else Demand(axis)
+    return demands.items()
 
 
 def _scaled_operand(call: Call, axis: int) -> int | None:
-    """Return which of two operands is the whole tensor, the other being a factor along the axis alone."""
-    for place in (0, 1):
-        one, other = call.args[place], call.args[1 - place]
-        if squeeze_to_axis(tensor_type(one), tensor_type(other), axis, other) is not None:
-            return place
+    """Return the index of the full tensor if the other operand is a factor.
+
+    The factor varies along `axis` alone.
+    """
+    for index in (0, 1):
+        data, other = call.args[index], call.args[1 - index]
+        if squeeze_to_axis(tensor_type(data), tensor_type(other), axis, other) is not None:
+            return index
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A scale that the value of an expression still lacks."""
+    """A scale that was removed from an expression and that its users must absorb."""
 
     scale: Expr
-    """A factor for each slice, as a vector."""
+    """The factor of each slice, as a vector."""
     axis: int
     """The axis."""
 
@@ -98,37 +104,37 @@ class _ForwardFolder(ExprMutator):
         super().__init__()
         self.demands = demands
         self.pending: dict[Expr, _Pending] = {}
-        """What the results for old expressions still lack; every user takes it up."""
+        """The removed scales by original expression; every user absorbs or passes on its scale."""
 
     def visit_call(self, call: Call) -> Expr:
         new = super().visit_call(call)
         if not isinstance(new, Call):
             return new
         if op_name(call) == "multiply" and call in self.demands:
-            return self._take_off(call, new)
-        late = [place for place, arg in enumerate(call.args) if arg in self.pending]
-        return self._carry_on(call, new, late[0]) if late else new
+            return self._remove(call, new)
+        scaled = [index for index, arg in enumerate(call.args) if arg in self.pending]
+        return self._apply_pending(call, new, scaled[0]) if scaled else new
 
-    def _take_off(self, call: Call, new: Call) -> Expr:
-        """Leave out the scale of a multiplication, to be taken up later."""
+    def _remove(self, call: Call, new: Call) -> Expr:
+        """Remove the scale of a multiplication, for the users to absorb."""
         demand = self.demands[call]
-        for place in (0, 1):
-            one, other = call.args[place], call.args[1 - place]
-            scale = squeeze_to_axis(tensor_type(one), tensor_type(other), demand.axis, new.args[1 - place])
+        for index in (0, 1):
+            data, other = call.args[index], call.args[1 - index]
+            scale = squeeze_to_axis(tensor_type(data), tensor_type(other), demand.axis, new.args[1 - index])
             if scale is not None and demand.takes(scale):
                 self.pending[call] = _Pending(scale, demand.axis)
-                return new.args[place]
+                return new.args[index]
         return new
 
-    def _carry_on(self, call: Call, new: Call, place: int) -> Expr:
-        """Take up the scale that an operand lacks, or lack it as well."""
-        lacking, name = self.pending[call.args[place]], op_name(call)
+    def _apply_pending(self, call: Call, new: Call, index: int) -> Expr:
+        """Absorb the pending scale of an operand, or pass it on to the users of the call."""
+        pending, name = self.pending[call.args[index]], op_name(call)
         if name == "nn.dense" or name.startswith("nn.conv"):
-            weight = scale_weight(new, new.args[1], lacking.scale, output=False)
+            weight = scale_weight(new, new.args[1], pending.scale, output=False)
             return Call(new.op, (new.args[0], weight, *new.args[2:]), new.attrs, span=new.span)
-        self.pending[call] = lacking
+        self.pending[call] = pending
         if name not in {"add", "subtract"}:
             return new
-        rank = len(tensor_type(call.args[place]).shape)
-        bias = call_op("divide", new.args[1 - place], along_axis(lacking.scale, lacking.axis, rank))
-        return Call(new.op, (new.args[0], bias) if place == 0 else (bias, new.args[1]), new.attrs, span=new.span)
+        rank = len(tensor_type(call.args[index]).shape)
+        bias = call_op("divide", new.args[1 - index], along_axis(pending.scale, pending.axis, rank))
+        return Call(new.op, (new.args[0], bias) if index == 0 else (bias, new.args[1]), new.attrs, span=new.span)

@@ -1,27 +1,32 @@
-"""DefuseOps: undoes FuseOps; TVM's `defuse_ops.cc`."""
+"""DefuseOps: replace calls of primitive functions by their bodies.
+
+The counterpart of TVM's `defuse_ops.cc`.
+"""
 
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Expr
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Expr
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
-from apass.relay.rewriting import rewrite_function
 from apass.relay.transform.fuse_ops.graph import PRIMITIVE
 from apass.relay.transform.support.decorators import function_pass
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["DefuseOps", "defuse_ops"]
 
 
 def defuse_ops(func: Function) -> Function:
-    """Return a function with the body of each primitive function in the place of its call: `fuse_ops` undone."""
+    """Return the function with calls of primitive functions replaced by their bodies.
+
+    This undoes `fuse_ops`.
+    """
     return rewrite_function(_DefuseMutator(), func)
 
 
 @provide_pass("DefuseOps")
 def DefuseOps() -> FunctionPass[IRModule, Function]:
-    """Put the bodies of primitive functions back in the places of their calls."""
+    """Replace calls of primitive functions by their bodies: the inverse of FuseOps."""
     return function_pass(_defuse, opt_level=3, name="DefuseOps", required=["InferType"])
 
 
@@ -30,10 +35,10 @@ def _defuse(func: Function, mod: IRModule, ctx: PassContext) -> Function:
 
 
 class _DefuseMutator(ExprMutator):
-    """Puts bodies in the places of calls."""
+    """Replaces calls of primitive functions by their bodies."""
 
     def visit_call(self, call: Call) -> Expr:
-        """Return the body of a primitive function, with the arguments in the places of its parameters."""
+        """Return the body of the primitive function, applied to the arguments."""
         new = super().visit_call(call)
         if not isinstance(new, Call) or not isinstance(new.op, Function) or PRIMITIVE not in new.op.attrs:
             return new

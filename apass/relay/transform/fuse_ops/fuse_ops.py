@@ -1,4 +1,7 @@
-"""FuseOps: operators that can be computed together become one primitive function; TVM's `fuse_ops.cc`."""
+"""FuseOps: move operators that can be computed together into primitive functions.
+
+The counterpart of TVM's `fuse_ops.cc`.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -6,48 +9,48 @@ from typing import Final
 
 from apass.core.config import provide_config_option
 from apass.core.context import PassContext
-from apass.passes.base import FunctionPass
+from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import provide_pass
-from apass.relay.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
-from apass.relay.expr_functor import ExprMutator
-from apass.relay.function import Function
+from apass.relay.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem, Var
+from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
-from apass.relay.rewriting import rewrite_function
+from apass.relay.ir.ty import TensorType, Type
 from apass.relay.transform.fuse_ops.graph import PRIMITIVE, FusionGraph, stays
 from apass.relay.transform.fuse_ops.groups import FusionGroups
 from apass.relay.transform.support.decorators import function_pass
 from apass.relay.transform.support.reporting import remark_on_fusing
-from apass.relay.ty import TensorType, Type
 from apass.relay.type_inference.infer import ensure_typed
+from apass.relay.visitors.expr_functor import ExprMutator, rewrite_function
 
 __all__ = ["MAX_FUSED_OPS", "RESHAPE_ONLY", "FuseOps", "fuse_ops"]
 
 RESHAPE_ONLY: Final = "relay.reshape_only"
-"""The attribute of a primitive function that changes nothing but shapes; 1."""
+"""Attribute of a primitive function that only changes shapes; 1."""
 MAX_FUSED_OPS: Final = 256
-"""How many results one function computes at most, if the context does not say."""
+"""Most results that one function computes, unless the context sets another limit."""
 
 _MAX_DEPTH: Final = "relay.FuseOps.max_depth"
 _LINK_PARAMS: Final = "relay.FuseOps.link_params"
-provide_config_option(_MAX_DEPTH, int, MAX_FUSED_OPS, "How many results a function that FuseOps makes has at most.")
+provide_config_option(_MAX_DEPTH, int, MAX_FUSED_OPS, "The most results that a function made by FuseOps computes.")
 provide_config_option(_LINK_PARAMS, bool, False, "Whether FuseOps keeps constants in the functions that use them.")
 
 _RESHAPES: Final = frozenset({"contrib_reverse_reshape", "expand_dims", "nn.batch_flatten", "reshape", "squeeze"})
 
 
 def fuse_ops(func: Function, opt_level: int = 2, max_depth: int = MAX_FUSED_OPS, link_params: bool = False) -> Function:
-    """Return a typed function all of whose calls of operators are in primitive functions, which it calls.
+    """Return the function with all operator calls moved into primitive functions.
 
-    A primitive function takes what it needs as parameters `p0`, `p1`, ... Operators are put together as their
-    `TOpPattern` allows, if nothing else uses what is between. Functions that are primitive already, or have a
-    `Compiler`, stay as they are.
+    The function must be typed. It then calls the primitive functions, which take their inputs as parameters `p0`, `p1`,
+    ... Operators are fused as their `TOpPattern` allows, if intermediate results have no other users. Functions that
+    are primitive already, or that have the attribute `Compiler`, stay as they are.
 
     Parameters:
-        func: the function.
-        opt_level: at 0 each operator is by itself.
-        max_depth: how many results one function computes at most.
-        link_params: whether constants stay in the functions that use them; else all but simple scalars are parameters.
+        func: the function, typed.
+        opt_level: at 0, each operator gets a function of its own.
+        max_depth: the most results that one function computes.
+        link_params: whether constants stay in the functions that use them; if not, all but simple scalars become
+            parameters.
 
     """
     return rewrite_function(_FuseMutator(func, opt_level, max_depth, link_params), func)
@@ -55,38 +58,39 @@ def fuse_ops(func: Function, opt_level: int = 2, max_depth: int = MAX_FUSED_OPS,
 
 @provide_pass("FuseOps")
 def FuseOps(fuse_opt_level: int = -1) -> FunctionPass[IRModule, Function]:
-    """Put operators that can be computed together into primitive functions, at the level of the context if -1.
+    """Move operators that can be computed together into primitive functions.
 
-    The config option `relay.FuseOps.max_depth` says how many results one function computes at most.
+    A `fuse_opt_level` of -1 means the level of the context. The config option `relay.FuseOps.max_depth` limits the
+    number of results that one function computes.
     """
 
     def fuse(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         level = ctx.opt_level if fuse_opt_level == -1 else fuse_opt_level
-        made = fuse_ops(ensure_typed(func, mod), level, int(ctx.config[_MAX_DEPTH]), bool(ctx.config[_LINK_PARAMS]))
-        if ctx.hooks.remarks:
-            remark_on_fusing(ctx, made)
-        return made
+        fused = fuse_ops(ensure_typed(func, mod), level, int(ctx.config[_MAX_DEPTH]), bool(ctx.config[_LINK_PARAMS]))
+        if ctx.wants_remarks:
+            remark_on_fusing(ctx, fused)
+        return fused
 
     return function_pass(fuse, opt_level=0, name="FuseOps", required=["InferType"])
 
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """The parameters of a function that is being made, by what is passed for them."""
+    """The parameters of a new function, by the argument passed for each."""
 
     params: dict[Expr, Var] = field(default_factory=dict[Expr, Var])
 
     def param(self, arg: Expr, ty: Type) -> Var:
-        """Return the parameter that an argument is passed for, a new one for a new argument."""
+        """Return the parameter of an argument; a new parameter for a new argument."""
         if arg not in self.params:
             self.params[arg] = Var(f"p{len(self.params)}", ty)
         return self.params[arg]
 
 
 class _FuseMutator(ExprMutator, scopes_first=True):
-    """Makes the functions of the groups.
+    """Builds the functions of the groups.
 
-    What it makes of a result that is not the root of its group is the inside of a function, with its parameters.
+    For a node that is not the root of its group, the result is an expression over the parameters of the new function.
     """
 
     def __init__(self, func: Function, opt_level: int, max_depth: int, link_params: bool) -> None:
@@ -99,7 +103,7 @@ class _FuseMutator(ExprMutator, scopes_first=True):
         self.memo_map.update((node, node) for node in post_order(func, stays) if stays(node))
 
     def visit_call(self, call: Call) -> Expr:
-        """Return the call of a function for the root of a group."""
+        """Return the operator's call; for the root of a group, the call of its function."""
         op = call.op
         if not isinstance(op, Op) or op.get_attr("TNonComputational"):
             return super().visit_call(call)
@@ -111,13 +115,16 @@ class _FuseMutator(ExprMutator, scopes_first=True):
         return self._function_call(group, call, new) if self._is_root(call) else new
 
     def visit_tuple(self, tup: Tuple) -> Expr:
-        """Return a tuple; the root of a group is no part of a function."""
+        """Return the tuple; if it is the root of its group, it stays outside of functions."""
         if self._is_root(tup):
             return super().visit_tuple(tup)
         return Tuple(self._arguments(tup.fields, self._group(tup)), span=tup.span)
 
     def visit_tuple_getitem(self, op: TupleGetItem) -> Expr:
-        """Return the call of a function for the root of a group that the tuple is in as well."""
+        """Return the field, inside its group if the group contains the tuple.
+
+        If it is the root of that group, return the call of the group's function.
+        """
         group = self._group(op)
         if self._is_root(op) and self._group(op.tuple_value) != group:
             return super().visit_tuple_getitem(op)
@@ -126,21 +133,21 @@ class _FuseMutator(ExprMutator, scopes_first=True):
         return self._function_call(group, op, new) if self._is_root(op) else new
 
     def _group(self, node: Expr) -> int:
-        """Return the root of the group of a node, -1 if it is no result."""
+        """Return the root of the group of a node; -1 if the node is not a result."""
         return self._groups.root(self._numbers[node]) if node in self._numbers else -1
 
     def _is_root(self, node: Expr) -> bool:
         return self._group(node) == self._numbers[node]
 
     def _arguments(self, args: Iterable[Expr], group: int) -> list[Expr]:
-        """Return what stands within a group for what its results use: what is from outside becomes a parameter."""
+        """Return the operands inside a group; operands from outside become parameters."""
         signature = self._signatures.setdefault(group, _Signature())
-        made: list[Expr] = []
+        operands: list[Expr] = []
         for arg in args:
             new = self.visit(arg)
             is_inside = self._group(arg) == group or (self._link_params and isinstance(new, Constant))
-            made.append(new if is_inside else signature.param(new, arg.checked_type))
-        return made
+            operands.append(new if is_inside else signature.param(new, arg.checked_type))
+        return operands
 
     def _function_call(self, group: int, root: Expr, body: Expr) -> Call:
         params, body = _in_order(self._signatures.pop(group).params, body)
@@ -149,22 +156,22 @@ class _FuseMutator(ExprMutator, scopes_first=True):
 
 
 def _in_order(params: dict[Expr, Var], body: Expr) -> tuple[dict[Expr, Var], Expr]:
-    """Return parameters in the order in which the body uses them, and the body with these.
+    """Renumber the parameters in the order in which the body uses them, as in TVM.
 
-    So are they in TVM, and arguments are evaluated in the order in which they were: some may write to a cell.
+    Arguments are then evaluated in their original order, which matters if some write to a cell.
     """
     args = {param: arg for arg, param in params.items()}
     used = [node for node in post_order(body) if isinstance(node, Var)]
     if used == list(args):
         return params, body
-    ordered = {param: Var(f"p{place}", param.type_annotation) for place, param in enumerate(used)}
+    ordered = {param: Var(f"p{index}", param.type_annotation) for index, param in enumerate(used)}
     renaming = ExprMutator()
     renaming.memo_map.update(ordered.items())
     return {args[old]: new for old, new in ordered.items()}, renaming.visit(body)
 
 
 def _attributes(body: Expr) -> dict[str, object]:
-    """Return the attributes of the function of a body."""
+    """Return the attributes of a function with this body."""
     nodes = list(post_order(body))
     calls = [node for node in nodes if isinstance(node, Call)]
     takes_tensors = all(isinstance(node.type_annotation, TensorType) for node in nodes if isinstance(node, Var))

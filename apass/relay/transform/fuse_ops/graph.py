@@ -1,30 +1,43 @@
-"""`FusionGraph`: which results feed which, and how each operator may be fused; for FuseOps."""
+"""`FusionGraph`: dataflow between results, and their fusion patterns."""
 
 from typing import Final
 
-from apass.relay.adt import Match
 from apass.relay.dataflow.dominators import NOWHERE, DominatorTree
-from apass.relay.expr import Call, Constant, Expr, If, Let, Op, Tuple, TupleGetItem, Var
-from apass.relay.function import Function
+from apass.relay.ir.adt import Match
 from apass.relay.ir.calls import known_type
+from apass.relay.ir.expr import (
+    Call,
+    Constant,
+    Expr,
+    If,
+    Let,
+    Op,
+    RefCreate,
+    RefRead,
+    RefWrite,
+    Tuple,
+    TupleGetItem,
+    Var,
+)
+from apass.relay.ir.function import Function
 from apass.relay.ir.post_order import post_order
+from apass.relay.ir.ty import TensorType, TupleType
 from apass.relay.op.define.registry import OpPattern
-from apass.relay.ref import RefCreate, RefRead, RefWrite
-from apass.relay.ty import TensorType, TupleType
 
 __all__ = ["PRIMITIVE", "FusionGraph", "stays"]
 
 PRIMITIVE: Final = "Primitive"
-"""The attribute of a function that is computed as one; 1, or 0 if it calls nothing."""
+"""Attribute of a function that is computed as one kernel: 1, or 0 if it calls nothing."""
 
 _RESULTS: Final = frozenset({Var, Constant, Call, Tuple, TupleGetItem, Let, If, Match, RefCreate, RefRead, RefWrite})
 _SIMPLE_DTYPES: Final = frozenset({"int32", "int64", "float32", "float64", "bool"})
 
 
 class FusionGraph:
-    """The results that a typed expression computes, by number in post order, and how they depend on each other.
+    """The results that a typed expression computes, and their uses of each other.
 
-    What is used by anything but an operator, a tuple or a field of one is external: it must be there by itself.
+    Results are numbered in post order. A result is external if it has a user that is not an operator, a tuple or a
+    field of a tuple. External results must be available outside of primitive functions.
     """
 
     def __init__(self, expr: Expr) -> None:
@@ -32,18 +45,21 @@ class FusionGraph:
         self.nodes: list[Expr] = [node for node in nodes if type(node) in _RESULTS]
         """The results."""
         self.numbers: dict[Expr, int] = {node: number for number, node in enumerate(self.nodes)}
-        """Their numbers."""
+        """The number of each result."""
         self.patterns: list[int] = [OpPattern.OPAQUE] * len(self.nodes)
-        """How each may be fused, an OpPattern."""
+        """How each result may be fused, as an OpPattern."""
         self.users: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
-        """For each result those that it is an operand of, and how they use it, an OpPattern."""
+        """The users of each result, and how each uses it, as an OpPattern."""
         self._external: set[Expr] = {expr}
         self._tensor_tuples: dict[Expr, bool] = {}
         for node in nodes:
             self._read(node)
 
     def post_dominators(self) -> DominatorTree:
-        """Return the tree of where the paths from each result meet, weighted with how results are used on the way."""
+        """Return the post-dominator tree, with weights for the uses on the way.
+
+        The parent of a result is where all paths from it meet. A weight is an OpPattern.
+        """
         tree = DominatorTree(len(self.nodes))
         for number in reversed(range(len(self.nodes))):
             if self.nodes[number] in self._external:
@@ -53,13 +69,14 @@ class FusionGraph:
         return tree
 
     def _read(self, node: Expr) -> None:
-        """Note how a node may be fused, and how it uses what is below it."""
+        """Record how a node may be fused, and how it uses its operands."""
         if isinstance(node, Call):
             self._read_call(node)
         elif isinstance(node, Tuple):
             self._set(node, OpPattern.TUPLE)
-            for one in node.fields:
-                self._use(one, node if isinstance(known_type(one), TensorType) else None, OpPattern.INJECTIVE)
+            for operand in node.fields:
+                is_tensor = isinstance(known_type(operand), TensorType)
+                self._use(operand, node if is_tensor else None, OpPattern.INJECTIVE)
         elif isinstance(node, TupleGetItem) and self._holds_tensors(node.tuple_value):
             self._set(node, OpPattern.INJECTIVE)
             self._use(node.tuple_value, node, OpPattern.INJECTIVE)
@@ -79,11 +96,12 @@ class FusionGraph:
             self._use(arg, call, OpPattern.ELEMWISE if is_same_shape else pattern)
 
     def _holds_tensors(self, tup: Expr) -> bool:
-        """Tell whether a tuple is of tensors alone; found out once, however many of its fields are taken."""
+        """Return whether all fields of a tuple are tensors."""
+        # Cached per tuple: one check for each field taken would be quadratic.
         if tup not in self._tensor_tuples:
             ty = tup.checked_type
-            is_so = isinstance(ty, TupleType) and all(isinstance(one, TensorType) for one in ty.fields)
-            self._tensor_tuples[tup] = is_so
+            holds = isinstance(ty, TupleType) and all(isinstance(field, TensorType) for field in ty.fields)
+            self._tensor_tuples[tup] = holds
         return self._tensor_tuples[tup]
 
     def _set(self, node: Expr, pattern: int) -> None:
@@ -97,14 +115,17 @@ class FusionGraph:
 
 
 def stays(node: Expr) -> bool:
-    """Tell whether a node is a function that FuseOps leaves alone: it is primitive already, or compiled elsewhere."""
+    """Return whether FuseOps leaves a node as it is.
+
+    Such a node is a primitive function, or a function for another compiler.
+    """
     if not isinstance(node, Function):
         return False
     return bool(node.attrs.get(PRIMITIVE)) or node.attrs.get("Compiler") is not None
 
 
 def _pattern_of(call: Call) -> int:
-    """Return how a call may be fused: as its operator, but not if its shape depends on data."""
+    """Return the pattern of the operator; opaque if the output shape depends on data."""
     if not isinstance(call.op, Op):
         return OpPattern.OPAQUE
     ty = call.checked_type

@@ -1,4 +1,4 @@
-"""`FusionGroups`: which results are computed together; the algorithm of TVM's `GraphPartitioner`."""
+"""`FusionGroups`: results to compute together; TVM's `GraphPartitioner`."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -10,19 +10,22 @@ from apass.relay.transform.fuse_ops.graph import FusionGraph
 __all__ = ["FusionGroups"]
 
 _Condition: TypeAlias = Callable[[int, bool], bool]
-"""Whether a group of a pattern may be on the way: `condition(pattern, is_end)`."""
+"""Returns whether a path may contain a group of a pattern: `condition(pattern, is_end)`."""
 
 
 class FusionGroups:
-    """The results of a graph put together in groups, each computed by one function: its root, the last, is the result.
+    """The partition of results into groups, each computed by one function.
 
-    A result joins the group of its post-dominator, with all between the two, if the operators allow. First
-    complex operators take in the elementwise ones that follow; then injective ones join; then injective ones
-    join tuples that have joined something.
+    The root of a group, its last result, is the result of the function. A result joins the group of its
+    post-dominator, together with all results between the two, if their operators allow it. There are three phases:
+
+    1. Complex operators absorb the elementwise operators that follow them.
+    2. Injective operators join.
+    3. Injective operators join tuples that have joined a group.
     """
 
     def __init__(self, graph: FusionGraph, opt_level: int, max_depth: int) -> None:
-        """Find the groups: each result by itself at level 0, none of more than `max_depth` results."""
+        """Compute the groups, of one result at level 0, else of up to `max_depth` results."""
         size = len(graph.nodes)
         self._graph = graph
         self._max_depth = max_depth
@@ -37,7 +40,8 @@ class FusionGroups:
             self._run(phase, tree)
 
     def root(self, number: int) -> int:
-        """Return the root of the group that a result is in."""
+        """Return the root of the group of a result."""
+        # Union-find with path compression.
         parent = self._parent
         root = number
         while parent[root] != root:
@@ -54,32 +58,38 @@ class FusionGroups:
             if is_candidate and self._size_with(number, end) <= self._max_depth:
                 phase(number, end, tree.weight(number))
 
-    def _fuse_simple(self, number: int, end: int, way: int) -> None:
-        """Join a complex operator with the elementwise ones after it, an elementwise one with what it leads to."""
+    def _fuse_simple(self, number: int, end: int, path: int) -> None:
+        """Fuse complex operators with elementwise ones that follow them.
+
+        Elementwise operators are fused with their users.
+        """
         pattern = self._patterns[number]
         if self._is_done(number, end):
             return
-        if pattern == OpPattern.OUT_ELEMWISE_FUSABLE and way == OpPattern.ELEMWISE:
+        if pattern == OpPattern.OUT_ELEMWISE_FUSABLE and path == OpPattern.ELEMWISE:
             self._join(number, end, lambda kind, _: kind <= OpPattern.BROADCAST)
         elif pattern <= OpPattern.BROADCAST:
-            self._fuse_broadcast(number, end, way)
+            self._fuse_broadcast(number, end, path)
 
-    def _fuse_injective(self, number: int, end: int, way: int) -> None:
-        """Join injective operators and tuples with what is injective; elementwise ones once more, as before."""
+    def _fuse_injective(self, number: int, end: int, path: int) -> None:
+        """Fuse injective operators and tuples with injective users.
+
+        Elementwise operators that did not join in the first phase are tried again.
+        """
         pattern = self._patterns[number]
         if self._is_done(number, end):
             return
         if pattern in (OpPattern.INJECTIVE, OpPattern.TUPLE):
             self._join(number, end, _is_injective)
         elif pattern <= OpPattern.BROADCAST:
-            self._fuse_broadcast(number, end, way)
+            self._fuse_broadcast(number, end, path)
 
-    def _fuse_broadcast(self, number: int, end: int, way: int) -> None:
-        if way <= OpPattern.INJECTIVE or way == OpPattern.COMM_REDUCE:
+    def _fuse_broadcast(self, number: int, end: int, path: int) -> None:
+        if path <= OpPattern.INJECTIVE or path == OpPattern.COMM_REDUCE:
             self._join(number, end, _takes_broadcast)
 
-    def _fuse_into_tuples(self, number: int, end: int, way: int) -> None:
-        """Join injective operators with tuples that are no results themselves."""
+    def _fuse_into_tuples(self, number: int, end: int, path: int) -> None:
+        """Fuse injective operators with tuples that are not roots themselves."""
         kind = self._patterns[self.root(end)]
         if self._patterns[number] > OpPattern.INJECTIVE or self._patterns[end] != OpPattern.TUPLE:
             return
@@ -87,27 +97,34 @@ class FusionGroups:
             self._join(number, end, _is_injective)
 
     def _is_done(self, number: int, end: int) -> bool:
-        """Tell whether a result need not join: it has, or it would join a tuple, which is for later."""
+        """Return whether a result has joined, or has a tuple as its post-dominator.
+
+        Tuples are left to the last phase.
+        """
         return self.root(number) == self.root(end) or self._patterns[end] == OpPattern.TUPLE
 
     def _join(self, number: int, end: int, condition: _Condition) -> None:
-        """Put a result, and all between, into the group of its post-dominator if the groups on the way fit."""
+        """Merge a result into its post-dominator's group, if all groups between fit.
+
+        The results between the two are merged as well.
+        """
         between = self._between(number, end)
-        fits = all(condition(self._patterns[self.root(one)], False) for one in between if one != number)
+        fits = all(condition(self._patterns[self.root(node)], False) for node in between if node != number)
         if fits and condition(self._patterns[self.root(end)], True):
-            for one in between:
-                self._merge(self.root(one), self.root(end))
+            for node in between:
+                self._merge(self.root(node), self.root(end))
 
     def _between(self, number: int, end: int) -> list[int]:
-        """Return a result and all on its ways to its post-dominator, which is left out."""
-        found = {number: None}
+        """Return a result and all on the paths to its post-dominator, which is excluded."""
+        # A dict keeps the order of discovery.
+        nodes = {number: None}
         work = [number]
         while work:
             for user, _ in self._graph.users[work.pop()]:
-                if user != end and user not in found:
-                    found[user] = None
+                if user != end and user not in nodes:
+                    nodes[user] = None
                     work.append(user)
-        return list(found)
+        return list(nodes)
 
     def _merge(self, root: int, into: int) -> None:
         if root == into:
@@ -119,16 +136,20 @@ class FusionGroups:
             self._patterns[into] = max(self._patterns[root], self._patterns[into])
 
     def _size_with(self, number: int, end: int) -> int:
-        """Return the size of the post-dominator's group if all from a result on joined it, or any number too large."""
+        """Return the size of the post-dominator's group after merging a result into it.
+
+        Counting stops above the limit, which bounds the cost on large graphs.
+        """
         total = self._sizes[self.root(end)]
         seen = {number}
         work = [number]
         while work and total <= self._max_depth:
-            one = work.pop()
-            total += self._sizes[one]
-            fresh = {user for user, _ in self._graph.users[one] if user != end} - seen
+            node = work.pop()
+            total += self._sizes[node]
+            fresh = {user for user, _ in self._graph.users[node] if user != end} - seen
             seen |= fresh
             work += fresh
+
         return total
 
 

@@ -1,14 +1,15 @@
-"""ToBasicBlockNormalForm: what is used in several scopes gets a variable; TVM's `to_basic_block_normal_form.cc`.
+"""ToBasicBlockNormalForm: bind values that several blocks use to variables.
 
-A block is what is evaluated together: the body of a function or of a Let, a branch, a clause. What is used in several
-is bound in the innermost one around them all. As in TVM, what is used first where it is bound then needs no variable.
+The counterpart of TVM's `to_basic_block_normal_form.cc`. A block is what is evaluated together: the body of a function
+or of a Let, a branch, or a clause. A value used in several blocks is bound in the innermost block around them. As in
+TVM, a value whose first use is in that block needs no variable.
 """
 
 from apass.core.context import PassContext
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass
 from apass.relay.dataflow.effects import Effect, Effects
-from apass.relay.expr import Expr
+from apass.relay.ir.expr import Expr
 from apass.relay.ir.module import IRModule
 from apass.relay.rewrite.let_binding import LetBinder, convert_bodies, convert_body
 from apass.relay.transform.support.decorators import module_pass
@@ -17,12 +18,12 @@ __all__ = ["ToBasicBlockNormalForm", "to_basic_block_normal_form"]
 
 
 def to_basic_block_normal_form(expr: Expr) -> Expr:
-    """Return an expression in basic block normal form; of a function, the body.
+    """Return an expression in basic block normal form.
 
-    The same object comes back if it is in that form.
+    For a function, the body is converted. The same object is returned if it is in that form.
 
     >>> from apass.relay.expr import If
-    >>> from apass.relay.make import const, var
+    >>> from apass.relay.ir.expr import const, var
     >>> from apass.relay.op.elementwise.arithmetic import add
     >>> x = var("x")
     >>> shared = add(x, x)
@@ -34,7 +35,7 @@ def to_basic_block_normal_form(expr: Expr) -> Expr:
 
 @provide_pass("ToBasicBlockNormalForm")
 def ToBasicBlockNormalForm() -> ModulePass[IRModule]:
-    """Bind what is used in several blocks to a variable; but not in functions for other compilers."""
+    """Bind values used in several blocks, except in functions for other compilers."""
     return module_pass(_convert, opt_level=1, name="ToBasicBlockNormalForm")
 
 
@@ -46,8 +47,8 @@ def _converted(expr: Expr) -> Expr:
     binder = LetBinder(expr, has_let_scopes=True)
     lifted = binder.lifted()
     effects = Effects(expr)
-    if any(effects.of(one) is not Effect.NONE for one in lifted):
-        # To be bound around a Let it would be evaluated before the Let's value: here that matters.
+    if any(effects.of(expr) is not Effect.NONE for expr in lifted):
+        # A binding around a Let would be evaluated before the value of the Let, which effects make visible.
         binder = LetBinder(expr, has_let_scopes=False)
         lifted = binder.lifted()
     return binder.bind(lifted.__contains__)

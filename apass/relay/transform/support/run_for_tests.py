@@ -1,4 +1,7 @@
-"""How `relay.testing.run_opt_pass`, in a layer below, runs passes: importing this tells it."""
+"""Pass runner of `relay.testing.run_opt_pass`, registered on import.
+
+`relay.testing` is in a layer below and cannot import `apass.run`.
+"""
 
 from typing import cast
 
@@ -11,19 +14,19 @@ __all__ = ["run_on"]
 
 
 def run_on(work: Work, mod: IRModule) -> IRModule:
-    """Return what a pass, or a plain function from module to module, makes of a module.
+    """Return the result of a pass, or of a plain function from module to module.
 
     Raises:
-        TypeError: if it is neither.
+        TypeError: if the function returns anything but a module.
 
     """
     if isinstance(work, Pass):
         return run(cast("Pass[IRModule]", work), mod)
-    made = work(mod)
-    if isinstance(made, IRModule):
-        return made
+    result = work(mod)
+    if isinstance(result, IRModule):
+        return result
     raise TypeError(
-        f"{work!r} returned {made!r}, and no module; give a pass, or a plain function from module to module"
+        f"{work!r} returned {result!r}, expected an IRModule; use a pass, or a function from module to module"
     )
 
 

@@ -1,9 +1,9 @@
-"""Convolutions: against loops, against ONNX, in every layout; what their types tell."""
+"""Convolutions: plain loops, ONNX, all layouts, and types."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any as Whatever
+from typing import Any as Untyped
 
 import numpy as np
 import pytest
@@ -46,14 +46,14 @@ class Problem:
         """The number of spatial dimensions."""
         return len(self.strides)
 
-    def call(self, **more: Whatever) -> Call:
-        """Return the call that solves it."""
-        return CONVS[self.rank](X, Y, self.strides, self.padding, self.dilation, self.groups, **more)
+    def call(self, **options: Untyped) -> Call:
+        """Return the call of the convolution."""
+        return CONVS[self.rank](X, Y, self.strides, self.padding, self.dilation, self.groups, **options)
 
 
 @st.composite
 def problems(draw: st.DrawFn, ranks: Sequence[int] = (1, 2, 3), channels: Sequence[int] = (1, 2)) -> Problem:
-    """Draw a small convolution of whatever groups, strides, dilation and padding."""
+    """Draw a small convolution with any groups, strides, dilation and padding."""
     rank = draw(st.sampled_from(ranks))
     groups = draw(st.sampled_from([1, 1, 2, 3]))
 
@@ -62,31 +62,33 @@ def problems(draw: st.DrawFn, ranks: Sequence[int] = (1, 2, 3), channels: Sequen
 
     window, dilation = each(1, 3), each(1, 2)
     lengths = [(size - 1) * gap + 1 + draw(st.integers(0, 3)) for size, gap in zip(window, dilation, strict=True)]
-    share, filters = draw(st.sampled_from(channels)), draw(st.sampled_from(channels))
-    data, weight = (draw(st.integers(1, 2)), share * groups, *lengths), (filters * groups, share, *window)
+    group_channels, filters = draw(st.sampled_from(channels)), draw(st.sampled_from(channels))
+    data = (draw(st.integers(1, 2)), group_channels * groups, *lengths)
+    weight = (filters * groups, group_channels, *window)
     return Problem(data, weight, each(1, 2), each(0, 2, 2 * rank), dilation, groups)
 
 
 def by_loops(problem: Problem, data: Array, weight: Array) -> Array:
-    """Convolve NC... with OI..., one product at a time."""
+    """Return the convolution of NC... with OI..., computed one product at a time."""
     rank = problem.rank
     sides = [(problem.padding[axis], problem.padding[axis + rank]) for axis in range(rank)]
     padded = np.pad(data, np.array([(0, 0), (0, 0), *sides])).astype("float64")
-    reach = [(size - 1) * gap for size, gap in zip(weight.shape[2:], problem.dilation, strict=True)]
-    counts = [(padded.shape[axis + 2] - reach[axis] - 1) // problem.strides[axis] + 1 for axis in range(rank)]
+    extents = [(size - 1) * gap for size, gap in zip(weight.shape[2:], problem.dilation, strict=True)]
+    counts = [(padded.shape[axis + 2] - extents[axis] - 1) // problem.strides[axis] + 1 for axis in range(rank)]
     out = np.zeros((data.shape[0], weight.shape[0], *counts))
-    share, filters = weight.shape[1], weight.shape[0] // problem.groups
-    for n, o, *place in product(*map(range, out.shape)):
+    group_channels, filters = weight.shape[1], weight.shape[0] // problem.groups
+    for n, o, *position in product(*map(range, out.shape)):
         for i, *tap in product(*map(range, weight.shape[1:])):
-            at = [place[axis] * problem.strides[axis] + tap[axis] * problem.dilation[axis] for axis in range(rank)]
-            term = padded[(n, o // filters * share + i, *at)] * weight[(o, i, *tap)].item()
-            out[(n, o, *place)] += term
+            steps = zip(position, problem.strides, tap, problem.dilation, strict=True)
+            source = [index * stride + element * gap for index, stride, element, gap in steps]
+            term = padded[(n, o // filters * group_channels + i, *source)] * weight[(o, i, *tap)].item()
+            out[(n, o, *position)] += term
     return out
 
 
 @settings(max_examples=80)
 @given(problems(), st.sampled_from(["float32", "float64", "int32", "float16"]))
-def test_a_convolution_is_the_sum_of_products_that_loops_compute(problem: Problem, dtype: str) -> None:
+def test_convolution_agrees_with_plain_loops(problem: Problem, dtype: str) -> None:
     data, weight = numbers(*problem.data, dtype=dtype), numbers(*problem.weight, dtype=dtype)
     tolerance = 1e-2 if dtype == "float16" else 1e-5
     out = evaluated(problem.call(), data, weight)
@@ -99,18 +101,18 @@ def test_a_convolution_is_the_sum_of_products_that_loops_compute(problem: Proble
     st.sampled_from(["OIHW", "HWIO", "HWOI", "OHWI", "OIHW2o", "OIHW2i2o", "IHWO1i2o"]),
     st.sampled_from(["", "NCHW", "NHWC", "NCHW2c"]),
 )
-def test_layouts_change_where_numbers_stand_and_nothing_else(
+def test_layout_changes_only_the_order_of_elements(
     problem: Problem, data_layout: str, kernel_layout: str, out_layout: str
 ) -> None:
     data, weight = numbers(*problem.data), numbers(*problem.weight)
     plain = parse_layout("NCHW")
-    laid_out = problem.call(data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout)
+    converted = problem.call(data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout)
     inputs = (
         convert_array(data, plain, parse_layout(data_layout)),
         convert_array(weight, parse_layout("OIHW"), parse_layout(kernel_layout)),
     )
     expected = convert_array(evaluated(problem.call(), data, weight), plain, parse_layout(out_layout or data_layout))
-    close(evaluated(laid_out, *inputs), expected)
+    close(evaluated(converted, *inputs), expected)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_layouts_change_where_numbers_stand_and_nothing_else(
         ((1, 3, 64, 64), (8, 3, 7, 7), 1, (2, 2), (3, 3, 3, 3), (1, 1)),
     ],
 )
-def test_conv2d_is_the_conv_of_onnx(
+def test_conv2d_agrees_with_onnx(
     data: tuple[int, ...],
     weight: tuple[int, ...],
     groups: int,
@@ -137,27 +139,27 @@ def test_conv2d_is_the_conv_of_onnx(
     close(out, expected, 1e-4)
 
 
-def test_a_depthwise_weight_may_hold_the_multiplier_in_the_place_of_the_input_channels() -> None:
+def test_depthwise_weight_accepts_a_channel_multiplier() -> None:
     data, weight = numbers(1, 3, 5, 5), numbers(3, 2, 3, 3)
     multiplied = evaluated(nn.conv2d(X, Y, groups=3), data, weight)
     same(multiplied, evaluated(nn.conv2d(X, Y, groups=3), data, weight.reshape(6, 1, 3, 3)))
 
 
-def test_images_larger_than_a_block_of_columns_are_convolved_in_pieces() -> None:
+def test_large_images_are_convolved_in_blocks() -> None:
     data, weight = numbers(1, 64, 110, 110), numbers(4, 64, 5, 5)
     out = evaluated(nn.conv2d(X, Y, padding=2), data, weight)
     (expected,) = onnx_outputs("Conv", (data, weight), pads=(2, 2, 2, 2))
     close(out, expected, 1e-3)
 
 
-def test_the_product_is_computed_in_the_element_type_that_is_asked_for() -> None:
+def test_product_has_the_requested_element_type() -> None:
     data, weight = np.full((1, 300, 1, 1), 100, "int8"), np.full((1, 300, 1, 1), 100, "int8")
     out = evaluated(nn.conv2d(X, Y, out_dtype="int32"), data, weight)
     assert out.dtype == "int32"
     assert out.item() == 3_000_000
 
 
-def test_the_type_of_a_weight_follows_from_the_data_and_the_attributes() -> None:
+def test_weight_type_follows_from_data_and_attributes() -> None:
     call = nn.conv2d(X, Y, channels=16, kernel_size=(3, 5), padding=(1, 2), kernel_layout="HWIO")
     data = TensorType((1, 8, 32, 32), "float16")
     assert inferred(call, data, None) == [
@@ -169,13 +171,13 @@ def test_the_type_of_a_weight_follows_from_the_data_and_the_attributes() -> None
     assert inferred(grouped, TensorType((1, 4, 9)), None) == [None, TensorType((6, 2, 3)), TensorType((1, 6, 7))]
 
 
-def test_a_convolution_waits_for_the_data_and_for_a_weight_that_attributes_do_not_tell() -> None:
+def test_convolution_waits_for_data_and_weight_types() -> None:
     assert inferred(nn.conv2d(X, Y), None, TensorType((1, 1, 1, 1))) is None
     assert inferred(nn.conv2d(X, Y), TensorType((1, 1, 1, 1)), None) is None
     assert inferred(nn.conv2d(X, Y, channels=2), TensorType((1, 1, 1, 1)), None) is None
 
 
-def test_dimensions_that_are_not_known_stay_so() -> None:
+def test_symbolic_dimensions_stay_symbolic() -> None:
     data = TensorType((Any(), 3, Any(), 224))
     call = nn.conv2d(X, Y, strides=2, padding=3, channels=64, kernel_size=7)
     assert inferred(call, data, None) == [None, TensorType((64, 3, 7, 7)), TensorType((Any(), 64, Any(), 112))]
@@ -191,88 +193,94 @@ def test_dimensions_that_are_not_known_stay_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "types", "told"),
+    ("call", "types", "message"),
     [
         (
             nn.conv2d(X, Y),
             (TensorType((1, 3, 8, 8)), TensorType((4, 5, 3, 3))),
-            "nn.conv2d: the weight must have the shape (4, 3, 3, 3), but it is a Tensor[(4, 5, 3, 3), float32]",
+            "nn.conv2d: the weight must have the shape (4, 3, 3, 3), got Tensor[(4, 5, 3, 3), float32]",
         ),
         (
             nn.conv2d(X, Y, channels=8),
             (TensorType((1, 3, 8, 8)), TensorType((4, 3, 3, 3))),
-            "nn.conv2d: the weight must have the shape (8, 3, 3, 3), but it is a Tensor[(4, 3, 3, 3), float32]",
+            "nn.conv2d: the weight must have the shape (8, 3, 3, 3), got Tensor[(4, 3, 3, 3), float32]",
         ),
         (
             nn.conv2d(X, Y, groups=2),
             (TensorType((1, 3, 8, 8)), TensorType((4, 3, 3, 3))),
-            "nn.conv2d: the number of input channels is 3, which 2 does not divide",
+            "nn.conv2d: the number of input channels must be a multiple of 2, got 3",
         ),
         (
             nn.conv2d(X, Y),
             (TensorType((1, 3, 8)), TensorType((4, 3, 3, 3))),
-            "nn.conv2d: the data of shape (1, 3, 8): layout NCHW is one of 4 dimensions, but the tensor has 3",
+            "nn.conv2d: the data of shape (1, 3, 8): layout NCHW has 4 dimensions, but the tensor has 3",
         ),
         (
             nn.conv2d(X, Y, data_layout="NCDHW"),
             (TensorType((1, 3, 8, 8)), None),
-            "nn.conv2d: data_layout NCDHW has other axes than NCHW; reorder or split those of NCHW",
+            "nn.conv2d: data_layout must have the axes of NCHW, got NCDHW; reorder or split the axes of NCHW",
         ),
         (
             nn.conv2d(X, Y, data_layout="NCH8"),
             (TensorType((1, 3, 8, 8)), None),
-            "nn.conv2d: data_layout: 'NCH8' is not a layout; one is axes and blocks with a size, as NCHW or NCHW8c",
+            (
+                "nn.conv2d: data_layout: 'NCH8' is not a layout; "
+                "expected axes and blocks with a size, such as NCHW or NCHW8c"
+            ),
         ),
         (
             nn.conv2d(X, Y),
             (TensorType((1, 3, 2, 8)), TensorType((4, 3, 3, 3))),
-            "nn.conv2d: a window that spans 3 does not fit into a dimension of 2 padded by (0, 0)",
+            "nn.conv2d: a window of extent 3 does not fit into a dimension of 2 with padding (0, 0)",
         ),
         (
             nn.conv2d(X, Y, strides=0),
             (TensorType((1, 3, 8, 8)), TensorType((4, 3, 3, 3))),
-            "nn.conv2d: a stride must be positive, not 0",
+            "nn.conv2d: strides must be positive, got 0",
         ),
         (
             nn.conv2d(X, Y),
             (TupleType([]), None),
-            "nn.conv2d: argument 0 must be a tensor, but it is a ()",
+            "nn.conv2d: argument 0 must be a tensor, got ()",
         ),
         (
             nn.conv2d(X, Y, data_layout="NCHW8c"),
             (TensorType((1, 2, 8, 8, 4)), None),
-            "nn.conv2d: the data of shape (1, 2, 8, 8, 4): layout NCHW8c has blocks of 8, the tensor of 4",
+            (
+                "nn.conv2d: the data of shape (1, 2, 8, 8, 4): "
+                "layout NCHW8c has blocks of 8, but the tensor has blocks of 4"
+            ),
         ),
     ],
 )
-def test_what_does_not_fit_is_told(call: Call, types: tuple[TensorType | None, ...], told: str) -> None:
-    assert refused(call, *types) == told
+def test_operands_that_do_not_fit_are_rejected(call: Call, types: tuple[TensorType | None, ...], message: str) -> None:
+    assert refused(call, *types) == message
 
 
 @pytest.mark.parametrize(
-    ("given_padding", "kept"),
+    ("padding", "expected"),
     [(1, (1, 1, 1, 1)), ((1, 2), (1, 2, 1, 2)), ([1, 2, 3, 4], (1, 2, 3, 4)), ((5,), (5, 5, 5, 5))],
 )
-def test_padding_is_kept_for_all_four_sides(given_padding: int | list[int], kept: tuple[int, ...]) -> None:
-    call = nn.conv2d(X, Y, padding=given_padding)
+def test_padding_is_stored_for_all_four_sides(padding: int | list[int], expected: tuple[int, ...]) -> None:
+    call = nn.conv2d(X, Y, padding=padding)
     assert call.attrs is not None
-    assert call.attrs["padding"] == kept
+    assert call.attrs["padding"] == expected
 
 
-def test_numbers_of_numpy_become_plain_ones() -> None:
-    size: Whatever = np.int64(3)
+def test_numpy_numbers_become_python_numbers() -> None:
+    size: Untyped = np.int64(3)
     attrs = nn.conv2d(X, Y, strides=size, padding=np.array([1, 2]), channels=size, kernel_size=size).attrs
     assert attrs is not None
-    kept = [attrs[name] for name in ("strides", "padding", "channels", "kernel_size")]
-    assert repr(kept) == "[(3, 3), (1, 2, 1, 2), 3, (3, 3)]"
+    stored = [attrs[name] for name in ("strides", "padding", "channels", "kernel_size")]
+    assert repr(stored) == "[(3, 3), (1, 2, 1, 2), 3, (3, 3)]"
 
 
-def test_padding_of_three_sides_means_nothing() -> None:
-    with pytest.raises(ValueError, match=r"padding must have 1, 2 or 4 numbers, not 3: \(1, 2, 3\)"):
+def test_padding_of_three_numbers_is_rejected() -> None:
+    with pytest.raises(ValueError, match=r"padding must have 1, 2 or 4 numbers, got 3: \(1, 2, 3\)"):
         nn.conv2d(X, Y, padding=(1, 2, 3))
 
 
-def test_attributes_are_those_of_tvm_in_its_order() -> None:
+def test_attributes_have_the_order_of_tvm() -> None:
     attrs = nn.conv2d(X, Y, channels=4, kernel_size=3).attrs
     assert attrs is not None
     assert dict(attrs.items()) == {
@@ -290,7 +298,7 @@ def test_attributes_are_those_of_tvm_in_its_order() -> None:
     assert [name for name, _ in attrs.non_default()] == ["padding", "channels", "kernel_size"]
 
 
-def test_a_convolution_of_channels_in_blocks_is_the_plain_one() -> None:
+def test_packed_convolution_agrees_with_the_plain_one() -> None:
     data, weight = numbers(1, 8, 6, 6), numbers(16, 8, 3, 3)
     plain, packed = parse_layout("NCHW"), parse_layout("NCHW4c")
     call = nn.contrib_conv2d_nchwc(
@@ -302,7 +310,7 @@ def test_a_convolution_of_channels_in_blocks_is_the_plain_one() -> None:
     close(out, convert_array(expected, plain, packed))
 
 
-def test_a_depthwise_convolution_of_channels_in_blocks_is_the_plain_one() -> None:
+def test_packed_depthwise_convolution_agrees_with_the_plain_one() -> None:
     data, weight = numbers(1, 8, 6, 6), numbers(8, 1, 3, 3)
     plain, packed = parse_layout("NCHW"), parse_layout("NCHW4c")
     call = nn.contrib_depthwise_conv2d_nchwc(

@@ -1,9 +1,9 @@
-"""Transposed convolutions: against loops, against ONNX, as the transpose of convolutions; what their types tell."""
+"""Transposed convolutions: plain loops, ONNX, transposition, and types."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any as Whatever
+from typing import Any as Untyped
 
 import numpy as np
 import pytest
@@ -49,52 +49,54 @@ class Problem:
     @property
     def lengths(self) -> list[int]:
         """The spatial dimensions of the result."""
-        reach = [(size - 1) * gap + 1 for size, gap in zip(self.weight[2:], self.dilation, strict=True)]
-        cut = [self.padding[axis] + self.padding[axis + self.rank] for axis in range(self.rank)]
-        each = zip(self.data[2:], self.strides, reach, cut, self.extra, strict=True)
-        return [(length - 1) * stride + span - gone + more for length, stride, span, gone, more in each]
+        extents = [(size - 1) * gap + 1 for size, gap in zip(self.weight[2:], self.dilation, strict=True)]
+        removed = [self.padding[axis] + self.padding[axis + self.rank] for axis in range(self.rank)]
+        axes = zip(self.data[2:], self.strides, extents, removed, self.extra, strict=True)
+        return [(length - 1) * stride + extent - less + more for length, stride, extent, less, more in axes]
 
-    def call(self, **more: Whatever) -> Call:
-        """Return the call that solves it."""
+    def call(self, **options: Untyped) -> Call:
+        """Return the call of the transposed convolution."""
         conv = CONVS[self.rank]
-        return conv(X, Y, self.strides, self.padding, self.dilation, self.groups, output_padding=self.extra, **more)
+        args = (self.strides, self.padding, self.dilation, self.groups)
+        return conv(X, Y, *args, output_padding=self.extra, **options)
 
 
 @st.composite
 def problems(
     draw: st.DrawFn, ranks: Sequence[int] = (1, 2, 3), channels: Sequence[int] = (1, 2), most_extra: int = 1
 ) -> Problem:
-    """Draw a small transposed convolution whose result is not empty."""
+    """Draw a small transposed convolution with a nonempty result."""
     rank, groups = draw(st.sampled_from(ranks)), draw(st.sampled_from([1, 1, 2, 3]))
 
     def each(low: int, high: int, count: int = rank) -> tuple[int, ...]:
         return tuple(draw(st.lists(st.integers(low, high), min_size=count, max_size=count)))
 
-    share, filters = draw(st.sampled_from(channels)), draw(st.sampled_from(channels))
-    data = (draw(st.integers(1, 2)), share * groups, *each(1, 4))
-    weight = (share * groups, filters, *each(1, 3))
-    made = Problem(data, weight, each(1, 3), each(0, 1, 2 * rank), each(1, 2), groups, each(0, most_extra))
-    assume(min(made.lengths) > 0)
-    return made
+    group_channels, filters = draw(st.sampled_from(channels)), draw(st.sampled_from(channels))
+    data = (draw(st.integers(1, 2)), group_channels * groups, *each(1, 4))
+    weight = (group_channels * groups, filters, *each(1, 3))
+    problem = Problem(data, weight, each(1, 3), each(0, 1, 2 * rank), each(1, 2), groups, each(0, most_extra))
+    assume(min(problem.lengths) > 0)
+    return problem
 
 
 def by_loops(problem: Problem, data: Array, weight: Array) -> Array:
-    """Spread each element of NC... data by IO... weights, one product at a time."""
+    """Return the transposed convolution of NC... with IO..., one product at a time."""
     rank, groups = problem.rank, problem.groups
-    share, filters = data.shape[1] // groups, weight.shape[1]
+    group_channels, filters = data.shape[1] // groups, weight.shape[1]
     out = np.zeros((data.shape[0], filters * groups, *problem.lengths))
-    for n, i, *place in product(*map(range, data.shape)):
+    for n, i, *position in product(*map(range, data.shape)):
         for o, *tap in product(*map(range, weight.shape[1:])):
-            steps = zip(place, problem.strides, tap, problem.dilation, problem.padding[:rank], strict=True)
-            at = [where * stride + step * gap - low for where, stride, step, gap, low in steps]
-            if all(0 <= one < length for one, length in zip(at, problem.lengths, strict=True)):
-                out[(n, i // share * filters + o, *at)] += data[(n, i, *place)].item() * weight[(i, o, *tap)].item()
+            axes = zip(position, problem.strides, tap, problem.dilation, problem.padding[:rank], strict=True)
+            target = [index * stride + step * gap - low for index, stride, step, gap, low in axes]
+            if all(0 <= index < length for index, length in zip(target, problem.lengths, strict=True)):
+                channel = i // group_channels * filters + o
+                out[(n, channel, *target)] += data[(n, i, *position)].item() * weight[(i, o, *tap)].item()
     return out
 
 
 @settings(max_examples=80)
 @given(problems(), st.sampled_from(["float32", "float64", "int32"]))
-def test_a_transposed_convolution_is_the_sum_of_products_that_loops_compute(problem: Problem, dtype: str) -> None:
+def test_transposed_convolution_agrees_with_plain_loops(problem: Problem, dtype: str) -> None:
     data, weight = numbers(*problem.data, dtype=dtype), numbers(*problem.weight, dtype=dtype)
     out = evaluated(problem.call(), data, weight)
     close(out, by_loops(problem, data, weight))
@@ -106,31 +108,31 @@ def test_a_transposed_convolution_is_the_sum_of_products_that_loops_compute(prob
     st.sampled_from(["OIHW", "HWIO", "HWOI", "OIHW2i2o"]),
     st.sampled_from(["", "NHWC"]),
 )
-def test_layouts_change_where_numbers_stand_and_nothing_else(
+def test_layout_changes_only_the_order_of_elements(
     problem: Problem, data_layout: str, kernel_layout: str, out_layout: str
 ) -> None:
     data, weight = numbers(*problem.data), numbers(*problem.weight)
     plain = parse_layout("NCHW")
-    laid_out = problem.call(data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout)
+    converted = problem.call(data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout)
     inputs = (
         convert_array(data, plain, parse_layout(data_layout)),
         convert_array(weight, parse_layout("OIHW"), parse_layout(kernel_layout)),
     )
     expected = convert_array(evaluated(problem.call(), data, weight), plain, parse_layout(out_layout or data_layout))
-    close(evaluated(laid_out, *inputs), expected)
+    close(evaluated(converted, *inputs), expected)
 
 
 @given(problems(ranks=[1, 2], most_extra=0))
-def test_it_is_the_transpose_of_the_convolution_with_the_same_weight(problem: Problem) -> None:
+def test_it_is_the_transpose_of_the_convolution(problem: Problem) -> None:
     conv = nn.conv1d if problem.rank == 1 else nn.conv2d
     y, weight = numbers(*problem.data, dtype="float64"), numbers(*problem.weight, dtype="float64")
     spread = evaluated(problem.call(), y, weight)
     x = numbers(*spread.shape, dtype="float64", seed=1)
-    straight = conv(X, Y, problem.strides, problem.padding, problem.dilation, problem.groups)
-    close(np.vdot(evaluated(straight, x, weight), y), np.vdot(x, spread), 1e-9)
+    forward = conv(X, Y, problem.strides, problem.padding, problem.dilation, problem.groups)
+    close(np.vdot(evaluated(forward, x, weight), y), np.vdot(x, spread), 1e-9)
 
 
-def test_conv2d_transpose_is_the_conv_transpose_of_onnx() -> None:
+def test_conv2d_transpose_agrees_with_onnx() -> None:
     data, weight = numbers(1, 6, 9, 10), numbers(6, 4, 3, 3)
     call = nn.conv2d_transpose(X, Y, strides=2, padding=(1, 0, 1, 1), groups=1, output_padding=(1, 0))
     (expected,) = onnx_outputs(
@@ -139,47 +141,47 @@ def test_conv2d_transpose_is_the_conv_transpose_of_onnx() -> None:
     close(evaluated(call, data, weight), expected, 1e-4)
 
 
-def test_the_type_of_a_weight_follows_from_the_data_and_the_attributes() -> None:
+def test_weight_type_follows_from_data_and_attributes() -> None:
     call = nn.conv2d_transpose(X, Y, strides=(2, 2), channels=10, kernel_size=3, padding=1, output_padding=1)
     data = TensorType((Any(), 3, 18, Any()))
     assert inferred(call, data, None) == [None, TensorType((3, 10, 3, 3)), TensorType((Any(), 10, 36, Any()))]
     channels_last = nn.conv2d_transpose(
         X, Y, channels=8, groups=2, kernel_size=2, data_layout="NHWC", kernel_layout="HWOI"
     )
-    told = inferred(channels_last, TensorType((1, 4, 4, 6), "float64"), None)
-    assert told == [None, TensorType((2, 2, 6, 4), "float64"), TensorType((1, 5, 5, 8), "float64")]
+    types = inferred(channels_last, TensorType((1, 4, 4, 6), "float64"), None)
+    assert types == [None, TensorType((2, 2, 6, 4), "float64"), TensorType((1, 5, 5, 8), "float64")]
 
 
-def test_it_waits_for_the_data_and_for_a_weight_that_attributes_do_not_tell() -> None:
+def test_transposed_convolution_waits_for_data_and_weight_types() -> None:
     assert inferred(nn.conv1d_transpose(X, Y), None, TensorType((1, 1, 1))) is None
     assert inferred(nn.conv1d_transpose(X, Y, channels=1), TensorType((1, 1, 1)), None) is None
 
 
 @pytest.mark.parametrize(
-    ("call", "types", "told"),
+    ("call", "types", "message"),
     [
         (
             nn.conv2d_transpose(X, Y),
             (TensorType((1, 3, 8, 8)), TensorType((4, 3, 3, 3), "int8")),
-            "nn.conv2d_transpose: the weight must have the shape (3, 3, 3, 3), but it is a Tensor[(4, 3, 3, 3), int8]",
+            "nn.conv2d_transpose: the weight must have the shape (3, 3, 3, 3), got Tensor[(4, 3, 3, 3), int8]",
         ),
         (
             nn.conv2d_transpose(X, Y, padding=4),
             (TensorType((1, 3, 2, 2)), TensorType((3, 3, 3, 3))),
-            "nn.conv2d_transpose: the padding (4, 4, 4, 4) cuts off the whole result: -4 is left",
+            "nn.conv2d_transpose: padding (4, 4, 4, 4) leaves a result of length -4; reduce it",
         ),
         (
             nn.conv2d_transpose(X, Y, channels=3, groups=2, kernel_size=2),
             (TensorType((1, 4, 2, 2)), None),
-            "nn.conv2d_transpose: the number of output channels is 3, which 2 does not divide",
+            "nn.conv2d_transpose: the number of output channels must be a multiple of 2, got 3",
         ),
     ],
 )
-def test_what_does_not_fit_is_told(call: Call, types: tuple[TensorType | None, ...], told: str) -> None:
-    assert refused(call, *types) == told
+def test_operands_that_do_not_fit_are_rejected(call: Call, types: tuple[TensorType | None, ...], message: str) -> None:
+    assert refused(call, *types) == message
 
 
-def test_attributes_are_those_of_tvm_in_its_order() -> None:
+def test_attributes_have_the_order_of_tvm() -> None:
     attrs = nn.conv2d_transpose(X, Y).attrs
     assert attrs is not None
     first = ("channels", "kernel_size", "strides", "output_padding", "padding", "dilation", "groups")

@@ -1,4 +1,4 @@
-"""Deformable convolution: against loops, against the plain one; what its types tell."""
+"""Deformable convolution: plain loops, the plain convolution, and types."""
 
 from itertools import product
 from math import floor
@@ -16,15 +16,18 @@ from tests.relay.op.nn.checks import Numbers, X, Y, Z, close, evaluated, inferre
 
 
 def sample(image: Numbers, row: float, column: float) -> float:
-    """Return the image at a place between pixels; the last ones are repeated, and beyond is nothing."""
+    """Return the image at a position between pixels.
+
+    The pixels at the edge are repeated, and outside of the image the value is 0.
+    """
     height, width = image.shape
     if not (0 <= row < height and 0 <= column < width):
         return 0.0
     top, left = floor(row), floor(column)
     total = 0.0
     for down, right in product((0, 1), (0, 1)):
-        share = (1 - abs(row - top - down)) * (1 - abs(column - left - right))
-        total += share * float(image[min(top + down, height - 1), min(left + right, width - 1)])
+        factor = (1 - abs(row - top - down)) * (1 - abs(column - left - right))
+        total += factor * float(image[min(top + down, height - 1), min(left + right, width - 1)])
     return total
 
 
@@ -35,20 +38,22 @@ def sample(image: Numbers, row: float, column: float) -> float:
     st.integers(0, 1),
     st.integers(1, 2),
 )
-def test_each_element_is_taken_from_where_its_offset_says(
-    groups: tuple[int, int], strides: tuple[int, int], padding: int, dilation: int
+def test_deformable_convolution_agrees_with_plain_loops(
+    group_counts: tuple[int, int], strides: tuple[int, int], padding: int, dilation: int
 ) -> None:
-    shares, moved = groups
-    data, weight = numbers(2, 4, 5, 6), numbers(2, 4 // shares, 2, 3, seed=1)
-    reach = (dilation + 1, 2 * dilation + 1)
-    counts = [(one + 2 * padding - span) // step + 1 for one, span, step in zip((5, 6), reach, strides, strict=True)]
-    offset = numbers(2, 2 * 6 * moved, *counts, seed=2)
-    out = evaluated(nn.deformable_conv2d(X, Y, Z, strides, padding, dilation, moved, shares), data, offset, weight)
+    groups, offset_groups = group_counts
+    data, weight = numbers(2, 4, 5, 6), numbers(2, 4 // groups, 2, 3, seed=1)
+    extents = (dilation + 1, 2 * dilation + 1)
+    axes = zip((5, 6), extents, strides, strict=True)
+    counts = [(length + 2 * padding - extent) // step + 1 for length, extent, step in axes]
+    offset = numbers(2, 2 * 6 * offset_groups, *counts, seed=2)
+    call = nn.deformable_conv2d(X, Y, Z, strides, padding, dilation, offset_groups, groups)
+    out = evaluated(call, data, offset, weight)
     expected = np.zeros((2, 2, *counts))
     for n, o, y, x in product(*map(range, expected.shape)):
         for i, ky, kx in product(*map(range, weight.shape[1:])):
-            channel = o // (2 // shares) * (4 // shares) + i
-            pair = 2 * (channel // (4 // moved) * 6 + 3 * ky + kx)
+            channel = o // (2 // groups) * (4 // groups) + i
+            pair = 2 * (channel // (4 // offset_groups) * 6 + 3 * ky + kx)
             row = y * strides[0] - padding + ky * dilation + float(offset[n, pair, y, x])
             column = x * strides[1] - padding + kx * dilation + float(offset[n, pair + 1, y, x])
             expected[n, o, y, x] += sample(data[n, channel], row, column) * float(weight[o, i, ky, kx])
@@ -56,7 +61,7 @@ def test_each_element_is_taken_from_where_its_offset_says(
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
-def test_without_offsets_it_is_the_plain_convolution(layout: str) -> None:
+def test_zero_offsets_give_the_plain_convolution(layout: str) -> None:
     data, weight = numbers(2, 4, 7, 8), numbers(6, 4, 3, 3)
     plain, other = parse_layout("NCHW"), parse_layout(layout)
     kernel = "OIHW" if layout == "NCHW" else "HWIO"
@@ -69,29 +74,29 @@ def test_without_offsets_it_is_the_plain_convolution(layout: str) -> None:
     close(convert_array(out, other, plain), evaluated(nn.conv2d(X, Y, padding=1), data, weight))
 
 
-def test_the_types_of_offsets_and_weight_follow_from_the_data_and_the_attributes() -> None:
+def test_operand_types_follow_from_data_and_attributes() -> None:
     call = nn.deformable_conv2d(X, Y, Z, deformable_groups=2, channels=6, kernel_size=(3, 3), padding=1)
-    told = inferred(call, TensorType((Any(), 4, 7, 8)), None, None)
+    types = inferred(call, TensorType((Any(), 4, 7, 8)), None, None)
     offset, weight = TensorType((Any(), 36, 7, 8)), TensorType((6, 4, 3, 3))
-    assert told == [None, offset, weight, TensorType((Any(), 6, 7, 8))]
+    assert types == [None, offset, weight, TensorType((Any(), 6, 7, 8))]
     assert inferred(call, None, offset, weight) is None
     assert inferred(nn.deformable_conv2d(X, Y, Z), TensorType((1, 4, 7, 8)), None, None) is None
 
 
 @pytest.mark.parametrize(
-    ("call", "types", "told"),
+    ("call", "types", "message"),
     [
         (
             nn.deformable_conv2d(X, Y, Z),
             (TensorType((1, 4, 7, 8)), TensorType((9,), "int8"), TensorType((2, 4, 3, 3))),
-            "nn.deformable_conv2d: the offsets must have the shape (1, 18, 5, 6), but it is a Tensor[(9), int8]",
+            "nn.deformable_conv2d: the offsets must have the shape (1, 18, 5, 6), got Tensor[(9), int8]",
         ),
         (
             nn.deformable_conv2d(X, Y, Z, deformable_groups=3),
             (TensorType((1, 4, 7, 8)), None, TensorType((2, 4, 3, 3))),
-            "nn.deformable_conv2d: the number of input channels is 4, which 3 does not divide",
+            "nn.deformable_conv2d: the number of input channels must be a multiple of 3, got 4",
         ),
     ],
 )
-def test_what_does_not_fit_is_told(call: Call, types: tuple[TensorType | None, ...], told: str) -> None:
-    assert refused(call, *types) == told
+def test_operands_that_do_not_fit_are_rejected(call: Call, types: tuple[TensorType | None, ...], message: str) -> None:
+    assert refused(call, *types) == message

@@ -1,4 +1,4 @@
-"""Products of matrices: against numpy's, and what their types tell."""
+"""Matrix products: agreement with numpy, and types."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_dense_multiplies_by_the_transposed_weight(lead: list[int], reduced: int
 
 
 @given(SIZES, SIZES, SIZES, st.booleans(), st.booleans())
-def test_matmul_takes_either_matrix_transposed(rows: int, reduced: int, columns: int, a: bool, b: bool) -> None:
+def test_matmul_transposes_either_matrix(rows: int, reduced: int, columns: int, a: bool, b: bool) -> None:
     left, right = numbers(rows, reduced), numbers(reduced, columns)
     call = nn.matmul(X, Y, transpose_a=a, transpose_b=b)
     out = evaluated(call, left.T if a else left, right.T if b else right)
@@ -47,13 +47,13 @@ def test_batch_matmul_broadcasts_a_batch_of_one(
     close(out, np.matmul(left, right))
 
 
-def test_batch_matmul_takes_its_second_operand_transposed_by_default() -> None:
+def test_batch_matmul_transposes_the_second_operand_by_default() -> None:
     left, right = numbers(2, 3, 4), numbers(2, 5, 4)
     out = evaluated(nn.batch_matmul(X, Y), left, right)
     close(out, np.einsum("bik,bjk->bij", left, right))
 
 
-def test_the_product_is_computed_in_the_element_type_that_is_asked_for() -> None:
+def test_product_has_the_requested_element_type() -> None:
     data, weight = np.full((1, 300), 100, "int8"), np.full((1, 300), 100, "int8")
     for call in (nn.dense(X, Y, out_dtype="int32"), nn.matmul(X, Y, out_dtype="int32", transpose_b=True)):
         out = evaluated(call, data, weight)
@@ -63,14 +63,14 @@ def test_the_product_is_computed_in_the_element_type_that_is_asked_for() -> None
     assert both.item() == 3_000_000
 
 
-def test_dense_with_a_weight_in_blocks_is_dense() -> None:
+def test_dense_pack_agrees_with_dense() -> None:
     data, weight = numbers(3, 6), numbers(8, 6)
     blocks = convert_array(weight, parse_layout("NC"), parse_layout("NC4n"))
     out = evaluated(nn.contrib_dense_pack(X, Y, weight_layout="NC4n"), data, blocks)
     close(out, evaluated(nn.dense(X, Y), data, weight), 1e-6)
 
 
-def test_the_type_of_a_weight_follows_from_the_data_and_the_units() -> None:
+def test_weight_type_follows_from_data_and_units() -> None:
     data = TensorType((Any(), 7, 5), "float16")
     assert inferred(nn.dense(X, Y, units=3), data, None) == [
         None,
@@ -84,14 +84,14 @@ def test_the_type_of_a_weight_follows_from_the_data_and_the_units() -> None:
     ]
 
 
-def test_they_wait_for_what_they_need() -> None:
+def test_products_wait_for_incomplete_types() -> None:
     known = TensorType((2, 2))
     assert inferred(nn.dense(X, Y), known, None) is None
     assert inferred(nn.dense(X, Y, units=2), None, known) is None
     assert inferred(nn.batch_matmul(X, Y), TensorType((1, 2, 2)), None) is None
 
 
-def test_dimensions_that_are_not_known_stay_so() -> None:
+def test_symbolic_dimensions_stay_symbolic() -> None:
     left, right = TensorType((Any(), 2, 3)), TensorType((Any(), Any(), 3))
     assert inferred(nn.batch_matmul(X, Y), left, right) == [None, None, TensorType((Any(), 2, Any()))]
     assert inferred(nn.dense(X, Y), TensorType((2, Any())), TensorType((4, 3))) == [
@@ -102,44 +102,50 @@ def test_dimensions_that_are_not_known_stay_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "types", "told"),
+    ("call", "types", "message"),
     [
         (
             nn.dense(X, Y),
             (TensorType((2, 3)), TensorType((4, 5))),
-            "nn.dense: the second operand must have the shape (4, 3), but it is a Tensor[(4, 5), float32]",
+            "nn.dense: the second operand must have the shape (4, 3), got Tensor[(4, 5), float32]",
         ),
         (
             nn.dense(X, Y, units=6),
             (TensorType((2, 3)), TensorType((4, 3))),
-            "nn.dense: the second operand must have the shape (6, 3), but it is a Tensor[(4, 3), float32]",
+            "nn.dense: the second operand must have the shape (6, 3), got Tensor[(4, 3), float32]",
         ),
         (
             nn.dense(X, Y),
             (TensorType((2, 3)), TensorType((4, 3, 1))),
-            "nn.dense: the second operand must have 2 dimensions, but it is a Tensor[(4, 3, 1), float32]",
+            "nn.dense: the second operand must have 2 dimensions, got Tensor[(4, 3, 1), float32]",
         ),
         (
             nn.dense(X, Y, units=1),
             (TensorType(()), None),
-            "nn.dense: the first operand must be a matrix, but it is a float32",
+            "nn.dense: the first operand must be a matrix, got float32",
         ),
         (
             nn.batch_matmul(X, Y),
             (TensorType((2, 3, 4), "int8"), TensorType((2, 4, 3), "int8")),
-            "nn.batch_matmul: Tensor[(2, 3, 4), int8] and Tensor[(2, 4, 3), int8] cannot be multiplied: 4 is not 3",
+            (
+                "nn.batch_matmul: the inner dimensions of Tensor[(2, 3, 4), int8] and Tensor[(2, 4, 3), int8] "
+                "must be equal, got 4 and 3"
+            ),
         ),
         (
             nn.batch_matmul(X, Y),
             (TensorType((2, 3, 4), "int8"), TensorType((3, 3, 4), "int8")),
-            "nn.batch_matmul: the batches of Tensor[(2, 3, 4), int8] and Tensor[(3, 3, 4), int8] must be equal or 1",
+            (
+                "nn.batch_matmul: the batches of Tensor[(2, 3, 4), int8] and Tensor[(3, 3, 4), int8] "
+                "must be equal or 1, got 2 and 3"
+            ),
         ),
         (
             nn.batch_matmul(X, Y),
             (TensorType((2, 3)), TensorType((3, 3, 4))),
-            "nn.batch_matmul: the first operand must have 3 dimensions, but it is a Tensor[(2, 3), float32]",
+            "nn.batch_matmul: the first operand must have 3 dimensions, got Tensor[(2, 3), float32]",
         ),
     ],
 )
-def test_what_does_not_fit_is_told(call: Call, types: tuple[TensorType | None, ...], told: str) -> None:
-    assert refused(call, *types) == told
+def test_operands_that_do_not_fit_are_rejected(call: Call, types: tuple[TensorType | None, ...], message: str) -> None:
+    assert refused(call, *types) == message

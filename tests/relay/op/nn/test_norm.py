@@ -1,4 +1,4 @@
-"""Normalization: against ONNX and the definitions; what the types tell."""
+"""Normalization: ONNX, definitions, and types."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ MEAN, VARIANCE = Var("mean"), Var("variance")
 
 
 def along(vector: Numbers, rank: int, axis: int) -> Numbers:
-    """Return a vector shaped to be broadcast along an axis."""
+    """Return a vector reshaped to broadcast along an axis."""
     shape = [1] * rank
     shape[axis] = -1
     return vector.reshape(shape)
@@ -45,15 +45,15 @@ def test_batch_norm_uses_the_moving_mean_and_variance(
     gamma, beta, mean = (numbers(shape[axis], dtype=dtype, seed=seed) for seed in (1, 2, 3))
     variance = np.abs(numbers(shape[axis], dtype=dtype, seed=4)) + np.asarray(0.5, dtype)
     call = nn.batch_norm(X, Y, Z, MEAN, VARIANCE, axis, 1e-3, center, scale)
-    out, kept_mean, kept_variance = evaluated_fields(call, array, gamma, beta, mean, variance)
-    wide = [along(one.astype("float64"), len(shape), axis) for one in (gamma, beta, mean, variance)]
+    out, mean_out, variance_out = evaluated_fields(call, array, gamma, beta, mean, variance)
+    wide = [along(vector.astype("float64"), len(shape), axis) for vector in (gamma, beta, mean, variance)]
     expected = (array - wide[2]) / np.sqrt(wide[3] + 1e-3) * (wide[0] if scale else 1) + (wide[1] if center else 0)
     close(out, expected, 3e-2 if dtype == "float16" else 1e-4)
-    same(kept_mean, mean)
-    same(kept_variance, variance)
+    same(mean_out, mean)
+    same(variance_out, variance)
 
 
-def test_batch_norm_is_that_of_onnx() -> None:
+def test_batch_norm_agrees_with_onnx() -> None:
     array, gamma, beta, mean = numbers(2, 3, 4, 5), numbers(3, seed=1), numbers(3, seed=2), numbers(3, seed=3)
     variance = np.abs(numbers(3, seed=4)) + np.float32(0.1)
     (expected,) = onnx_outputs("BatchNormalization", (array, gamma, beta, mean, variance), epsilon=1e-4)
@@ -61,13 +61,13 @@ def test_batch_norm_is_that_of_onnx() -> None:
     close(fields[0], expected, 1e-4)
 
 
-def test_batch_norm_returns_three_fields_that_can_be_unpacked() -> None:
+def test_batch_norm_result_unpacks_into_three_fields() -> None:
     wrapper = nn.batch_norm(X, Y, Z, MEAN, VARIANCE)
     assert [field.index for field in wrapper] == [0, 1, 2]
     assert all(field.tuple_value is wrapper.astuple() for field in wrapper)
 
 
-def test_the_types_of_the_vectors_follow_from_the_data() -> None:
+def test_vector_types_follow_from_the_data() -> None:
     data = TensorType((Any(), 4, 4, 8), "float16")
     vector = TensorType((8,), "float16")
     call = nn.batch_norm(X, Y, Z, MEAN, VARIANCE, axis=3)
@@ -91,13 +91,13 @@ def test_layer_norm_normalizes_along_an_axis(
 
 
 @given(hnp.array_shapes(min_dims=3, max_dims=4, max_side=4))
-def test_instance_norm_is_that_of_onnx(shape: tuple[int, ...]) -> None:
+def test_instance_norm_agrees_with_onnx(shape: tuple[int, ...]) -> None:
     inputs = numbers(*shape), numbers(shape[1], seed=1), numbers(shape[1], seed=2)
     (expected,) = onnx_outputs("InstanceNormalization", inputs, epsilon=1e-2)
     close(evaluated(nn.instance_norm(X, Y, Z, epsilon=1e-2), *inputs), expected, 1e-4)
 
 
-def test_instance_norm_of_channels_that_stand_last_is_that_of_channels_that_stand_first() -> None:
+def test_instance_norm_accepts_channels_as_the_last_axis() -> None:
     array, gamma, beta = numbers(2, 3, 4, 5), numbers(3, seed=1), numbers(3, seed=2)
     first = evaluated(nn.instance_norm(X, Y, Z), array, gamma, beta)
     last = evaluated(nn.instance_norm(X, Y, Z, -1), np.moveaxis(array, 1, -1), gamma, beta)
@@ -105,14 +105,15 @@ def test_instance_norm_of_channels_that_stand_last_is_that_of_channels_that_stan
 
 
 @given(st.integers(1, 2), st.integers(1, 3), st.integers(1, 3), hnp.array_shapes(max_dims=2, max_side=4))
-def test_group_norm_is_that_of_onnx(batch: int, groups: int, share: int, rest: tuple[int, ...]) -> None:
-    inputs = numbers(batch, groups * share, *rest), numbers(groups * share, seed=1), numbers(groups * share, seed=2)
+def test_group_norm_agrees_with_onnx(batch: int, groups: int, group_channels: int, rest: tuple[int, ...]) -> None:
+    channels = groups * group_channels
+    inputs = numbers(batch, channels, *rest), numbers(channels, seed=1), numbers(channels, seed=2)
     (expected,) = onnx_outputs("GroupNormalization", inputs, num_groups=groups, epsilon=1e-2)
     close(evaluated(nn.group_norm(X, Y, Z, groups, epsilon=1e-2), *inputs), expected, 1e-4)
 
 
 @given(st.integers(1, 7), st.integers(0, 3).map(lambda half: 2 * half + 1))
-def test_lrn_divides_by_a_power_of_the_mean_square_of_the_neighbours(channels: int, size: int) -> None:
+def test_lrn_agrees_with_its_definition(channels: int, size: int) -> None:
     data = numbers(2, channels, 3, 2)
     total = np.zeros_like(data)
     for channel in range(channels):
@@ -125,9 +126,7 @@ def test_lrn_divides_by_a_power_of_the_mean_square_of_the_neighbours(channels: i
 
 
 @given(SHAPES, st.data())
-def test_l2_normalization_divides_by_the_root_of_the_sum_of_squares(
-    shape: tuple[int, ...], data: st.DataObject
-) -> None:
+def test_l2_normalize_agrees_with_its_definition(shape: tuple[int, ...], data: st.DataObject) -> None:
     axes = tuple(data.draw(st.sets(st.integers(0, len(shape) - 1), min_size=1)))
     array = numbers(*shape)
     norm = np.sqrt(np.maximum((array**2).sum(axes, keepdims=True), 0.5))
@@ -137,36 +136,36 @@ def test_l2_normalization_divides_by_the_root_of_the_sum_of_squares(
 
 
 @pytest.mark.parametrize(
-    ("call", "types", "told"),
+    ("call", "types", "message"),
     [
         (
             nn.layer_norm(X, Y, Z),
             (TensorType((2, 3)), TensorType((2,)), None),
-            "nn.layer_norm: gamma must have the shape (3,), but it is a Tensor[(2), float32]",
+            "nn.layer_norm: gamma must have the shape (3,), got Tensor[(2), float32]",
         ),
         (
             nn.group_norm(X, Y, Z, 2),
             (TensorType((2, 3)), None, None),
-            "nn.group_norm: the number of channels is 3, which 2 does not divide",
+            "nn.group_norm: the number of channels must be a multiple of 2, got 3",
         ),
         (
             nn.group_norm(X, Y, Z, 0),
             (TensorType((2, 3)), None, None),
-            "nn.group_norm: num_groups must be positive, not 0",
+            "nn.group_norm: num_groups must be positive, got 0",
         ),
-        (nn.lrn(X, 4), (TensorType((2, 3)),), "nn.lrn: size must be an odd number, not 4"),
+        (nn.lrn(X, 4), (TensorType((2, 3)),), "nn.lrn: size must be an odd number, got 4"),
         (
             nn.l2_normalize(X, 1.0, [2]),
             (TensorType((2, 3)),),
-            "nn.l2_normalize: Tensor[(2, 3), float32]: there is no axis 2 among 2 dimensions; give one from -2 to 1",
+            "nn.l2_normalize: Tensor[(2, 3), float32]: axis 2 is out of range for 2 dimensions; expected -2 to 1",
         ),
     ],
 )
-def test_what_does_not_fit_is_told(call: Call, types: tuple[TensorType | None, ...], told: str) -> None:
-    assert refused(call, *types) == told
+def test_operands_that_do_not_fit_are_rejected(call: Call, types: tuple[TensorType | None, ...], message: str) -> None:
+    assert refused(call, *types) == message
 
 
-def test_batch_norm_tells_which_vector_does_not_fit() -> None:
+def test_batch_norm_error_names_the_vector() -> None:
     types = (TensorType((2, 3)), TensorType((3,)), TensorType((3,)), TensorType((4,)), None)
-    told = "nn.batch_norm: moving_mean must have the shape (3,), but it is a Tensor[(4), float32]"
-    assert refused(nn.batch_norm(X, Y, Z, MEAN, VARIANCE), *types) == told
+    message = "nn.batch_norm: moving_mean must have the shape (3,), got Tensor[(4), float32]"
+    assert refused(nn.batch_norm(X, Y, Z, MEAN, VARIANCE), *types) == message

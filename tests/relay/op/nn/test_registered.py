@@ -1,4 +1,4 @@
-"""What passes and readers go by: how operators fuse, their level, their arguments, the documentation."""
+"""Registered operators: fusion pattern, level, arguments, documentation."""
 
 import re
 from dataclasses import fields
@@ -74,14 +74,14 @@ TVM: dict[str, tuple[int, int, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", sorted(TVM))
-def test_an_operator_is_registered_as_in_tvm(name: str) -> None:
+def test_operator_is_registered_as_in_tvm(name: str) -> None:
     op = Op.get(name)
     assert (op.get_attr("TOpPattern"), op.support_level, op.arguments) == TVM[name]
     assert op.num_inputs == len(op.arguments)
     assert op.description.endswith(".")
 
 
-def test_no_operator_of_nn_or_image_is_missing_here() -> None:
+def test_table_covers_all_nn_and_image_operators() -> None:
     assert {name for name in OPS if name.startswith(("nn.", "image."))} == set(TVM)
 
 
@@ -89,7 +89,7 @@ def test_no_operator_of_nn_or_image_is_missing_here() -> None:
 def test_every_attribute_is_documented(name: str) -> None:
     attrs_type = Op.get(name).attrs_type
     assert attrs_type is not None
-    source = "".join(getsource(one) for one in attrs_type.__mro__ if one.__name__.endswith("Attrs"))
+    source = "".join(getsource(base) for base in attrs_type.__mro__ if base.__name__.endswith("Attrs"))
     for field in fields(attrs_type):
         assert re.search(rf'\n    {field.name}: [^\n]+\n    """\w', source), field.name
 
@@ -98,4 +98,4 @@ def test_every_attribute_is_documented(name: str) -> None:
 def test_every_function_is_documented_and_typed(name: str) -> None:
     function = getattr(image if name.startswith("resize") else nn, name)
     assert (getdoc(function) or "").startswith("Return ")
-    assert all(one.annotation is not one.empty for one in signature(function).parameters.values())
+    assert all(parameter.annotation is not parameter.empty for parameter in signature(function).parameters.values())

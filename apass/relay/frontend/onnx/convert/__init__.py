@@ -1,4 +1,4 @@
-"""The converters of operators, by topic, and the search in them."""
+"""The converters of operators by topic, and their lookup."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -57,20 +57,21 @@ TOPICS: Final[Sequence[Table]] = (
 """The tables of all topics."""
 
 CONVERTERS: Final[Table] = dict(chain.from_iterable(table.items() for table in TOPICS))
-"""All converters, by domain, operator, and the version of the operator since which they apply."""
+"""All converters by domain, operator, and first operator set version."""
 
 
 def _versions() -> Mapping[tuple[str, str], list[int]]:
-    found: dict[tuple[str, str], list[int]] = {}
+    versions: dict[tuple[str, str], list[int]] = {}
     for domain, op_type, since in sorted(CONVERTERS):
-        found.setdefault((domain, op_type), []).append(since)
-    return found
+        versions.setdefault((domain, op_type), []).append(since)
+    return versions
 
 
 _VERSIONS: Final = _versions()
 
 
 def find_converter(domain: str, op_type: str, version: int) -> Converter | None:
-    """Return the converter of an operator of a version of its operator set; None if there is none."""
-    since = max((one for one in _VERSIONS.get((domain, op_type), ()) if one <= version), default=None)
+    """Return the converter of an operator for an operator set version, or None."""
+    versions = _VERSIONS.get((domain, op_type), ())
+    since = max((candidate for candidate in versions if candidate <= version), default=None)
     return None if since is None else CONVERTERS[domain, op_type, since]

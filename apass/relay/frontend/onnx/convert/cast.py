@@ -3,11 +3,10 @@
 from typing import Final
 
 from apass.relay import op
-from apass.relay.expr import Expr
 from apass.relay.frontend.onnx.convert.arithmetic import as_dtype
 from apass.relay.frontend.onnx.node import Node, Table
 from apass.relay.frontend.onnx.protos import dtype_of
-from apass.relay.make import const
+from apass.relay.ir.expr import Expr, const
 
 __all__ = ["GREATEST", "TABLE", "saturated"]
 
@@ -17,17 +16,17 @@ GREATEST: Final = {
     "float8_e5m2": 57344.0,
     "float8_e5m2fnuz": 57344.0,
 }
-"""The greatest numbers of the small types that take what is above as them, unless told otherwise."""
+"""The largest finite numbers of the 8-bit float types; by default, larger numbers saturate to them."""
 
 POWERS: Final = "float8_e8m0fnu"
-"""The element type that has an exponent and nothing else."""
+"""The element type with only an exponent: it represents powers of two."""
 
-UNKNOWN: Final = frozenset({"object", "complex64", "complex128"})
-"""Element types that Relay has no conversion to."""
+UNSUPPORTED: Final = frozenset({"object", "complex64", "complex128"})
+"""Element types without a conversion in Relay."""
 
 
 def cast(node: Node) -> Expr:
-    """Return the elements converted to the type of an attribute."""
+    """Return the elements converted to the type given by an attribute."""
     to = node.attributes.get("to")
     dtype = to.lower() if isinstance(to, str) else dtype_of(node.integer("to"))
     return converted(node, {"float": "float32", "double": "float64"}.get(dtype, dtype))
@@ -39,19 +38,19 @@ def cast_like(node: Node) -> Expr:
 
 
 def converted(node: Node, dtype: str) -> Expr:
-    """Return the first input with elements of a type."""
+    """Return the first input converted to an element type."""
     data = node[0]
     if dtype == node.dtype(data):
         return data
-    if UNKNOWN & {dtype, node.dtype(data)}:
-        raise node.unsupported(f"Relay cannot convert {node.dtype(data)} to {dtype}")
+    if UNSUPPORTED & {dtype, node.dtype(data)}:
+        raise node.unsupported(f"Relay has no conversion from {node.dtype(data)} to {dtype}")
     if dtype == POWERS:
         return power_of_two(node, as_dtype(node, data, "float32"))
     return saturated(node, data, dtype) if node.integer("saturate", 1) else op.cast(data, dtype)
 
 
 def power_of_two(node: Node, data: Expr) -> Expr:
-    """Return floats of 32 bits as powers of two, rounded as an attribute says: worked out on their bits."""
+    """Return 32-bit floats rounded to powers of two, computed on their bits."""
     carry = {"up": 0x7FFFFF, "nearest": 0x400000, "down": 0}[node.text("round_mode", "up")]
     bits = op.bitwise_and(op.reinterpret(data, "uint32"), const(0x7FFFFFFF, "uint32"))
     exponent = op.right_shift(op.add(bits, const(carry, "uint32")), const(23, "uint32"))
@@ -62,7 +61,7 @@ def power_of_two(node: Node, data: Expr) -> Expr:
 
 
 def saturated(node: Node, data: Expr, dtype: str) -> Expr:
-    """Return the elements converted, those beyond the greatest number of a small type as that number."""
+    """Return the elements converted, saturated if the type is an 8-bit float."""
     greatest = GREATEST.get(dtype)
     if greatest is None or not node.is_float(data):
         return op.cast(data, dtype)
@@ -70,7 +69,7 @@ def saturated(node: Node, data: Expr, dtype: str) -> Expr:
 
 
 def bit_cast(node: Node) -> Expr:
-    """Return the bits of the elements, taken as another type of the same size."""
+    """Return the bits of the elements reinterpreted as another type of the same size."""
     return op.reinterpret(node[0], dtype_of(node.integer("to")))
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 from apass.relay import op
-from apass.relay.expr import Expr
 from apass.relay.frontend.onnx.convert.matmul import centred
 from apass.relay.frontend.onnx.convert.windows import Windows, windows_from, windows_of
 from apass.relay.frontend.onnx.node import Node, Table
+from apass.relay.ir.expr import Expr
 from apass.relay.op import nn
 
 __all__ = ["TABLE", "convolved"]
@@ -24,7 +24,7 @@ TRANSPOSED: Final[dict[int, Callable[..., Expr]]] = {
 
 
 def convolved(node: Node, data: Expr, weight: Expr, out_dtype: str = "") -> Expr:
-    """Return the convolution of data with a weight, as the attributes of a node say."""
+    """Return a convolution with the attributes of a node."""
     channels, _, *sizes = node.static_shape(weight)
     windows = windows_of(node, data, sizes)
     return CONVOLVE[len(sizes)](
@@ -41,54 +41,54 @@ def convolved(node: Node, data: Expr, weight: Expr, out_dtype: str = "") -> Expr
 
 
 def conv(node: Node) -> Expr:
-    """Return a convolution, with a bias for each channel."""
+    """Return a convolution with an optional bias for each channel."""
     return biased(convolved(node, node[0], node[1]), node.get(2))
 
 
 def biased(data: Expr, bias: Expr | None) -> Expr:
-    """Return data with a number added to each channel."""
+    """Return the data plus a bias for each channel, or the data if there is no bias."""
     return data if bias is None else nn.bias_add(data, bias)
 
 
 def conv_transpose(node: Node) -> Expr:
-    """Return a transposed convolution, with a bias for each channel."""
+    """Return a transposed convolution with an optional bias for each channel."""
     data, weight = node[0], node[1]
-    _, share, *sizes = node.static_shape(weight)
+    _, group_channels, *sizes = node.static_shape(weight)
     rank, groups = len(sizes), node.integer("group", 1)
     windows = windows_from(node, sizes)
     extra = (node.integers("output_padding") or (0,) * rank)[:rank]
     pads, added = _output_pads(node, data, windows, extra)
-    made = TRANSPOSED[rank](
+    result = TRANSPOSED[rank](
         data,
         weight,
         strides=windows.strides,
         padding=pads,
         dilation=windows.dilations,
         groups=groups,
-        channels=share * groups,
+        channels=group_channels * groups,
         kernel_size=windows.sizes,
         output_padding=added,
     )
-    return biased(made, node.get(2))
+    return biased(result, node.get(2))
 
 
 def _output_pads(
     node: Node, data: Expr, windows: Windows, extra: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return what is cut off the result on both sides, and what is added to it at the end."""
+    """Return the padding (cropped from the result) and the output padding (added)."""
     rank, mode = len(windows.sizes), node.text("auto_pad", "NOTSET")
     shape = node.integers("output_shape")
     if shape is None and mode in ("NOTSET", "", "VALID"):
         return windows.pads if mode != "VALID" else (0,) * (2 * rank), extra
     dims = node.static_shape(data)[2:]
-    wanted = (
+    lengths = (
         [dim * stride for dim, stride in zip(dims, windows.strides, strict=True)] if shape is None else shape[-rank:]
     )
     totals = [
         stride * (dim - 1) + more + span - size
-        for stride, dim, more, span, size in zip(windows.strides, dims, extra, windows.spans, wanted, strict=True)
+        for stride, dim, more, span, size in zip(windows.strides, dims, extra, windows.spans, lengths, strict=True)
     ]
-    # What is missing, rather than too much, is added at the end.
+    # A negative total means that the result is too short: it is extended at the end.
     added = tuple(more + max(-total, 0) for more, total in zip(extra, totals, strict=True))
     less = tuple(max(total, 0) // 2 for total in totals)
     more = tuple(max(total, 0) - half for total, half in zip(totals, less, strict=True))
@@ -96,7 +96,7 @@ def _output_pads(
 
 
 def conv_integer(node: Node) -> Expr:
-    """Return a convolution of whole numbers less their zero points, in 32 bits."""
+    """Return a convolution of integers minus their zero points, in 32 bits."""
     data = centred(node, 0, 2, -1)
     weight, zero = op.cast(node[1], "int32"), node.get(3)
     if zero is not None:

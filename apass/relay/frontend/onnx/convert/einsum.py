@@ -1,4 +1,4 @@
-"""Einstein's summation, as products of stacks of matrices."""
+"""Einstein summation, as batched matrix products."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ from typing import Final
 import numpy as np
 
 from apass.relay import op
-from apass.relay.expr import Constant, Expr
 from apass.relay.frontend.onnx.node import Node, Table
+from apass.relay.ir.expr import Constant, Expr
 from apass.relay.op import nn
 
 __all__ = ["TABLE"]
 
 DOTS: Final = "0123456789"
-"""The labels of the dimensions that an ellipsis stands for, the last one last."""
+"""Labels of the dimensions of an ellipsis, aligned at the last label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +25,18 @@ class Term:
     data: Expr
     """The tensor."""
     labels: str
-    """A letter for each axis."""
+    """One label for each axis."""
 
 
 def einsum(node: Node) -> Expr:
-    """Return the sums of products that an equation tells."""
-    operands = node.given()
-    inputs, output = _parsed(node, node.text("equation").replace(" ", ""), [node.rank(one) for one in operands])
-    terms = [_without_repeats(node, Term(*one)) for one in zip(operands, inputs, strict=True)]
+    """Return the sums of products that the equation describes."""
+    operands = node.present_inputs()
+    equation = node.text("equation").replace(" ", "")
+    inputs, output = _parsed(node, equation, [node.rank(operand) for operand in operands])
+    terms = [_without_repeats(node, Term(*pair)) for pair in zip(operands, inputs, strict=True)]
     result = terms[0]
-    for place, term in enumerate(terms[1:], start=1):
-        needed = output + "".join(one.labels for one in terms[place + 1 :])
+    for index, term in enumerate(terms[1:], start=1):
+        needed = output + "".join(later.labels for later in terms[index + 1 :])
         result = _contracted(node, result, term, needed)
     result = _summed(result, output)
     order = [result.labels.index(label) for label in output]
@@ -47,18 +48,19 @@ def _parsed(node: Node, equation: str, ranks: Sequence[int]) -> tuple[list[str],
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        raise node.unsupported(f"its equation {equation!r} is not one for {len(ranks)} tensors")
+        raise node.unsupported(f"equation {equation!r} must have {len(ranks)} operands")
     hidden = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
     inputs = [term.replace("...", DOTS[len(DOTS) - count :]) for term, count in zip(terms, hidden, strict=True)]
     dots = DOTS[len(DOTS) - max(hidden, default=0) :]
     if arrow:
         return inputs, right.replace("...", dots)
+    # Without an arrow, the output has the ellipsis and the labels that occur once, in alphabetical order.
     letters = sorted(label for label in set(left) if label.isalpha())
     return inputs, dots + "".join(label for label in letters if left.count(label) == 1)
 
 
 def _without_repeats(node: Node, term: Term) -> Term:
-    """Return a term with the diagonal in the place of axes that have one label."""
+    """Return a term in which axes of the same label are replaced by their diagonal."""
     data, labels = term.data, term.labels
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
@@ -72,14 +74,14 @@ def _without_repeats(node: Node, term: Term) -> Term:
 
 
 def _summed(term: Term, needed: str) -> Term:
-    """Return a term without the axes that nobody needs."""
+    """Return a term summed over the axes that are not needed."""
     axes = tuple(axis for axis, label in enumerate(term.labels) if label not in needed)
-    kept = "".join(label for label in term.labels if label in needed)
-    return Term(op.sum(term.data, axis=axes), kept) if axes else term
+    rest = "".join(label for label in term.labels if label in needed)
+    return Term(op.sum(term.data, axis=axes), rest) if axes else term
 
 
 def _contracted(node: Node, left: Term, right: Term, needed: str) -> Term:
-    """Return the product of two terms, summed over the labels that are in both and that nobody needs."""
+    """Return the product of two terms, summed over unneeded labels that they share."""
     left, right = _summed(left, needed + right.labels), _summed(right, needed + left.labels)
     both = [label for label in left.labels if label in right.labels]
     batch = "".join(label for label in both if label in needed)
@@ -87,13 +89,15 @@ def _contracted(node: Node, left: Term, right: Term, needed: str) -> Term:
     rows = "".join(label for label in left.labels if label not in both)
     columns = "".join(label for label in right.labels if label not in both)
     sizes = _sizes(node, (left, right))
-    one, other = (_stacked(node, term, [batch, own, inner], sizes) for term, own in ((left, rows), (right, columns)))
+    first, second = (
+        _stacked(node, term, [batch, outer, inner], sizes) for term, outer in ((left, rows), (right, columns))
+    )
     labels = batch + rows + columns
-    return Term(op.reshape(nn.batch_matmul(one, other), [sizes[label] for label in labels]), labels)
+    return Term(op.reshape(nn.batch_matmul(first, second), [sizes[label] for label in labels]), labels)
 
 
 def _sizes(node: Node, terms: Iterable[Term]) -> dict[str, int]:
-    """Return the sizes of the labels; one that is broadcast has the larger one."""
+    """Return the sizes of the labels; a broadcast dimension has the larger size."""
     sizes: dict[str, int] = {}
     for term in terms:
         for label, size in zip(term.labels, node.static_shape(term.data), strict=True):
@@ -102,7 +106,7 @@ def _sizes(node: Node, terms: Iterable[Term]) -> dict[str, int]:
 
 
 def _stacked(node: Node, term: Term, groups: Sequence[str], sizes: dict[str, int]) -> Expr:
-    """Return a term with the axes of each group of labels joined into one."""
+    """Return a term with the axes of each group of labels merged into one."""
     ordered = "".join(groups)
     order = [term.labels.index(label) for label in ordered]
     data = term.data if order == sorted(order) else op.transpose(term.data, axes=order)

@@ -1,27 +1,28 @@
-"""Comparisons, conditions and choices, element by element."""
+"""Elementwise comparisons, logic and selection."""
 
 from typing import Final
 
 import numpy as np
 
 from apass.relay import op
-from apass.relay.expr import Expr
 from apass.relay.frontend.onnx.convert.arithmetic import binary, unary
 from apass.relay.frontend.onnx.node import Node, Table
+from apass.relay.ir.expr import Expr
 
 __all__ = ["TABLE"]
 
 
 def where(node: Node) -> Expr:
-    """Return elements of the second input where the first is true, of the third elsewhere."""
+    """Return the second input where the first is true, and the third elsewhere."""
     return op.where(node[0], node[1], node[2])
 
 
 def is_infinite(node: Node) -> Expr:
-    """Return whether each element is infinite, with one of the signs that are asked for."""
+    """Return whether each element is infinite with an accepted sign."""
     positive, negative = node.integer("detect_positive", 1), node.integer("detect_negative", 1)
     if positive and negative:
         return op.isinf(node[0])
+    # With neither sign, the result is false everywhere, in the shape of the data.
     if not positive and not negative:
         return op.logical_and(op.isinf(node[0]), op.logical_not(op.isinf(node[0])))
     return op.equal(node[0], node.constant(np.inf if positive else -np.inf, node[0]))

@@ -7,33 +7,33 @@ from typing import Final
 import numpy as np
 
 from apass.relay import op
-from apass.relay.expr import Constant, Expr
 from apass.relay.frontend.onnx.convert.arithmetic import as_dtype
 from apass.relay.frontend.onnx.convert.indexing import sliced
 from apass.relay.frontend.onnx.node import Node, Table
 from apass.relay.frontend.onnx.protos import dtype_of
+from apass.relay.ir.expr import Constant, Expr
 from apass.relay.op import nn
 
 __all__ = ["TABLE"]
 
 
 def batch_norm(node: Node) -> Sequence[Expr]:
-    """Return the data normalized by given statistics, or by its own ones, which are then mixed into the given ones."""
-    if node.version < 14 and node.wants(1):
-        raise node.unsupported("its outputs are those of training")
+    """Return normalized data; in training mode, also the updated running statistics."""
+    if node.version < 14 and node.is_used(1):
+        raise node.unsupported("the outputs of training mode are not supported")
     if node.version < 9 and not node.integer("spatial", 1):
         return [_by_feature(node)]
     if node.version >= 14 and node.integer("training_mode", 0):
         return _training(node)
     data, scale, bias, mean, variance = (node[index] for index in range(5))
     dtype = node.dtype(mean)
-    wide, factor, shift = (as_dtype(node, one, dtype) for one in (data, scale, bias))
-    made = nn.batch_norm(wide, factor, shift, mean, variance, axis=1, epsilon=node.number("epsilon", 1e-5))[0]
-    return [as_dtype(node, made, node.dtype(data))]
+    wide, factor, shift = (as_dtype(node, operand, dtype) for operand in (data, scale, bias))
+    normal = nn.batch_norm(wide, factor, shift, mean, variance, axis=1, epsilon=node.number("epsilon", 1e-5))[0]
+    return [as_dtype(node, normal, node.dtype(data))]
 
 
 def _by_feature(node: Node) -> Expr:
-    """Return the data normalized by statistics for each element of a sample."""
+    """Return data normalized by separate statistics for each element of a sample."""
     data, scale, bias, mean, variance = (node[index] for index in range(5))
     deviation = op.sqrt(op.add(variance, node.constant(node.number("epsilon", 1e-5), variance)))
     return op.add(op.multiply(op.divide(op.subtract(data, mean), deviation), scale), bias)
@@ -44,33 +44,37 @@ def _training(node: Node) -> Sequence[Expr]:
     dtype = node.dtype(mean)
     wide = as_dtype(node, data, dtype)
     axes = tuple(axis for axis in range(node.rank(data)) if axis != 1)
-    own_mean = op.mean(wide, axis=axes)
+    batch_mean = op.mean(wide, axis=axes)
     centred = op.subtract(wide, op.mean(wide, axis=axes, keepdims=True))
-    own_variance = op.mean(op.multiply(centred, centred), axis=axes)
-    factor, shift = (as_dtype(node, one, dtype) for one in (scale, bias))
+    batch_variance = op.mean(op.multiply(centred, centred), axis=axes)
+    factor, shift = (as_dtype(node, operand, dtype) for operand in (scale, bias))
     epsilon = node.number("epsilon", 1e-5)
-    made = nn.batch_norm(wide, factor, shift, own_mean, own_variance, axis=1, epsilon=epsilon)[0]
+    normal = nn.batch_norm(wide, factor, shift, batch_mean, batch_variance, axis=1, epsilon=epsilon)[0]
     momentum = node.number("momentum", 0.9)
+    # 1 - momentum is computed in 32 bits, the type of the attribute.
     old, new = node.constant(momentum, mean), node.constant(np.float32(1) - np.float32(momentum), mean)
     running = [
-        op.add(op.multiply(given, old), op.multiply(own, new))
-        for given, own in ((mean, own_mean), (variance, own_variance))
+        op.add(op.multiply(before, old), op.multiply(batch, new))
+        for before, batch in ((mean, batch_mean), (variance, batch_variance))
     ]
-    return [as_dtype(node, made, node.dtype(data)), *running]
+    return [as_dtype(node, normal, node.dtype(data)), *running]
 
 
 def instance_norm(node: Node) -> Expr:
-    """Return the data normalized by mean and variance of each channel of each sample."""
+    """Return data normalized by mean and variance of each channel and sample."""
     return nn.instance_norm(node[0], node[1], node[2], axis=1, epsilon=node.number("epsilon", 1e-5))
 
 
 def layer_norm(node: Node) -> Sequence[Expr]:
-    """Return the data normalized by mean and variance over an axis and all behind it, and these two."""
+    """Return normalized data, the mean, and the inverse standard deviation.
+
+    The statistics are over an axis and all later ones.
+    """
     data, scale, bias = node[0], node[1], node.get(2)
     axis, rank, epsilon = node.axis(data, -1), node.rank(data), node.number("epsilon", 1e-5)
     stash = dtype_of(node.integer("stash_type", 1))
     is_plain = axis == rank - 1 and node.rank(scale) == 1 and node.shape(scale) == node.shape(data)[-1:]
-    is_alone = node.dtype(data) == stash and not node.wants(1) and not node.wants(2)
+    is_alone = node.dtype(data) == stash and not node.is_used(1) and not node.is_used(2)
     if is_plain and is_alone and bias is not None and node.shape(bias) == node.shape(scale):
         return [nn.layer_norm(data, scale, bias, axis=-1, epsilon=epsilon)]
     axes = tuple(range(axis, rank))
@@ -84,7 +88,7 @@ def layer_norm(node: Node) -> Sequence[Expr]:
 
 
 def group_norm(node: Node) -> Expr:
-    """Return the data normalized by mean and variance of each group of channels of each sample."""
+    """Return data normalized by mean and variance of each channel group and sample."""
     data, scale, bias = node[0], node[1], node[2]
     stash = dtype_of(node.integer("stash_type", 1))
     groups, epsilon = node.integer("num_groups"), node.number("epsilon", 1e-5)
@@ -93,13 +97,15 @@ def group_norm(node: Node) -> Expr:
     channels = node.static_dim(data, 1)
     one, zero = (Constant(np.full(channels, value, stash)) for value in (1, 0))
     normal = op.cast(nn.group_norm(op.cast(data, stash), one, zero, groups, axis=1, epsilon=epsilon), node.dtype(data))
-    behind = node.rank(data) - 2
-    factor, shift = (op.expand_dims(part, axis=1, num_newaxis=behind) if behind else part for part in (scale, bias))
+    inner_rank = node.rank(data) - 2
+    factor, shift = (
+        op.expand_dims(part, axis=1, num_newaxis=inner_rank) if inner_rank else part for part in (scale, bias)
+    )
     return op.add(op.multiply(normal, factor), shift)
 
 
 def lp_normalization(node: Node) -> Expr:
-    """Return the data over its p-norm along an axis; zeros where that is zero."""
+    """Return the data divided by its p-norm along an axis, or 0 if the norm is 0."""
     data, zero = node[0], node.constant(0, node[0])
     axes = (node.axis(data, -1),)
     if node.integer("p", 2) == 1:
@@ -111,7 +117,7 @@ def lp_normalization(node: Node) -> Expr:
 
 
 def mean_variance(node: Node) -> Expr:
-    """Return the data less its mean, over its deviation, along axes."""
+    """Return data minus its mean, divided by its standard deviation, along axes."""
     data = node[0]
     axes = node.integers("axes") or (0, 2, 3)
     centred = op.subtract(data, op.mean(data, axis=axes, keepdims=True))
@@ -120,28 +126,30 @@ def mean_variance(node: Node) -> Expr:
 
 
 def local_response(node: Node) -> Expr:
-    """Return the data divided by a power of the sum of squares of the nearest channels."""
+    """Return data divided by a power of the sum of squares of nearby channels."""
     data, size = node[0], node.integer("size")
     alpha, beta = node.number("alpha", 1e-4), node.number("beta", 0.75)
     bias = node.number("bias", 1.0)
     if size % 2:
         return nn.lrn(data, size=size, axis=1, bias=bias, alpha=alpha, beta=beta)
+    # Relay's lrn requires an odd size: for an even one, sum shifted slices.
     before = (size - 1) // 2
     pairs = [(before, size - 1 - before) if axis == 1 else (0, 0) for axis in range(node.rank(data))]
     squares = nn.pad(op.multiply(data, data), pairs)
     channels = node.static_dim(data, 1)
-    total = reduce(op.add, (sliced(node, squares, [at], [at + channels], [1], None) for at in range(size)))
+    windows = (sliced(node, squares, [first], [first + channels], [1], None) for first in range(size))
+    total = reduce(op.add, windows)
     base = op.add(node.constant(bias, data), op.multiply(node.constant(alpha / size, data), total))
     return op.divide(data, op.power(base, node.constant(beta, data)))
 
 
 def dropout(node: Node) -> Sequence[Expr]:
-    """Return the data and a mask that lets all of it pass: what is imported is used, not trained."""
+    """Return the data and a mask of ones; random dropout is not supported."""
     data = node[0]
     is_training = node.value(2) if node.version >= 12 else None
     if is_training is not None and is_training.any() and node.scalar(1, 0.5) != 0:
-        raise node.unsupported("it drops elements at random, as in training")
-    if not node.wants(1):
+        raise node.unsupported("random dropout (training mode) is not supported")
+    if not node.is_used(1):
         return [data]
     dtype = "bool" if node.version >= 10 else node.dtype(data)
     return [data, op.full(Constant(np.ones((), dtype)), node.static_shape(data), dtype)]

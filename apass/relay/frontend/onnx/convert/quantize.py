@@ -1,18 +1,17 @@
-"""Quantization, by the arithmetic that it stands for."""
+"""Quantized operators, expressed by integer and float arithmetic."""
 
 from typing import Final
 
 import numpy as np
 
 from apass.relay import op
-from apass.relay.expr import Expr
 from apass.relay.frontend.onnx.convert.arithmetic import as_dtype, round_half_even
 from apass.relay.frontend.onnx.convert.cast import GREATEST, saturated
 from apass.relay.frontend.onnx.convert.conv import convolved
 from apass.relay.frontend.onnx.convert.matmul import product
 from apass.relay.frontend.onnx.node import Node, Table
 from apass.relay.frontend.onnx.protos import dtype_of
-from apass.relay.make import const
+from apass.relay.ir.expr import Expr, const
 
 __all__ = ["TABLE"]
 
@@ -26,11 +25,14 @@ RANGES: Final = {
     "int16": (-32768, 32767),
     "uint16": (0, 65535),
 }
-"""The least and the greatest number of each type that numbers are quantized to."""
+"""The range of each integer type that values are quantized to."""
 
 
 def spread(node: Node, part: Expr, data: Expr) -> Expr:
-    """Return scales or zero points in a shape that meets the data: of all, of each place of an axis, or of blocks."""
+    """Return scales or zero points in a shape that broadcasts to the data.
+
+    There is one for all elements, one for each index of an axis, or one for each block of an axis.
+    """
     rank = node.rank(part)
     block = node.integer("block_size", 0)
     if rank == 0 or node.shape(part) == (1,):
@@ -42,15 +44,15 @@ def spread(node: Node, part: Expr, data: Expr) -> Expr:
         if node.static_dim(repeated, axis) == dim:
             return repeated
         return op.strided_slice(repeated, begin=[0], end=[dim], axes=[axis])
-    behind = node.rank(data) - axis - 1
-    return op.expand_dims(part, axis=1, num_newaxis=behind) if behind else part
+    inner_rank = node.rank(data) - axis - 1
+    return op.expand_dims(part, axis=1, num_newaxis=inner_rank) if inner_rank else part
 
 
 def quantize(node: Node) -> Expr:
-    """Return the data over a scale, rounded, shifted, and kept within the range of a type."""
+    """Return the data divided by a scale, rounded, shifted, and clipped to a type."""
     data, scale, zero = node[0], node[1], node.get(2)
-    given = node.integer("output_dtype", 0)
-    dtype = node.dtype(zero) if zero is not None else dtype_of(given) if given else "uint8"
+    elem_type = node.integer("output_dtype", 0)
+    dtype = node.dtype(zero) if zero is not None else dtype_of(elem_type) if elem_type else "uint8"
     precision = node.integer("precision", 0)
     wide = dtype_of(precision) if precision else np.result_type(node.dtype(data), node.dtype(scale)).name
     factor = as_dtype(node, spread(node, scale, data), wide)
@@ -65,20 +67,20 @@ def quantize(node: Node) -> Expr:
 
 
 def to_range(node: Node, quotient: Expr, shift: Expr | None, dtype: str) -> Expr:
-    """Return numbers rounded, shifted, and kept within the range of a type of integers."""
+    """Return numbers rounded, shifted, and clipped to the range of an integer type."""
     low, high = RANGES[dtype]
     zero = const(0, "int32") if shift is None else as_dtype(node, shift, "int32")
-    # Numbers beyond what 32 bits hold are cut off before they are made integers.
+    # A cast of a float that does not fit into 32 bits is undefined, so clip before the cast.
     near = op.clip(round_half_even(node, as_dtype(node, quotient, "float32")), -(2.0**24), 2.0**24)
     moved = op.add(op.cast(near, "int32"), zero)
     return op.cast(op.clip(moved, low, high), dtype)
 
 
 def dequantize(node: Node) -> Expr:
-    """Return the data less a zero point, times a scale."""
+    """Return the data minus a zero point, multiplied by a scale."""
     data, scale, zero = node[0], node[1], node.get(2)
-    given = node.integer("output_dtype", 0)
-    dtype = dtype_of(given) if given else node.dtype(scale)
+    elem_type = node.integer("output_dtype", 0)
+    dtype = dtype_of(elem_type) if elem_type else node.dtype(scale)
     centred = op.cast(data, "float32")
     if zero is not None and node.dtype(data) not in GREATEST:
         centred = op.subtract(centred, op.cast(spread(node, zero, data), "float32"))
@@ -87,19 +89,22 @@ def dequantize(node: Node) -> Expr:
 
 
 def _centred(node: Node, index: int) -> Expr:
-    """Return an input less its zero point, which is the second input behind it, in 32 bits."""
+    """Return an input minus its zero point (two inputs later), in 32 bits."""
     return op.subtract(op.cast(node[index], "int32"), op.cast(_column(node, node[index + 2], index), "int32"))
 
 
 def _column(node: Node, part: Expr, index: int) -> Expr:
-    """Return one number for each row of the left operand as a column; those of the right one lie along its columns."""
+    """Return scales or zero points of a matrix operand, ready to be broadcast.
+
+    Those of the rows of the left operand become a column.
+    """
     if node.rank(part) == 1 and node.shape(part) != (1,) and index == 0:
         return op.expand_dims(part, axis=1)
     return op.reshape(part, ()) if node.shape(part) == (1,) else part
 
 
 def qlinear_matmul(node: Node) -> Expr:
-    """Return the product of quantized tensors, quantized."""
+    """Return the quantized product of quantized tensors."""
     total = product(node, _centred(node, 0), _centred(node, 3))
     scales = [as_dtype(node, _column(node, node[index], index - 1), "float32") for index in (1, 4)]
     scaled = op.multiply(op.cast(total, "float32"), op.multiply(*scales))
@@ -108,7 +113,10 @@ def qlinear_matmul(node: Node) -> Expr:
 
 
 def qlinear_conv(node: Node) -> Expr:
-    """Return the convolution of quantized tensors, quantized; the weight may have a scale for each channel."""
+    """Return the quantized convolution of quantized tensors.
+
+    The weight may have one scale for each output channel.
+    """
     weight = node[3]
     rank = node.rank(weight)
     zero = op.reshape(op.cast(node[5], "int32"), (-1, *[1] * (rank - 1)))

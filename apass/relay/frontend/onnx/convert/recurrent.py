@@ -1,4 +1,4 @@
-"""Recurrent networks, unrolled: one copy of the cell for each step of the sequence."""
+"""Recurrent layers, unrolled: one copy of the cell for each step."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,12 +6,11 @@ from functools import reduce
 from typing import Final, Protocol, TypeAlias
 
 from apass.relay import op
-from apass.relay.expr import Expr
 from apass.relay.frontend.onnx.convert.activation import softplus_of
 from apass.relay.frontend.onnx.convert.arithmetic import bounded
 from apass.relay.frontend.onnx.convert.indexing import sliced
 from apass.relay.frontend.onnx.node import Node, Table
-from apass.relay.make import const
+from apass.relay.ir.expr import Expr, const
 from apass.relay.op import nn
 
 __all__ = ["TABLE"]
@@ -22,14 +21,14 @@ Function: TypeAlias = Callable[[Expr], Expr]
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What one direction of a recurrent layer computes with."""
+    """The weights and activation functions of one direction of a recurrent layer."""
 
     recurrent: Expr
-    """The matrix that the state is multiplied by, a row for each gate of each neuron."""
+    """The recurrence matrix, one row for each gate of each neuron."""
     biases: Sequence[Expr] | None
-    """The bias of the input and that of the state; None if there are none."""
+    """The biases of the input and of the state, or None."""
     peepholes: Sequence[Expr] | None
-    """For an LSTM: the factors that the cell is let through by, to the gates i, o, f."""
+    """The peephole weights of an LSTM for the gates i, o and f, or None."""
     functions: Sequence[Function]
     """The activation functions."""
 
@@ -37,67 +36,67 @@ class Weights:
 class Cell(Protocol):
     """One step of a recurrent layer."""
 
-    def __call__(self, node: Node, weights: Weights, given: Expr, states: Sequence[Expr]) -> Sequence[Expr]:
-        """Return the states after a step; `given` is the input times its matrix, and the first state is the output."""
+    def __call__(self, node: Node, weights: Weights, inputs: Expr, states: Sequence[Expr]) -> Sequence[Expr]:
+        """Return the states after a step; the first is the output.
+
+        `inputs` are the inputs multiplied by the input matrix.
+        """
         ...
 
 
-def rnn_cell(node: Node, weights: Weights, given: Expr, states: Sequence[Expr]) -> Sequence[Expr]:
-    """Return the state of a plain network."""
-    return [weights.functions[0](_total(weights, given, states[0]))]
+def rnn_cell(node: Node, weights: Weights, inputs: Expr, states: Sequence[Expr]) -> Sequence[Expr]:
+    """Return the state of a simple recurrent network."""
+    return [weights.functions[0](_total(weights, inputs, states[0]))]
 
 
-def _total(weights: Weights, given: Expr, hidden: Expr) -> Expr:
-    """Return what goes into the gates."""
-    return reduce(op.add, weights.biases or (), op.add(given, nn.dense(hidden, weights.recurrent)))
+def _total(weights: Weights, inputs: Expr, hidden: Expr) -> Expr:
+    """Return the pre-activation of all gates."""
+    return reduce(op.add, weights.biases or (), op.add(inputs, nn.dense(hidden, weights.recurrent)))
 
 
-def lstm_cell(node: Node, weights: Weights, given: Expr, states: Sequence[Expr]) -> Sequence[Expr]:
-    """Return the output and the cell of a long short-term memory."""
+def lstm_cell(node: Node, weights: Weights, inputs: Expr, states: Sequence[Expr]) -> Sequence[Expr]:
+    """Return the output and the cell state of an LSTM."""
     hidden, cell = states
-    gate, candidate, show = weights.functions
-    into, out, forget, new = _gates(_total(weights, given, hidden), 4)
+    gate, cell_input, cell_output = weights.functions
+    gates: list[Expr] = list(op.split(_total(weights, inputs, hidden), 4, axis=1))
+    i, o, f, c = gates
     if weights.peepholes is not None:
-        into = op.add(into, op.multiply(weights.peepholes[0], cell))
-        forget = op.add(forget, op.multiply(weights.peepholes[2], cell))
-    opened = gate(into)
+        i = op.add(i, op.multiply(weights.peepholes[0], cell))
+        f = op.add(f, op.multiply(weights.peepholes[2], cell))
+    input_gate = gate(i)
     is_coupled = bool(node.integer("input_forget", 0))
-    kept = op.subtract(node.constant(1, opened), opened) if is_coupled else gate(forget)
-    made = op.add(op.multiply(kept, cell), op.multiply(opened, candidate(new)))
+    forget_gate = op.subtract(node.constant(1, input_gate), input_gate) if is_coupled else gate(f)
+    new_cell = op.add(op.multiply(forget_gate, cell), op.multiply(input_gate, cell_input(c)))
     if weights.peepholes is not None:
-        out = op.add(out, op.multiply(weights.peepholes[1], made))
-    return [op.multiply(gate(out), show(made)), made]
+        o = op.add(o, op.multiply(weights.peepholes[1], new_cell))
+    return [op.multiply(gate(o), cell_output(new_cell)), new_cell]
 
 
-def _gates(total: Expr, count: int) -> list[Expr]:
-    return list(op.split(total, count, axis=1))
-
-
-def gru_cell(node: Node, weights: Weights, given: Expr, states: Sequence[Expr]) -> Sequence[Expr]:
-    """Return the state of a gated recurrent unit."""
+def gru_cell(node: Node, weights: Weights, inputs: Expr, states: Sequence[Expr]) -> Sequence[Expr]:
+    """Return the state of a GRU."""
     hidden = states[0]
     gate, candidate = weights.functions
     size = node.integer("hidden_size")
     if weights.biases is not None:
-        given = op.add(given, weights.biases[0])
-    update_in, reset_in, new_in = op.split(given, 3, axis=1)
+        inputs = op.add(inputs, weights.biases[0])
+    update_in, reset_in, new_in = op.split(inputs, 3, axis=1)
     matrices = [sliced(node, weights.recurrent, [begin], [end], [0], None) for begin, end in _thirds(size)]
     biases = None if weights.biases is None else op.split(weights.biases[1], 3, axis=0)
 
-    def recalled(state: Expr, which: int) -> Expr:
-        made = nn.dense(state, matrices[which])
-        return made if biases is None else op.add(made, biases[which])
+    def recurrence(state: Expr, gate_index: int) -> Expr:
+        total = nn.dense(state, matrices[gate_index])
+        return total if biases is None else op.add(total, biases[gate_index])
 
-    update = gate(op.add(update_in, recalled(hidden, 0)))
-    reset = gate(op.add(reset_in, recalled(hidden, 1)))
+    update = gate(op.add(update_in, recurrence(hidden, 0)))
+    reset = gate(op.add(reset_in, recurrence(hidden, 1)))
     is_linear_first = bool(node.integer("linear_before_reset", 0))
-    old = op.multiply(reset, recalled(hidden, 2)) if is_linear_first else recalled(op.multiply(reset, hidden), 2)
-    fresh = op.multiply(op.subtract(node.constant(1, update), update), candidate(op.add(new_in, old)))
-    return [op.add(fresh, op.multiply(update, hidden))]
+    old = op.multiply(reset, recurrence(hidden, 2)) if is_linear_first else recurrence(op.multiply(reset, hidden), 2)
+    new = op.multiply(op.subtract(node.constant(1, update), update), candidate(op.add(new_in, old)))
+    return [op.add(new, op.multiply(update, hidden))]
 
 
 def _thirds(size: int) -> Iterator[tuple[int, int]]:
-    return ((size * which, size * (which + 1)) for which in range(3))
+    return ((size * index, size * (index + 1)) for index in range(3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,87 +104,93 @@ class Layer:
     """A kind of recurrent layer."""
 
     cell: Cell
-    """One step of it."""
+    """The computation of one step."""
     functions: tuple[str, ...]
-    """The activation functions of one direction, unless a node names others."""
+    """The default activation functions of one direction."""
     states: int
-    """How many states it has; the initial ones are inputs from number 5 on."""
+    """The number of states; their initial values are inputs from index 5."""
 
     def __call__(self, node: Node) -> Sequence[Expr]:
-        """Return the outputs of all steps, and the last states."""
+        """Return the outputs of all steps, and the final states."""
         if "clip" in node.attributes:
-            raise node.unsupported("it clips what goes into its activation functions")
+            raise node.unsupported("attribute 'clip' is not supported")
         is_batch_first = bool(node.integer("layout", 0))
         sequence = op.transpose(node[0], axes=(1, 0, 2)) if is_batch_first else node[0]
-        ways = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[
+        directions = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[
             node.text("direction", "forward").lower()
         ]
-        runs = [self._run(node, sequence, place, len(ways), is_reverse) for place, is_reverse in enumerate(ways)]
+        runs = [
+            self._run(node, sequence, index, len(directions), is_reverse) for index, is_reverse in enumerate(directions)
+        ]
         outputs = op.stack([op.stack(steps, axis=0) for steps, _ in runs], axis=1)
-        lasts = [op.stack([states[which] for _, states in runs], axis=0) for which in range(self.states)]
+        final = [op.stack([states[index] for _, states in runs], axis=0) for index in range(self.states)]
         if not is_batch_first:
-            return [outputs, *lasts]
-        return [op.transpose(outputs, axes=(2, 0, 1, 3)), *(op.transpose(one, axes=(1, 0, 2)) for one in lasts)]
+            return [outputs, *final]
+        return [op.transpose(outputs, axes=(2, 0, 1, 3)), *(op.transpose(state, axes=(1, 0, 2)) for state in final)]
 
     def _run(
-        self, node: Node, sequence: Expr, place: int, ways: int, is_reverse: bool
+        self, node: Node, sequence: Expr, direction: int, directions: int, is_reverse: bool
     ) -> tuple[list[Expr], Sequence[Expr]]:
-        """Return the outputs of all steps and the last states of one direction."""
+        """Return the outputs of all steps and the final states of one direction."""
         length, batch, _ = node.static_shape(sequence)
-        weights = self._weights(node, place, ways)
-        given = nn.dense(sequence, _part(node, node[1], place))
-        states = [self._initial(node, 5 + which, place, batch) for which in range(self.states)]
+        weights = self._weights(node, direction, directions)
+        inputs = nn.dense(sequence, _part(node, node[1], direction))
+        states = [self._initial(node, 5 + index, direction, batch) for index in range(self.states)]
         lengths = node.get(4)
         outputs: list[Expr] = []
         for step in reversed(range(length)) if is_reverse else range(length):
-            new = self.cell(node, weights, _part(node, given, step), states)
+            new = self.cell(node, weights, _part(node, inputs, step), states)
             output = new[0]
-            if lengths is not None and not _lasts(node, lengths, length):
-                is_on = op.expand_dims(op.less(node.constant(step, lengths), lengths), axis=1)
-                output = op.where(is_on, output, node.constant(0, output))
-                new = [op.where(is_on, after, before) for after, before in zip(new, states, strict=True)]
+            if lengths is not None and not _are_full(node, lengths, length):
+                # After the end of a sequence, the output is 0 and the states stay.
+                is_active = op.expand_dims(op.less(node.constant(step, lengths), lengths), axis=1)
+                output = op.where(is_active, output, node.constant(0, output))
+                new = [op.where(is_active, after, before) for after, before in zip(new, states, strict=True)]
             outputs.append(output)
             states = list(new)
         return outputs[::-1] if is_reverse else outputs, states
 
-    def _weights(self, node: Node, place: int, ways: int) -> Weights:
+    def _weights(self, node: Node, direction: int, directions: int) -> Weights:
         bias, peephole = node.get(3), node.get(7)
-        halves = None if bias is None else op.split(_part(node, bias, place), 2, axis=0)
-        thirds = None if peephole is None else op.split(_part(node, peephole, place), 3, axis=0)
+        halves = None if bias is None else op.split(_part(node, bias, direction), 2, axis=0)
+        thirds = None if peephole is None else op.split(_part(node, peephole, direction), 3, axis=0)
         return Weights(
-            _part(node, node[2], place),
+            _part(node, node[2], direction),
             None if halves is None else list(halves),
             None if thirds is None else list(thirds),
-            self._functions(node, place, ways),
+            self._functions(node, direction, directions),
         )
 
-    def _initial(self, node: Node, index: int, place: int, batch: int) -> Expr:
-        given = node.get(index)
-        if given is None:
+    def _initial(self, node: Node, index: int, direction: int, batch: int) -> Expr:
+        state = node.get(index)
+        if state is None:
             zero = const(0, node.dtype(node[0]))
             return op.full(zero, (batch, node.static_dim(node[2], 2)), node.dtype(node[0]))
         if node.integer("layout", 0):
-            given = op.transpose(given, axes=(1, 0, 2))
-        return _part(node, given, place)
+            state = op.transpose(state, axes=(1, 0, 2))
+        return _part(node, state, direction)
 
-    def _functions(self, node: Node, place: int, ways: int) -> Sequence[Function]:
-        """Return the activation functions of a direction; their numbers are listed in the order of their use."""
-        names = node.texts("activations") or self.functions * ways
+    def _functions(self, node: Node, direction: int, directions: int) -> Sequence[Function]:
+        """Return the activation functions of a direction.
+
+        The attributes `activation_alpha` and `activation_beta` list the constants in the order of their use.
+        """
+        names = node.texts("activations") or self.functions * directions
         alphas, betas = (iter(node.numbers(name) or ()) for name in ("activation_alpha", "activation_beta"))
-        made = [_activation(node, name.lower(), alphas, betas) for name in names]
+        functions = [_activation(node, name.lower(), alphas, betas) for name in names]
         count = len(self.functions)
-        return made[place * count : (place + 1) * count]
+        return functions[direction * count : (direction + 1) * count]
 
 
-def _part(node: Node, data: Expr, place: int) -> Expr:
+def _part(node: Node, data: Expr, index: int) -> Expr:
     """Return one entry of the first axis."""
-    return op.squeeze(sliced(node, data, [place], [place + 1], [0], None), axis=[0])
+    return op.squeeze(sliced(node, data, [index], [index + 1], [0], None), axis=[0])
 
 
-def _lasts(node: Node, lengths: Expr, length: int) -> bool:
-    """Tell whether it is known that all sequences are as long as they can be."""
-    known = node.known(lengths)
-    return known is not None and bool((known == length).all())
+def _are_full(node: Node, lengths: Expr, length: int) -> bool:
+    """Return whether all sequences are known to have the full length."""
+    value = node.constant_value(lengths)
+    return value is not None and bool((value == length).all())
 
 
 DEFAULTS: Final[dict[str, tuple[float | None, float | None]]] = {
@@ -196,11 +201,11 @@ DEFAULTS: Final[dict[str, tuple[float | None, float | None]]] = {
     "hardsigmoid": (0.2, 0.5),
     "elu": (1.0, None),
 }
-"""The numbers alpha and beta of those functions that have them."""
+"""The default constants alpha and beta of activation functions that have them."""
 
 
 def _activation(node: Node, name: str, alphas: Iterator[float], betas: Iterator[float]) -> Function:
-    """Return an activation function by its name in small letters."""
+    """Return an activation function by its lower-case name."""
     alpha, beta = DEFAULTS.get(name, (None, None))
     a = 0.0 if alpha is None else next(alphas, alpha)
     b = 0.0 if beta is None else next(betas, beta)
@@ -226,7 +231,7 @@ def _activation(node: Node, name: str, alphas: Iterator[float], betas: Iterator[
         "softplus": lambda x: softplus_of(node, x),
     }
     if name not in functions:
-        raise node.unsupported(f"its activation function {name!r} is not one that ONNX defines")
+        raise node.unsupported(f"activation function {name!r} is not defined by ONNX")
     return functions[name]
 
 

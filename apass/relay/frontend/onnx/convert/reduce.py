@@ -1,4 +1,4 @@
-"""Reductions over axes, and cumulative sums."""
+"""Reductions over axes, cumulative operators, and global pooling."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,27 +7,31 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from apass.relay import op
-from apass.relay.expr import Expr
 from apass.relay.frontend.onnx.convert.arithmetic import as_dtype
 from apass.relay.frontend.onnx.node import Converter, Node, Table
+from apass.relay.ir.expr import Expr
 from apass.relay.op import nn
 
 __all__ = ["TABLE"]
 
 Reduce: TypeAlias = Callable[[Node, Expr, tuple[int, ...], bool], Expr]
-"""Reduces an expression over axes, and keeps them as 1 if so told."""
+"""Reduces an expression over axes; the last argument is `keepdims`."""
 
 
 def reduction(make: Reduce, axes_as_input: int) -> Converter:
-    """Return the converter of a reduction whose axes are an input since a version, and an attribute before."""
+    """Return the converter of a reduction.
+
+    Its axes are an input since the version `axes_as_input`, and an attribute before.
+    """
     return partial(_reduce, make, axes_as_input)
 
 
 def _reduce(make: Reduce, axes_as_input: int, node: Node) -> Expr:
     data = node[0]
-    given = node.ints(1) if node.version >= axes_as_input else node.integers("axes")
-    if given or not node.integer("noop_with_empty_axes", 0):
-        chosen = range(node.rank(data)) if not given else (node.normal_axis(one, node.rank(data)) for one in given)
+    axes = node.ints(1) if node.version >= axes_as_input else node.integers("axes")
+    if axes or not node.integer("noop_with_empty_axes", 0):
+        rank = node.rank(data)
+        chosen = range(rank) if not axes else (node.normal_axis(axis, rank) for axis in axes)
         return make(node, data, tuple(sorted(chosen)), bool(node.integer("keepdims", 1)))
     return make(node, data, (), True)
 
@@ -48,7 +52,7 @@ def reduced_prod(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool) 
 
 
 def reduced_max(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool) -> Expr:
-    """Return the greatest element; of none, the least number of the type."""
+    """Return the maximum; over an empty axis, the smallest number of the type."""
     if not axes:
         return data
     if node.dtype(data) == "bool":
@@ -59,7 +63,7 @@ def reduced_max(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool) -
 
 
 def reduced_min(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool) -> Expr:
-    """Return the least element; of none, the greatest number of the type."""
+    """Return the minimum; over an empty axis, the largest number of the type."""
     if not axes:
         return data
     if node.dtype(data) == "bool":
@@ -74,7 +78,7 @@ def _is_empty(node: Node, data: Expr, axes: tuple[int, ...]) -> bool:
 
 
 def _full(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool, *, greatest: bool) -> Expr:
-    """Return the result of a reduction over nothing."""
+    """Return the result of a maximum or minimum over an empty axis."""
     shape = node.static_shape(data)
     dims = [1 if axis in axes else dim for axis, dim in enumerate(shape) if keepdims or axis not in axes]
     if node.is_float(data):
@@ -84,29 +88,29 @@ def _full(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool, *, grea
 
 
 def reduced_l1(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool) -> Expr:
-    """Return the sum of the magnitudes."""
+    """Return the sum of the absolute values."""
     return reduced_sum(node, op.abs(data), axes, keepdims)
 
 
 def reduced_l2(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool) -> Expr:
-    """Return the root of the sum of the squares; that of integers is worked out in floats."""
+    """Return the root of the sum of squares; integers are converted to floats."""
     squares = reduced_sum(node, op.multiply(data, data), axes, keepdims)
     return as_dtype(node, op.sqrt(_as_float(node, squares)), node.dtype(data))
 
 
 def reduced_sum_square(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool) -> Expr:
-    """Return the sum of the squares."""
+    """Return the sum of squares."""
     return reduced_sum(node, op.multiply(data, data), axes, keepdims)
 
 
 def reduced_log_sum(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool) -> Expr:
-    """Return the logarithm of the sum; that of integers is worked out in floats."""
+    """Return the logarithm of the sum; integers are converted to floats."""
     total = reduced_sum(node, data, axes, keepdims)
     return as_dtype(node, op.log(_as_float(node, total)), node.dtype(data))
 
 
 def reduced_log_sum_exp(node: Node, data: Expr, axes: tuple[int, ...], keepdims: bool) -> Expr:
-    """Return the logarithm of the sum of the exponentials, without overflow."""
+    """Return the logarithm of the sum of exponentials, without overflow."""
     floats = _as_float(node, data)
     if not axes:
         return data
@@ -125,31 +129,31 @@ def _as_float(node: Node, data: Expr) -> Expr:
 
 
 def arg_extreme(make: Callable[..., Expr], node: Node) -> Expr:
-    """Return the place of the greatest or the least element along an axis."""
+    """Return the index of the maximum or minimum along an axis."""
     data = node[0]
-    found = make(
+    indices = make(
         data,
         axis=node.axis(data, 0),
         keepdims=bool(node.integer("keepdims", 1)),
         select_last_index=bool(node.integer("select_last_index", 0)),
     )
-    return as_dtype(node, found, "int64")
+    return as_dtype(node, indices, "int64")
 
 
 def accumulated(make: Callable[..., Expr], node: Node) -> Expr:
-    """Return the running total along an axis: of what comes before, with or without the element itself."""
+    """Return the cumulative sum or product along an axis."""
     data, axes = node[0], node.ints(1)
     if not axes:
-        raise node.unsupported("it has no axis")
+        raise node.unsupported("input 1 (the axis) is missing")
     axis = node.normal_axis(axes[0], node.rank(data))
     is_reverse = bool(node.integer("reverse", 0))
-    turned = op.reverse(data, axis=axis) if is_reverse else data
-    total = make(turned, axis=axis, dtype=node.dtype(data), exclusive=bool(node.integer("exclusive", 0)))
+    operand = op.reverse(data, axis=axis) if is_reverse else data
+    total = make(operand, axis=axis, dtype=node.dtype(data), exclusive=bool(node.integer("exclusive", 0)))
     return op.reverse(total, axis=axis) if is_reverse else total
 
 
 def global_pool(make: Callable[..., Expr], image: Callable[[Expr], Expr], node: Node) -> Expr:
-    """Return one number for each channel."""
+    """Return a reduction of each channel; `image` is the operator for images."""
     data = node[0]
     if node.rank(data) == 4:
         return image(data)

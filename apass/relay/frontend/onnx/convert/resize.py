@@ -1,4 +1,7 @@
-"""Resizing: each axis in turn, by a matrix that is worked out now, or by indices if elements are only repeated."""
+"""Resizing of tensors, one axis at a time.
+
+Interpolation is a product with a matrix computed at import. Nearest-neighbour resizing takes elements by index.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from apass.relay import op
-from apass.relay.expr import Constant, Expr
 from apass.relay.frontend.onnx.convert.arithmetic import as_dtype, round_half_even
 from apass.relay.frontend.onnx.convert.matmul import along_axis
 from apass.relay.frontend.onnx.node import Node, Table
+from apass.relay.ir.expr import Constant, Expr
 
 __all__ = ["TABLE"]
 
@@ -19,69 +22,69 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """How one axis is resized."""
+class AxisResize:
+    """The parameters of the resizing of one axis."""
 
     axis: int
     """The axis."""
     length: int
-    """Its size before."""
+    """The size of the input."""
     scale: float
-    """The factor that coordinates are scaled by."""
-    wanted: int
-    """Its size behind."""
+    """The scale factor of coordinates."""
+    new_length: int
+    """The size of the result."""
     begin: float
-    """Where the region that is taken begins, 0 being the first element and 1 the last."""
+    """The start of the cropped region, where 0 is the first element and 1 the last."""
     end: float
-    """Where it ends."""
+    """The end of the cropped region."""
 
     @property
-    def is_nothing(self) -> bool:
-        """Whether the axis stays as it is."""
-        return self.wanted == self.length and self.scale == 1.0 and (self.begin, self.end) == (0.0, 1.0)
+    def is_identity(self) -> bool:
+        """Whether the axis is not changed."""
+        return self.new_length == self.length and self.scale == 1.0 and (self.begin, self.end) == (0.0, 1.0)
 
 
-def half_pixel(one: Stretch, places: Floats) -> Floats:
+def half_pixel(spec: AxisResize, positions: Floats) -> Floats:
     """Return the coordinates of the centres of pixels."""
-    return (places + 0.5) / one.scale - 0.5
+    return (positions + 0.5) / spec.scale - 0.5
 
 
-def half_pixel_symmetric(one: Stretch, places: Floats) -> Floats:
-    """Return the coordinates of the centres of pixels, the middle of the result over the middle of the data."""
-    shift = one.length / 2 * (1 - one.wanted / (one.scale * one.length))
-    return shift + half_pixel(one, places)
+def half_pixel_symmetric(spec: AxisResize, positions: Floats) -> Floats:
+    """Return the coordinates of pixel centres, symmetric around the image centre."""
+    shift = spec.length / 2 * (1 - spec.new_length / (spec.scale * spec.length))
+    return shift + half_pixel(spec, positions)
 
 
-def pytorch_half_pixel(one: Stretch, places: Floats) -> Floats:
-    """Return the coordinates of the centres of pixels; of a single one, the first."""
-    return half_pixel(one, places) if one.scale * one.length > 1 else np.zeros_like(places)
+def pytorch_half_pixel(spec: AxisResize, positions: Floats) -> Floats:
+    """Return the coordinates of pixel centres; a single pixel gets 0."""
+    return half_pixel(spec, positions) if spec.scale * spec.length > 1 else np.zeros_like(positions)
 
 
-def align_corners(one: Stretch, places: Floats) -> Floats:
-    """Return coordinates by which the first and the last element stay where they are."""
-    steps = one.scale * one.length - 1
-    return places * (one.length - 1) / steps if steps else np.zeros_like(places)
+def align_corners(spec: AxisResize, positions: Floats) -> Floats:
+    """Return coordinates that map the first and last elements to each other."""
+    steps = spec.scale * spec.length - 1
+    return positions * (spec.length - 1) / steps if steps else np.zeros_like(positions)
 
 
-def asymmetric(one: Stretch, places: Floats) -> Floats:
+def asymmetric(spec: AxisResize, positions: Floats) -> Floats:
     """Return the coordinates of the left edges of pixels."""
-    return places / one.scale
+    return positions / spec.scale
 
 
-def half_pixel_of_nearest(one: Stretch, places: Floats) -> Floats:
-    """Return the coordinates that TensorFlow finds the nearest pixels by."""
-    return (places + 0.5) / one.scale
+def half_pixel_of_nearest(spec: AxisResize, positions: Floats) -> Floats:
+    """Return the coordinates that TensorFlow uses for the nearest neighbour."""
+    return (positions + 0.5) / spec.scale
 
 
-def crop_and_resize(one: Stretch, places: Floats) -> Floats:
-    """Return coordinates within the region that is taken."""
-    last, steps = one.length - 1, one.scale * one.length - 1
+def crop_and_resize(spec: AxisResize, positions: Floats) -> Floats:
+    """Return coordinates within the cropped region."""
+    last, steps = spec.length - 1, spec.scale * spec.length - 1
     if steps <= 0:
-        return np.full_like(places, 0.5 * (one.begin + one.end) * last)
-    return one.begin * last + places * (one.end - one.begin) * last / steps
+        return np.full_like(positions, 0.5 * (spec.begin + spec.end) * last)
+    return spec.begin * last + positions * (spec.end - spec.begin) * last / steps
 
 
-COORDINATES: Final[dict[str, Callable[[Stretch, Floats], Floats]]] = {
+COORDINATES: Final[dict[str, Callable[[AxisResize, Floats], Floats]]] = {
     "half_pixel": half_pixel,
     "half_pixel_symmetric": half_pixel_symmetric,
     "pytorch_half_pixel": pytorch_half_pixel,
@@ -90,7 +93,7 @@ COORDINATES: Final[dict[str, Callable[[Stretch, Floats], Floats]]] = {
     "tf_half_pixel_for_nn": half_pixel_of_nearest,
     "tf_crop_and_resize": crop_and_resize,
 }
-"""From places in the result to coordinates in the data, by the name of the mode."""
+"""Functions from positions in the result to coordinates in the input, by mode."""
 
 NEAREST: Final[dict[str, Callable[[Floats], Floats]]] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),
@@ -98,16 +101,16 @@ NEAREST: Final[dict[str, Callable[[Floats], Floats]]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
-"""From coordinates to the nearest element, by the name of the mode."""
+"""Functions from coordinates to indices of the nearest element, by mode."""
 
 
 def linear_kernel(distances: Floats) -> Floats:
-    """Return how much elements at distances count: less and less up to 1."""
+    """Return the weights of elements at distances: a triangle up to 1."""
     return np.maximum(1 - distances, 0)
 
 
 def cubic_kernel(distances: Floats, a: float) -> Floats:
-    """Return how much elements at distances count: two cubic curves, up to 1 and up to 2."""
+    """Return the weights of elements at distances: cubic curves up to 1 and up to 2."""
     near = ((a + 2) * distances - (a + 3)) * distances**2 + 1
     far = a * (((distances - 5) * distances + 8) * distances - 4)
     return np.where(distances <= 1, near, np.where(distances < 2, far, 0.0))
@@ -117,13 +120,13 @@ def resize(node: Node) -> Expr:
     """Return the data resized along some of its axes."""
     mode = node.text("coordinate_transformation_mode", "half_pixel" if node.version >= 11 else "asymmetric")
     if mode not in COORDINATES:
-        raise node.unsupported(f"its coordinate_transformation_mode is {mode!r}")
+        raise node.unsupported(f"coordinate_transformation_mode {mode!r} is not supported")
     nearest = node.text("nearest_mode", "round_prefer_floor" if node.version >= 11 else "floor")
-    return resized(node, _stretches(node), mode, nearest)
+    return resized(node, _axis_resizes(node), mode, nearest)
 
 
 def upsample(node: Node) -> Expr:
-    """Return the data enlarged along its axes."""
+    """Return the data enlarged along its axes (the predecessor of Resize)."""
     shape = node.static_shape(node[0])
     if node.version >= 9:
         scales = _numbers(node, 1) or ()
@@ -131,41 +134,41 @@ def upsample(node: Node) -> Expr:
         scales = node.numbers("scales") or ()
     else:
         scales = (*[1.0] * (len(shape) - 2), node.number("height_scale"), node.number("width_scale"))
-    stretches = [
-        Stretch(axis, length, scale, int(length * scale), 0.0, 1.0)
+    axes = [
+        AxisResize(axis, length, scale, int(length * scale), 0.0, 1.0)
         for axis, (length, scale) in enumerate(zip(shape, scales, strict=True))
     ]
-    return resized(node, stretches, "asymmetric", "floor")
+    return resized(node, axes, "asymmetric", "floor")
 
 
 def _numbers(node: Node, index: int) -> tuple[float, ...] | None:
     value = node.value(index)
-    return None if value is None or not value.size else tuple(float(one) for one in value.reshape(-1).tolist())
+    return None if value is None or not value.size else tuple(float(number) for number in value.reshape(-1).tolist())
 
 
-def _stretches(node: Node) -> list[Stretch]:
-    """Return how the axes of the data are resized."""
+def _axis_resizes(node: Node) -> list[AxisResize]:
+    """Return the parameters of the axes that are resized."""
     data, rank = node[0], node.rank(node[0])
     shape = node.static_shape(data)
-    given = node.integers("axes")
-    axes = list(range(rank)) if given is None else [node.normal_axis(axis, rank) for axis in given]
+    attribute = node.integers("axes")
+    axes = list(range(rank)) if attribute is None else [node.normal_axis(axis, rank) for axis in attribute]
     lengths = [shape[axis] for axis in axes]
     scales, sizes = _numbers(node, 2 if node.version >= 11 else 1), node.ints(3)
-    wants_roi = node.text("coordinate_transformation_mode", "") == "tf_crop_and_resize"
-    roi = (_numbers(node, 1) if wants_roi else None) or (*[0.0] * len(axes), *[1.0] * len(axes))
+    has_roi = node.text("coordinate_transformation_mode", "") == "tf_crop_and_resize"
+    roi = (_numbers(node, 1) if has_roi else None) or (*[0.0] * len(axes), *[1.0] * len(axes))
     if sizes:
-        scales, sizes = _kept_in_proportion(node, lengths, sizes)
+        scales, sizes = _scales_and_sizes(node, lengths, sizes)
     if scales is None:
-        raise node.unsupported("it has neither scales nor sizes")
-    wanted = sizes or [int(length * scale) for length, scale in zip(lengths, scales, strict=True)]
+        raise node.unsupported("either scales or sizes must be given")
+    new_lengths = sizes or [int(length * scale) for length, scale in zip(lengths, scales, strict=True)]
     begins, ends = roi[: len(axes)], roi[len(axes) :]
-    return [Stretch(*one) for one in zip(axes, lengths, scales, wanted, begins, ends, strict=True)]
+    return [AxisResize(*fields) for fields in zip(axes, lengths, scales, new_lengths, begins, ends, strict=True)]
 
 
-def _kept_in_proportion(
+def _scales_and_sizes(
     node: Node, lengths: Sequence[int], sizes: Sequence[int]
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return the scales that give sizes; and the sizes, changed if all scales have to be the same."""
+    """Return the scales for sizes, and the sizes adjusted to the aspect ratio policy."""
     policy = node.text("keep_aspect_ratio_policy", "stretch")
     scales = [size / length for size, length in zip(sizes, lengths, strict=True)]
     if policy == "stretch":
@@ -174,61 +177,63 @@ def _kept_in_proportion(
     return (scale,) * len(lengths), tuple(int(scale * length + 0.5) for length in lengths)
 
 
-def resized(node: Node, stretches: Sequence[Stretch], mode: str, nearest: str) -> Expr:
-    """Return the data resized along axes."""
+def resized(node: Node, axes: Sequence[AxisResize], mode: str, nearest: str) -> Expr:
+    """Return the data resized along each changed axis."""
     data, method = node[0], node.text("mode", "nearest")
-    changed = [one for one in stretches if not one.is_nothing]
+    changed = [axis for axis in axes if not axis.is_identity]
     if method == "nearest":
-        for one in changed:
-            coordinates = COORDINATES[mode](one, np.arange(one.wanted, dtype=np.float64))
-            places = np.clip(NEAREST[nearest](coordinates), 0, one.length - 1).astype("int64")
-            data = _cropped(node, op.take(data, Constant(places), axis=one.axis), one, mode, coordinates)
+        for spec in changed:
+            coordinates = COORDINATES[mode](spec, np.arange(spec.new_length, dtype=np.float64))
+            indices = np.clip(NEAREST[nearest](coordinates), 0, spec.length - 1).astype("int64")
+            data = _cropped(node, op.take(data, Constant(indices), axis=spec.axis), spec, mode, coordinates)
         return data
     if method not in ("linear", "bilinear", "cubic"):
-        raise node.unsupported(f"its mode is {method!r}")
+        raise node.unsupported(f"mode {method!r} is not supported")
     dtype = node.dtype(data)
     wide = as_dtype(node, data, dtype if dtype in ("float32", "float64") else "float32")
-    for one in changed:
-        coordinates = COORDINATES[mode](one, np.arange(one.wanted, dtype=np.float64))
-        matrix = _matrix(node, one, coordinates, method)
-        wide = _cropped(node, along_axis(node, wide, matrix, one.axis), one, mode, coordinates)
+    for spec in changed:
+        coordinates = COORDINATES[mode](spec, np.arange(spec.new_length, dtype=np.float64))
+        matrix = _matrix(node, spec, coordinates, method)
+        wide = _cropped(node, along_axis(node, wide, matrix, spec.axis), spec, mode, coordinates)
     return _narrowed(node, wide, dtype)
 
 
 def _narrowed(node: Node, data: Expr, dtype: str) -> Expr:
-    """Return results of an element type; whole numbers are rounded, and kept within the range of theirs."""
+    """Return the data cast to an element type; integers are rounded and saturated."""
     if "float" in dtype:
         return as_dtype(node, data, dtype)
     info = np.iinfo(dtype)
     return op.cast(op.clip(round_half_even(node, data), float(info.min), float(info.max)), dtype)
 
 
-def _matrix(node: Node, one: Stretch, coordinates: Floats, method: str) -> Floats:
-    """Return the matrix that makes results of elements: a row for each result."""
-    shrinks = bool(node.integer("antialias", 0)) and one.scale < 1
-    narrow = one.scale if shrinks else 1.0
+def _matrix(node: Node, spec: AxisResize, coordinates: Floats, method: str) -> Floats:
+    """Return the interpolation matrix, one row for each element of the result."""
+    is_antialiased = bool(node.integer("antialias", 0)) and spec.scale < 1
+    # With antialiasing, the kernel is stretched by the inverse of the scale.
+    narrow = spec.scale if is_antialiased else 1.0
     reach = int(np.ceil((2 if method == "cubic" else 1) / narrow)) + 1
-    places = np.floor(coordinates)[:, None] + np.arange(-reach, reach + 1)
-    distances = np.abs(places - coordinates[:, None]) * narrow
+    indices = np.floor(coordinates)[:, None] + np.arange(-reach, reach + 1)
+    distances = np.abs(indices - coordinates[:, None]) * narrow
     if method == "cubic":
         weights = cubic_kernel(distances, node.number("cubic_coeff_a", -0.75))
     else:
         weights = linear_kernel(distances)
     if node.integer("exclude_outside", 0):
-        weights = np.where((places >= 0) & (places < one.length), weights, 0)
+        weights = np.where((indices >= 0) & (indices < spec.length), weights, 0)
     weights = weights / weights.sum(axis=1, keepdims=True)
-    matrix = np.zeros((one.wanted, one.length))
-    rows = np.broadcast_to(np.arange(one.wanted)[:, None], places.shape)
-    np.add.at(matrix, (rows, np.clip(places, 0, one.length - 1).astype("int64")), weights)
+    matrix = np.zeros((spec.new_length, spec.length))
+    rows = np.broadcast_to(np.arange(spec.new_length)[:, None], indices.shape)
+    # Several elements outside of the data add up at its edge, so plain indexed assignment would lose weights.
+    np.add.at(matrix, (rows, np.clip(indices, 0, spec.length - 1).astype("int64")), weights)
     return matrix
 
 
-def _cropped(node: Node, data: Expr, one: Stretch, mode: str, coordinates: Floats) -> Expr:
-    """Return the data with a number in the places that a region beyond its edges stands for."""
-    is_outside = (coordinates < 0) | (coordinates > one.length - 1)
+def _cropped(node: Node, data: Expr, spec: AxisResize, mode: str, coordinates: Floats) -> Expr:
+    """Return the data with the extrapolation value outside of the cropped region."""
+    is_outside = (coordinates < 0) | (coordinates > spec.length - 1)
     if mode != "tf_crop_and_resize" or not is_outside.any():
         return data
-    mask = is_outside.reshape([-1] + [1] * (node.rank(data) - one.axis - 1))
+    mask = is_outside.reshape([-1] + [1] * (node.rank(data) - spec.axis - 1))
     return op.where(Constant(mask), node.constant(node.number("extrapolation_value", 0.0), data), data)
 
 

@@ -1,4 +1,4 @@
-"""Sequences, as tuples: how many tensors they hold, and in which places, has to be known."""
+"""Sequences, represented as tuples of a length known at import."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -7,11 +7,11 @@ from typing import Final
 import numpy as np
 
 from apass.relay import op
-from apass.relay.expr import Constant, Expr, Tuple, TupleGetItem
 from apass.relay.frontend.onnx.convert.indexing import sliced
 from apass.relay.frontend.onnx.convert.reshape import identity
 from apass.relay.frontend.onnx.node import Node, Table
-from apass.relay.ty import TupleType
+from apass.relay.ir.expr import Constant, Expr, Tuple, TupleGetItem
+from apass.relay.ir.ty import TupleType
 
 __all__ = ["TABLE"]
 
@@ -22,42 +22,42 @@ def fields_of(node: Node, sequence: Expr) -> list[Expr]:
         return list(sequence.fields)
     ty = node.facts.type_of(sequence)
     if not isinstance(ty, TupleType):
-        raise node.unsupported(f"its input is no sequence, but of type {ty}")
-    return [TupleGetItem(sequence, place) for place in range(len(ty.fields))]
+        raise node.unsupported(f"the input must be a sequence, got a value of type {ty}")
+    return [TupleGetItem(sequence, index) for index in range(len(ty.fields))]
 
 
-def place_of(node: Node, index: int, default: int, count: int) -> int:
-    """Return a place among `count` that is an input, counted from the front."""
-    place = (node.ints(index) or (default,))[0]
-    if not -count <= place < max(count, 1):
-        raise node.unsupported(f"it asks for place {place} of {count}")
-    return place + count if place < 0 else place
+def position_of(node: Node, index: int, default: int, count: int) -> int:
+    """Return an input that is a position in a sequence, as a non-negative number."""
+    position = (node.ints(index) or (default,))[0]
+    if not -count <= position < max(count, 1):
+        raise node.unsupported(f"position {position} is out of range for {count} positions")
+    return position + count if position < 0 else position
 
 
 def construct(node: Node) -> Expr:
     """Return a sequence of tensors."""
-    return Tuple(node.given())
+    return Tuple(node.present_inputs())
 
 
 def at(node: Node) -> Expr:
-    """Return the tensor in a place."""
+    """Return the tensor at a position."""
     fields = fields_of(node, node[0])
-    return fields[place_of(node, 1, 0, len(fields))]
+    return fields[position_of(node, 1, 0, len(fields))]
 
 
 def insert(node: Node) -> Expr:
-    """Return a sequence with a tensor put in before a place, or at the end."""
+    """Return a sequence with a tensor inserted at a position, by default at the end."""
     fields = fields_of(node, node[0])
-    # The place behind the last one is allowed as well.
-    place = place_of(node, 2, len(fields), len(fields) + 1) if node.get(2) is not None else len(fields)
-    return Tuple([*fields[:place], node[1], *fields[place:]])
+    # The position after the last tensor is valid, hence the + 1.
+    position = position_of(node, 2, len(fields), len(fields) + 1) if node.get(2) is not None else len(fields)
+    return Tuple([*fields[:position], node[1], *fields[position:]])
 
 
 def erase(node: Node) -> Expr:
-    """Return a sequence without the tensor in a place, or without the last one."""
+    """Return a sequence without the tensor at a position, by default the last."""
     fields = fields_of(node, node[0])
-    place = place_of(node, 1, -1, len(fields))
-    return Tuple([*fields[:place], *fields[place + 1 :]])
+    position = position_of(node, 1, -1, len(fields))
+    return Tuple([*fields[:position], *fields[position + 1 :]])
 
 
 def length(node: Node) -> Expr:
@@ -66,7 +66,7 @@ def length(node: Node) -> Expr:
 
 
 def concat(node: Node) -> Expr:
-    """Return the tensors of a sequence put one behind another, along an axis that they have or a new one."""
+    """Return the concatenation of a sequence along an existing or a new axis."""
     fields, axis = fields_of(node, node[0]), node.integer("axis")
     if node.integer("new_axis", 0):
         return op.stack(fields, axis=node.normal_axis(axis, node.rank(fields[0]) + 1))
@@ -74,27 +74,34 @@ def concat(node: Node) -> Expr:
 
 
 def split(node: Node) -> Expr:
-    """Return a tensor cut into a sequence along an axis: into pieces of given sizes, of one size, or of 1."""
+    """Return a tensor split into a sequence along an axis.
+
+    The parts have given sizes, one given size, or the size 1.
+    """
     data = node[0]
     axis = node.axis(data, 0)
-    given = node.ints(1)
-    is_one_size = given is not None and node.rank(node[1]) == 0
-    ends = _ends(node.static_dim(data, axis), given or (1,), is_one_size or given is None)
+    sizes = node.ints(1)
+    is_one_size = sizes is not None and node.rank(node[1]) == 0
+    ends = _ends(node.static_dim(data, axis), sizes or (1,), is_one_size or sizes is None)
     begins = [0, *ends[:-1]]
     pieces = [sliced(node, data, [begin], [end], [axis], None) for begin, end in zip(begins, ends, strict=True)]
-    is_flat = given is None and not node.integer("keepdims", 1)
-    return Tuple([op.squeeze(one, axis=[axis]) if is_flat else one for one in pieces])
+    # keepdims has an effect only if no sizes are given.
+    is_flat = sizes is None and not node.integer("keepdims", 1)
+    return Tuple([op.squeeze(piece, axis=[axis]) if is_flat else piece for piece in pieces])
 
 
 def _ends(dim: int, sizes: Sequence[int], is_one_size: bool) -> list[int]:
-    """Return where pieces of a dimension end: of the sizes, or all of the first one but for the last piece."""
+    """Return the ends of the parts of a dimension.
+
+    With `is_one_size`, all parts but the last have the first size.
+    """
     return (
         [min(end, dim) for end in range(sizes[0], dim + sizes[0], sizes[0])] if is_one_size else list(accumulate(sizes))
     )
 
 
 def has_element(node: Node) -> Expr:
-    """Return whether there is an input: what is imported is there."""
+    """Return whether there is an input; an imported value always exists."""
     return Constant(np.asarray(node.get(0) is not None))
 
 

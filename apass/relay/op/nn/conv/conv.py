@@ -1,19 +1,22 @@
-"""Convolutions: nn.conv1d, nn.conv2d, nn.conv3d, with groups, dilation, and all layouts of data and weights."""
+"""Convolutions: nn.conv1d, nn.conv2d, nn.conv3d.
+
+They support groups, dilation, and all layouts of data and weights.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from apass.relay.expr import Call, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.dims import over, product
+from apass.relay.ir.ty import Dim, TensorType, Type
+from apass.relay.op.define.dims import divide_dim, product
 from apass.relay.op.define.layout import Layout, convert_array, parse_layout
 from apass.relay.op.nn.conv.kernel import accumulator, convolve
 from apass.relay.op.nn.define import define_with_weight
-from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, relaid
+from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, shape_in_layout
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
-from apass.relay.ty import Dim, TensorType, Type
 
 __all__ = [
     "KERNEL_LAYOUTS",
@@ -29,25 +32,25 @@ __all__ = [
 ]
 
 KERNEL_LAYOUTS: Final[tuple[Layout, ...]] = tuple(map(parse_layout, ("OI", "OIW", "OIHW", "OIDHW")))
-"""The layout of weights that kernels compute with, by the number of spatial dimensions."""
+"""The layout of weights in kernels, by the number of spatial dimensions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvAttrs(Attrs):
-    """What convolutions of one, two and three spatial dimensions have in common."""
+    """The attributes that conv1d, conv2d and conv3d share."""
 
     strides: tuple[int, ...]
     """The distance between windows."""
     padding: tuple[int, ...]
-    """The zeros before each spatial dimension, then those behind each; one for each dimension is for both sides."""
+    """The padding with zeros before each spatial dimension, then after each; one number each for both sides."""
     dilation: tuple[int, ...]
     """The distance between the elements of a window."""
     groups: int = 1
-    """How many convolutions stand side by side, each on its share of the channels."""
+    """The number of groups; each convolves its own part of the channels."""
     channels: int | None = None
-    """The number of output channels; None to take it from the weight."""
+    """The number of output channels; None for that of the weight."""
     kernel_size: tuple[int, ...] | None = None
-    """The size of the window; None to take it from the weight."""
+    """The size of the window; None for that of the weight."""
     data_layout: str
     """The layout of the data."""
     kernel_layout: str
@@ -65,7 +68,7 @@ class Conv1DAttrs(ConvAttrs):
     strides: tuple[int, ...] = (1,)
     """The distance between windows."""
     padding: tuple[int, ...] = (0, 0)
-    """The zeros on the left and on the right."""
+    """The padding with zeros on the left and on the right."""
     dilation: tuple[int, ...] = (1,)
     """The distance between the elements of a window."""
     data_layout: str = "NCW"
@@ -81,7 +84,7 @@ class Conv2DAttrs(ConvAttrs):
     strides: tuple[int, ...] = (1, 1)
     """The distance between windows."""
     padding: tuple[int, ...] = (0, 0)
-    """The zeros at the top, left, bottom, right."""
+    """The padding with zeros at the top, left, bottom, right."""
     dilation: tuple[int, ...] = (1, 1)
     """The distance between the elements of a window."""
     data_layout: str = "NCHW"
@@ -97,7 +100,7 @@ class Conv3DAttrs(ConvAttrs):
     strides: tuple[int, ...] = (1, 1, 1)
     """The distance between windows."""
     padding: tuple[int, ...] = (0, 0, 0)
-    """The zeros at the front, top, left, back, bottom, right."""
+    """The padding with zeros at the front, top, left, back, bottom, right."""
     dilation: tuple[int, ...] = (1, 1, 1)
     """The distance between the elements of a window."""
     data_layout: str = "NCDHW"
@@ -107,7 +110,7 @@ class Conv3DAttrs(ConvAttrs):
 
 
 def define_conv(name: str, attrs_type: type[ConvAttrs], rank: int) -> Op:
-    """Register a convolution over so many spatial dimensions and return it."""
+    """Register a convolution over `rank` spatial dimensions and return it."""
     return define_with_weight(name, attrs_type, rank, "Convolution", _relate, _compute)
 
 
@@ -117,20 +120,20 @@ def _relate(
     plain = DATA_LAYOUTS[rank]
     src = layout_like(op, "data_layout", attrs.data_layout, plain)
     dst = layout_like(op, "out_layout", attrs.out_layout or attrs.data_layout, plain)
-    batch, channels, *lengths = relaid(op, "the data", data.shape, src, plain)
+    batch, channels, *lengths = shape_in_layout(op, "the data", data.shape, src, plain)
     must_divide(op, "the number of input channels", channels, attrs.groups)
     kernel = _kernel(op, rank, channels, weight, attrs)
     if kernel is None:
         return None
-    filters, wanted = kernel
+    filters, plain_shape = kernel
     must_divide(op, "the number of output channels", filters, attrs.groups)
     layout = parse_layout(attrs.kernel_layout)
-    weight_shape = relaid(op, "the weight", wanted, KERNEL_LAYOUTS[rank], layout)
+    weight_shape = shape_in_layout(op, "the weight", plain_shape, KERNEL_LAYOUTS[rank], layout)
     window = zip(
-        lengths, spans(wanted[2:], attrs.dilation), attrs.strides, both_sides(attrs.padding, rank), strict=True
+        lengths, spans(plain_shape[2:], attrs.dilation), attrs.strides, both_sides(attrs.padding, rank), strict=True
     )
-    counts = [window_count(op, *one) for one in window]
-    shape = relaid(op, "the result", (batch, filters, *counts), plain, dst)
+    counts = [window_count(op, *axis) for axis in window]
+    shape = shape_in_layout(op, "the result", (batch, filters, *counts), plain, dst)
     fitting = must_fit(op, "the weight", weight, TensorType(weight_shape, data.dtype))
     return [None, fitting, out_type(shape, attrs.out_dtype, data)]
 
@@ -138,22 +141,25 @@ def _relate(
 def _kernel(
     op: str, rank: int, channels: Dim, weight: TensorType | None, attrs: ConvAttrs
 ) -> tuple[Dim, tuple[Dim, ...]] | None:
-    """Return the number of output channels and the wanted shape of the weight as OI...; None if neither is known."""
+    """Return the number of output channels and the shape of the weight in layout OI...
+
+    Return None if neither the weight nor the attributes contain them.
+    """
     layout = layout_like(op, "kernel_layout", attrs.kernel_layout, KERNEL_LAYOUTS[rank])
-    given = None if weight is None else relaid(op, "the weight", weight.shape, layout, KERNEL_LAYOUTS[rank])
-    share = over(channels, attrs.groups)
-    if given is None:
+    shape = None if weight is None else shape_in_layout(op, "the weight", weight.shape, layout, KERNEL_LAYOUTS[rank])
+    group_channels = divide_dim(channels, attrs.groups)
+    if shape is None:
         if attrs.channels is None or attrs.kernel_size is None:
             return None
-        return attrs.channels, (attrs.channels, share, *attrs.kernel_size)
-    filters, depth, *window = given
+        return attrs.channels, (attrs.channels, group_channels, *attrs.kernel_size)
+    filters, depth, *window = shape
     window = window if attrs.kernel_size is None else list(attrs.kernel_size)
     if attrs.groups > 1 and channels == attrs.groups == filters:
-        # Depthwise: a weight of one filter bank for each channel holds the multiplier where others hold I.
+        # Depthwise: the weight has one filter bank for each channel, and the channel multiplier as its axis I.
         multiplier = depth if attrs.channels is None else attrs.channels // attrs.groups
         return product((multiplier, attrs.groups)), (channels, multiplier, *window)
     filters = filters if attrs.channels is None else attrs.channels
-    return filters, (filters, share, *window)
+    return filters, (filters, group_channels, *window)
 
 
 def _compute(attrs: ConvAttrs, data: Array, weight: Array) -> Array:
@@ -186,10 +192,12 @@ def conv_attrs(
     layouts: tuple[str, str, str],
     out_dtype: str,
 ) -> ConvAttrs:
-    """Return attributes of a convolution; `layouts` are those of the data, of the weight and of the result.
+    """Return the attributes of a convolution.
+
+    `layouts` are those of the data, of the weight and of the result.
 
     Raises:
-        ValueError: if `padding` has a number of sides that means nothing.
+        ValueError: if `padding` has another number of sides than 1, `rank` or `2 * rank`.
 
     """
     data_layout, kernel_layout, out_layout = layouts
@@ -207,6 +215,8 @@ def conv_attrs(
     )
 
 
+# The functions write out their parameters, because callers pass them by position as in TVM, and the defaults depend on
+# the rank. A TypedDict with `Unpack` would hide names and defaults from `inspect.signature` and forbid positions.
 def conv1d(
     data: Expr,
     weight: Expr,
@@ -221,7 +231,7 @@ def conv1d(
     out_layout: str = "",
     out_dtype: str = "",
 ) -> Call:
-    """Return the convolution of a sequence with a weight; the parameters are those of `conv2d`."""
+    """Return the convolution of a sequence; the parameters are those of `conv2d`."""
     layouts = (data_layout, kernel_layout, out_layout)
     attrs = conv_attrs(Conv1DAttrs, 1, strides, padding, dilation, groups, channels, kernel_size, layouts, out_dtype)
     return Call(_CONV1D, (data, weight), attrs)
@@ -243,12 +253,23 @@ def conv2d(
 ) -> Call:
     """Return the convolution of images with a weight.
 
-    `padding` is one number for all sides, two for top and bottom, left and right, or four for top, left, bottom, right.
-    With `channels` and `kernel_size` the type of an untyped weight is inferred. If `groups` is the number of input
-    channels, the convolution is depthwise, and the weight may hold the channel multiplier in the place of I.
+    Parameters:
+        data: the images.
+        weight: the weight. If it has no type yet, its type is inferred from `channels` and `kernel_size`.
+        strides: the distance between windows.
+        padding: one number for all sides, two for top and bottom, left and right, or four for top, left, bottom, right.
+        dilation: the distance between the elements of a window.
+        groups: the number of groups. If it equals the number of input channels, the convolution is depthwise, and axis
+            I of the weight may be the channel multiplier.
+        channels: the number of output channels; None for that of the weight.
+        kernel_size: the size of the window; None for that of the weight.
+        data_layout: the layout of the data.
+        kernel_layout: the layout of the weight.
+        out_layout: the layout of the result; empty for that of the data.
+        out_dtype: the element type of the result; empty for that of the data.
 
     Raises:
-        ValueError: if `padding` has a number of sides that means nothing.
+        ValueError: if `padding` has another number of sides than 1, 2 or 4.
 
     """
     layouts = (data_layout, kernel_layout, out_layout)
@@ -270,7 +291,7 @@ def conv3d(
     out_layout: str = "",
     out_dtype: str = "",
 ) -> Call:
-    """Return the convolution of volumes with a weight; the parameters are those of `conv2d`."""
+    """Return the convolution of volumes; the parameters are those of `conv2d`."""
     layouts = (data_layout, kernel_layout, out_layout)
     attrs = conv_attrs(Conv3DAttrs, 3, strides, padding, dilation, groups, channels, kernel_size, layouts, out_dtype)
     return Call(_CONV3D, (data, weight), attrs)

@@ -1,4 +1,7 @@
-"""nn.deformable_conv2d: a convolution whose windows reach where offsets say. Dai et al., arXiv 1703.06211."""
+"""nn.deformable_conv2d: a convolution with an offset for each element of a window.
+
+It is defined by Dai et al., arXiv 1703.06211.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,17 +10,17 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.dims import over
+from apass.relay.ir.ty import Any, Dim, TensorType, Type
+from apass.relay.op.define.dims import divide_dim
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.conv.conv import KERNEL_LAYOUTS
 from apass.relay.op.nn.conv.kernel import accumulator
-from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, relaid, tensors
+from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, shape_in_layout, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
-from apass.relay.ty import Any, Dim, TensorType, Type
 
 __all__ = ["DeformableConv2DAttrs", "deformable_conv2d"]
 
@@ -34,17 +37,17 @@ class DeformableConv2DAttrs(Attrs):
     strides: tuple[int, ...] = (1, 1)
     """The distance between windows."""
     padding: tuple[int, ...] = (0, 0)
-    """The zeros at the top, left, bottom, right."""
+    """The padding with zeros at the top, left, bottom, right."""
     dilation: tuple[int, ...] = (1, 1)
     """The distance between the elements of a window."""
     deformable_groups: int = 1
-    """How many shares of the input channels have offsets of their own."""
+    """The number of groups of input channels; each has its own offsets."""
     groups: int = 1
-    """How many convolutions stand side by side, each on its share of the channels."""
+    """The number of groups; each convolves its own part of the channels."""
     channels: int | None = None
-    """The number of output channels; None to take it from the weight."""
+    """The number of output channels; None for that of the weight."""
     kernel_size: tuple[int, ...] | None = None
-    """The size of the window; None to take it from the weight."""
+    """The size of the window; None for that of the weight."""
     data_layout: str = "NCHW"
     """The layout of the data and of the offsets."""
     kernel_layout: str = "OIHW"
@@ -61,7 +64,7 @@ def _relation(types: Sequence[Type], attrs: DeformableConv2DAttrs) -> Sequence[T
         return None
     src = layout_like(_OP, "data_layout", attrs.data_layout, _PLAIN)
     dst = layout_like(_OP, "out_layout", attrs.out_layout or attrs.data_layout, _PLAIN)
-    batch, channels, *lengths = relaid(_OP, "the data", data.shape, src, _PLAIN)
+    batch, channels, *lengths = shape_in_layout(_OP, "the data", data.shape, src, _PLAIN)
     must_divide(_OP, "the number of input channels", channels, attrs.groups)
     must_divide(_OP, "the number of input channels", channels, attrs.deformable_groups)
     kernel = _kernel(weight, channels, attrs)
@@ -70,31 +73,32 @@ def _relation(types: Sequence[Type], attrs: DeformableConv2DAttrs) -> Sequence[T
     filters, _, *window = kernel
     must_divide(_OP, "the number of output channels", filters, attrs.groups)
     sides = both_sides(attrs.padding, 2)
-    each = zip(lengths, spans(window, attrs.dilation), attrs.strides, sides, strict=True)
-    counts = [window_count(_OP, *one) for one in each]
+    axes = zip(lengths, spans(window, attrs.dilation), attrs.strides, sides, strict=True)
+    counts = [window_count(_OP, *axis) for axis in axes]
     taps = [size for size in window if isinstance(size, int)]
+    # Each element of a window has a row offset and a column offset.
     pairs: Dim = 2 * taps[0] * taps[1] * attrs.deformable_groups if len(taps) == 2 else Any()
-    moved = TensorType(relaid(_OP, "the offsets", (batch, pairs, *counts), _PLAIN, src), data.dtype)
-    wanted = relaid(_OP, "the weight", kernel, _KERNEL, parse_layout(attrs.kernel_layout))
+    offset_type = TensorType(shape_in_layout(_OP, "the offsets", (batch, pairs, *counts), _PLAIN, src), data.dtype)
+    weight_shape = shape_in_layout(_OP, "the weight", kernel, _KERNEL, parse_layout(attrs.kernel_layout))
     return [
         None,
-        must_fit(_OP, "the offsets", offset, moved),
-        must_fit(_OP, "the weight", weight, TensorType(wanted, data.dtype)),
-        out_type(relaid(_OP, "the result", (batch, filters, *counts), _PLAIN, dst), attrs.out_dtype, data),
+        must_fit(_OP, "the offsets", offset, offset_type),
+        must_fit(_OP, "the weight", weight, TensorType(weight_shape, data.dtype)),
+        out_type(shape_in_layout(_OP, "the result", (batch, filters, *counts), _PLAIN, dst), attrs.out_dtype, data),
     ]
 
 
 def _kernel(weight: TensorType | None, channels: Dim, attrs: DeformableConv2DAttrs) -> tuple[Dim, ...] | None:
-    """Return the wanted shape of the weight as OIHW; None if neither weight nor attributes tell."""
+    """Return the shape of the weight in layout OIHW, or None if it is not known."""
     layout = layout_like(_OP, "kernel_layout", attrs.kernel_layout, _KERNEL)
-    share = over(channels, attrs.groups)
+    group_channels = divide_dim(channels, attrs.groups)
     if weight is None:
         if attrs.channels is None or attrs.kernel_size is None:
             return None
-        return (attrs.channels, share, *attrs.kernel_size)
-    filters, _, *window = relaid(_OP, "the weight", weight.shape, layout, _KERNEL)
+        return (attrs.channels, group_channels, *attrs.kernel_size)
+    filters, _, *window = shape_in_layout(_OP, "the weight", weight.shape, layout, _KERNEL)
     filters = filters if attrs.channels is None else attrs.channels
-    return (filters, share, *(window if attrs.kernel_size is None else attrs.kernel_size))
+    return (filters, group_channels, *(window if attrs.kernel_size is None else attrs.kernel_size))
 
 
 def _compute(attrs: DeformableConv2DAttrs, data: Array, offset: Array, weight: Array) -> Array:
@@ -103,30 +107,33 @@ def _compute(attrs: DeformableConv2DAttrs, data: Array, offset: Array, weight: A
     wide = accumulator(dtype)
     images = convert_array(data, src, _PLAIN).astype(wide, copy=False)
     taps = convert_array(weight, parse_layout(attrs.kernel_layout), _KERNEL).astype(wide, copy=False)
-    moved = convert_array(offset, src, _PLAIN)
-    columns = _sampled(images, *_places(attrs, moved, taps.shape[2:]))
+    offsets = convert_array(offset, src, _PLAIN)
+    columns = _sampled(images, *_positions(attrs, offsets, taps.shape[2:]))
     columns = columns.reshape(len(images), attrs.groups, taps[0].size, -1)
     product: Array = np.matmul(taps.reshape(attrs.groups, len(taps) // attrs.groups, -1), columns)
-    out = product.reshape(len(images), len(taps), *moved.shape[2:])
+    out = product.reshape(len(images), len(taps), *offsets.shape[2:])
     return convert_array(out.astype(dtype, copy=False), _PLAIN, dst)
 
 
-def _places(attrs: DeformableConv2DAttrs, offset: Array, window: Sequence[int]) -> list[Floats]:
-    """Return the rows and the columns that elements of windows are taken from: batch, group, tap, height, width."""
+def _positions(attrs: DeformableConv2DAttrs, offset: Array, window: Sequence[int]) -> list[Floats]:
+    """Return the rows and the columns of the elements of all windows.
+
+    The axes of each are batch, group, element of the window, height and width.
+    """
     pairs = offset.reshape(len(offset), attrs.deformable_groups, window[0] * window[1], 2, *offset.shape[2:])
-    found: list[Floats] = []
+    positions: list[Floats] = []
     for axis, taps in enumerate(np.unravel_index(np.arange(window[0] * window[1]), tuple(window))):
         shape = [1, 1, 1]
         shape[axis + 1] = -1
         first = both_sides(attrs.padding, 2)[axis][0]
         starts: Floats = np.arange(offset.shape[2 + axis], dtype="float64") * attrs.strides[axis] - first
-        reached: Floats = (taps * attrs.dilation[axis]).astype("float64").reshape(-1, 1, 1) + starts.reshape(shape)
-        found.append(np.add(pairs[:, :, :, axis].astype("float64"), reached))
-    return found
+        regular: Floats = (taps * attrs.dilation[axis]).astype("float64").reshape(-1, 1, 1) + starts.reshape(shape)
+        positions.append(np.add(pairs[:, :, :, axis].astype("float64"), regular))
+    return positions
 
 
 def _sampled(images: Array, rows: Floats, columns: Floats) -> Array:
-    """Return bilinear mixtures of the four nearest pixels; 0 beyond the image."""
+    """Return bilinear interpolations of the four nearest pixels; 0 outside."""
     batch, groups, taps, *counts = rows.shape
     height, width = images.shape[2:]
     pixels = images.reshape(batch, groups, -1, height * width)
@@ -134,10 +141,10 @@ def _sampled(images: Array, rows: Floats, columns: Floats) -> Array:
     out: Array = np.zeros((), images.dtype)
     for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
         row, column = np.floor(rows) + down, np.floor(columns) + right
-        share = np.where(inside, (1 - np.abs(rows - row)) * (1 - np.abs(columns - column)), 0)
+        factor = np.where(inside, (1 - np.abs(rows - row)) * (1 - np.abs(columns - column)), 0)
         flat = np.clip(row, 0, height - 1) * width + np.clip(column, 0, width - 1)
         near = np.take_along_axis(pixels, flat.reshape(batch, groups, 1, -1).astype("int64"), 3)
-        out = np.add(out, np.multiply(near, share.reshape(batch, groups, 1, -1).astype(images.dtype)))
+        out = np.add(out, np.multiply(near, factor.reshape(batch, groups, 1, -1).astype(images.dtype)))
     return out.reshape(batch, -1, taps, *counts)
 
 
@@ -149,7 +156,7 @@ _DEFORMABLE_CONV2D = register_op(
     compute=_compute,
     pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
     level=5,
-    description="Convolution of elements that lie where offsets say.",
+    description="Convolution with an offset for each element of a window.",
 )
 
 
@@ -169,13 +176,14 @@ def deformable_conv2d(
     out_layout: str = "",
     out_dtype: str = "",
 ) -> Call:
-    """Return the convolution of images whose windows' elements are moved by offsets.
+    """Return the convolution of images with an offset for each element of a window.
 
-    The offsets have, for each deformable group and each element of the window, a row and a column as channels. What
-    lies between pixels is mixed of the four around; beyond the image it is 0. For the rest see `conv2d`.
+    For each deformable group and each element of the window, the offsets have a row and a column as channels. An
+    element between pixels is interpolated from the four pixels around it. Outside of the image it is 0. The other
+    parameters are those of `conv2d`.
 
     Raises:
-        ValueError: if `padding` has a number of sides that means nothing.
+        ValueError: if `padding` has another number of sides than 1, 2 or 4.
 
     """
     attrs = DeformableConv2DAttrs(

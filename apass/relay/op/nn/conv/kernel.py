@@ -1,4 +1,4 @@
-"""Convolution on numpy arrays: windows as columns times weights, and its transpose."""
+"""Convolution and transposed convolution of numpy arrays, as matrix products."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -13,11 +13,17 @@ from apass.relay.op.nn.windows import pad_spatial, sliding
 __all__ = ["accumulator", "convolve", "convolve_transposed"]
 
 _BLOCK_BYTES: Final = 1 << 26
-"""About how many bytes of columns are made at a time: few enough to have, many enough for a fast product."""
+"""Approximate size in bytes of the columns that are computed at a time.
+
+Larger blocks need more memory. Smaller blocks make the matrix product slower.
+"""
 
 
 def accumulator(dtype: str) -> str:
-    """Return the element type to sum in: float32 for half precision, which numpy multiplies slowly or not at all."""
+    """Return the element type of sums: float32 for half precision, else `dtype`.
+
+    numpy multiplies half-precision matrices slowly, or not at all.
+    """
     return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
@@ -29,7 +35,7 @@ def convolve(
     dilation: Sequence[int],
     groups: int,
 ) -> Array:
-    """Return the convolution of NC... data with OI... weights of the same element type."""
+    """Return the convolution of NC... data with OI... weights of one element type."""
     padded = pad_spatial(data, sides, 0)
     windows = sliding(padded, weight.shape[2:], strides, dilation)
     if weight.shape[1] == 1 and groups > 1:
@@ -38,16 +44,16 @@ def convolve(
 
 
 def _depthwise(windows: Array, weight: Array, groups: int) -> Array:
-    """Each channel by itself: a sum of shifted images, as there is nothing to multiply matrices for."""
+    # With one channel in a group, a matrix product has no channels to sum over: add shifted images instead.
     rank = weight.ndim - 2
     batch, counts = windows.shape[0], windows.shape[2 + rank :]
     taps = weight.reshape(1, groups, -1, *weight.shape[2:], *(1 for _ in counts))
     images = windows[:, :, np.newaxis]
     out: Array = np.zeros((batch, groups, taps.shape[2], *counts), weight.dtype)
     term = np.empty_like(out)
-    for place in product(*map(range, weight.shape[2:])):
-        at = (slice(None),) * 3 + place
-        np.multiply(images[at], taps[at], out=term)
+    for tap in product(*map(range, weight.shape[2:])):
+        index = (slice(None),) * 3 + tap
+        np.multiply(images[index], taps[index], out=term)
         np.add(out, term, out=out)
     return out.reshape(batch, weight.shape[0], *counts)
 
@@ -76,25 +82,27 @@ def convolve_transposed(
     groups: int,
     extra: Sequence[int],
 ) -> Array:
-    """Return the transposed convolution of NC... data with IO... weights: each input element spreads the weights.
+    """Return the transposed convolution of NC... data with IO... weights.
 
-    `sides` are cut off the result, and `extra` elements are added at the end of each spatial dimension.
+    Each element of the data adds its multiple of the weights to the result. `sides` are removed from the result, and
+    `extra` elements are added at the end of each spatial dimension.
     """
     batch, channels, *lengths = data.shape
     filters, window = weight.shape[1], weight.shape[2:]
     matrix = weight.reshape(groups, channels // groups, -1).transpose(0, 2, 1)
     spread: Array = np.matmul(matrix, data.reshape(batch, groups, channels // groups, -1))
     terms = spread.reshape(batch, groups * filters, *window, *lengths)
-    reach = [
-        (length - 1) * stride + (size - 1) * gap + 1 + more
-        for length, stride, size, gap, more in zip(lengths, strides, window, dilation, extra, strict=True)
+    sizes = [
+        (length - 1) * stride + (size - 1) * gap + 1 + added
+        for length, stride, size, gap, added in zip(lengths, strides, window, dilation, extra, strict=True)
     ]
-    out: Array = np.zeros((batch, groups * filters, *reach), weight.dtype)
-    for place in product(*map(range, window)):
-        steps = zip(place, dilation, lengths, strides, strict=True)
-        where = tuple(
-            slice(at * gap, at * gap + (length - 1) * stride + 1, stride) for at, gap, length, stride in steps
+    out: Array = np.zeros((batch, groups * filters, *sizes), weight.dtype)
+    for tap in product(*map(range, window)):
+        axes = zip(tap, dilation, lengths, strides, strict=True)
+        slices = tuple(
+            slice(position * gap, position * gap + (length - 1) * stride + 1, stride)
+            for position, gap, length, stride in axes
         )
-        spot = out[(slice(None),) * 2 + where]
-        np.add(spot, terms[(slice(None),) * 2 + place], out=spot)
+        target = out[(slice(None),) * 2 + slices]
+        np.add(target, terms[(slice(None),) * 2 + tap], out=target)
     return pad_spatial(out, [(-low, -high) for low, high in sides], 0)

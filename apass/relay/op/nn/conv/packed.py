@@ -1,8 +1,11 @@
-"""Convolution of data whose channels are in blocks: nn.contrib_conv2d_NCHWc and its depthwise variant."""
+"""Convolutions of data whose channels are in blocks.
+
+These are nn.contrib_conv2d_NCHWc and its depthwise variant.
+"""
 
 from collections.abc import Iterable
 
-from apass.relay.expr import Call, Expr
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.op.nn.conv.conv import Conv2DAttrs, conv_attrs, define_conv
 
 __all__ = ["contrib_conv2d_nchwc", "contrib_depthwise_conv2d_nchwc"]
@@ -25,7 +28,7 @@ def contrib_conv2d_nchwc(
     out_layout: str = "",
     out_dtype: str = "",
 ) -> Call:
-    """Return the convolution of images whose channels are in blocks; the parameters are those of `conv2d`."""
+    """Return `conv2d` of images whose channels are in blocks."""
     layouts = (data_layout, kernel_layout, out_layout)
     attrs = conv_attrs(Conv2DAttrs, 2, strides, padding, dilation, groups, channels, kernel_size, layouts, out_dtype)
     return Call(_CONV2D_NCHWC, (data, kernel), attrs)
@@ -45,7 +48,7 @@ def contrib_depthwise_conv2d_nchwc(
     out_layout: str = "",
     out_dtype: str = "",
 ) -> Call:
-    """Return the convolution of each channel by itself, the channels in blocks; see `conv2d`."""
+    """Return depthwise `conv2d` of images whose channels are in blocks."""
     layouts = (data_layout, kernel_layout, out_layout)
     attrs = conv_attrs(Conv2DAttrs, 2, strides, padding, dilation, groups, channels, kernel_size, layouts, out_dtype)
     return Call(_DEPTHWISE_NCHWC, (data, kernel), attrs)

@@ -1,24 +1,24 @@
-"""Transposed convolutions: nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
+"""Transposed convolutions: nn.conv1d_transpose, conv2d_ and conv3d_transpose.
 
-In a kernel layout O stands for the channels of the data, I for those of the result, as in TVM 0.8: the weight is
-that of the convolution that this is the transpose of.
+In a kernel layout, O is the axis of the channels of the data, and I that of the result, as in TVM 0.8: the weight is
+that of the convolution whose transpose is computed.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.dims import plus, product
+from apass.relay.ir.ty import Any, Dim, TensorType, Type
+from apass.relay.op.define.dims import add_to_dim, product
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.op.nn.conv.conv import KERNEL_LAYOUTS
 from apass.relay.op.nn.conv.kernel import accumulator, convolve_transposed
 from apass.relay.op.nn.define import define_with_weight
-from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, relaid
+from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, shape_in_layout
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans
-from apass.relay.ty import Any, Dim, TensorType, Type
 
 __all__ = [
     "Conv1DTransposeAttrs",
@@ -33,26 +33,26 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvTransposeAttrs(Attrs):
-    """What transposed convolutions of one, two and three spatial dimensions have in common."""
+    """The attributes that the three transposed convolutions share."""
 
     channels: int | None = None
-    """The number of output channels; None to take it from the weight."""
+    """The number of output channels; None for that of the weight."""
     kernel_size: tuple[int, ...] | None = None
-    """The size of the window; None to take it from the weight."""
+    """The size of the window; None for that of the weight."""
     strides: tuple[int, ...]
-    """The distance between the windows that the elements of the data spread to."""
+    """The distance between the windows of neighbouring elements."""
     output_padding: tuple[int, ...]
-    """What is added at the end of each spatial dimension of the result."""
+    """The number of elements added at the end of each spatial dimension of the result."""
     padding: tuple[int, ...]
-    """What is cut off the result before each spatial dimension, then behind each; one for each is for both sides."""
+    """The number of elements removed before each spatial dimension, then after each; one number each for both sides."""
     dilation: tuple[int, ...]
     """The distance between the elements of a window."""
     groups: int = 1
-    """How many convolutions stand side by side, each on its share of the channels."""
+    """The number of groups; each convolves its own part of the channels."""
     data_layout: str
     """The layout of the data."""
     kernel_layout: str
-    """The layout of the weight, O being the channels of the data."""
+    """The layout of the weight, in which O is the axis of the channels of the data."""
     out_layout: str = ""
     """The layout of the result; empty for that of the data."""
     out_dtype: str = ""
@@ -66,9 +66,9 @@ class Conv1DTransposeAttrs(ConvTransposeAttrs):
     strides: tuple[int, ...] = (1,)
     """The distance between windows."""
     output_padding: tuple[int, ...] = (0,)
-    """What is added at the right of the result."""
+    """The number of elements added on the right of the result."""
     padding: tuple[int, ...] = (0,)
-    """What is cut off on the left and on the right."""
+    """The number of elements removed on the left and on the right."""
     dilation: tuple[int, ...] = (1,)
     """The distance between the elements of a window."""
     data_layout: str = "NCW"
@@ -84,9 +84,9 @@ class Conv2DTransposeAttrs(ConvTransposeAttrs):
     strides: tuple[int, ...] = (1, 1)
     """The distance between windows."""
     output_padding: tuple[int, ...] = (0, 0)
-    """What is added at the bottom and at the right of the result."""
+    """The numbers of elements added at the bottom and on the right of the result."""
     padding: tuple[int, ...] = (0, 0)
-    """What is cut off at the top, left, bottom, right."""
+    """The numbers of elements removed at the top, left, bottom, right."""
     dilation: tuple[int, ...] = (1, 1)
     """The distance between the elements of a window."""
     data_layout: str = "NCHW"
@@ -102,9 +102,9 @@ class Conv3DTransposeAttrs(ConvTransposeAttrs):
     strides: tuple[int, ...] = (1, 1, 1)
     """The distance between windows."""
     output_padding: tuple[int, ...] = (0, 0, 0)
-    """What is added at the back, at the bottom and at the right of the result."""
+    """The numbers of elements added at the back, at the bottom and on the right of the result."""
     padding: tuple[int, ...] = (0, 0, 0)
-    """What is cut off at the front, top, left, back, bottom, right."""
+    """The numbers of elements removed at the front, top, left, back, bottom, right."""
     dilation: tuple[int, ...] = (1, 1, 1)
     """The distance between the elements of a window."""
     data_layout: str = "NCDHW"
@@ -123,42 +123,48 @@ def _relate(
     plain = DATA_LAYOUTS[rank]
     src = layout_like(op, "data_layout", attrs.data_layout, plain)
     dst = layout_like(op, "out_layout", attrs.out_layout or attrs.data_layout, plain)
-    batch, channels, *lengths = relaid(op, "the data", data.shape, src, plain)
+    batch, channels, *lengths = shape_in_layout(op, "the data", data.shape, src, plain)
     must_divide(op, "the number of input channels", channels, attrs.groups)
     kernel = _kernel(op, rank, weight, attrs)
     if kernel is None:
         return None
-    share, *window = kernel
+    group_channels, *window = kernel
     layout = parse_layout(attrs.kernel_layout)
-    weight_shape = relaid(op, "the weight", (channels, share, *window), KERNEL_LAYOUTS[rank], layout)
-    shape = (batch, product((share, attrs.groups)), *_lengths(op, lengths, window, attrs))
-    result = out_type(relaid(op, "the result", shape, plain, dst), attrs.out_dtype, data)
+    weight_shape = shape_in_layout(op, "the weight", (channels, group_channels, *window), KERNEL_LAYOUTS[rank], layout)
+    shape = (batch, product((group_channels, attrs.groups)), *_lengths(op, lengths, window, attrs))
+    result = out_type(shape_in_layout(op, "the result", shape, plain, dst), attrs.out_dtype, data)
     return [None, must_fit(op, "the weight", weight, TensorType(weight_shape, data.dtype)), result]
 
 
 def _kernel(op: str, rank: int, weight: TensorType | None, attrs: ConvTransposeAttrs) -> tuple[Dim, ...] | None:
-    """Return the output channels of a group and the size of the window; None if neither weight nor attributes tell."""
+    """Return the output channels of a group and the size of the window.
+
+    Return None if neither the weight nor the attributes contain them.
+    """
     layout = layout_like(op, "kernel_layout", attrs.kernel_layout, KERNEL_LAYOUTS[rank])
     if attrs.channels is not None:
         must_divide(op, "the number of output channels", attrs.channels, attrs.groups)
-    share = None if attrs.channels is None else attrs.channels // attrs.groups
+    group_channels = None if attrs.channels is None else attrs.channels // attrs.groups
     if weight is None:
-        return None if share is None or attrs.kernel_size is None else (share, *attrs.kernel_size)
-    _, depth, *window = relaid(op, "the weight", weight.shape, layout, KERNEL_LAYOUTS[rank])
-    return (depth if share is None else share, *(window if attrs.kernel_size is None else attrs.kernel_size))
+        return None if group_channels is None or attrs.kernel_size is None else (group_channels, *attrs.kernel_size)
+    _, depth, *window = shape_in_layout(op, "the weight", weight.shape, layout, KERNEL_LAYOUTS[rank])
+    return (
+        depth if group_channels is None else group_channels,
+        *(window if attrs.kernel_size is None else attrs.kernel_size),
+    )
 
 
 def _lengths(op: str, lengths: Sequence[Dim], window: Sequence[Dim], attrs: ConvTransposeAttrs) -> list[Dim]:
     rank = len(lengths)
-    made: list[Dim] = []
-    for axis, reach in enumerate(spans(window, attrs.dilation)):
-        cut = sum(both_sides(attrs.padding, rank)[axis])
-        spread = product((plus(lengths[axis], -1), attrs.strides[axis]))
-        length = plus(spread, reach + attrs.output_padding[axis] - cut) if isinstance(reach, int) else Any()
+    result: list[Dim] = []
+    for axis, span in enumerate(spans(window, attrs.dilation)):
+        removed = sum(both_sides(attrs.padding, rank)[axis])
+        spread = product((add_to_dim(lengths[axis], -1), attrs.strides[axis]))
+        length = add_to_dim(spread, span + attrs.output_padding[axis] - removed) if isinstance(span, int) else Any()
         if isinstance(length, int) and length < 1:
-            raise TypeInferenceError(f"{op}: the padding {attrs.padding} cuts off the whole result: {length} is left")
-        made.append(length)
-    return made
+            raise TypeInferenceError(f"{op}: padding {attrs.padding} leaves a result of length {length}; reduce it")
+        result.append(length)
+    return result
 
 
 def _compute(attrs: ConvTransposeAttrs, data: Array, weight: Array) -> Array:
@@ -193,7 +199,7 @@ def conv1d_transpose(
     output_padding: int | Iterable[int] = (0,),
     out_dtype: str = "",
 ) -> Call:
-    """Return the transposed convolution of sequences with a weight; the parameters are those of `conv2d_transpose`."""
+    """Return the transposed convolution of sequences; see `conv2d_transpose`."""
     attrs = Conv1DTransposeAttrs(
         channels=None if channels is None else int(channels),
         kernel_size=None if kernel_size is None else ints(kernel_size, 1),
@@ -225,14 +231,15 @@ def conv2d_transpose(
     output_padding: int | Iterable[int] = (0, 0),
     out_dtype: str = "",
 ) -> Call:
-    """Return the transposed convolution of images with a weight: each element of the data spreads the weight.
+    """Return the transposed convolution of images with a weight.
 
-    `padding` is cut off the result, `output_padding` added to it at the bottom and at the right. In `kernel_layout` O
-    stands for the channels of the data, I for those of the result. With `channels` and `kernel_size` the type of an
-    untyped weight is inferred.
+    Each element of the data adds its multiple of the weight to the result. `padding` is removed from the result, and
+    `output_padding` is added at the bottom and on the right. In `kernel_layout`, O is the axis of the channels of the
+    data, and I that of the result. If the weight has no type yet, its type is inferred from `channels` and
+    `kernel_size`.
 
     Raises:
-        ValueError: if `padding` has a number of sides that means nothing.
+        ValueError: if `padding` has another number of sides than 1, 2 or 4.
 
     """
     attrs = Conv2DTransposeAttrs(
@@ -266,7 +273,7 @@ def conv3d_transpose(
     output_padding: int | Iterable[int] = (0, 0, 0),
     out_dtype: str = "",
 ) -> Call:
-    """Return the transposed convolution of volumes with a weight; the parameters are those of `conv2d_transpose`."""
+    """Return the transposed convolution of volumes; see `conv2d_transpose`."""
     attrs = Conv3DTransposeAttrs(
         channels=None if channels is None else int(channels),
         kernel_size=None if kernel_size is None else ints(kernel_size, 3),

@@ -1,16 +1,16 @@
-"""nn.bias_add: a number for each place along an axis, added to the data."""
+"""nn.bias_add: adds a vector along an axis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.registry import OpPattern, register_op
-from apass.relay.op.nn.relations import along, axis_in, must_be, tensors
-from apass.relay.ty import TensorType, Type
+from apass.relay.op.nn.relations import axis_in, broadcast_along, must_be, tensors
 
 __all__ = ["BiasAddAttrs", "bias_add"]
 
@@ -20,7 +20,7 @@ class BiasAddAttrs(Attrs):
     """The attributes of nn.bias_add."""
 
     axis: int = 1
-    """The axis that the bias lies along."""
+    """The axis of the bias."""
 
 
 def _relation(types: Sequence[Type], attrs: BiasAddAttrs) -> Sequence[Type | None] | None:
@@ -32,7 +32,7 @@ def _relation(types: Sequence[Type], attrs: BiasAddAttrs) -> Sequence[Type | Non
 
 
 def _compute(attrs: BiasAddAttrs, data: Array, bias: Array) -> Array:
-    return np.add(data, along(bias, data.ndim, attrs.axis))
+    return np.add(data, broadcast_along(bias, data.ndim, attrs.axis))
 
 
 _BIAS_ADD = register_op(
@@ -43,10 +43,13 @@ _BIAS_ADD = register_op(
     compute=_compute,
     pattern=OpPattern.BROADCAST,
     level=1,
-    description="The data plus a number for each place along an axis.",
+    description="The data plus a vector along an axis.",
 )
 
 
 def bias_add(data: Expr, bias: Expr, axis: int = 1) -> Call:
-    """Return the data with a one-dimensional bias added along an axis; the bias's type is inferred from the data's."""
+    """Return the data plus a one-dimensional bias along an axis.
+
+    The type of the bias is inferred from that of the data.
+    """
     return Call(_BIAS_ADD, (data, bias), BiasAddAttrs(axis=axis))

@@ -1,4 +1,4 @@
-"""Products of matrices: nn.dense, nn.matmul, nn.batch_matmul."""
+"""Matrix products: nn.dense, nn.matmul, nn.batch_matmul."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.dims import clash
+from apass.relay.ir.ty import Any, Dim, TensorType, Type
+from apass.relay.op.define.dims import dims_differ
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.conv.kernel import accumulator
 from apass.relay.op.nn.relations import must_fit, out_type, tensors, with_rank
-from apass.relay.ty import Any, Dim, TensorType, Type
 
 __all__ = ["BatchMatmulAttrs", "DenseAttrs", "MatmulAttrs", "batch_matmul", "dense", "matmul"]
 
@@ -23,7 +23,7 @@ class DenseAttrs(Attrs):
     """The attributes of nn.dense."""
 
     units: int | None
-    """The number of output features; None to take it from the weight."""
+    """The number of output features; None for that of the weight."""
     out_dtype: str = ""
     """The element type of the result; empty for that of the data."""
 
@@ -33,13 +33,13 @@ class MatmulAttrs(Attrs):
     """The attributes of nn.matmul."""
 
     units: int | None
-    """The number of columns of the result; None to take it from the second matrix."""
+    """The number of columns of the result; None for that of the second matrix."""
     out_dtype: str = ""
     """The element type of the result; empty for that of the first matrix."""
     transpose_a: bool = False
-    """Whether the first matrix is given transposed."""
+    """Whether the first matrix is transposed before the product."""
     transpose_b: bool = False
-    """Whether the second matrix is given transposed."""
+    """Whether the second matrix is transposed before the product."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,9 @@ class BatchMatmulAttrs(Attrs):
     out_dtype: str = ""
     """The element type of the result; empty for that of the first operand."""
     transpose_a: bool = False
-    """Whether the matrices of the first operand are given transposed."""
+    """Whether the matrices of the first operand are transposed before the product."""
     transpose_b: bool = False
-    """Whether the matrices of the second operand are given transposed."""
+    """Whether the matrices of the second operand are transposed before the product."""
 
 
 def _dense_relation(types: Sequence[Type], attrs: DenseAttrs) -> Sequence[Type | None] | None:
@@ -70,14 +70,14 @@ def _relate(
     if a is None or (b is None and units is None):
         return None
     if len(a.shape) < 1 + transpose_a:
-        raise TypeInferenceError(f"{op}: the first operand must be a matrix, but it is a {a}")
-    *lead, reduced = _turned(a.shape) if transpose_a else a.shape
+        raise TypeInferenceError(f"{op}: the first operand must be a matrix, got {a}")
+    *lead, reduced = _transposed(a.shape) if transpose_a else a.shape
     columns: Dim = units if units is not None else _columns(op, b, transpose_b=transpose_b)
-    wanted = TensorType((columns, reduced) if transpose_b else (reduced, columns), a.dtype)
-    return [None, must_fit(op, "the second operand", b, wanted), out_type((*lead, columns), out_dtype, a)]
+    expected = TensorType((columns, reduced) if transpose_b else (reduced, columns), a.dtype)
+    return [None, must_fit(op, "the second operand", b, expected), out_type((*lead, columns), out_dtype, a)]
 
 
-def _turned(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+def _transposed(shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
     return (*shape[:-2], shape[-1], shape[-2])
 
 
@@ -93,22 +93,22 @@ def _batch_relation(types: Sequence[Type], attrs: BatchMatmulAttrs) -> Sequence[
     a, b, _ = tensors(op, types)
     if a is None or b is None:
         return None
-    (batch, rows, left) = _oriented(with_rank(op, "the first operand", a, 3), transpose=attrs.transpose_a)
-    (other, right, columns) = _oriented(with_rank(op, "the second operand", b, 3), transpose=attrs.transpose_b)
-    if clash(left, right):
-        raise TypeInferenceError(f"{op}: {a} and {b} cannot be multiplied: {left} is not {right}")
-    if clash(batch, other) and 1 not in {batch, other}:
-        raise TypeInferenceError(f"{op}: the batches of {a} and {b} must be equal or 1")
+    (batch, rows, left) = _batch_shape(with_rank(op, "the first operand", a, 3), transpose=attrs.transpose_a)
+    (other, right, columns) = _batch_shape(with_rank(op, "the second operand", b, 3), transpose=attrs.transpose_b)
+    if dims_differ(left, right):
+        raise TypeInferenceError(f"{op}: the inner dimensions of {a} and {b} must be equal, got {left} and {right}")
+    if dims_differ(batch, other) and 1 not in {batch, other}:
+        raise TypeInferenceError(f"{op}: the batches of {a} and {b} must be equal or 1, got {batch} and {other}")
     both = other if batch == 1 or not isinstance(batch, int) else batch
     return [None, None, out_type((both, rows, columns), attrs.out_dtype, a)]
 
 
-def _oriented(given: TensorType, *, transpose: bool) -> tuple[Dim, ...]:
-    return _turned(given.shape) if transpose else given.shape
+def _batch_shape(operand: TensorType, *, transpose: bool) -> tuple[Dim, ...]:
+    return _transposed(operand.shape) if transpose else operand.shape
 
 
 def _multiply(a: Array, b: Array, out_dtype: str) -> Array:
-    """Return the product, computed and returned in the element type that is wanted, that of `a` if none is."""
+    """Return the product with element type `out_dtype`; empty for that of `a`."""
     dtype = out_dtype or str(a.dtype)
     wide = accumulator(dtype)
     out: Array = np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False))
@@ -148,7 +148,7 @@ _MATMUL = register_op(
     compute=_matmul,
     pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
     level=1,
-    description="The product of matrices, either of which may be given transposed.",
+    description="The product of two matrices, each of which may be transposed.",
 )
 
 _BATCH_MATMUL = register_op(
@@ -166,7 +166,7 @@ _BATCH_MATMUL = register_op(
 def dense(data: Expr, weight: Expr, units: int | None = None, out_dtype: str = "") -> Call:
     """Return `data @ weight.T`; the data may have any number of leading dimensions.
 
-    With `units` the type of an untyped weight is inferred: `(units, last dimension of the data)`.
+    If the weight has no type yet, `units` determines it: `(units, last dimension of the data)`.
     """
     return Call(_DENSE, (data, weight), DenseAttrs(units=None if units is None else int(units), out_dtype=out_dtype))
 
@@ -179,7 +179,10 @@ def matmul(
     transpose_a: bool = False,
     transpose_b: bool = False,
 ) -> Call:
-    """Return the product of two matrices, each transposed first if so wanted; the first may have leading dimensions."""
+    """Return the product of two matrices, each transposed if requested.
+
+    The first operand may have leading dimensions.
+    """
     attrs = MatmulAttrs(
         units=None if units is None else int(units),
         out_dtype=out_dtype,
@@ -192,9 +195,10 @@ def matmul(
 def batch_matmul(
     tensor_a: Expr, tensor_b: Expr, out_dtype: str = "", transpose_a: bool = False, transpose_b: bool = True
 ) -> Call:
-    """Return the products of the matrices of two batches; a batch of one meets every matrix of the other.
+    """Return the products of the matrices of two batches.
 
-    Mind the defaults: the matrices of the second operand are taken to be transposed.
+    If one batch has size 1, its matrix is multiplied with every matrix of the other. By default, the matrices of the
+    second operand are transposed, as in TVM.
     """
     attrs = BatchMatmulAttrs(out_dtype=out_dtype, transpose_a=transpose_a, transpose_b=transpose_b)
     return Call(_BATCH_MATMUL, (tensor_a, tensor_b), attrs)

@@ -1,18 +1,18 @@
-"""nn.contrib_dense_pack: dense with a weight whose rows are in blocks."""
+"""nn.contrib_dense_pack: nn.dense with a weight whose rows are in blocks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.conv.kernel import accumulator
-from apass.relay.op.nn.relations import layout_like, must_fit, out_type, relaid, tensors, with_rank
-from apass.relay.ty import TensorType, Type
+from apass.relay.op.nn.relations import layout_like, must_fit, out_type, shape_in_layout, tensors, with_rank
 
 __all__ = ["DensePackAttrs", "contrib_dense_pack"]
 
@@ -24,11 +24,11 @@ class DensePackAttrs(Attrs):
     """The attributes of nn.contrib_dense_pack."""
 
     units: int | None
-    """The number of output features; None to take it from the weight."""
+    """The number of output features; None for that of the weight."""
     out_dtype: str = ""
     """The element type of the result; empty for that of the data."""
     weight_layout: str = "NC"
-    """The layout of the weight: N the output features, C the input features; NC8n has blocks of 8 output features."""
+    """The layout of the weight: N for output features, C for input features; NC8n has blocks of 8 output features."""
 
 
 def _relation(types: Sequence[Type], attrs: DensePackAttrs) -> Sequence[Type | None] | None:
@@ -38,10 +38,10 @@ def _relation(types: Sequence[Type], attrs: DensePackAttrs) -> Sequence[Type | N
         return None
     layout = layout_like(op, "weight_layout", attrs.weight_layout, _PLAIN)
     rows, reduced = with_rank(op, "the data", data, 2).shape
-    units, _ = relaid(op, "the weight", weight.shape, layout, _PLAIN)
+    units, _ = shape_in_layout(op, "the weight", weight.shape, layout, _PLAIN)
     units = units if attrs.units is None else attrs.units
-    wanted = TensorType(relaid(op, "the weight", (units, reduced), _PLAIN, layout), weight.dtype)
-    return [None, must_fit(op, "the weight", weight, wanted), out_type((rows, units), attrs.out_dtype, data)]
+    expected = TensorType(shape_in_layout(op, "the weight", (units, reduced), _PLAIN, layout), weight.dtype)
+    return [None, must_fit(op, "the weight", weight, expected), out_type((rows, units), attrs.out_dtype, data)]
 
 
 def _compute(attrs: DensePackAttrs, data: Array, weight: Array) -> Array:
@@ -60,7 +60,7 @@ _DENSE_PACK = register_op(
     compute=_compute,
     pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
     level=10,
-    description="The product of the data and the transposed weight, which is in blocks.",
+    description="The product of the data and the transposed weight, whose rows are in blocks.",
 )
 
 

@@ -1,18 +1,17 @@
-"""nn.batch_norm, as inference computes it: normalized by the moving mean and variance."""
+"""nn.batch_norm at inference: normalization by the moving mean and variance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr, TupleWrapper
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TensorType, TupleType, Type
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.conv.kernel import accumulator
-from apass.relay.op.nn.relations import along, axis_in, must_be, tensors
-from apass.relay.tuple_wrapper import TupleWrapper
-from apass.relay.ty import TensorType, TupleType, Type
+from apass.relay.op.nn.relations import axis_in, broadcast_along, must_be, tensors
 
 __all__ = ["BatchNormAttrs", "batch_norm"]
 
@@ -24,11 +23,11 @@ class BatchNormAttrs(Attrs):
     axis: int = 1
     """The axis of the channels."""
     epsilon: float = 1e-5
-    """What is added to the variance, so that nothing is divided by 0."""
+    """A number added to the variance, to avoid division by 0."""
     center: bool = True
     """Whether beta is added."""
     scale: bool = True
-    """Whether gamma is multiplied."""
+    """Whether the result is multiplied by gamma."""
 
 
 _VECTORS = ("gamma", "beta", "moving_mean", "moving_var")
@@ -39,19 +38,19 @@ def _relation(types: Sequence[Type], attrs: BatchNormAttrs) -> Sequence[Type | N
     if data is None:
         return None
     vector = TensorType((data.shape[axis_in("nn.batch_norm", data, attrs.axis)],), data.dtype)
-    found = [must_be("nn.batch_norm", what, one, vector) for what, one in zip(_VECTORS, vectors, strict=True)]
-    return [None, *found, TupleType([data, *found[2:]])]
+    inferred = [must_be("nn.batch_norm", name, ty, vector) for name, ty in zip(_VECTORS, vectors, strict=True)]
+    return [None, *inferred, TupleType([data, *inferred[2:]])]
 
 
 def _compute(
     attrs: BatchNormAttrs, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array
 ) -> tuple[Array, ...]:
-    mean, factor, shift = (one.astype("float64") for one in (moving_mean, gamma, beta))
+    mean, factor, shift = (vector.astype("float64") for vector in (moving_mean, gamma, beta))
     factor = (factor if attrs.scale else 1.0) / np.sqrt(moving_var.astype("float64") + attrs.epsilon)
     shift = (shift if attrs.center else 0.0) - mean * factor
     dtype = accumulator(str(data.dtype))
-    out: Array = np.multiply(data, along(factor.astype(dtype), data.ndim, attrs.axis))
-    np.add(out, along(shift.astype(dtype), data.ndim, attrs.axis), out=out)
+    out: Array = np.multiply(data, broadcast_along(factor.astype(dtype), data.ndim, attrs.axis))
+    np.add(out, broadcast_along(shift.astype(dtype), data.ndim, attrs.axis), out=out)
     return out.astype(data.dtype, copy=False), moving_mean, moving_var
 
 
@@ -63,7 +62,7 @@ _BATCH_NORM = register_op(
     compute=_compute,
     pattern=OpPattern.OPAQUE,
     level=1,
-    description="The data normalized by the moving mean and variance of each channel, and these two.",
+    description="The data normalized by the moving mean and variance of each channel, and these two vectors.",
 )
 
 
@@ -80,7 +79,7 @@ def batch_norm(
 ) -> TupleWrapper:
     """Return the normalized data, the moving mean and the moving variance.
 
-    The types of the four vectors are inferred from the data's.
+    The types of the four vectors are inferred from that of the data.
     """
     attrs = BatchNormAttrs(axis=axis, epsilon=float(epsilon), center=center, scale=scale)
     return TupleWrapper(Call(_BATCH_NORM, (data, gamma, beta, moving_mean, moving_var), attrs), 3)

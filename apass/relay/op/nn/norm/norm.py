@@ -1,4 +1,4 @@
-"""Normalization by what the data itself holds: nn.instance_norm, nn.layer_norm, nn.group_norm."""
+"""Normalization by statistics of the data: instance_norm, layer_norm, group_norm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Compute, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Compute, Expr, Op
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import TensorType, Type
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.conv.kernel import accumulator
-from apass.relay.op.nn.relations import along, axis_in, must_be, must_divide, tensors
-from apass.relay.ty import TensorType, Type
+from apass.relay.op.nn.relations import axis_in, broadcast_along, must_be, must_divide, tensors
 
 __all__ = [
     "GroupNormAttrs",
@@ -27,16 +27,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormAttrs(Attrs):
-    """What the attributes of normalization have in common."""
+    """The attributes that normalizations share."""
 
     axis: int = 1
-    """The axis that gamma and beta lie along."""
+    """The axis of gamma and beta."""
     epsilon: float = 1e-5
-    """What is added to the variance, so that nothing is divided by 0."""
+    """A number added to the variance, to avoid division by 0."""
     center: bool = True
     """Whether beta is added."""
     scale: bool = True
-    """Whether gamma is multiplied."""
+    """Whether the result is multiplied by gamma."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class LayerNormAttrs(NormAttrs):
     """The attributes of nn.layer_norm."""
 
     axis: int = -1
-    """The axis that is normalized over, and that gamma and beta lie along."""
+    """The axis that is normalized, and the axis of gamma and beta."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,15 +57,15 @@ class GroupNormAttrs(Attrs):
     """The attributes of nn.group_norm."""
 
     num_groups: int = 0
-    """How many groups the channels are put into."""
+    """The number of groups of channels."""
     axis: int = 1
     """The axis of the channels."""
     epsilon: float = 1e-5
-    """What is added to the variance, so that nothing is divided by 0."""
+    """A number added to the variance, to avoid division by 0."""
     center: bool = True
     """Whether beta is added."""
     scale: bool = True
-    """Whether gamma is multiplied."""
+    """Whether the result is multiplied by gamma."""
 
 
 def _define(name: str, attrs_type: type[Attrs], compute: Compute, description: str) -> Op:
@@ -91,14 +91,17 @@ def _relate(
     channels = data.shape[axis_in(op, data, attrs.axis)]
     if isinstance(attrs, GroupNormAttrs):
         if attrs.num_groups < 1:
-            raise TypeInferenceError(f"{op}: num_groups must be positive, not {attrs.num_groups}")
+            raise TypeInferenceError(f"{op}: num_groups must be positive, got {attrs.num_groups}")
         must_divide(op, "the number of channels", channels, attrs.num_groups)
     vector = TensorType((channels,), data.dtype)
     return [None, must_be(op, "gamma", gamma, vector), must_be(op, "beta", beta, vector), data]
 
 
 def _normalized(data: Array, axes: Sequence[int], epsilon: float) -> Array:
-    """Return the data, in the element type to compute in, less its mean and over its standard deviation."""
+    """Return the data minus its mean, divided by its standard deviation.
+
+    The result has the element type of the computation.
+    """
     wide = data.astype(accumulator(str(data.dtype)), copy=False)
     centred: Array = np.subtract(wide, wide.mean(axis=tuple(axes), keepdims=True))
     variance: Array = np.square(centred).mean(axis=tuple(axes), keepdims=True)
@@ -107,9 +110,9 @@ def _normalized(data: Array, axes: Sequence[int], epsilon: float) -> Array:
 
 
 def _affine(out: Array, gamma: Array, beta: Array, attrs: NormAttrs | GroupNormAttrs, dtype: str) -> Array:
-    for wanted, rule, vector in ((attrs.scale, np.multiply, gamma), (attrs.center, np.add, beta)):
-        if wanted:
-            rule(out, along(vector, out.ndim, attrs.axis), out=out)
+    for enabled, rule, vector in ((attrs.scale, np.multiply, gamma), (attrs.center, np.add, beta)):
+        if enabled:
+            rule(out, broadcast_along(vector, out.ndim, attrs.axis), out=out)
     return out.astype(dtype, copy=False)
 
 
@@ -130,11 +133,11 @@ def _group_norm(attrs: GroupNormAttrs, data: Array, gamma: Array, beta: Array) -
 
 
 _INSTANCE_NORM = _define(
-    "nn.instance_norm", InstanceNormAttrs, _instance_norm, "Each channel of each sample normalized by itself."
+    "nn.instance_norm", InstanceNormAttrs, _instance_norm, "Each channel of each sample normalized separately."
 )
 _LAYER_NORM = _define("nn.layer_norm", LayerNormAttrs, _layer_norm, "The data normalized along an axis.")
 _GROUP_NORM = _define(
-    "nn.group_norm", GroupNormAttrs, _group_norm, "Each group of channels of each sample normalized by itself."
+    "nn.group_norm", GroupNormAttrs, _group_norm, "Each group of channels of each sample normalized separately."
 )
 
 
@@ -147,7 +150,7 @@ def instance_norm(
     center: bool = True,
     scale: bool = True,
 ) -> Call:
-    """Return the data with each channel of each sample normalized by its own mean and variance."""
+    """Return the data with each channel of each sample normalized separately."""
     attrs = InstanceNormAttrs(axis=axis, epsilon=float(epsilon), center=center, scale=scale)
     return Call(_INSTANCE_NORM, (data, gamma, beta), attrs)
 
@@ -176,6 +179,9 @@ def group_norm(
     center: bool = True,
     scale: bool = True,
 ) -> Call:
-    """Return the data with each group of channels, and the axes behind, normalized by its own mean and variance."""
+    """Return the data with each group of channels normalized separately.
+
+    The mean and the variance are those of the group in one sample, over all spatial dimensions.
+    """
     attrs = GroupNormAttrs(num_groups=num_groups, axis=axis, epsilon=float(epsilon), center=center, scale=scale)
     return Call(_GROUP_NORM, (data, gamma, beta), attrs)

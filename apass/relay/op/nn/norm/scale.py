@@ -1,4 +1,4 @@
-"""Normalization by sizes of what is near: nn.lrn and nn.l2_normalize."""
+"""Normalization by the size of elements: nn.lrn and nn.l2_normalize."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import Type
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.conv.kernel import accumulator
 from apass.relay.op.nn.relations import axis_in, tensors
-from apass.relay.ty import Type
 
 __all__ = ["L2NormalizeAttrs", "LRNAttrs", "l2_normalize", "lrn"]
 
@@ -22,11 +22,11 @@ class LRNAttrs(Attrs):
     """The attributes of nn.lrn."""
 
     size: int = 5
-    """How many neighbours along the axis count, the element itself among them; an odd number."""
+    """The size of the neighbourhood along the axis, including the element itself; an odd number."""
     axis: int = 1
-    """The axis along which neighbours lie."""
+    """The axis of the neighbourhood."""
     bias: float = 2.0
-    """What is added, so that nothing is divided by 0."""
+    """A number added to the mean square, to avoid division by 0."""
     alpha: float = 0.0001
     """The factor of the mean square."""
     beta: float = 0.75
@@ -38,9 +38,9 @@ class L2NormalizeAttrs(Attrs):
     """The attributes of nn.l2_normalize."""
 
     eps: float
-    """The least value of the sum of squares."""
+    """The lower bound of the sum of squares."""
     axis: tuple[int, ...] | None
-    """The axes that are summed over; None for all."""
+    """The axes of the sum; None for all."""
 
 
 def _lrn_relation(types: Sequence[Type], attrs: LRNAttrs) -> Sequence[Type | None] | None:
@@ -49,7 +49,7 @@ def _lrn_relation(types: Sequence[Type], attrs: LRNAttrs) -> Sequence[Type | Non
         return None
     axis_in("nn.lrn", data, attrs.axis)
     if attrs.size < 1 or attrs.size % 2 == 0:
-        raise TypeInferenceError(f"nn.lrn: size must be an odd number, not {attrs.size}")
+        raise TypeInferenceError(f"nn.lrn: size must be an odd number, got {attrs.size}")
     return [None, data]
 
 
@@ -89,7 +89,7 @@ _LRN = register_op(
     compute=_lrn,
     pattern=OpPattern.OPAQUE,
     level=2,
-    description="Local response normalization: each element over a power of the mean square of its neighbours.",
+    description="Local response normalization: each element divided by a power of the mean square of its neighbours.",
 )
 
 _L2_NORMALIZE = register_op(
@@ -100,17 +100,23 @@ _L2_NORMALIZE = register_op(
     compute=_l2_normalize,
     pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
     level=2,
-    description="The data over the root of its sum of squares along axes.",
+    description="The data divided by the square root of its sum of squares along axes.",
 )
 
 
 def lrn(data: Expr, size: int = 5, axis: int = 1, bias: float = 2, alpha: float = 0.00001, beta: float = 0.75) -> Call:
-    """Return `data / (bias + alpha / size * s) ** beta`, s summing the squares of the `size` nearest along an axis."""
+    """Return the local response normalization of the data along an axis.
+
+    This is `data / (bias + alpha / size * s) ** beta`, where s is the sum of squares of the `size` nearest elements.
+    """
     attrs = LRNAttrs(size=size, axis=axis, bias=float(bias), alpha=float(alpha), beta=float(beta))
     return Call(_LRN, (data,), attrs)
 
 
 def l2_normalize(data: Expr, eps: float, axis: Iterable[int] | None = None) -> Call:
-    """Return the data over the root of its sum of squares along axes, of all if none are given, at least `eps`."""
+    """Return the data divided by the square root of its sum of squares along `axis`.
+
+    The sum of squares is at least `eps`. If `axis` is None, sum over all axes.
+    """
     attrs = L2NormalizeAttrs(eps=float(eps), axis=None if axis is None else tuple(axis))
     return Call(_L2_NORMALIZE, (data,), attrs)

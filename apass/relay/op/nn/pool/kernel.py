@@ -1,4 +1,7 @@
-"""Pooling on numpy arrays: one spatial dimension after another, as maxima and sums allow."""
+"""Pooling of numpy arrays.
+
+Maxima and sums are separable, so the spatial dimensions are pooled one after another.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,54 +16,57 @@ __all__ = ["Slide", "average_windows", "averaged", "lowest", "max_windows", "sum
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """How windows slide over one dimension."""
+    """The windows along one dimension."""
 
     size: int
-    """How many elements a window has."""
+    """The number of elements of a window."""
     stride: int
     """The distance between windows."""
     dilation: int
     """The distance between the elements of a window."""
     sides: tuple[int, int]
-    """The padding before and behind."""
+    """The padding before and after the dimension."""
     count: int
-    """How many windows there are; the last may stick out of the padding."""
+    """The number of windows; the last one may extend beyond the padding."""
 
     @property
-    def reach(self) -> int:
-        """The length that the windows cover together."""
+    def extent(self) -> int:
+        """The length that all windows cover together."""
         return (self.count - 1) * self.stride + (self.size - 1) * self.dilation + 1
 
-    def places(self, tap: int) -> slice:
-        """Return where the windows have their element number `tap`."""
+    def positions(self, tap: int) -> slice:
+        """Return the positions of element number `tap` of all windows."""
         start = tap * self.dilation
         return slice(start, start + (self.count - 1) * self.stride + 1, self.stride)
 
     def covered(self, length: int, *, include_pad: bool) -> Array:
-        """Return how many elements of each window lie in the dimension, or in its padding if that is to count."""
+        """Return how many elements of each window count.
+
+        Those in the dimension count, and those in its padding with `include_pad`.
+        """
         low, high = self.sides
         first, last = (0, low + length + high) if include_pad else (low, low + length)
         starts = np.arange(self.count)[:, np.newaxis] * self.stride
-        places = starts + np.arange(self.size)[np.newaxis] * self.dilation
-        inside = (places >= first) & (places < last)
+        positions = starts + np.arange(self.size)[np.newaxis] * self.dilation
+        inside = (positions >= first) & (positions < last)
         counts: Array = np.count_nonzero(inside, axis=1)
         return counts
 
 
 def lowest(dtype: np.dtype[np.generic]) -> float:
-    """Return the number that no number of the element type is below."""
+    """Return the lowest number of an element type."""
     if dtype.kind == "b":
         return 0
     return int(np.iinfo(str(dtype)).min) if dtype.kind in "iu" else -np.inf
 
 
 def summable(dtype: str) -> str:
-    """Return the element type to sum in: wide enough for the whole of a window."""
+    """Return the element type of sums, wide enough for a whole window."""
     return accumulator(dtype) if "float" in dtype else "int64"
 
 
 def max_windows(data: Array, slides: Sequence[Slide]) -> Array:
-    """Return the largest element of each window over the last dimensions; padding is below all."""
+    """Return the maximum of each window over the last dimensions, ignoring padding."""
     out = data
     for axis, slide in enumerate(slides, data.ndim - len(slides)):
         out = _slide(np.maximum, out, axis, slide, lowest(data.dtype))
@@ -68,7 +74,10 @@ def max_windows(data: Array, slides: Sequence[Slide]) -> Array:
 
 
 def average_windows(data: Array, slides: Sequence[Slide], *, include_pad: bool) -> Array:
-    """Return the mean of each window over the last dimensions; padding is 0 and counts only if so wanted."""
+    """Return the mean of each window over the last dimensions.
+
+    Padding is 0. It counts as elements only with `include_pad`.
+    """
     lead = data.ndim - len(slides)
     out = data.astype(summable(str(data.dtype)), copy=False)
     count: Array = np.ones((), "int64")
@@ -79,7 +88,7 @@ def average_windows(data: Array, slides: Sequence[Slide], *, include_pad: bool) 
 
 
 def averaged(total: Array, count: Array, dtype: str) -> Array:
-    """Return sums divided by counts, whole numbers towards 0 as C does."""
+    """Return sums divided by counts; integers are truncated towards 0, as in C."""
     if total.dtype.kind == "f":
         mean: Array = np.divide(total, count.astype(total.dtype))
         return mean.astype(dtype, copy=False)
@@ -89,11 +98,11 @@ def averaged(total: Array, count: Array, dtype: str) -> Array:
 
 def _slide(fold: np.ufunc, data: Array, axis: int, slide: Slide, value: float) -> Array:
     low = slide.sides[0]
-    whole = _padded(data, axis, low, max(0, slide.reach - low - data.shape[axis]), value)
+    whole = _padded(data, axis, low, max(0, slide.extent - low - data.shape[axis]), value)
     lead = (slice(None),) * axis
-    out = whole[(*lead, slide.places(0))].copy()
+    out = whole[(*lead, slide.positions(0))].copy()
     for tap in range(1, slide.size):
-        fold(out, whole[(*lead, slide.places(tap))], out=out)
+        fold(out, whole[(*lead, slide.positions(tap))], out=out)
     return out
 
 

@@ -1,17 +1,17 @@
-"""Pooling with sliding windows: nn.max_pool1d, 2d and 3d, nn.avg_pool1d, 2d and 3d."""
+"""Pooling with sliding windows: nn.max_pool and nn.avg_pool, 1d to 3d."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from apass.relay.expr import Call, Expr, Op
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr, Op
 from apass.relay.ir.ndarray import Array
+from apass.relay.ir.ty import Dim, TensorType, Type
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.pool.kernel import Slide, average_windows, max_windows
-from apass.relay.op.nn.relations import layout_like, relaid, tensors
+from apass.relay.op.nn.relations import layout_like, shape_in_layout, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
-from apass.relay.ty import Dim, TensorType, Type
 
 __all__ = [
     "AvgPool1DAttrs",
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolAttrs(Attrs):
-    """What the attributes of all pooling with windows have in common."""
+    """The attributes that pooling with windows shares."""
 
     pool_size: tuple[int, ...]
     """The size of the window."""
@@ -41,13 +41,13 @@ class PoolAttrs(Attrs):
     dilation: tuple[int, ...]
     """The distance between the elements of a window."""
     padding: tuple[int, ...]
-    """The padding before each spatial dimension, then that behind each; one for each dimension is for both sides."""
+    """The padding before each spatial dimension, then after each; one number each for both sides."""
     layout: str
     """The layout of the data."""
     out_layout: str = ""
     """The layout of the result; empty for that of the data."""
     ceil_mode: bool = False
-    """Whether a last window that sticks out counts."""
+    """Whether a last window that extends beyond the padding is included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class AvgPool1DAttrs(MaxPool1DAttrs):
     """The attributes of nn.avg_pool1d."""
 
     count_include_pad: bool = False
-    """Whether the padding counts as zeros of the average."""
+    """Whether padding counts as zeros in the mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class AvgPool2DAttrs(MaxPool2DAttrs):
     """The attributes of nn.avg_pool2d."""
 
     count_include_pad: bool = False
-    """Whether the padding counts as zeros of the average."""
+    """Whether padding counts as zeros in the mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,10 +113,10 @@ class AvgPool3DAttrs(MaxPool3DAttrs):
     """The attributes of nn.avg_pool3d."""
 
     count_include_pad: bool = False
-    """Whether the padding counts as zeros of the average."""
+    """Whether padding counts as zeros in the mean."""
 
 
-def _define(name: str, attrs_type: type[PoolAttrs], rank: int, what: str) -> Op:
+def _define(name: str, attrs_type: type[PoolAttrs], rank: int, statistic: str) -> Op:
     def relation(types: Sequence[Type], attrs: PoolAttrs) -> Sequence[Type | None] | None:
         data, _ = tensors(name, types)
         return None if data is None else [None, _pooled(name, rank, data, attrs)]
@@ -129,7 +129,7 @@ def _define(name: str, attrs_type: type[PoolAttrs], rank: int, what: str) -> Op:
         compute=_compute,
         pattern=OpPattern.OUT_ELEMWISE_FUSABLE,
         level=2,
-        description=f"The {what} of each window over {rank} spatial dimension{'s' if rank > 1 else ''}.",
+        description=f"The {statistic} of each window over {rank} spatial dimension{'s' if rank > 1 else ''}.",
     )
 
 
@@ -137,25 +137,26 @@ def _pooled(op: str, rank: int, data: TensorType, attrs: PoolAttrs) -> TensorTyp
     plain = DATA_LAYOUTS[rank]
     src = layout_like(op, "layout", attrs.layout, plain)
     dst = layout_like(op, "out_layout", attrs.out_layout or attrs.layout, plain)
-    batch, channels, *lengths = relaid(op, "the data", data.shape, src, plain)
+    batch, channels, *lengths = shape_in_layout(op, "the data", data.shape, src, plain)
     shape = (batch, channels, *_counts(op, lengths, attrs))
-    return TensorType(relaid(op, "the result", shape, plain, dst), data.dtype)
+    return TensorType(shape_in_layout(op, "the result", shape, plain, dst), data.dtype)
 
 
 def _counts(op: str, lengths: Sequence[Dim], attrs: PoolAttrs) -> list[Dim]:
-    reach = spans(attrs.pool_size, attrs.dilation)
+    extents = spans(attrs.pool_size, attrs.dilation)
     sides = both_sides(attrs.padding, len(attrs.pool_size))
-    each = zip(lengths, reach, attrs.strides, sides, strict=True)
-    return [window_count(op, *one, ceil=attrs.ceil_mode) for one in each]
+    axes = zip(lengths, extents, attrs.strides, sides, strict=True)
+    return [window_count(op, *axis, ceil=attrs.ceil_mode) for axis in axes]
 
 
 def _compute(attrs: PoolAttrs, data: Array) -> Array:
     rank = len(attrs.pool_size)
     plain, src = DATA_LAYOUTS[rank], parse_layout(attrs.layout)
     images = convert_array(data, src, plain)
-    counts = [one for one in _counts("pooling", images.shape[2:], attrs) if isinstance(one, int)]
+    counts = [count for count in _counts("pooling", images.shape[2:], attrs) if isinstance(count, int)]
     sides = both_sides(attrs.padding, rank)
-    slides = [Slide(*one) for one in zip(attrs.pool_size, attrs.strides, attrs.dilation, sides, counts, strict=True)]
+    axes = zip(attrs.pool_size, attrs.strides, attrs.dilation, sides, counts, strict=True)
+    slides = [Slide(*axis) for axis in axes]
     if isinstance(attrs, AvgPool1DAttrs | AvgPool2DAttrs | AvgPool3DAttrs):
         out = average_windows(images, slides, include_pad=attrs.count_include_pad)
     else:
@@ -163,9 +164,9 @@ def _compute(attrs: PoolAttrs, data: Array) -> Array:
     return convert_array(out, plain, parse_layout(attrs.out_layout) if attrs.out_layout else src)
 
 
-_MAX_POOL1D = _define("nn.max_pool1d", MaxPool1DAttrs, 1, "largest element")
-_MAX_POOL2D = _define("nn.max_pool2d", MaxPool2DAttrs, 2, "largest element")
-_MAX_POOL3D = _define("nn.max_pool3d", MaxPool3DAttrs, 3, "largest element")
+_MAX_POOL1D = _define("nn.max_pool1d", MaxPool1DAttrs, 1, "maximum")
+_MAX_POOL2D = _define("nn.max_pool2d", MaxPool2DAttrs, 2, "maximum")
+_MAX_POOL3D = _define("nn.max_pool3d", MaxPool3DAttrs, 3, "maximum")
 _AVG_POOL1D = _define("nn.avg_pool1d", AvgPool1DAttrs, 1, "mean")
 _AVG_POOL2D = _define("nn.avg_pool2d", AvgPool2DAttrs, 2, "mean")
 _AVG_POOL3D = _define("nn.avg_pool3d", AvgPool3DAttrs, 3, "mean")
@@ -173,7 +174,7 @@ _AVG_POOL3D = _define("nn.avg_pool3d", AvgPool3DAttrs, 3, "mean")
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A window, as callers give it: a number for all dimensions, or one for each."""
+    """The parameters of a window: one number for all dimensions, or one for each."""
 
     size: int | Iterable[int]
     strides: int | Iterable[int]
@@ -202,7 +203,7 @@ def max_pool1d(
     out_layout: str = "",
     ceil_mode: bool = False,
 ) -> Call:
-    """Return the largest element of each window over a sequence; the parameters are those of `max_pool2d`."""
+    """Return the maximum of each window over a sequence; see `max_pool2d`."""
     window = _Window(pool_size, strides, dilation, padding)
     attrs = window.attrs(MaxPool1DAttrs, 1, layout, out_layout, ceil_mode=ceil_mode)
     return Call(_MAX_POOL1D, (data,), attrs)
@@ -218,13 +219,13 @@ def max_pool2d(
     out_layout: str = "",
     ceil_mode: bool = False,
 ) -> Call:
-    """Return the largest element of each window over images.
+    """Return the maximum of each window over images.
 
-    `padding` is one number for all sides, two for top and bottom, left and right, or four for top, left, bottom, right;
-    it never wins. With `ceil_mode` a last window that sticks out counts.
+    `padding` is one number for all sides, two for top and bottom, left and right, or four for top, left, bottom, right.
+    It is ignored by the maximum. With `ceil_mode`, a last window that extends beyond the padding is included.
 
     Raises:
-        ValueError: if `padding` has a number of sides that means nothing.
+        ValueError: if `padding` has another number of sides than 1, 2 or 4.
 
     """
     window = _Window(pool_size, strides, dilation, padding)
@@ -242,7 +243,7 @@ def max_pool3d(
     out_layout: str = "",
     ceil_mode: bool = False,
 ) -> Call:
-    """Return the largest element of each window over volumes; the parameters are those of `max_pool2d`."""
+    """Return the maximum of each window over volumes; see `max_pool2d`."""
     window = _Window(pool_size, strides, dilation, padding)
     attrs = window.attrs(MaxPool3DAttrs, 3, layout, out_layout, ceil_mode=ceil_mode)
     return Call(_MAX_POOL3D, (data,), attrs)
@@ -259,7 +260,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = False,
 ) -> Call:
-    """Return the mean of each window over a sequence; the parameters are those of `avg_pool2d`."""
+    """Return the mean of each window over a sequence; see `avg_pool2d`."""
     window = _Window(pool_size, strides, dilation, padding)
     attrs = window.attrs(
         AvgPool1DAttrs, 1, layout, out_layout, ceil_mode=ceil_mode, count_include_pad=count_include_pad
@@ -278,9 +279,10 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = False,
 ) -> Call:
-    """Return the mean of each window over images; the parameters are those of `max_pool2d`.
+    """Return the mean of each window over images.
 
-    Padding counts, as zeros, only with `count_include_pad`; what sticks out beyond it in `ceil_mode` never does.
+    The parameters are those of `max_pool2d`. With `count_include_pad`, padding counts as zeros. Elements beyond the
+    padding, which exist with `ceil_mode`, never count.
     """
     window = _Window(pool_size, strides, dilation, padding)
     attrs = window.attrs(
@@ -300,7 +302,7 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = False,
 ) -> Call:
-    """Return the mean of each window over volumes; the parameters are those of `avg_pool2d`."""
+    """Return the mean of each window over volumes; see `avg_pool2d`."""
     window = _Window(pool_size, strides, dilation, padding)
     attrs = window.attrs(
         AvgPool3DAttrs, 3, layout, out_layout, ceil_mode=ceil_mode, count_include_pad=count_include_pad

@@ -1,4 +1,4 @@
-"""Places to batch and back: nn.space_to_batch_nd and nn.batch_to_space_nd; and nn.dilate, which spreads places."""
+"""nn.space_to_batch_nd, its inverse nn.batch_to_space_nd, and nn.dilate."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from math import prod
 import numpy as np
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.dims import over, plus, product
+from apass.relay.ir.ty import TensorType, Type
+from apass.relay.op.define.dims import add_to_dim, divide_dim, product
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.pad import pairs
 from apass.relay.op.nn.relations import must_divide, tensors
-from apass.relay.ty import TensorType, Type
 
 __all__ = [
     "BatchToSpaceNDAttrs",
@@ -33,9 +33,9 @@ class SpaceToBatchNDAttrs(Attrs):
     block_shape: tuple[int, ...]
     """The size of a block in each spatial dimension."""
     paddings: tuple[tuple[int, ...], ...]
-    """What is added before and behind each spatial dimension first."""
+    """The padding before and after each spatial dimension."""
     pad_value: float = 0.0
-    """What is added."""
+    """The value of the padding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class BatchToSpaceNDAttrs(Attrs):
     block_shape: tuple[int, ...]
     """The size of a block in each spatial dimension."""
     crops: tuple[tuple[int, ...], ...]
-    """What is cut off before and behind each spatial dimension in the end."""
+    """The number of elements removed before and after each spatial dimension of the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +53,20 @@ class DilateAttrs(Attrs):
     """The attributes of nn.dilate."""
 
     strides: tuple[int, ...] = (1, 1)
-    """The distance that neighbours get in each dimension."""
+    """The distance of neighbouring elements in each dimension of the result."""
     dilation_value: float = 0.0
-    """What stands between them."""
+    """The value between the elements."""
 
 
-def _must_match(op: str, data: TensorType, block: Sequence[int], what: str, pairs: Sequence[Sequence[int]]) -> None:
+def _must_match(
+    op: str, data: TensorType, block: Sequence[int], attribute: str, pairs: Sequence[Sequence[int]]
+) -> None:
     if not block or len(data.shape) <= len(block) or min(block) < 1:
-        raise TypeInferenceError(f"{op}: block_shape {block} does not suit a {data}: the first dimension is the batch")
+        raise TypeInferenceError(f"{op}: block_shape {block} does not fit {data}, whose first dimension is the batch")
     if len(pairs) != len(block) or any(len(pair) != 2 or min(pair) < 0 for pair in pairs):
-        raise TypeInferenceError(f"{op}: {what} must be a pair for each of {len(block)} dimensions, not {pairs}")
+        raise TypeInferenceError(
+            f"{op}: {attribute} must be a pair of numbers, 0 or more, for each of {len(block)} dimensions, got {pairs}"
+        )
 
 
 def _to_batch_relation(types: Sequence[Type], attrs: SpaceToBatchNDAttrs) -> Sequence[Type | None] | None:
@@ -71,12 +75,12 @@ def _to_batch_relation(types: Sequence[Type], attrs: SpaceToBatchNDAttrs) -> Seq
     if data is None:
         return None
     _must_match(op, data, block, "paddings", attrs.paddings)
-    batch, *places = data.shape
-    padded = [plus(dim, sum(pair)) for dim, pair in zip(places, attrs.paddings, strict=False)]
+    batch, *dims = data.shape
+    padded = [add_to_dim(dim, sum(pair)) for dim, pair in zip(dims, attrs.paddings, strict=False)]
     for dim, size in zip(padded, block, strict=True):
         must_divide(op, "a padded dimension", dim, size)
-    cut = [over(dim, size) for dim, size in zip(padded, block, strict=True)]
-    return [None, TensorType((product((batch, prod(block))), *cut, *places[len(block) :]), data.dtype)]
+    blocks = [divide_dim(dim, size) for dim, size in zip(padded, block, strict=True)]
+    return [None, TensorType((product((batch, prod(block))), *blocks, *dims[len(block) :]), data.dtype)]
 
 
 def _to_space_relation(types: Sequence[Type], attrs: BatchToSpaceNDAttrs) -> Sequence[Type | None] | None:
@@ -85,13 +89,13 @@ def _to_space_relation(types: Sequence[Type], attrs: BatchToSpaceNDAttrs) -> Seq
     if data is None:
         return None
     _must_match(op, data, block, "crops", attrs.crops)
-    batch, *places = data.shape
+    batch, *dims = data.shape
     must_divide(op, "the batch", batch, prod(block))
-    spread = [product((dim, size)) for dim, size in zip(places, block, strict=False)]
-    cropped = [plus(dim, -sum(pair)) for dim, pair in zip(spread, attrs.crops, strict=True)]
+    spread = [product((dim, size)) for dim, size in zip(dims, block, strict=False)]
+    cropped = [add_to_dim(dim, -sum(pair)) for dim, pair in zip(spread, attrs.crops, strict=True)]
     if any(isinstance(dim, int) and dim < 1 for dim in cropped):
-        raise TypeInferenceError(f"{op}: the crops {attrs.crops} leave nothing of {spread}")
-    return [None, TensorType((over(batch, prod(block)), *cropped, *places[len(block) :]), data.dtype)]
+        raise TypeInferenceError(f"{op}: crops {attrs.crops} remove a whole dimension of {spread}")
+    return [None, TensorType((divide_dim(batch, prod(block)), *cropped, *dims[len(block) :]), data.dtype)]
 
 
 def _dilate_relation(types: Sequence[Type], attrs: DilateAttrs) -> Sequence[Type | None] | None:
@@ -99,33 +103,36 @@ def _dilate_relation(types: Sequence[Type], attrs: DilateAttrs) -> Sequence[Type
     if data is None:
         return None
     if len(attrs.strides) != len(data.shape) or min(attrs.strides, default=1) < 1:
-        raise TypeInferenceError(f"nn.dilate: strides must be a positive number for each dimension of the {data}")
+        raise TypeInferenceError(
+            f"nn.dilate: strides must be a positive number for each dimension of {data}, got {attrs.strides}"
+        )
     pairs = zip(data.shape, attrs.strides, strict=True)
-    return [None, TensorType([plus(product((plus(dim, -1), stride)), 1) for dim, stride in pairs], data.dtype)]
+    shape = [add_to_dim(product((add_to_dim(dim, -1), stride)), 1) for dim, stride in pairs]
+    return [None, TensorType(shape, data.dtype)]
 
 
 def _to_batch(attrs: SpaceToBatchNDAttrs, data: Array) -> Array:
     block, rank = attrs.block_shape, len(attrs.block_shape)
     width = pairs([(0, 0), *attrs.paddings, *((0, 0),) * (data.ndim - rank - 1)])
     padded = np.pad(data, width, constant_values=np.asarray(attrs.pad_value).astype(data.dtype).item())
-    batch, *places = padded.shape
-    cut = [part for dim, size in zip(places, block, strict=False) for part in (dim // size, size)]
-    parts = padded.reshape(batch, *cut, *places[rank:])
+    batch, *dims = padded.shape
+    blocks = [part for dim, size in zip(dims, block, strict=False) for part in (dim // size, size)]
+    parts = padded.reshape(batch, *blocks, *dims[rank:])
     inner, outer = range(2, 2 * rank + 1, 2), range(1, 2 * rank, 2)
-    turned = parts.transpose(*inner, 0, *outer, *range(2 * rank + 1, parts.ndim))
-    return turned.reshape(batch * prod(block), *cut[::2], *places[rank:])
+    transposed = parts.transpose(*inner, 0, *outer, *range(2 * rank + 1, parts.ndim))
+    return transposed.reshape(batch * prod(block), *blocks[::2], *dims[rank:])
 
 
 def _to_space(attrs: BatchToSpaceNDAttrs, data: Array) -> Array:
     block, rank = attrs.block_shape, len(attrs.block_shape)
-    batch, *places = data.shape
-    parts = data.reshape(*block, batch // prod(block), *places)
+    batch, *dims = data.shape
+    parts = data.reshape(*block, batch // prod(block), *dims)
     order = [axis for pair in zip(range(rank + 1, 2 * rank + 1), range(rank), strict=True) for axis in pair]
-    turned = parts.transpose(rank, *order, *range(2 * rank + 1, parts.ndim))
-    spread = [dim * size for dim, size in zip(places, block, strict=False)]
-    whole = turned.reshape(batch // prod(block), *spread, *places[rank:])
-    kept = tuple(slice(low, dim - high) for (low, high), dim in zip(attrs.crops, spread, strict=True))
-    return whole[(slice(None), *kept)]
+    transposed = parts.transpose(rank, *order, *range(2 * rank + 1, parts.ndim))
+    spread = [dim * size for dim, size in zip(dims, block, strict=False)]
+    whole = transposed.reshape(batch // prod(block), *spread, *dims[rank:])
+    cropped = tuple(slice(low, dim - high) for (low, high), dim in zip(attrs.crops, spread, strict=True))
+    return whole[(slice(None), *cropped)]
 
 
 def _dilate(attrs: DilateAttrs, data: Array) -> Array:
@@ -143,7 +150,7 @@ _SPACE_TO_BATCH_ND = register_op(
     compute=_to_batch,
     pattern=OpPattern.INJECTIVE,
     level=5,
-    description="The places of each block laid out as samples of the batch.",
+    description="The elements of each block as samples of the batch.",
 )
 
 _BATCH_TO_SPACE_ND = register_op(
@@ -154,7 +161,7 @@ _BATCH_TO_SPACE_ND = register_op(
     compute=_to_space,
     pattern=OpPattern.INJECTIVE,
     level=5,
-    description="Samples of the batch laid out as the places of a block.",
+    description="Samples of the batch as the elements of a block.",
 )
 
 _DILATE = register_op(
@@ -165,27 +172,30 @@ _DILATE = register_op(
     compute=_dilate,
     pattern=OpPattern.INJECTIVE,
     level=10,
-    description="The data with a value put between neighbours.",
+    description="The data with a value inserted between neighbours.",
 )
 
 
-def _pairs(given: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(int(one) for one in pair) for pair in given)
+def _pairs(widths: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(int(width) for width in pair) for pair in widths)
 
 
 def space_to_batch_nd(
     data: Expr, block_shape: Iterable[int], paddings: Iterable[Iterable[int]], pad_value: float = 0
 ) -> Call:
-    """Return the data padded, with each place of a block of spatial dimensions a sample of the batch by itself."""
+    """Return the padded data with the elements of each block as samples."""
     attrs = SpaceToBatchNDAttrs(block_shape=tuple(block_shape), paddings=_pairs(paddings), pad_value=float(pad_value))
     return Call(_SPACE_TO_BATCH_ND, (data,), attrs)
 
 
 def batch_to_space_nd(data: Expr, block_shape: Iterable[int], crops: Iterable[Iterable[int]]) -> Call:
-    """Return the data with samples of the batch as places of blocks, then cropped; it undoes `space_to_batch_nd`."""
+    """Return the data with samples of the batch as elements of blocks, then cropped.
+
+    This is the inverse of `space_to_batch_nd`.
+    """
     return Call(_BATCH_TO_SPACE_ND, (data,), BatchToSpaceNDAttrs(block_shape=tuple(block_shape), crops=_pairs(crops)))
 
 
 def dilate(data: Expr, strides: Iterable[int], dilation_value: float = 0.0) -> Call:
-    """Return the data with neighbours `strides` apart, and a value in between."""
+    """Return the data with neighbours `strides` apart and a value between them."""
     return Call(_DILATE, (data,), DilateAttrs(strides=tuple(strides), dilation_value=float(dilation_value)))

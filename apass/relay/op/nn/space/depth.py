@@ -1,18 +1,18 @@
-"""Channels to places and back: nn.depth_to_space and nn.space_to_depth."""
+"""nn.depth_to_space and its inverse nn.space_to_depth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apass.relay.errors import TypeInferenceError
-from apass.relay.expr import Call, Expr
 from apass.relay.ir.attrs import Attrs
+from apass.relay.ir.expr import Call, Expr
 from apass.relay.ir.ndarray import Array
-from apass.relay.op.define.dims import over, product
+from apass.relay.ir.ty import TensorType, Type
+from apass.relay.op.define.dims import divide_dim, product
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.op.define.registry import OpPattern, register_op
-from apass.relay.op.nn.relations import layout_like, must_divide, relaid, tensors
+from apass.relay.op.nn.relations import layout_like, must_divide, shape_in_layout, tensors
 from apass.relay.op.nn.windows import DATA_LAYOUTS
-from apass.relay.ty import TensorType, Type
 
 __all__ = ["SubPixelAttrs", "depth_to_space", "space_to_depth"]
 
@@ -24,11 +24,11 @@ class SubPixelAttrs(Attrs):
     """The attributes of nn.depth_to_space and nn.space_to_depth."""
 
     block_size: int = 1
-    """The side of the square of places that channels go to or come from."""
+    """The side of the square of elements that channels are moved to or from."""
     layout: str = "NCHW"
     """The layout of the data."""
     mode: str = "DCR"
-    """The order of what a channel's number tells: DCR the place first, CDR the channel first."""
+    """The order of the index of a channel: DCR has the position first, CDR the channel."""
 
 
 def _to_space_relation(types: Sequence[Type], attrs: SubPixelAttrs) -> Sequence[Type | None] | None:
@@ -37,12 +37,12 @@ def _to_space_relation(types: Sequence[Type], attrs: SubPixelAttrs) -> Sequence[
     if data is None:
         return None
     if attrs.mode not in {"DCR", "CDR"}:
-        raise TypeInferenceError(f"{op}: mode must be DCR or CDR, not {attrs.mode!r}")
+        raise TypeInferenceError(f"{op}: mode must be DCR or CDR, got {attrs.mode!r}")
     layout = layout_like(op, "layout", attrs.layout, _PLAIN)
-    batch, channels, height, width = relaid(op, "the data", data.shape, layout, _PLAIN)
+    batch, channels, height, width = shape_in_layout(op, "the data", data.shape, layout, _PLAIN)
     must_divide(op, "the number of channels", channels, size * size if size > 0 else 0)
-    shape = (batch, over(channels, size * size), product((height, size)), product((width, size)))
-    return [None, TensorType(relaid(op, "the result", shape, _PLAIN, layout), data.dtype)]
+    shape = (batch, divide_dim(channels, size * size), product((height, size)), product((width, size)))
+    return [None, TensorType(shape_in_layout(op, "the result", shape, _PLAIN, layout), data.dtype)]
 
 
 def _to_depth_relation(types: Sequence[Type], attrs: SubPixelAttrs) -> Sequence[Type | None] | None:
@@ -51,11 +51,11 @@ def _to_depth_relation(types: Sequence[Type], attrs: SubPixelAttrs) -> Sequence[
     if data is None:
         return None
     layout = layout_like(op, "layout", attrs.layout, _PLAIN)
-    batch, channels, height, width = relaid(op, "the data", data.shape, layout, _PLAIN)
+    batch, channels, height, width = shape_in_layout(op, "the data", data.shape, layout, _PLAIN)
     must_divide(op, "the height", height, size)
     must_divide(op, "the width", width, size)
-    shape = (batch, product((channels, size * size)), over(height, size), over(width, size))
-    return [None, TensorType(relaid(op, "the result", shape, _PLAIN, layout), data.dtype)]
+    shape = (batch, product((channels, size * size)), divide_dim(height, size), divide_dim(width, size))
+    return [None, TensorType(shape_in_layout(op, "the result", shape, _PLAIN, layout), data.dtype)]
 
 
 def _to_space(attrs: SubPixelAttrs, data: Array) -> Array:
@@ -86,7 +86,7 @@ _DEPTH_TO_SPACE = register_op(
     compute=_to_space,
     pattern=OpPattern.INJECTIVE,
     level=5,
-    description="Blocks of channels laid out as squares of places.",
+    description="Groups of channels as squares of elements.",
 )
 
 _SPACE_TO_DEPTH = register_op(
@@ -97,15 +97,21 @@ _SPACE_TO_DEPTH = register_op(
     compute=_to_depth,
     pattern=OpPattern.INJECTIVE,
     level=5,
-    description="Squares of places laid out as blocks of channels.",
+    description="Squares of elements as groups of channels.",
 )
 
 
 def depth_to_space(data: Expr, block_size: int, layout: str = "NCHW", mode: str = "DCR") -> Call:
-    """Return the data with `block_size` squared channels made a square of places."""
+    """Return the data with groups of channels as squares of elements.
+
+    A group has `block_size * block_size` channels.
+    """
     return Call(_DEPTH_TO_SPACE, (data,), SubPixelAttrs(block_size=block_size, layout=layout, mode=mode))
 
 
 def space_to_depth(data: Expr, block_size: int, layout: str = "NCHW") -> Call:
-    """Return the data with squares of `block_size` places made channels; depth_to_space in mode DCR undoes it."""
+    """Return the data with squares of `block_size * block_size` elements as channels.
+
+    This is the inverse of `depth_to_space` in mode DCR.
+    """
     return Call(_SPACE_TO_DEPTH, (data,), SubPixelAttrs(block_size=block_size, layout=layout))

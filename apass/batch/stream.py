@@ -1,0 +1,296 @@
+"""`optimize_stream`: runs a pass on a possibly endless stream of modules."""
+
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Mapping,
+)
+from dataclasses import dataclass
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, overload
+
+import anyio
+from anyio.to_thread import run_sync
+
+from apass.batch.journal import JournalChoice, OpenJournal, check_journal, describe_run, finish
+from apass.batch.source import ModuleSource
+from apass.core.adapter import ModT
+from apass.core.context import PassContext
+from apass.core.executor import ExecutorChoice, check_executor, executor_in_force
+from apass.core.instrument import instrument_name
+from apass.core.run import enter_module
+from apass.errors import PassCancelledError, PassContextError
+from apass.passes.base import Pass
+from apass.util.checks import is_count
+
+__all__ = ["DEFAULT_LIMIT", "KeyT", "Modules", "Outcome", "OutcomeStream", "optimize_stream", "runner"]
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+
+Modules = Mapping[KeyT, ModT] | Iterable[ModT] | AsyncIterable[ModT]
+"""Modules by key or in order; an async iterable may be endless."""
+
+DEFAULT_LIMIT = 256
+"""The default number of modules in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[ModT]):
+    """The result or the error of one module."""
+
+    name: Any
+    """The key in the mapping, or the index in the input, from 0."""
+    module: ModT | None
+    """The new module; None if a pass failed."""
+    error: Exception | None
+    """The error of a pass, with notes that give the location; None on success."""
+    seconds: float
+    """Wall time from the start of the first pass to the end of the last."""
+    resumed: bool = False
+    """Whether the result comes from the journal, so that no pass ran."""
+
+    def unwrap(self) -> ModT:
+        """Return the module, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        assert self.module is not None
+        return self.module
+
+
+@overload
+def optimize_stream(
+    modules: Mapping[KeyT, ModT],
+    pass_: Pass[ModT],
+    *,
+    limit: int | None = ...,
+    executor: ExecutorChoice = ...,
+    journal: JournalChoice = ...,
+) -> "OutcomeStream[ModT]": ...
+
+
+@overload
+def optimize_stream(
+    modules: Iterable[ModT] | AsyncIterable[ModT],
+    pass_: Pass[ModT],
+    *,
+    limit: int | None = ...,
+    executor: ExecutorChoice = ...,
+    journal: JournalChoice = ...,
+) -> "OutcomeStream[ModT]": ...
+
+
+def optimize_stream(
+    modules: Any,
+    pass_: Pass[Any],
+    *,
+    limit: int | None = DEFAULT_LIMIT,
+    executor: ExecutorChoice = None,
+    journal: JournalChoice = None,
+) -> "OutcomeStream[Any]":
+    """Run `pass_` on modules as they arrive, and return the outcomes as they finish.
+
+    `modules` may be an endless async iterable. The next module is requested only if fewer than `limit` are in flight,
+    including those whose outcome has not been consumed. Leaving the block early cancels the modules in flight. An
+    `executor` runs whole modules, as in `optimize_all`.
+
+    With a `journal` (a `Journal` or its path), each result is stored before its outcome is returned. The same call in
+    another process reuses the stored results and runs the pass on the other modules only, even if this process was
+    killed. A stored result is found by the contents of the module and, if `modules` is a mapping, its key. Failures are
+    not stored, so failed modules run again.
+
+    Raises:
+        JournalError: on entering the block, if the journal belongs to another run or cannot be used.
+
+    >>> from apass.passes.decorators import module_pass
+    >>> async def main():
+    ...     negate = module_pass(lambda mod, ctx: {"f": -mod["f"]}, opt_level=0, name="Negate")
+    ...     async with optimize_stream([{"f": 1}, {"f": 2}], negate) as outcomes:
+    ...         return sorted([[outcome.name, outcome.module] async for outcome in outcomes])
+    >>> anyio.run(main)
+    [[0, {'f': -1}], [1, {'f': -2}]]
+
+    """
+    return OutcomeStream(modules, pass_, limit, executor, journal)
+
+
+class OutcomeStream(Generic[ModT]):
+    """The outcomes of `optimize_stream`: an async context manager and iterator."""
+
+    def __init__(
+        self,
+        modules: Any,
+        pass_: Pass[ModT],
+        limit: int | None,
+        executor: ExecutorChoice = None,
+        journal: JournalChoice = None,
+    ) -> None:
+        if limit is not None and not is_count(limit):
+            raise ValueError(f"limit must be an int of at least 1, or None for no limit; not {limit!r}")
+        if not isinstance(pass_, Pass):
+            raise TypeError(
+                f"pass_ must be a pass, not {pass_!r}; create one with module_pass, function_pass or Sequential"
+            )
+        self.late_errors: list[Exception] = []
+        """The errors that passes raised after the block was left."""
+        self._executor: ExecutorChoice = check_executor("optimize_stream", executor)
+        self._journal = check_journal(journal)
+        self._opened: OpenJournal | None = None
+        self._source = ModuleSource(modules)
+        self._pass = pass_
+        self._limit = limit
+        self._source_error: Exception | None = None
+        self._was_entered = False
+        self._leaving = False
+        self._is_open = False
+        self._fatal: BaseException | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._was_entered:
+            raise PassContextError(
+                "this stream was entered before and its modules are consumed; call optimize_stream again"
+            )
+        self._was_entered = True
+        # This looks up the current context. If none was entered, all modules share one default context from here on.
+        self._run = runner(self._pass, self._executor)
+        if self._journal is not None:
+            described = describe_run({"": self._pass}, PassContext.current())
+            self._opened = await run_sync(OpenJournal, self._journal, described)
+        self._send, self._outcomes = anyio.create_memory_object_stream[Outcome[ModT]](0)
+        self._slots = None if self._limit is None else anyio.Semaphore(self._limit, fast_acquire=True)
+        self._running = 1
+        self._group = await anyio.create_task_group().__aenter__()
+        self._group.start_soon(self._feed)
+        self._is_open = True
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._leaving = True
+        self._is_open = False
+        self._group.cancel_scope.cancel()
+        try:
+            # The tasks raise no errors, so the group does not wrap an error of the block in an exception group.
+            await self._group.__aexit__(None, None, None)
+        finally:
+            self._outcomes.close()
+            self._send.close()
+            if self._opened is not None:
+                self._opened.close()
+            if self._fatal is not None:
+                raise self._fatal
+
+    def __aiter__(self) -> AsyncIterator[Outcome[ModT]]:
+        self._check_open()
+        return self
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise PassContextError(
+                "outcomes are available only inside `async with optimize_stream(...) as outcomes:`; iterate there"
+            )
+
+    async def __anext__(self) -> Outcome[ModT]:
+        """Return the next outcome, in the order in which modules finish.
+
+        Raises:
+            Exception: any error that iterating over `modules` raised, after the outcomes of the earlier modules.
+
+        """
+        self._check_open()
+        try:
+            outcome = await self._outcomes.receive()
+        except anyio.EndOfStream:
+            outcome = None
+        if outcome is None:
+            raise self._source_error or StopAsyncIteration
+        # The receiver frees the slot, because the sender may continue before the outcome is consumed.
+        if self._slots is not None:
+            self._slots.release()
+        return outcome
+
+    async def _feed(self) -> None:
+        try:
+            while True:
+                await self._take_slot()
+                name, mod = await self._source.next()
+                self._running += 1
+                self._group.start_soon(self._optimize, name, mod)
+        except StopAsyncIteration:
+            pass
+        except Exception as error:
+            self._source_error = error
+        finally:
+            await self._source.close(PassContext.current().exit_grace)
+        self._end_one()
+
+    async def _take_slot(self) -> None:
+        if self._slots is not None:
+            await self._slots.acquire()
+
+    async def _optimize(self, name: Any, mod: ModT) -> None:
+        enter_module(str(name))
+        start = perf_counter()
+        result: ModT | None = None
+        failure: Exception | None = None
+        resumed = False
+        try:
+            result, resumed = await self._finish(name, mod)
+        except Exception as error:
+            failure = error
+            if self._leaving:
+                self.late_errors.append(error)
+        except anyio.get_cancelled_exc_class() as stray:
+            if anyio.current_effective_deadline() == float("-inf"):
+                raise
+            # No scope around this task was cancelled, so the cancellation is an error of the pass.
+            failure = PassCancelledError("the pass awaited something that was cancelled elsewhere")
+            failure.__cause__ = stray
+        except BaseException as fatal:
+            self._fatal = fatal
+            self._group.cancel_scope.cancel()
+            return
+        await self._send.send(Outcome(name, result, failure, perf_counter() - start, resumed))
+        self._end_one()
+
+    async def _finish(self, name: Any, mod: ModT) -> tuple[ModT, bool]:
+        """Return the result, and whether it comes from the journal."""
+        if self._opened is None:
+            return await self._run(mod), False
+        return await finish(self._opened, self._source.lasting_name(name), mod, self._run)
+
+    def _end_one(self) -> None:
+        """Count one task as finished; after the last one, end the stream."""
+        self._running -= 1
+        if self._running == 0:
+            self._send.close()
+
+
+def runner(pass_: Pass[ModT], choice: ExecutorChoice) -> Callable[[ModT], Awaitable[ModT]]:
+    """Return a function that runs a pass on a module, here or in the chosen executor.
+
+    Raises:
+        PassContextError: if there is an executor and the context has instruments.
+
+    """
+    executor = executor_in_force(choice)
+    ctx = PassContext.current()
+    if executor is None:
+        return pass_
+    if ctx.instruments:
+        names = ", ".join(map(instrument_name, ctx.instruments))
+        raise PassContextError(
+            f"instruments ({names}) cannot observe whole modules in an executor; remove them, "
+            "or choose the executor for single passes: function_pass(executor=...)"
+        )
+
+    async def run_in_executor(mod: ModT) -> ModT:
+        result: ModT = await executor.optimize(pass_, mod, ctx)
+        return result
+
+    return run_in_executor

@@ -1,0 +1,52 @@
+"""Plug-ins: what installed packages offer to apass through entry points.
+
+Relay and ONNX are plug-ins too, declared in apass's own `pyproject.toml`. These groups exist:
+
+- `apass.adapters`: an adapter object, by the full name of a module class or by its top-level package.
+- `apass.passes`: the factory of one pass, by the name of the pass.
+- `apass.pass_modules`: a module that registers passes when it is imported, by a pattern of their names (`onnx.*`).
+- `apass.config_modules`: a module that registers config options, by a pattern of their keys (`relay.*`).
+- `apass.model_formats`: a module that reads and writes model files, by their suffix (`.onnx`).
+- `apass.model_conversions`: the same for a result with another suffix (`.onnx-to-.relay`).
+
+No plug-in is imported before something asks for it.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+
+from apass.errors import MissingExtraError
+
+__all__ = ["import_all", "matching_modules", "plugins"]
+
+
+@cache
+def plugins(group: str) -> Mapping[str, EntryPoint]:
+    """Return the entry points of a group, by name."""
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def matching_modules(group: str, name: str) -> Iterator[str]:
+    """Import the modules of a group whose pattern matches a name, the most specific pattern first.
+
+    Yields the pattern after each import, so that the caller stops as soon as the name is known.
+
+    Raises:
+        MissingExtraError: if a module needs a library that is not installed.
+
+    """
+    for pattern in sorted(plugins(group), key=len, reverse=True):
+        if fnmatchcase(name, pattern):
+            import_module(plugins(group)[pattern].value)
+            yield pattern
+
+
+def import_all(group: str) -> None:
+    """Import every module of a group whose libraries are installed."""
+    for point in plugins(group).values():
+        with suppress(MissingExtraError):
+            import_module(point.value)

@@ -1,0 +1,87 @@
+"""`Scope`: one entry of a context, a link of the chain that the current task holds."""
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Final, Generic, Protocol, Self, TypeVar, final
+
+from apass.concurrency.scheduler import LoopScheduler
+from apass.core.analysis_manager import AnalysisManager
+from apass.core.deadline import Deadline
+from apass.core.instrument import Hooks
+from apass.core.pass_factories import known_names, load_providers
+from apass.core.store import FaultTolerantStore
+from apass.errors import UnmatchedPassNameWarning, did_you_mean
+
+__all__ = ["ContextState", "Scope"]
+
+
+class SelectsPasses(Protocol):
+    """What a scope reads of its context. A Protocol, because the context lies below."""
+
+    @property
+    def required_pass(self) -> frozenset[str]:
+        """Names of passes that a Sequential runs whatever their level."""
+        ...
+
+    @property
+    def disabled_pass(self) -> frozenset[str]:
+        """Names of passes that a Sequential leaves out."""
+        ...
+
+
+ContextT = TypeVar("ContextT", bound=SelectsPasses)
+
+
+@final
+class ContextState:
+    """What the runner keeps for one `PassContext`; all tasks that enter the context share it."""
+
+    __slots__ = ("analyses", "hooks", "scheduler", "store")
+
+    def __init__(
+        self, hooks: Hooks, max_concurrency: int | None, store: FaultTolerantStore | None, strict: bool
+    ) -> None:
+        self.hooks: Hooks = hooks
+        """The hooks of the instruments in force; `override_instruments` replaces them."""
+        self.scheduler: Final = LoopScheduler(max_concurrency)
+        """The slots and the time slice that the function bodies of the context share."""
+        self.store: Final = store
+        """Where results are kept beyond the context; None if nowhere."""
+        self.analyses: Final = AnalysisManager(store=store, strict=strict)
+        """The results of the analyses that passes requested."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope(Generic[ContextT]):
+    """One entry of a context. The runner passes it down in place of looking up what is current."""
+
+    ctx: ContextT
+    """The context that is current."""
+    state: ContextState
+    """What the runner keeps for `ctx`."""
+    parent: Self | None
+    """The scope that becomes current again when this one is left."""
+    task: int | None = None
+    """The id of the task that entered the context; None for a default context, which no task enters."""
+    deadline: Deadline | None = None
+    """The earliest deadline of this context and of those around it; None if there is none."""
+    is_plain: bool = True
+    """Whether a pass may run without a look at store and deadline, as there are none."""
+    passes: set[str] = field(default_factory=set[str])
+    """Names of the passes seen so far; recorded only if the context names passes to require or to disable."""
+
+    def record_pass(self, name: str) -> None:
+        """Record that a pass was seen, for `warn_unmatched`."""
+        if self.ctx.disabled_pass or self.ctx.required_pass:
+            self.passes.add(name)
+
+    def warn_unmatched(self) -> None:
+        """Warn about each name in `disabled_pass` and `required_pass` that no pass has, seen or registered."""
+        parameters = {"disabled_pass": self.ctx.disabled_pass, "required_pass": self.ctx.required_pass}
+        if not frozenset().union(*parameters.values()) <= {*self.passes, *known_names()}:
+            load_providers()  # a pass of apass counts as registered before its module is imported
+        for parameter, names in parameters.items():
+            for name in sorted(names - self.passes - set(known_names())):
+                near = did_you_mean(name, {*known_names(), *self.passes})
+                message = f"{parameter} names {name!r}, but no pass of that name ran or is registered{near}"
+                warnings.warn(message, UnmatchedPassNameWarning, stacklevel=3)

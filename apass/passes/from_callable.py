@@ -1,0 +1,142 @@
+"""The implementation of the decorators: passes made from a function or a class."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+from apass.concurrency.coroutines import is_async
+from apass.core.analysis_manager import with_analyses
+from apass.core.info import PassInfo
+from apass.errors import PassDefinitionError, did_you_mean
+from apass.passes.base import ModulePass
+
+__all__ = ["pass_class_from_class", "pass_from_function"]
+
+
+def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, extra: dict[str, Any]) -> Any:
+    """Return a pass that calls `function`."""
+    # A static method rather than a method saves a call frame between the runner and the function.
+    members: dict[str, Any] = {
+        method: staticmethod(function),
+        "_options": _options_of(function),
+        "__module__": base.__module__,
+    }
+    if base is ModulePass:
+        analyses = extra.get("analyses")
+        members["transform"] = staticmethod(with_analyses(function, analyses) if analyses else function)
+    pass_: Any = type(base.__name__, (base,), members)()
+    functools.update_wrapper(pass_, function, updated=())
+    # The attributes of the function are available on the pass, unless the pass has one of that name.
+    attributes: dict[str, Any] = getattr(function, "__dict__", {})
+    _attributes(pass_).update({key: value for key, value in attributes.items() if not hasattr(pass_, key)})
+    _attributes(pass_).update(extra, info=info)
+    return pass_
+
+
+def pass_class_from_class(
+    decorator: str, base: Any, target: Any, method: str, info: PassInfo, extra: dict[str, Any]
+) -> Any:
+    """Return a class of passes that hold an instance of `target` and call its method."""
+    if not hasattr(target, method):
+        near = did_you_mean(method, [name for name in dir(target) if not name.startswith("_")])
+        raise PassDefinitionError(f"{decorator} needs a method {method!r} on class {target.__name__}{near}")
+
+    def __init_subclass__(cls: Any, /, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
+        cast("Any", super(made, cls)).__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _record_arguments(cls.__init__)
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
+        _attributes(self).setdefault("_given", (args, kwargs))
+        _attributes(self)["_instance"] = target(*args, **kwargs)
+        if type(self) is made:
+            _attributes(self)["spec"] = _spec_of(info.name, target, args, kwargs)
+
+    def __getattr__(self: Any, name: str) -> Any:  # noqa: N807  becomes the method of that name
+        if name.startswith("__") or "_instance" not in _attributes(self):
+            # Without this check, `copy` and `pickle`, which skip `__init__`, would recurse endlessly.
+            raise AttributeError(name)
+        return getattr(self._instance, name)
+
+    functools.update_wrapper(__init__, target.__init__)
+
+    def work(self: Any, *args: Any) -> Any:
+        return getattr(self._instance, method)(*args)
+
+    async def work_async(self: Any, *args: Any) -> Any:
+        return await getattr(self._instance, method)(*args)
+
+    members: dict[str, Any] = {
+        # `staticmethod` keeps an `on_error` function from becoming a method.
+        **{key: staticmethod(value) if callable(value) else value for key, value in extra.items()},
+        "info": info,
+        "__init_subclass__": classmethod(__init_subclass__),
+        "__init__": __init__,
+        "_options": _given_options,
+        "__getattr__": __getattr__,
+        "__doc__": target.__doc__,
+        "__module__": target.__module__,
+        "__qualname__": target.__qualname__,
+        # The runner inspects this method to find out whether bodies are async.
+        method: work_async if is_async(getattr(target, method)) else work,
+    }
+    made: Any = type(base)(target.__name__, (base,), members)
+    return made
+
+
+def _record_arguments(init: Callable[..., None]) -> Callable[..., None]:
+    """Return a wrapper of a subclass's constructor that records its arguments."""
+
+    @functools.wraps(init)
+    def recording(self: Any, *args: Any, **kwargs: Any) -> None:
+        # The outermost constructor comes first, and its arguments count.
+        _attributes(self).setdefault("_given", (args, kwargs))
+        init(self, *args, **kwargs)
+
+    return recording
+
+
+def _options_of(function: Any) -> Callable[[object], object]:
+    """Return the `_options` method of the pass of a function."""
+    return lambda _self: _state_of(function)
+
+
+def _state_of(function: Any) -> object:
+    """Return the state of a callable, which distinguishes it from others of its kind.
+
+    A plain function has no state, so the result is None.
+    """
+    if type(function) is functools.partial:
+        return (function.func, _state_of(function.func), function.args, function.keywords)
+    if inspect.ismethod(function):
+        return (function.__func__, _state_of(function.__self__))
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function if inspect.isclass(function) else None
+    kind: Any = function.__class__
+    return function if hasattr(function, "__fingerprint__") else (kind, object.__getstate__(function))
+
+
+def _given_options(self: Any) -> object:
+    """Return the constructor arguments of a pass made from a class."""
+    return self._given
+
+
+def _attributes(pass_: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", pass_.__dict__)
+
+
+def _spec_of(name: str, target: type, args: Any, kwargs: Any) -> tuple[str, dict[str, object]] | None:
+    """Return the name and the options of a pass, or None if an argument has no name."""
+    try:
+        signature = inspect.signature(target)
+        options = dict(signature.bind(*args, **kwargs).arguments)
+    except (ValueError, TypeError):
+        return None
+    kinds = {key: parameter.kind for key, parameter in signature.parameters.items()}
+    if any(kind is inspect.Parameter.VAR_POSITIONAL and options.get(key) for key, kind in kinds.items()):
+        return None
+    var_keywords = {key for key, kind in kinds.items() if kind is inspect.Parameter.VAR_KEYWORD}
+    for key in var_keywords & options.keys():
+        options.update(options.pop(key))
+    return (name, options)

@@ -1,0 +1,117 @@
+"""`FunctionPass` and `PrimFuncPass`: passes over one function at a time."""
+
+from abc import abstractmethod
+from collections.abc import Awaitable
+from types import NoneType
+from typing import ClassVar, Generic
+
+from apass.concurrency.coroutines import is_async
+from apass.core.adapter import FuncT, FunctionKind, ModT, adapter_for, select_functions
+from apass.core.analysis_manager import with_analyses
+from apass.core.context import PassContext, PassScope, current_scope
+from apass.core.executor import Executor, ExecutorChoice, executor_in_force
+from apass.core.run import Run, current_module_name, current_run
+from apass.errors import PassDefinitionError, PassResultError
+from apass.passes.base import Pass
+from apass.runner.error_policy import OnError, with_error_policy
+from apass.runner.fan_out import Body, FunctionBatch, run_concurrently, run_inline
+from apass.runner.function_hooks import with_function_hooks
+from apass.runner.result_cache import with_function_cache
+
+__all__ = ["FunctionPass", "PrimFuncPass"]
+
+
+class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
+    """A pass that transforms all functions of a module concurrently.
+
+    `transform_function` is called with the input module for every function without a true `SkipOptimization`
+    attribute. The results are inserted together at the end, so the outcome does not depend on scheduling. Functions
+    cannot be added or removed. Source: TVM's `FunctionPass`.
+
+    A plain `transform_function` runs inline, or in an `executor`. An `async def` one runs concurrently, within the
+    context's `max_concurrency`. The first failure cancels the others; the error has a note that names pass, function
+    and module.
+    """
+
+    kind: ClassVar[FunctionKind] = "function"
+    """The kind of functions that the pass transforms."""
+    timeout: float | None = None
+    """Seconds that one body may take before it fails with PassTimeoutError; None is no limit."""
+    on_error: OnError = "raise"
+    """The reaction to the failure of a body.
+
+    - `"raise"`: raise its error.
+    - `"keep"`: keep the function unchanged, and emit a warning to `ctx.diag_ctx`.
+    - a fallback `(func, mod, ctx, error) -> func`, plain or async: use its result, and emit a note.
+    """
+    executor: ExecutorChoice = None
+    """Where a plain body runs; None is the choice of the context."""
+
+    @abstractmethod
+    def transform_function(self, func: FuncT, mod: ModT, ctx: PassContext) -> FuncT | Awaitable[FuncT]:
+        """Return the new function, or `func` if unchanged; may be `async def`."""
+
+    async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
+        """Call `transform_function` for each function, and apply the results together."""
+        adapter = adapter_for(mod)
+        names, funcs = select_functions(adapter, mod, self.kind)
+        if not funcs:
+            return mod
+        scope = current_scope()
+        run = current_run() or Run(self.info, None, module=current_module_name())
+        batch = FunctionBatch(run, names, funcs, mod, ctx, scope.state.scheduler)
+        executor = self._executor(ctx)
+        if executor is None:
+            body = self._wrapped(self.transform_function, self.timeout, scope)
+            changed = await (run_concurrently if is_async(body) else run_inline)(body, batch)
+        else:
+            async with executor.bodies(self, mod, ctx) as remote_body:
+                # The executor itself limits the time of a body, because time in its queue must not count.
+                changed = await run_concurrently(self._wrapped(remote_body, None, scope), batch)
+        if NoneType in set(map(type, changed.values())):
+            name = next(name for name, func in changed.items() if func is None)
+            message = f"pass {self.info.name!r} returned None for function {name!r}"
+            raise PassResultError(f"{message}; return the new function, or `func` if unchanged")
+        return adapter.replace(mod, changed) if changed else mod
+
+    def _executor(self, ctx: PassContext) -> Executor | None:
+        """Return the executor that runs the bodies; None for the thread of the event loop."""
+        choice = self.executor or ctx.executor
+        if choice is None:
+            return None
+        if not is_async(self.transform_function):
+            return executor_in_force(choice)
+        if self.executor not in (None, "inline"):
+            name = self.info.name
+            raise PassDefinitionError(f"pass {name!r} has an executor, but its body is async; executors run plain ones")
+        return None
+
+    def _wrapped(self, body: Body, timeout: float | None, scope: PassScope) -> Body:
+        """Return the body with the wrappers that the pass and the scope require."""
+        # Innermost first: cache, error policy, analyses, hooks.
+        store, hooks = scope.state.store, scope.state.hooks.functions
+        if self.cacheable is True and store is not None:
+            body = with_function_cache(body, self.own_cache_key(scope.ctx), store)
+        if timeout is not None or self.on_error != "raise" or scope.deadline is not None:
+            # Outside the cache: a function kept by `on_error` must not be stored as a result.
+            body = with_error_policy(body, self.info, timeout, self.on_error, scope.deadline)
+        if self.analyses:
+            body = with_analyses(body, self.analyses)
+        if hooks is not None:
+            body = with_function_hooks(body, hooks)
+        return body
+
+    def cache_key(self, ctx: PassContext) -> str | None:
+        """Return the key of the whole result; None if results are cached by function."""
+        return self.own_cache_key(ctx) if self.cacheable == "module" else None
+
+    def runs_as_whole(self) -> bool:
+        """Return False: a deadline applies to each body."""
+        return False
+
+
+class PrimFuncPass(FunctionPass[ModT, FuncT]):
+    """A function pass over the functions of kind `"prim_func"`; TVM's `PrimFuncPass`."""
+
+    kind: ClassVar[FunctionKind] = "prim_func"
+    """The kind of functions that the pass transforms."""

@@ -1,0 +1,87 @@
+"""Relay and ONNX are clients of the package, like the plug-ins of third parties."""
+
+import ast
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+import apass
+
+ROOT = Path(__file__).parent.parent.parent
+CORE = ("core", "runner", "passes", "concurrency", "util", "pipelines", "batch", "stores")
+ALLOWED = ("apass.errors", "apass.core.diagnostics", "apass.util.delta_debugging")
+"""Modules that a client may import from although `apass` does not export all of their names."""
+
+GROUPS = ("adapters", "pass_modules", "config_modules", "model_formats", "model_conversions")
+
+
+@pytest.mark.parametrize("folder", CORE)
+def test_core_names_neither_relay_nor_onnx(folder: str) -> None:
+    words = re.compile(r"\b(?:apass\.relay|onnx_ir|IRModule)\b")
+    lines = [
+        f"{path.name}: {node.value}"
+        for path in sorted((ROOT / "apass" / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value
+        if words.search(node.value) and path.name != "plugins.py"
+    ]
+    assert lines == []
+
+
+def test_relay_imports_only_public_names() -> None:
+    private = {
+        f"{node.module}.{alias.name}"
+        for path in (ROOT / "apass" / "relay").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("apass.")
+        if not node.module.startswith("apass.relay") and node.module not in ALLOWED
+        for alias in node.names
+        if alias.name not in apass.__all__
+    }
+    assert private == set()
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_declared_plugins_can_be_loaded(group: str) -> None:
+    points = [point for point in entry_points(group=f"apass.{group}") if point.value.startswith("apass.")]
+    assert points
+    assert all(point.load() is not None for point in points)
+
+
+def test_relay_is_available_after_import_apass() -> None:
+    code = "import apass, sys; print('numpy' in sys.modules, apass.relay.__name__, apass.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"False apass.relay {apass.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("library", "code", "message"),
+    [
+        ("numpy", "import apass.relay", "Relay needs numpy: pip install 'apass[relay]'"),
+        ("lark", "import apass; apass.relay", "pip install 'apass[relay]'"),
+        ("typer", "import runpy; runpy.run_module('apass')", "pip install 'apass[cli]'"),
+        ("rich", "import apass.instruments.progress", "pip install 'apass[cli]'"),
+        ("onnx_ir", "import apass; apass.get_pass('onnx.Default')", "pip install apass[onnx]"),
+        ("numpy", "import apass; apass.get_pass('FoldConstant')", "pip install 'apass[relay]'"),
+    ],
+)
+def test_missing_library_error_names_the_extra(library: str, code: str, message: str) -> None:
+    script = f"import sys; sys.modules[{library!r}] = None\n{code}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, message in done.stderr) == (1, True), done.stderr
+
+
+def test_core_runs_passes_without_any_extra() -> None:
+    blocked = ["numpy", "lark", "rich", "typer", "onnx", "onnx_ir", "trio"]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({blocked!r}))\n"
+        "import apass\n"
+        "double = apass.function_pass(lambda func, mod, ctx: func * 2, opt_level=0, name='Double')\n"
+        "print(apass.run(apass.Sequential([double]), {'f': 1}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("{'f': 2}\n", "")

@@ -1,0 +1,43 @@
+"""Journals written by revision 29831d6, before classes moved to other modules, are still read.
+
+`optimize_all({name: mod}, pass_, journal=...)` wrote them, with a pass that changed the module.
+"""
+
+from pathlib import Path
+from shutil import copy
+from typing import Any
+
+import onnx_ir
+import pytest
+from onnx import TensorProto, helper
+
+import apass
+from apass import relay
+
+DATA = Path(__file__).parent / "data"
+TEXT = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) { add(%x, multiply(2f, 3f)) }'
+
+pytestmark = pytest.mark.anyio
+
+
+def onnx_model() -> onnx_ir.Model:
+    """Return the model that the journal was written for."""
+    nodes = [helper.make_node("Identity", ["x"], ["t"]), helper.make_node("Relu", ["t"], ["y"])]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+    opsets = [helper.make_opsetid("", 18)]
+    return onnx_ir.serde.deserialize_model(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+
+
+@pytest.mark.parametrize(
+    ("name", "mod", "pipeline"),
+    [("relay", relay.parse(TEXT), "FoldConstant"), ("onnx", onnx_model(), "onnx.IdentityElimination")],
+    ids=["relay", "onnx"],
+)
+async def test_old_journal_supplies_the_result(name: str, mod: Any, pipeline: str, tmp_path: Path) -> None:
+    path = Path(copy(DATA / f"{name}.journal", tmp_path))
+    async with apass.optimize_stream({name: mod}, apass.parse_pipeline(pipeline), journal=path) as outcomes:
+        (outcome,) = [outcome async for outcome in outcomes]
+    fresh: Any = await apass.parse_pipeline(pipeline)(mod)
+    assert (outcome.resumed, outcome.error) == (True, None)
+    assert apass.adapter_for(fresh).equal(outcome.module, fresh)
