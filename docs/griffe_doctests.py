@@ -1,4 +1,7 @@
-"""Lets the API pages show docstrings as meant: examples as code, contracts under headings that griffe knows."""
+"""Griffe extension that prepares docstrings for the API pages.
+
+It puts examples into code fences and replaces headings that griffe does not know.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,11 +9,11 @@ from typing import Any
 from griffe import Attribute, ExprSubscript, Extension, Object
 
 HEADINGS = {"Raises (when it runs):": "Raises:", "Parameters and their defaults:": "Parameters:"}
-"""Headings of ours, and those that griffe knows."""
+"""The headings of apass, and their equivalents in griffe."""
 
 
 class Doctests(Extension):
-    """Puts fences around the examples that stand in docstrings without a heading of their own."""
+    """Puts fences around examples that have no heading of their own."""
 
     def on_object(self, *, obj: Object, **kwargs: Any) -> None:
         """Rewrite the docstring of one object."""
@@ -18,7 +21,7 @@ class Doctests(Extension):
             obj.docstring.value = "\n".join(_rewritten(obj.docstring.value.splitlines()))
 
     def on_attribute(self, *, attr: Attribute, **kwargs: Any) -> None:
-        """Leave out `Final`, which says nothing to a reader of the API."""
+        """Remove `Final` from an annotation; it is of no use to readers of the API."""
         if isinstance(attr.annotation, ExprSubscript) and str(attr.annotation.left) == "Final":
             attr.annotation = attr.annotation.slice
         elif str(attr.annotation) == "Final":
