@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Awaitable
-from types import NoneType
 from typing import ClassVar, Generic
 
 from apass.concurrency.coroutines import is_async
@@ -11,7 +10,7 @@ from apass.core.analysis_manager import with_analyses
 from apass.core.context import PassContext, PassScope, current_scope
 from apass.core.executor import Executor, ExecutorChoice, executor_in_force
 from apass.core.run import Run, current_module_name, current_run
-from apass.errors import PassDefinitionError, PassResultError
+from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.fan_out import Body, FunctionBatch, run_concurrently, run_inline
@@ -68,10 +67,6 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
             async with executor.bodies(self, mod, ctx) as remote_body:
                 # The executor itself limits the time of a body, because time in its queue must not count.
                 changed = await run_concurrently(self._wrapped(remote_body, None, scope), batch)
-        if NoneType in set(map(type, changed.values())):
-            name = next(name for name, func in changed.items() if func is None)
-            message = f"pass {self.info.name!r} returned None for function {name!r}"
-            raise PassResultError(f"{message}; return the new function, or `func` if unchanged")
         return adapter.replace(mod, changed) if changed else mod
 
     def _executor(self, ctx: PassContext) -> Executor | None:

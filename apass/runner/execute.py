@@ -85,27 +85,26 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
         if type(result) is _COROUTINE:
             result = await result
         # Skip the full check if the type is unchanged.
-        kind: type[Any] = type(mod)
-        if type(result) is not kind:
+        if type(result) is not type(mod):
             result = await _check_module(result, mod, pass_.info)
         if result is not mod and pass_.preserves:
             await _carry_analyses(pass_, mod, result, scope)
         # Re-read the hooks: the pass may have called `override_instruments`.
         latest = state.hooks
         if latest is not NO_HOOKS:
+            info = pass_.info
             for index, hook in latest.after:
                 finished = index + 1
-                outcome = hook(result, pass_.info)
+                outcome = hook(result, info)
                 if outcome is not None and is_awaitable(outcome):
                     await outcome
-        new: ModT = result
-        return new
+        mod = result
+        return mod
     except BaseException as error:
         if not isinstance(error, GeneratorExit | anyio.get_cancelled_exc_class()):
             note_whereabouts(error, _run_of(pass_.info))
         if hooks.failed:
-            ended = [latest.instruments[index] for index, _ in latest.after if index < finished]
-            await _call_failure_hooks(hooks, started, ended, mod, pass_.info, error, ctx.exit_grace)
+            await _call_failure_hooks(hooks, started, latest, finished, mod, pass_.info, error, ctx.exit_grace)
         raise
 
 
@@ -175,13 +174,22 @@ async def _carry_analyses(pass_: Runnable[Any], mod: Any, result: Any, scope: Pa
 
 
 async def _call_failure_hooks(
-    hooks: Hooks, started: int, ended: list[object], mod: object, info: PassInfo, error: BaseException, grace: float
+    hooks: Hooks,
+    started: int,
+    latest: Hooks,
+    finished: int,
+    mod: object,
+    info: PassInfo,
+    error: BaseException,
+    grace: float,
 ) -> None:
     """Call `run_after_pass_failed` of the first `started` instruments, except those whose `run_after_pass` was called.
 
-    Errors raised by hooks are added to `error` as notes. If `error` is a cancellation, they are raised: no code would
+    The latter are the first `finished` instruments of `latest`, the hooks in force after the pass. Errors raised by hooks are added to `error` as notes. If `error` is a cancellation, they are raised: no code would
     read its notes.
     """
+    # Not in `execute`: a comprehension there would make cells of its variables, for every pass.
+    ended = [latest.instruments[index] for index, _ in latest.after if index < finished]
     calls: list[Call] = []
     for index, hook in hooks.failed:
         instrument = hooks.instruments[index]

@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from gc import get_referents
-from operator import length_hint
+from operator import is_, length_hint
 from time import perf_counter
-from typing import Any, Final, cast
+from types import NoneType
+from typing import Any, Final, Never, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,6 +17,7 @@ from apass.concurrency.coroutines import METER, finish_in, is_awaitable, metered
 from apass.concurrency.scheduler import LoopScheduler
 from apass.concurrency.shielding import flatten_errors
 from apass.core.run import RUN, Run, RunCursor, note_whereabouts
+from apass.errors import PassResultError
 
 __all__ = ["Body", "FunctionBatch", "run_concurrently", "run_inline"]
 
@@ -56,6 +58,9 @@ async def run_inline(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
     Returns:
         What bodies returned, by name, without those that returned the function itself.
 
+    Raises:
+        PassResultError: if a body returned None.
+
     """
     mod, ctx, scheduler = batch.mod, batch.ctx, batch.scheduler
     cursor = RunCursor(batch.run, mod)
@@ -76,9 +81,10 @@ async def run_inline(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
             note_whereabouts(error, cursor.run() or batch.run)
         raise
     # One look at the types, as most passes return thousands of functions of one type.
-    if any(hasattr(kind, "__await__") for kind in set(map(type, changed.values()))):
+    kinds = set(map(type, changed.values()))
+    if any(hasattr(kind, "__await__") for kind in kinds):
         return await _await_results(changed, batch)
-    return changed
+    return changed if NoneType not in kinds else _reject_none(changed, batch)
 
 
 async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
@@ -95,12 +101,26 @@ async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any
     Returns:
         What bodies returned, by name, without those that returned the function itself.
 
+    Raises:
+        PassResultError: if a body returned None.
+
     """
     fan_out = _FanOut(body, batch)
     # A task group costs as much as ten bodies; a single body needs none.
     await (fan_out.run_as_caller() if len(batch.funcs) == 1 else fan_out.run())
-    results = zip(batch.names, batch.funcs, fan_out.results(), strict=True)
-    return {name: result for name, func, result in results if result is not func}
+    results = fan_out.results()
+    # Most bodies change nothing, and `map` finds that out in half the time.
+    if all(map(is_, results, batch.funcs)):
+        return {}
+    triples = zip(batch.names, batch.funcs, results, strict=True)
+    changed = {name: result for name, func, result in triples if result is not func}
+    return changed if NoneType not in set(map(type, changed.values())) else _reject_none(changed, batch)
+
+
+def _reject_none(changed: Mapping[str, Any], batch: FunctionBatch) -> Never:
+    name = next(name for name, result in changed.items() if result is None)
+    message = f"pass {batch.run.info.name!r} returned None for function {name!r}"
+    raise PassResultError(f"{message}; return the new function, or `func` if unchanged")
 
 
 class _Worker(RunCursor):

@@ -41,7 +41,10 @@ def test_remarks_filter_selects_passes(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (["--remarks-filter", "x"], "--remarks-filter needs --remarks FILE"),
-        (["--remarks", "r.yaml", "--remarks-filter", "("], "--remarks-filter: passes must be a regular expression for pass names, got '('"),
+        (
+            ["--remarks", "r.yaml", "--remarks-filter", "("],
+            "--remarks-filter: passes must be a regular expression for pass names, got '('",
+        ),
         (["--remarks", "/"], "--remarks must name a file, but / is a folder"),
     ],
 )

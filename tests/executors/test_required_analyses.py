@@ -53,7 +53,9 @@ async def test_registered_pass_gets_results_of_required_analyses(executor: Execu
 
 @every_executor
 async def test_unrequired_analysis_raises_in_a_body(executor: Executor) -> None:
-    with pytest.raises(AnalysisError, match="the result of Unrequired is not available; add the analysis to the pass's `required`"):
+    with pytest.raises(
+        AnalysisError, match="the result of Unrequired is not available; add the analysis to the pass's `required`"
+    ):
         await with_bodies_in(asking.UseUnrequired, executor)({"a": "one"})
 
 
