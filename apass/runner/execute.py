@@ -98,8 +98,8 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
                 outcome = hook(result, info)
                 if outcome is not None and is_awaitable(outcome):
                     await outcome
-        mod = result
-        return mod
+        new: ModT = result
+        return new
     except BaseException as error:
         if not isinstance(error, GeneratorExit | anyio.get_cancelled_exc_class()):
             note_whereabouts(error, _run_of(pass_.info))
@@ -185,8 +185,8 @@ async def _call_failure_hooks(
 ) -> None:
     """Call `run_after_pass_failed` of the first `started` instruments, except those whose `run_after_pass` was called.
 
-    The latter are the first `finished` instruments of `latest`, the hooks in force after the pass. Errors raised by hooks are added to `error` as notes. If `error` is a cancellation, they are raised: no code would
-    read its notes.
+    The latter are the first `finished` instruments of `latest`, the hooks in force after the pass. Errors raised by
+    hooks are added to `error` as notes. If `error` is a cancellation, they are raised: no code would read its notes.
     """
     # Not in `execute`: a comprehension there would make cells of its variables, for every pass.
     ended = [latest.instruments[index] for index, _ in latest.after if index < finished]
