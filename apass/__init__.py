@@ -1,4 +1,4 @@
-"""Async compiler passes: TVM's pass infrastructure on structured concurrency, over any IR."""
+"""Async compiler passes over any IR: TVM's pass infrastructure with concurrency."""
 
 from importlib import import_module
 from importlib.metadata import version

@@ -1,1 +1,1 @@
-"""Adapters to IRs, one file each, imported when the first module of their type arrives."""
+"""Adapters to IRs, each imported for the first module of its type."""

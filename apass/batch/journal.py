@@ -11,7 +11,16 @@ from typing import Any, Final
 from anyio import CancelScope
 
 from apass.batch.journal_file import JournalFile, JournalRecord
-from apass.core.adapter import IRAdapter, ModT, adapter_by_name, adapter_for, run_in_thread_if_safe, type_name
+from apass.core.adapter import (
+    IRAdapter,
+    ModT,
+    adapter_by_name,
+    adapter_for,
+    facts_of,
+    load_with_facts,
+    run_in_thread_if_safe,
+    type_name,
+)
 from apass.core.context import PassContext
 from apass.errors import JournalError
 from apass.passes.base import Pass
@@ -189,8 +198,7 @@ def _find(journal: OpenJournal, adapter: IRAdapter[Any, Any], name: str, mod: An
     result_adapter: Any = adapter if kind == type_name(mod) else adapter_by_name(kind)
     if result_adapter is None:
         return key, None
-    result, facts = result_adapter.loads(data), entry[0].get("facts")
-    return key, result if facts is None else result_adapter.restore(result, facts)
+    return key, load_with_facts(result_adapter, data, entry[0].get("facts"))
 
 
 def _store(journal: OpenJournal, key: str, name: str, mod: Any, result: Any) -> None:
@@ -198,9 +206,9 @@ def _store(journal: OpenJournal, key: str, name: str, mod: Any, result: Any) -> 
         journal.add(key, {"name": name, "type": None})
         return
     adapter: Any = adapter_for(result)
-    # Information that the serialized form lacks, such as types.
-    facts = {"facts": adapter.facts(result)} if hasattr(adapter, "facts") else {}
-    journal.add(key, {"name": name, "type": type_name(result), **facts}, adapter.dumps(result))
+    facts = facts_of(adapter, result)
+    fields = {} if facts is None else {"facts": facts}
+    journal.add(key, {"name": name, "type": type_name(result), **fields}, adapter.dumps(result))
 
 
 def _walk(pass_: Pass[Any]) -> Iterator[Pass[Any]]:

@@ -1,4 +1,4 @@
-"""`LoopScheduler`: slots for function bodies, and time slices that keep the event loop responsive."""
+"""`LoopScheduler`: slots for function bodies, and time slices of the event loop."""
 
 from collections import deque
 from threading import local
@@ -42,7 +42,7 @@ class LoopScheduler:
         """The tasks that wait for a new slice, first in, first out."""
 
     async def enter(self) -> None:
-        """Start an outermost pass: in a new slice after a pause, else in the rest of the current one."""
+        """Start an outermost pass: after a pause in a new slice, else in the current one."""
         now = perf_counter()
         paused = self.running == 0 and now - self.last_end > PAUSE_SECONDS
         self.running += 1
@@ -59,7 +59,7 @@ class LoopScheduler:
         self.last_end = perf_counter()
 
     async def yield_to_loop(self) -> None:
-        """Let the event loop run, and return in a slice that has time left; first come, first served.
+        """Let the event loop run, and return in a slice that has time left.
 
         A task whose slice has expired joins a FIFO queue and sleeps until its batch is woken. The first task of the
         batch to resume starts a new slice, and the others share it. So timers and sockets are served once a slice,
@@ -108,7 +108,10 @@ class _Batch:
 
 
 class _WaitQueue(local):
-    """Batches of tasks, of which the first is awake; one queue for each thread, as each has its own event loop."""
+    """Batches of tasks, of which the first is awake.
+
+    There is one queue for each thread, because each has its own event loop.
+    """
 
     def __init__(self) -> None:
         self.batches: deque[_Batch] = deque()
@@ -124,7 +127,7 @@ class _WaitQueue(local):
         return self.batches[-1]
 
     def leave(self, batch: _Batch, slice_: int) -> None:
-        """Remove a task, with or without a slice; after the last one of the first batch, wake the next batch."""
+        """Remove a task; after the last one of the first batch, wake the next batch."""
         batch.waiting -= 1
         while self.batches and not self.batches[0].waiting:
             self.batches.popleft()

@@ -1,4 +1,4 @@
-"""`IRAdapter`: what the runner must know of an IR, looked up by a module's type; for authors of adapters."""
+"""`IRAdapter`: the runner's interface to an IR, looked up by the type of a module."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pkgutil import resolve_name
@@ -8,19 +8,24 @@ from anyio.to_thread import run_sync
 
 from apass.core.plugins import plugins
 from apass.errors import AdapterError
+from apass.util.delta_debugging import Shrinking
 
 __all__ = [
     "FuncT",
     "FunctionKind",
     "IRAdapter",
     "ModT",
+    "OptionalMethods",
     "adapter_by_name",
     "adapter_for",
     "exact_fingerprint",
     "extract_into",
+    "facts_of",
+    "load_with_facts",
     "register_adapter",
     "run_in_thread_if_safe",
     "select_functions",
+    "suffix_of",
     "type_name",
 ]
 
@@ -32,38 +37,44 @@ FuncT = TypeVar("FuncT")
 R = TypeVar("R")
 
 FunctionKind = Literal["function", "prim_func"]
-"""What visits a function: a FunctionPass the first kind, a PrimFuncPass the second."""
+"""A FunctionPass visits the functions of the first kind, a PrimFuncPass those of the second."""
 
 
 class IRAdapter(Protocol[ModT, FuncT]):
-    """What the runner asks about an IR. A Protocol, so that an IR's own package can provide it without importing apass.
+    """The runner's interface to an IR.
 
-    Modules are values to the runner: no method may change what it is given.
+    It is a Protocol, so that the package of an IR can provide it without importing apass. No method may change its
+    arguments, because the runner treats modules as values. `OptionalMethods` lists further methods.
     """
 
     @property
     def thread_safe(self) -> bool:
-        """Whether modules of this IR may be worked on in a worker thread while others run in the loop."""
+        """Whether worker threads may read modules of this IR while the event loop runs."""
         ...
 
     def functions(self, mod: ModT) -> Iterable[tuple[str, FuncT]]:
-        """Go over the functions by name, in the module's own order."""
+        """Iterate over names and functions, in the order of the module."""
         ...
 
     def get(self, mod: ModT, name: str) -> FuncT:
-        """Return one function; KeyError if there is none of that name."""
+        """Return one function.
+
+        Raises:
+            KeyError: if the module has no function of that name.
+
+        """
         ...
 
     def kind(self, func: FuncT) -> FunctionKind:
-        """Say which sort of pass visits the function."""
+        """Return which kind of pass visits the function."""
         ...
 
     def replace(self, mod: ModT, updates: Mapping[str, FuncT]) -> ModT:
-        """Return a module with `updates` in the places of the functions of those names, and all else as in `mod`."""
+        """Return `mod` with the functions of `updates` in place of those of the same name."""
         ...
 
     def skips(self, func: FuncT) -> bool:
-        """Tell whether the function carries a true `SkipOptimization` attribute."""
+        """Return whether the function has a true `SkipOptimization` attribute."""
         ...
 
     def fingerprint(self, x: ModT | FuncT) -> str:
@@ -71,31 +82,81 @@ class IRAdapter(Protocol[ModT, FuncT]):
         ...
 
     def equal(self, a: ModT | FuncT, b: ModT | FuncT) -> bool:
-        """Tell whether two modules, or two functions, are structurally the same."""
+        """Return whether two modules, or two functions, are structurally equal."""
         ...
 
     def to_text(self, x: ModT | FuncT) -> str:
-        """Return the text that a person reads."""
+        """Return the text of a module or of a function, for people."""
         ...
 
     def verify(self, mod: ModT) -> None:
-        """Return if the module keeps the rules of its IR; VerifyError, saying which is broken, if not."""
+        """Check the rules of the IR.
+
+        Raises:
+            VerifyError: if the module breaks a rule; the message names it.
+
+        """
         ...
 
     def dumps(self, mod: ModT) -> bytes:
-        """Return the module as bytes for another process; never a pickle."""
+        """Return the module as bytes for another process; not a pickle, which runs code."""
         ...
 
     def loads(self, data: bytes) -> ModT:
-        """Return the module that `dumps` made `data` from."""
+        """Return the module from which `dumps` created `data`."""
         ...
 
     def isolate(self, mod: ModT, names: Iterable[str]) -> ModT:
-        """Return a private module with copies of the named functions, for a foreign pass that changes it in place."""
+        """Return a private module with copies of the named functions.
+
+        A pass of another library may change it in place.
+        """
         ...
 
     def extract(self, sub: ModT, names: Iterable[str]) -> Mapping[str, FuncT]:
-        """Return the named functions of a module that `isolate` made, to be given to `replace`."""
+        """Return the named functions of a module that `isolate` created, for `replace`."""
+        ...
+
+
+class OptionalMethods(Protocol[ModT, FuncT]):
+    """Further methods of an `IRAdapter`; the runner uses those that exist."""
+
+    @property
+    def suffix(self) -> str:
+        """The file name extension for the output of `dumps`; `".bin"` if absent."""
+        ...
+
+    def select(self, mod: ModT, kind: FunctionKind) -> tuple[list[str], list[FuncT]]:
+        """Return the names and functions of one kind, without those to skip.
+
+        It is worth its lines if a module can answer this faster than function by function.
+        """
+        ...
+
+    def facts(self, mod: ModT) -> object:
+        """Return facts that `dumps` omits, such as inferred types, as JSON values."""
+        ...
+
+    def restore(self, mod: ModT, facts: Any) -> ModT:
+        """Return a module from `loads` with its `facts`."""
+        ...
+
+    def exact_fingerprint(self, x: ModT | FuncT) -> str:
+        """Return a text that is equal only if results show no difference.
+
+        It is needed if `fingerprint` ignores something that results show, such as the names of variables.
+        """
+        ...
+
+    def adopt(self, sub: ModT, mod: ModT) -> ModT:
+        """Return `sub` with the objects that it shares replaced by those of `mod`.
+
+        `sub` was read from bytes. The method is needed if functions refer to objects of their module.
+        """
+        ...
+
+    def shrinkings(self, mod: ModT) -> Iterable[Shrinking[ModT]]:
+        """Iterate over ways to make the module smaller, for `apass.reduce`."""
         ...
 
 
@@ -106,10 +167,11 @@ _FOUND: Final[dict[type, IRAdapter[Any, Any] | None]] = {}
 
 
 def register_adapter(module_type: type[ModT], adapter: IRAdapter[ModT, Any]) -> None:
-    """Use `adapter` for modules of `module_type` and its subclasses. Packages use the entry point `apass.adapters`.
+    """Use `adapter` for modules of `module_type` and its subclasses.
 
-    An entry point is named after the class (`my_ir.module.Module`) or the top-level package (`my_ir`) and names an
-    adapter object (`my_ir.apass_adapter:ADAPTER`); it is loaded when the first module of that type arrives.
+    A package offers its adapter by an entry point of the group `apass.adapters`. An entry point is named after the
+    class (`my_ir.module.Module`) or the top-level package (`my_ir`) and names an adapter object
+    (`my_ir.apass_adapter:ADAPTER`); it is loaded for the first module of that type.
 
     Raises:
         AdapterError: if the type already has another adapter.
@@ -125,7 +187,7 @@ def adapter_for(mod: ModT) -> IRAdapter[ModT, Any]:
     """Return the adapter for a module, by its type.
 
     Raises:
-        AdapterError: if there is none; it says how to provide one.
+        AdapterError: if there is none; the message shows how to provide one.
         MissingExtraError: if the adapter needs a library that is not installed.
 
     """
@@ -133,8 +195,8 @@ def adapter_for(mod: ModT) -> IRAdapter[ModT, Any]:
     if adapter is None:
         kind = f"{type(mod).__module__}.{type(mod).__qualname__}"
         raise AdapterError(
-            f"no IR adapter for modules of type {kind}; known are {', '.join(sorted(plugins(_ADAPTERS)))}; provide one "
-            f"with apass.register_adapter({type(mod).__qualname__}, ...) or the entry point group 'apass.adapters'"
+            f"no IR adapter for modules of type {kind}; known types are {', '.join(sorted(plugins(_ADAPTERS)))}; "
+            f"add one with apass.register_adapter({type(mod).__qualname__}, ...) or the entry point group {_ADAPTERS!r}"
         )
     return adapter
 
@@ -147,15 +209,15 @@ def adapter_of_type(module_type: type) -> IRAdapter[Any, Any] | None:
 
 
 def type_name(mod: object) -> str:
-    """Return the name of a module's type, by which `adapter_by_name` finds its adapter, in another process too."""
+    """Return the name of a module's type, for `adapter_by_name` in any process."""
     return f"{type(mod).__module__}:{type(mod).__qualname__}"
 
 
 def adapter_by_name(name: str) -> IRAdapter[Any, Any] | None:
-    """Return the adapter for modules of a type, by the name that `type_name` gave it; None if no adapter is known.
+    """Return the adapter for a type by its `type_name`; None if there is none.
 
-    Entry points are looked up by the name itself. So a package that moves a class keeps its old name readable by one
-    more entry point, and files written before can still be read.
+    Entry points are looked up by the name itself. If a package moves a class, an entry point of the old name keeps
+    older files readable.
     """
     module, _, qualname = name.partition(":")
     adapter = _offered(f"{module}.{qualname}")
@@ -178,7 +240,7 @@ def _look_up(module_type: type) -> IRAdapter[Any, Any] | None:
 
 
 def _offered(full_name: str) -> IRAdapter[Any, Any] | None:
-    """Return the adapter that an entry point offers for a class, or for its top-level package."""
+    """Return the adapter that an entry point offers for a class or its package."""
     for name in (full_name, full_name.partition(".")[0]):
         if name in plugins(_ADAPTERS):
             return cast("IRAdapter[Any, Any]", plugins(_ADAPTERS)[name].load())
@@ -186,10 +248,7 @@ def _offered(full_name: str) -> IRAdapter[Any, Any] | None:
 
 
 def select_functions(adapter: IRAdapter[ModT, FuncT], mod: ModT, kind: FunctionKind) -> tuple[list[str], list[FuncT]]:
-    """Return the names and the functions that a pass over `kind` visits: that kind, without those to be skipped.
-
-    An adapter that can tell for a whole module faster than function by function may have a `select(mod, kind)`.
-    """
+    """Return the names and functions of one kind, without those to skip."""
     select = getattr(adapter, "select", None)
     if select is not None:
         return cast("tuple[list[str], list[FuncT]]", select(mod, kind))
@@ -198,24 +257,37 @@ def select_functions(adapter: IRAdapter[ModT, FuncT], mod: ModT, kind: FunctionK
 
 
 def exact_fingerprint(adapter: IRAdapter[ModT, FuncT], x: ModT | FuncT) -> str:
-    """Return a text that is equal for what is equal in all that a pass could make a difference of, names and order too.
+    """Return a text that is equal only if no pass could see a difference.
 
-    An adapter whose `fingerprint` leaves something out that its results show has an `exact_fingerprint(x)`.
+    Names and order count too.
     """
     exact = getattr(adapter, "exact_fingerprint", adapter.fingerprint)
     return cast("str", exact(x))
 
 
-def extract_into(adapter: IRAdapter[ModT, FuncT], sub: ModT, names: Iterable[str], mod: ModT) -> Mapping[str, FuncT]:
-    """Return the named functions of `sub`, which was read from bytes, to be put into `mod`.
+def suffix_of(adapter: IRAdapter[Any, Any]) -> str:
+    """Return the file name extension for the output of `dumps`."""
+    return cast("str", getattr(adapter, "suffix", ".bin"))
 
-    An adapter whose functions refer to objects of their module has an `adopt(sub, mod)`, which gives `sub` with those
-    of `mod` in their places.
-    """
+
+def facts_of(adapter: IRAdapter[ModT, Any], mod: ModT) -> object:
+    """Return the facts about `mod` that `dumps` omits, as JSON values, or None."""
+    facts = getattr(adapter, "facts", None)
+    return None if facts is None else facts(mod)
+
+
+def load_with_facts(adapter: IRAdapter[ModT, Any], data: bytes, facts: object) -> ModT:
+    """Return the module that `dumps` and `facts_of` were called with."""
+    mod = adapter.loads(data)
+    return mod if facts is None else cast("OptionalMethods[ModT, Any]", adapter).restore(mod, facts)
+
+
+def extract_into(adapter: IRAdapter[ModT, FuncT], sub: ModT, names: Iterable[str], mod: ModT) -> Mapping[str, FuncT]:
+    """Return the named functions of `sub`, which was read from bytes, for `mod`."""
     adopt = getattr(adapter, "adopt", None)
     return adapter.extract(sub if adopt is None else cast("ModT", adopt(sub, mod)), names)
 
 
 async def run_in_thread_if_safe(adapter: IRAdapter[Any, Any], work: Callable[[], R]) -> R:
-    """Return what `work` gives: in a worker thread, unless modules of this IR may not be worked on there."""
+    """Call `work`, in a worker thread if the IR is thread-safe."""
     return await run_sync(work) if adapter.thread_safe else work()

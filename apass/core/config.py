@@ -1,4 +1,4 @@
-"""Options for passes: registered once with a type and a default, given by `PassContext(config=...)`."""
+"""Config options: registered with a type, set by `PassContext(config=...)`."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -18,19 +18,19 @@ class ConfigOption:
     """A registered option."""
 
     key: str
-    """The name, with the pass's name before the last dot: `relay.FuseOps.max_depth`."""
+    """The name: that of the pass, a dot, and a word, as in `relay.FuseOps.max_depth`."""
     type: Any
-    """What its values are: a class, a union, a `Literal`, a list of such, `Any`."""
+    """The type of its values: a class, a union, a `Literal`, a list of these, `Any`."""
     default: Any
-    """The value where a context gives none."""
+    """The value in a context that sets none."""
     doc: str = ""
-    """A line for `list_configs` and the command line."""
+    """One line for `list_configs` and the command line."""
 
 
 _OPTIONS: Final[dict[str, ConfigOption]] = {}
 
 _NO_TYPES: Final = (str, bytes, int, float, list, tuple, dict, set)
-"""What is a value, taken for a type by mistake."""
+"""Types of values that may be passed as a type by mistake."""
 
 _MUTABLE: Final = (list, dict, set)
 
@@ -41,12 +41,14 @@ _MODULES: Final = "apass.config_modules"
 
 
 def register_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
-    """Make `key` known to every `PassContext(config=...)`; TVM's `TVM_REGISTER_PASS_CONFIG_OPTION`.
+    """Register a config option for `PassContext(config=...)`.
 
-    Registering the same again changes nothing, so a module may be reloaded.
+    Registering the same option again has no effect, so that a module may be reloaded. Source: TVM's
+    `TVM_REGISTER_PASS_CONFIG_OPTION`.
 
     Raises:
-        PassRegistrationError: if the key is registered with another type or default, is no text, or has no type.
+        PassRegistrationError: if the key has another type or default already, if it is not a string, or if `type` is
+            not a type.
         ConfigTypeError: if `default` is neither None nor of that type.
 
     >>> register_config_option("demo.Unroll.depth", int, default=8).default
@@ -57,7 +59,7 @@ def register_config_option(key: str, type: Any, default: Any = None, doc: str = 
 
 
 def provide_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
-    """Register the option of a plug-in: a user's default overrides it, regardless of import order.
+    """Register an option of a plug-in; a user may override its default.
 
     Raises:
         PassRegistrationError: if the key is registered with another type.
@@ -67,7 +69,7 @@ def provide_config_option(key: str, type: Any, default: Any = None, doc: str = "
 
 
 def list_configs() -> Mapping[str, Mapping[str, Any]]:
-    """Return every registered option: its key to its `type` (as text), `default` and `doc`."""
+    """Return the registered options by key: `type` (as text), `default` and `doc`."""
     _load_providers("")
     return {
         key: {"type": type_name(one.type), "default": one.default, "doc": one.doc}
@@ -79,13 +81,13 @@ def find_option(key: str) -> ConfigOption:
     """Return a registered option.
 
     Raises:
-        UnknownConfigError: listing the candidates, if there is none of that name.
+        UnknownConfigError: if there is none of that name; the message lists the candidates.
 
     """
     if not isinstance(key, str):
-        raise UnknownConfigError(f"the key of a config option is a text, not {key!r}")
+        raise UnknownConfigError(f"the key of a config option must be a string, got {key!r}")
     if key not in _OPTIONS:
-        # What is known must not depend on what happens to be imported.
+        # The registered options must not depend on which modules happen to be imported.
         _load_providers("")
     if key not in _OPTIONS:
         near = did_you_mean(key, _OPTIONS)
@@ -95,45 +97,51 @@ def find_option(key: str) -> ConfigOption:
 
 
 class Config(Mapping[str, Any]):
-    """The options of one context: what was given, and the registered default for every other key.
+    """The config options of one context.
 
-    `len` and iteration go over what was given; `config[key]` answers for every registered key.
+    `config[key]` returns the value that was set, or the registered default. `len` and iteration cover only the options
+    that were set.
     """
 
     __slots__ = ("_given",)
 
     def __init__(self, given: Mapping[str, object] | None = None) -> None:
-        """Check what is given.
+        """Check the options.
 
         Raises:
             UnknownConfigError: if a key is not registered.
-            ConfigTypeError: if a value is not of its option's type, or `given` is no mapping.
+            ConfigTypeError: if a value is not of its option's type, or `given` is not a mapping.
 
         """
         if given is not None and not isinstance(given, Mapping):
-            raise ConfigTypeError(f"config must be a mapping of options by key, not {given!r}")
+            raise ConfigTypeError(f"config must be a mapping of options by key, got {given!r}")
         self._given = MappingProxyType(
             {key: _converted(key, value, find_option(key).type) for key, value in (given or {}).items()}
         )
 
     def __getitem__(self, key: str) -> Any:
-        """Return the value given for `key`, else its default; UnknownConfigError if it is not registered."""
+        """Return the value of an option, or its default.
+
+        Raises:
+            UnknownConfigError: if the option is not registered.
+
+        """
         return self._given[key] if key in self._given else _default_of(find_option(key))
 
     def __iter__(self) -> Iterator[str]:
-        """Go over the keys that were given."""
+        """Iterate over the keys that were set."""
         return iter(self._given)
 
     def __len__(self) -> int:
-        """Return how many options were given."""
+        """Return how many options were set."""
         return len(self._given)
 
     def __contains__(self, key: object) -> bool:
-        """Tell whether a value was given for `key`."""
+        """Return whether `key` was set."""
         return key in self._given
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return the value given for `key`, else its registered default, else `default`."""
+        """Return the value that was set, or the registered default, or `default`."""
         if key in self._given:
             return self._given[key]
         _load_providers(key)
@@ -145,7 +153,7 @@ class Config(Mapping[str, Any]):
 
 
 def _default_of(option: ConfigOption) -> Any:
-    """Return the default; a collection as one of the caller's own, so that changing it changes no other context."""
+    """Return the default; of a collection a copy, which the caller may change."""
     return deepcopy(option.default) if type(option.default) in _MUTABLE else option.default
 
 
@@ -153,16 +161,16 @@ _EMPTY: Final = Config()
 
 
 def make_config(given: Mapping[str, object] | None) -> Config:
-    """Return `Config(given)`, or the one empty Config if nothing is given."""
+    """Return `Config(given)`, or the shared empty Config."""
     return given if isinstance(given, Config) else Config(given) if given else _EMPTY
 
 
 def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> ConfigOption:
     if not isinstance(key, str) or not key:
-        raise PassRegistrationError(f"a config option is registered under a key, such as 'Pass.option', not {key!r}")
+        raise PassRegistrationError(f"the key of a config option must be a string such as 'Pass.option', got {key!r}")
     if isinstance(tp, _NO_TYPES):
         raise PassRegistrationError(
-            f"the type of config option {key!r} must be a type, such as int or list[str], not {tp!r}"
+            f"the type of config option {key!r} must be a type such as int or list[str], got {tp!r}"
         )
     if default is not None:
         default = _converted(key, default, tp)
@@ -179,7 +187,7 @@ def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> C
 
 
 def _load_providers(key: str) -> None:
-    """Register the options of plug-ins: all of them, or only those whose pattern matches `key`."""
+    """Register the options of plug-ins: all, or those whose pattern matches `key`."""
     if not key:
         import_all(_MODULES)
     elif key not in _OPTIONS:

@@ -1,4 +1,4 @@
-"""`PassContext`: the configuration that passes run under, current in a task and in the tasks started from it."""
+"""`PassContext`: the configuration that passes run under."""
 
 from collections.abc import Generator, Hashable, Iterable, Mapping
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ _set_field: Final = object.__setattr__
 @dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
 @final
 class PassContext:
-    """What passes run under: level, enabled and disabled passes, instruments, options, limits.
+    """The configuration of passes: level, selection, instruments, options, limits.
 
     Use it with `async with`. Inside, `PassContext.current()` returns it, in this task and in the tasks started from it.
     One object may be entered by many tasks at once, nested, and repeatedly. It holds what the user sets and cannot be
@@ -143,32 +143,41 @@ class PassContext:
 
     @property
     def instruments(self) -> tuple[object, ...]:
-        """The instruments in force, as given or set by `override_instruments`; none after one has failed."""
+        """The instruments in force; none after one has failed.
+
+        These are the ones given to the constructor, or to the last `override_instruments`.
+        """
         return self._state.hooks.instruments
 
     @property
     def analyses(self) -> AnalysisManager:
-        """The results of analyses in this context, and how many were computed, found or preserved."""
+        """The results of analyses, with counts of those computed, found and preserved."""
         return self._state.analyses
 
     @property
     def wants_remarks(self) -> bool:
-        """Whether an instrument listens for remarks; ask before computing what only a remark needs."""
+        """Whether an instrument listens for remarks.
+
+        Check it before an expensive computation that only a remark needs.
+        """
         return bool(self._state.hooks.remarks)
 
     @property
     def wants_statistics(self) -> bool:
-        """Whether an instrument counts statistics; ask before computing what only a statistic needs."""
+        """Whether an instrument counts statistics.
+
+        Check it before an expensive computation that only a statistic needs.
+        """
         return bool(self._state.hooks.statistics)
 
     @staticmethod
     def current() -> "PassContext":
-        """Return the current context of this task, or a default one of the task tree if none was entered."""
+        """Return the current context of this task; if none was entered, a default one."""
         return current_scope().ctx
 
     @staticmethod
     def time_left() -> float:
-        """Return the seconds until the earliest deadline of this task; infinite if there is none.
+        """Return the seconds until the earliest deadline; infinite if there is none.
 
         >>> async def main():
         ...     async with PassContext(deadline=5), PassContext(deadline=60):
@@ -181,11 +190,13 @@ class PassContext:
 
     @staticmethod
     def list_configs() -> Mapping[str, Mapping[str, Any]]:
-        """Return the registered config options by key, each with its `type`, `default` and `doc`."""
+        """Return the config options by key, each with its `type`, `default` and `doc`."""
         return list_configs()
 
     async def get(self, analysis: Analysis[R], x: object, /, **options: Hashable) -> R:
-        """Return the result of an analysis of a function or a module, computed once for equal contents.
+        """Return the result of an analysis of a function or a module.
+
+        The result is computed once for equal contents.
 
         Concurrent requests for the same analysis share one computation. Cancelling one caller does not cancel the
         others. Errors reach every caller and are not cached.
@@ -213,7 +224,9 @@ class PassContext:
         return self._state.analyses.got(analysis, x, options)
 
     def statistic(self, name: str, amount: float = 1) -> None:
-        """Add `amount` to the statistic `name` of the current pass; no effect if no instrument counts.
+        """Add `amount` to the statistic `name` of the current pass.
+
+        If no instrument counts statistics, this has no effect.
 
         >>> PassContext().statistic("folded", 3)
         """
@@ -224,7 +237,9 @@ class PassContext:
                 hook(run, name, amount)
 
     def remark(self, remark: Remark) -> None:
-        """Report what the current pass did, missed or found; no effect if no instrument listens.
+        """Report what the current pass did, missed or found.
+
+        If no instrument listens for remarks, this has no effect.
 
         >>> PassContext().remark(Remark.passed("Folded", "folded 3 calls", count=3))
         """
@@ -235,7 +250,9 @@ class PassContext:
                 hook(remark)
 
     def report_work(self, worker: str, start: float, end: float, run: Run | None = None) -> None:
-        """Report that a thread or process worked for a pass; for passes and executors that start their own.
+        """Report that a thread or process worked for a pass.
+
+        Passes and executors that start threads or processes of their own call it.
 
         Parameters:
             worker: a name for the thread or process.
@@ -250,7 +267,7 @@ class PassContext:
                 hook(run, worker, start, end)
 
     async def override_instruments(self, instruments: Iterable[object] | None) -> None:
-        """Exit the instruments in force, in order, replace them by `instruments`, and enter these.
+        """Exit the instruments in force, and enter `instruments` in their place.
 
         Passes that are running call the new instruments for their later hooks. Errors are handled as for entering and
         leaving a context.
@@ -294,7 +311,7 @@ class PassContext:
         raise PassContextError("a PassContext awaits the hooks of its instruments: write `async with PassContext(...)`")
 
     def __exit__(self, *exc_info: object) -> None:
-        """Never reached: `__enter__` raises. Python looks it up before it calls `__enter__`."""
+        """Do nothing: Python looks it up, but `__enter__` raises before it is called."""
 
     def __repr__(self) -> str:
         shown = [f"opt_level={self.opt_level}"]
@@ -347,7 +364,7 @@ _DEFAULT_SCOPE: RunVar[PassScope] = RunVar("apass_default_scope")
 
 
 def current_scope() -> PassScope:
-    """Return the scope of this task, or the default scope of the event loop if no context was entered."""
+    """Return the scope of this task; if no context was entered, the default scope."""
     scope = _SCOPE.get()
     if scope is None:
         scope = _default_scope()
@@ -400,7 +417,9 @@ def _out_of_order(ctx: PassContext, scope: PassScope | None) -> str:
 
 @contextmanager
 def waiting_for(what: str) -> Generator[None]:
-    """Name what the current pass waits for within the block; no effect if no instrument listens.
+    """Name what the current pass waits for within the block.
+
+    If no instrument listens, this has no effect.
 
     >>> with waiting_for("the cost model"):
     ...     pass

@@ -30,7 +30,7 @@ class Deadline:
         return max(0.0, self.ends - monotonic())
 
     def exceeded(self, what: str) -> BudgetExceededError:
-        """Return the error for work that was cut off or not started; `what` is a noun phrase.
+        """Return the error for unfinished work; `what` names it by a noun phrase.
 
         >>> str(Deadline.from_now(2.5).exceeded("pass 'Tune'"))
         "pass 'Tune' ran out of the budget of 2.5 s; give PassContext a longer deadline, or do less"

@@ -1,4 +1,7 @@
-"""The factories of registered passes, by name; `apass.passes.registry` adds types and checks."""
+"""The factories of registered passes, by name.
+
+`apass.passes.registry` adds types and checks.
+"""
 
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
@@ -94,7 +97,10 @@ def load_providers() -> None:
 
 
 def known_names() -> Iterator[str]:
-    """Iterate over the registered names and those of entry points, sorted; no entry point is loaded."""
+    """Iterate over the sorted names of registered passes and of entry points.
+
+    No entry point is loaded.
+    """
     yield from sorted({*_FACTORIES, *_PROVIDED, *plugins(_PASSES)})
 
 

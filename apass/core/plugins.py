@@ -31,9 +31,10 @@ def plugins(group: str) -> Mapping[str, EntryPoint]:
 
 
 def matching_modules(group: str, name: str) -> Iterator[str]:
-    """Import the modules of a group whose pattern matches a name, the most specific pattern first.
+    """Import the modules of a group whose pattern matches a name.
 
-    Yields the pattern after each import, so that the caller stops as soon as the name is known.
+    The most specific pattern comes first. Yields the pattern after each import, so that the caller stops as soon as
+    the name is known.
 
     Raises:
         MissingExtraError: if a module needs a library that is not installed.

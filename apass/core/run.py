@@ -1,4 +1,4 @@
-"""`current_run()`: the execution of a pass that the caller belongs to, right under concurrency."""
+"""`current_run()`: the execution of a pass that the caller belongs to."""
 
 from collections.abc import Iterator
 from contextvars import ContextVar, Token
@@ -82,7 +82,7 @@ class Run:
 
 
 class RunCursor:
-    """The current run of a loop over passes or over bodies; makes the `Run` when it is asked for.
+    """The current run of a loop over passes or bodies; creates the `Run` on request.
 
     Only the loop writes `item`, between two passes or two bodies. This costs a fraction of a contextvar that is set and
     reset, and no run that no hook asks for is ever made.
@@ -158,7 +158,9 @@ RUN: ContextVar[Run | RunCursor | None] = ContextVar("apass_run", default=None)
 
 
 def current_run() -> Run | None:
-    """Return the current execution: pass, path of passes, function, module name, parent; None outside of any pass.
+    """Return the current execution of a pass; None outside of any pass.
+
+    It holds the pass, the path of passes, the function, the name of the module and the parent.
 
     In a hook it is the run that the hook is about. In `enter_pass_ctx` and `exit_pass_ctx` it is the run of the pass
     that entered the context, if a pass did.
@@ -168,24 +170,24 @@ def current_run() -> Run | None:
 
 
 def functions_to_come() -> int:
-    """Return how many functions of the current pass wait for their bodies to start; 0 outside of an async body."""
+    """Return how many bodies of the pass are queued; 0 outside of an async body."""
     current = RUN.get()
     return length_hint(current.queue) if isinstance(current, RunCursor) else 0
 
 
 def current_module() -> object:
-    """Return the module whose function the caller's body works on, None outside of a body."""
+    """Return the module of the current body's function; None outside of a body."""
     current = RUN.get()
     return current.mod if isinstance(current, RunCursor) else None
 
 
 def current_module_name() -> str | None:
-    """Return the name that `optimize_all` or its like gave to the current module, None elsewhere."""
+    """Return the name that `optimize_all` or its like gave the module; None elsewhere."""
     return _MODULE.get()
 
 
 def enter_module(name: str) -> Token[str | None]:
-    """Name the module that this task works on from here; pass the token to `leave_module`."""
+    """Name the module that this task works on; pass the token to `leave_module`."""
     return _MODULE.set(name)
 
 

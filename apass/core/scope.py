@@ -1,4 +1,4 @@
-"""`Scope`: one entry of a context, a link of the chain that the current task holds."""
+"""`Scope`: one entry of a context, a link of the chain that a task holds."""
 
 import warnings
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ ContextT = TypeVar("ContextT", bound=SelectsPasses)
 
 @final
 class ContextState:
-    """What the runner keeps for one `PassContext`; all tasks that enter the context share it."""
+    """The runner's state of one `PassContext`, shared by all tasks that enter it."""
 
     __slots__ = ("analyses", "hooks", "scheduler", "store")
 
@@ -53,7 +53,10 @@ class ContextState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scope(Generic[ContextT]):
-    """One entry of a context. The runner passes it down in place of looking up what is current."""
+    """One entry of a context.
+
+    The runner passes it down, which is cheaper than looking up the current one.
+    """
 
     ctx: ContextT
     """The context that is current."""
@@ -76,7 +79,10 @@ class Scope(Generic[ContextT]):
             self.passes.add(name)
 
     def warn_unmatched(self) -> None:
-        """Warn about each name in `disabled_pass` and `required_pass` that no pass has, seen or registered."""
+        """Warn about names in `disabled_pass` and `required_pass` that no pass has.
+
+        The passes that ran and the registered ones count.
+        """
         parameters = {"disabled_pass": self.ctx.disabled_pass, "required_pass": self.ctx.required_pass}
         if not frozenset().union(*parameters.values()) <= {*self.passes, *known_names()}:
             load_providers()  # a pass of apass counts as registered before its module is imported

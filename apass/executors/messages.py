@@ -5,7 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from apass.core.adapter import IRAdapter, adapter_for, adapter_of_type, register_adapter
+from apass.core.adapter import (
+    IRAdapter,
+    adapter_for,
+    adapter_of_type,
+    facts_of,
+    load_with_facts,
+    register_adapter,
+)
 from apass.core.config import ConfigOption, find_option, register_config_option
 from apass.core.context import PassContext
 from apass.core.diagnostic_context import DiagnosticContext
@@ -32,9 +39,7 @@ class ModuleMessage:
 
     def open(self) -> Any:
         """Deserialize the module, and register its adapter if necessary."""
-        mod = pickle.loads(self.data) if self.is_pickle else self.adapter.loads(self.data)
-        if self.facts is not None:
-            mod = cast("Any", self.adapter).restore(mod, self.facts)
+        mod = pickle.loads(self.data) if self.is_pickle else load_with_facts(self.adapter, self.data, self.facts)
         kind = cast("Any", type(mod))
         if adapter_of_type(kind) is None:
             register_adapter(kind, self.adapter)
@@ -52,8 +57,7 @@ def pack_module(mod: Any, adapter: IRAdapter[Any, Any] | None = None) -> ModuleM
     """
     adapter = adapter or adapter_for(mod)
     try:
-        facts = cast("Any", adapter).facts(mod) if hasattr(adapter, "facts") else None
-        return ModuleMessage(adapter, False, adapter.dumps(mod), facts)
+        return ModuleMessage(adapter, False, adapter.dumps(mod), facts_of(adapter, mod))
     except AdapterError as error:
         try:
             return ModuleMessage(adapter, True, pickle.dumps(mod, pickle.HIGHEST_PROTOCOL))

@@ -1,1 +1,1 @@
-"""How a pass runs: hooks around its work, the fan-out over functions, error policy and result cache."""
+"""How a pass runs: hooks, fan-out over functions, error policy, result cache."""

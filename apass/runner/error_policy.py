@@ -1,4 +1,4 @@
-"""What happens when work takes too long or fails: deadlines, timeouts, and `on_error`."""
+"""Deadlines, timeouts and `on_error`: limits of work, and reactions to failures."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -27,9 +27,10 @@ OnError = Literal["raise", "keep"] | Fallback
 
 
 def with_deadline(work: Callable[..., Any], deadline: Deadline, what: str) -> Callable[..., Any]:
-    """Return `work`, which fails with BudgetExceededError about `what` if it takes longer than the deadline.
+    """Return `work`, limited by a deadline.
 
-    If no time is left, the work is not started.
+    If it takes longer, it fails with a BudgetExceededError that names `what`. If no time is left, the work is not
+    started.
     """
 
     async def run(*args: Any) -> Any:
@@ -43,7 +44,7 @@ def with_deadline(work: Callable[..., Any], deadline: Deadline, what: str) -> Ca
 def with_error_policy(
     body: Callable[..., Any], info: PassInfo, timeout: float | None, on_error: OnError, deadline: Deadline | None
 ) -> Callable[..., Any]:
-    """Return the body of a function pass, limited in time, and with `on_error` applied if it fails.
+    """Return the body of a function pass, with its time limit and `on_error` applied.
 
     Parameters:
         body: called as `body(func, mod, ctx)`; plain or async.
@@ -97,7 +98,12 @@ def with_error_policy(
 
 
 async def _call_until(deadline: Deadline | None, what: str, work: Callable[..., Any], *args: Any) -> Any:
-    """Return the result of `work(*args)`, plain or async; raise BudgetExceededError if awaiting it takes too long."""
+    """Return the result of `work(*args)`, plain or async.
+
+    Raises:
+        BudgetExceededError: if awaiting the result takes longer than the deadline.
+
+    """
     result = work(*args)
     if not is_awaitable(result) or deadline is None:
         return await result if is_awaitable(result) else result
@@ -127,7 +133,7 @@ _WATCHING: ContextVar[tuple[Failures, ...]] = ContextVar("apass_failures", defau
 
 @contextmanager
 def watch_failures() -> Generator[Failures]:
-    """Record failures that `on_error` recovers from, in the block and in tasks that it starts.
+    """Record failures that `on_error` recovers from, in the block and tasks it starts.
 
     >>> with watch_failures() as failures:
     ...     note_failure()
@@ -143,6 +149,6 @@ def watch_failures() -> Generator[Failures]:
 
 
 def note_failure() -> None:
-    """Record in every surrounding `watch_failures` that `on_error` recovered from a failure."""
+    """Report to every surrounding `watch_failures` that `on_error` recovered."""
     for failures in _WATCHING.get():
         failures.seen = True

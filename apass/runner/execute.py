@@ -27,7 +27,10 @@ T = TypeVar("T")
 
 
 class Runnable(Protocol[T]):
-    """What the runner needs of a pass. A Protocol, because the runner lies below the passes that call it."""
+    """The interface of a pass to the runner.
+
+    It is a Protocol because the runner lies below the passes that call it.
+    """
 
     info: PassInfo
     """The metadata of the pass."""
@@ -39,16 +42,16 @@ class Runnable(Protocol[T]):
         ...
 
     def cache_key(self, ctx: PassContext) -> str | None:
-        """Return what the result depends on beside the input; None if it is not cached as a whole."""
+        """Return the cache key without the input; None if not cached as a whole."""
         ...
 
     def runs_as_whole(self) -> bool:
-        """Return whether a deadline applies to the work as a whole, and not to each of its parts."""
+        """Return whether a deadline applies to the whole work rather than to its parts."""
         ...
 
 
 async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
-    """Run a pass on `mod` with the hooks of the instruments in force, and return the resulting module.
+    """Run a pass on `mod` with the hooks of instruments, and return the new module.
 
     Raises:
         PassResultError: if the pass returned no module.
@@ -85,7 +88,8 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
         if type(result) is _COROUTINE:
             result = await result
         # Skip the full check if the type is unchanged.
-        if type(result) is not type(mod):
+        kind: type[Any] = type(mod)
+        if type(result) is not kind:
             result = await _check_module(result, mod, pass_.info)
         if result is not mod and pass_.preserves:
             await _carry_analyses(pass_, mod, result, scope)
@@ -109,7 +113,8 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
 
 
 def _wrapped(pass_: Runnable[ModT], scope: PassScope, hooks: Hooks) -> Callable[[ModT, PassContext], Any]:
-    """Return the work of a pass with everything around it that the pass and the scope require, innermost first."""
+    """Return the work of a pass in the wrappers that pass, scope and hooks require."""
+    # Innermost first: cache, deadline, step hooks.
     work: Callable[[ModT, PassContext], Any] = pass_.transform
     store = scope.state.store
     key = None if store is None else pass_.cache_key(scope.ctx)
@@ -125,7 +130,7 @@ def _wrapped(pass_: Runnable[ModT], scope: PassScope, hooks: Hooks) -> Callable[
 def _with_step_hooks(
     work: Callable[[ModT, PassContext], Any], hooks: Hooks, info: PassInfo
 ) -> Callable[[ModT, PassContext], Any]:
-    """Return `work`, reporting each of its steps to the instruments that define `run_after_step`."""
+    """Return `work`, reporting each of its steps to the `run_after_step` hooks."""
 
     async def awaited(mod: ModT, ctx: PassContext) -> Any:
         result = work(mod, ctx)
@@ -154,7 +159,7 @@ async def _check_answer(answer: Any, hooks: Hooks, index: int, info: PassInfo) -
 
 
 async def _check_module(result: Any, mod: object, info: PassInfo) -> Any:
-    """Return a module that is of another type than the input, or that must be awaited first."""
+    """Return a module of another type than the input; await it if necessary."""
     if is_awaitable(result):
         result = await result
     kind = result.__class__
@@ -165,7 +170,7 @@ async def _check_module(result: Any, mod: object, info: PassInfo) -> Any:
 
 
 async def _carry_analyses(pass_: Runnable[Any], mod: Any, result: Any, scope: PassScope) -> None:
-    """Keep the analyses that the pass preserves, of the module and of each function that it changed."""
+    """Carry over the analyses that the pass preserves, for module and functions."""
     before, after = adapter_for(mod), adapter_for(result)
     old = dict(before.functions(mod))
     changed = [(old[name], new) for name, new in after.functions(result) if name in old and old[name] is not new]
@@ -183,10 +188,11 @@ async def _call_failure_hooks(
     error: BaseException,
     grace: float,
 ) -> None:
-    """Call `run_after_pass_failed` of the first `started` instruments, except those whose `run_after_pass` was called.
+    """Call `run_after_pass_failed` of the instruments that saw the pass start only.
 
-    The latter are the first `finished` instruments of `latest`, the hooks in force after the pass. Errors raised by
-    hooks are added to `error` as notes. If `error` is a cancellation, they are raised: no code would read its notes.
+    These are the first `started` instruments, except those whose `run_after_pass` was called: the first `finished`
+    ones of `latest`, the hooks in force after the pass. Errors raised by hooks are added to `error` as notes. If
+    `error` is a cancellation, they are raised: no code would read its notes.
     """
     # Not in `execute`: a comprehension there would make cells of its variables, for every pass.
     ended = [latest.instruments[index] for index, _ in latest.after if index < finished]
@@ -204,5 +210,5 @@ async def _call_failure_hooks(
 
 
 def _run_of(info: PassInfo) -> Run:
-    """Return the current run; one made of `info` where the work is called outside of any pass."""
+    """Return the current run; outside of any pass, a new one with `info`."""
     return current_run() or Run(info, None, module=current_module_name())

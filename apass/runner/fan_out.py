@@ -1,4 +1,7 @@
-"""How the bodies of a function pass run: one after the other, or concurrently in workers that share a queue."""
+"""The fan-out of a function pass: its bodies run one by one, or concurrently.
+
+Concurrent bodies run in workers that share a queue.
+"""
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
@@ -32,7 +35,7 @@ _PENDING: Final[Any] = object()
 
 @dataclass(frozen=True, slots=True)
 class FunctionBatch:
-    """The functions of a module that a function pass visits, and what their bodies run under."""
+    """The functions that a function pass visits, with context and scheduler."""
 
     run: Run
     """The run of the function pass."""
@@ -90,8 +93,8 @@ async def run_inline(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
 async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
     """Run an async function on all functions of a batch concurrently.
 
-    The caller is one worker. It starts a second one when a body suspends, which starts a third before its own first
-    body, and so on, as long as the scheduler has a slot and a function is left. So bodies that never suspend cost no
+    The caller is one worker. It starts a second one when a body suspends. Each further worker starts another before its
+    own first body, as long as the scheduler has a slot and a function is left. So bodies that never suspend cost no
     task, and a nested fan-out never waits for a slot. Each body runs in contextvars that no other body has written to.
     Between bodies, the event loop runs whenever a time slice has expired (see `LoopScheduler`).
 
@@ -203,9 +206,9 @@ class _FanOut:
             self.scheduler.free += 1
 
     async def run_items(self, worker: _Worker) -> bool:
-        """Run one body after the other until the queue is empty, the slice expires or contextvars have changed.
+        """Run bodies until the queue is empty or the time slice expires.
 
-        Return whether the contextvars are unchanged.
+        Stop earlier if a body has changed contextvars. Return whether they are unchanged.
         """
         body, scheduler, done = self.body, self.scheduler, self.done
         names, funcs, mod, ctx = self.batch.names, self.batch.funcs, self.batch.mod, self.batch.ctx
@@ -223,9 +226,10 @@ class _FanOut:
         return True
 
     async def run_stepped(self, worker: _Worker, fresh: Context, *, may_start_helper: bool = False) -> None:
-        """Run bodies until the queue is empty, in a new copy of `fresh` after each one that changed its contextvars.
+        """Run bodies until the queue is empty, in copies of the context `fresh`.
 
-        The coroutine is stepped by hand, because only `Context.run` can give it a context other than the task's.
+        A body that changes its contextvars is followed by a new copy. The coroutine is stepped by hand, because only
+        `Context.run` can give it a context other than the task's.
         """
         while length_hint(self.queue):
             await self.wait_for_slice()
@@ -247,9 +251,10 @@ class _FanOut:
             await self.scheduler.yield_to_loop()
 
     async def wait_until_needed(self, left: int) -> None:
-        """Return after an iteration of the loop in which the workers started few bodies; `left` were queued before.
+        """Return after an iteration of the loop in which the workers started few bodies.
 
-        As long as they start many, one more worker is of no use: a task costs more than starting several bodies.
+        `left` is the number of bodies that were queued before. As long as they start many, one more worker is of no
+        use: a task costs more than starting several bodies.
         """
         while left - length_hint(self.queue) > BUSY:
             left = length_hint(self.queue)
@@ -260,7 +265,10 @@ class _FanOut:
         await metered_task(self.run_helper(left))
 
     def start_helper(self) -> bool:
-        """Start one more worker if an item is queued and a slot is free; return whether to try again later."""
+        """Start a worker if an item is queued and a slot is free.
+
+        Return whether to try again later.
+        """
         left = length_hint(self.queue)
         if self.group is None or not left:
             return False
@@ -272,7 +280,10 @@ class _FanOut:
         return False
 
     def record_error(self, error: BaseException, worker: _Worker) -> bool:
-        """Record the error of the current body and cancel the others; return False for a cancellation."""
+        """Record the error of the current body, and cancel the others.
+
+        Return False if the error is a cancellation.
+        """
         failure = self.without_cancellation(error)
         if failure is None:
             return False
@@ -283,7 +294,10 @@ class _FanOut:
         return True
 
     def without_cancellation(self, error: BaseException) -> BaseException | None:
-        """Return the part of an error that is no cancellation; None if there is none, or a coroutine was closed."""
+        """Return the part of an error that is neither a cancellation nor a GeneratorExit.
+
+        If there is no such part, return None.
+        """
         cancellation = (anyio.get_cancelled_exc_class(), GeneratorExit)
         if isinstance(error, cancellation):
             self.foreign_cancellation = error

@@ -1,4 +1,4 @@
-"""The hooks around the bodies of function passes; used only if an instrument defines some."""
+"""The hooks around bodies of function passes, for instruments that define them."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from time import perf_counter
@@ -84,7 +84,10 @@ async def _awaited(result: Awaitable[Any]) -> Any:
 
 
 class _ObservedAwaitable(Coroutine[Any, Any, Any]):
-    """The awaitable that a plain body returned, observed; closing it closes the awaitable too."""
+    """The awaitable that a plain body returned, observed.
+
+    Closing it closes the awaitable too.
+    """
 
     def __init__(self, observer: _Observer, result: Any) -> None:
         # Only a coroutine can be closed, and it warns if it is neither awaited nor closed.

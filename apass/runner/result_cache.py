@@ -1,4 +1,4 @@
-"""The cache of results in a store, for passes that are `cacheable` and for pipelines made of them."""
+"""The cache of the results of `cacheable` passes and pipelines in a store."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -14,6 +14,8 @@ from apass.core.adapter import (
     adapter_for,
     exact_fingerprint,
     extract_into,
+    facts_of,
+    load_with_facts,
     run_in_thread_if_safe,
     type_name,
 )
@@ -72,7 +74,7 @@ def with_module_cache(
 
 
 def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerantStore) -> Callable[..., Any]:
-    """Return the body of a function pass that looks up the store first, and stores its result.
+    """Return the body of a function pass, with its results cached in a store.
 
     Parameters:
         body: called as `body(func, mod, ctx)`; plain or async.
@@ -111,13 +113,14 @@ def _read_function(adapter: Any, stored: bytes, mod: Any) -> Any:
 
 
 def _module_bytes(adapter: Any, mod: Any) -> bytes:
-    """Return a module as bytes, headed by its type and by the facts that its adapter's `dumps` leaves out.
+    """Return a module as bytes, with a header of its type and facts.
 
-    The type is null if `adapter` reads it: a pass may return a module of another IR.
+    Facts are what the `dumps` of its adapter omits. The type is null if `adapter` reads it; a pass may return a module
+    of another IR.
     """
     own: Any = adapter_for(mod)
     kind = None if own is adapter else type_name(mod)
-    return _with_head([kind, own.facts(mod) if hasattr(own, "facts") else None], own.dumps(mod))
+    return _with_head([kind, facts_of(own, mod)], own.dumps(mod))
 
 
 def _read_module(adapter: Any, data: bytes) -> Any:
@@ -126,8 +129,7 @@ def _read_module(adapter: Any, data: bytes) -> Any:
     own: Any = adapter if kind is None else adapter_by_name(kind)
     if own is None:
         return None
-    mod = own.loads(body)
-    return mod if facts is None else own.restore(mod, facts)
+    return load_with_facts(own, body, facts)
 
 
 def _with_head(head: object, data: bytes) -> bytes:
@@ -154,7 +156,7 @@ def own_version() -> str:
 
 
 def key_of(name: str, version: str, options: object, ctx: PassContext, keys: Sequence[str] | None) -> str:
-    """Return what the result of one pass depends on: name, version, options, level, and the relevant config."""
+    """Return the cache key of a pass: name, version, options, level, relevant config."""
     config = dict(ctx.config) if keys is None else {key: ctx.config[key] for key in keys}
     made_with = f"{{{fingerprint_value(options)}}}[{ctx.opt_level} {fingerprint_value(config)}]"
     return f"apass {own_version()}: {name}@{version}{made_with}"

@@ -1,4 +1,4 @@
-"""Stores: where results are kept, in memory, in a file or in Redis; for `PassContext(store=...)`."""
+"""Stores for `PassContext(store=...)`: in memory, in a file, or in Redis."""
 
 from apass.core.store import Store
 from apass.stores.memory import MemoryStore

@@ -1,4 +1,4 @@
-"""Finds what breaks the rules of prose: `python -m tests.architecture.prose PATH...` lists it.
+"""Lists breaches of the rules of prose: `python -m tests.architecture.prose PATH...`.
 
 The rules are in CONTRIBUTING.md. The command checks docstrings, comments, strings of at least three words (error
 messages, help), names of tests, and pages in Markdown outside of their code blocks.
@@ -64,7 +64,7 @@ def check_file(path: Path) -> list[Finding]:
 
 
 def check_text(text: str) -> Iterator[str]:
-    """Iterate over the breaches in plain text: words that have a better one, and sentences that are too long."""
+    """Iterate over the breaches in plain text: discouraged words, long sentences."""
     plain = _INLINE.sub("X", text)
     for better, pattern in _WORDS.items():
         for match in pattern.finditer(plain):

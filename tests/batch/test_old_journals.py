@@ -1,6 +1,7 @@
-"""Journals written by revision 29831d6, before classes moved to other modules, are still read.
+"""Journals written by revision 29831d6 are still read.
 
-`optimize_all({name: mod}, pass_, journal=...)` wrote them, with a pass that changed the module.
+The classes of modules have moved since. `optimize_all({name: mod}, pass_, journal=...)` wrote them, with a pass that
+changed the module.
 """
 
 from pathlib import Path

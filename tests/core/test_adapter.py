@@ -73,8 +73,9 @@ def test_unknown_type_error_suggests_register_adapter(mod: object) -> None:
     with pytest.raises(AdapterError) as caught:
         adapter_for(mod)
     assert str(caught.value) == (
-        f"no IR adapter for modules of type builtins.{name}; known are {', '.join(sorted(plugins('apass.adapters')))}; "
-        f"provide one with apass.register_adapter({name}, ...) or the entry point group 'apass.adapters'"
+        f"no IR adapter for modules of type builtins.{name}; "
+        f"known types are {', '.join(sorted(plugins('apass.adapters')))}; "
+        f"add one with apass.register_adapter({name}, ...) or the entry point group 'apass.adapters'"
     )
 
 

@@ -1,4 +1,7 @@
-"""Reproducers written by revision 29831d6, before classes moved to other modules, are still replayed."""
+"""Reproducers written by revision 29831d6 are still replayed.
+
+The classes of modules have moved since.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.to_thread import run_sync
 
-from apass.core.adapter import adapter_for
+from apass.core.adapter import adapter_for, suffix_of
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.position import Position, PositionTracker
@@ -103,7 +103,7 @@ class DumpTree:
         self._open[run] = state
         if state.data is None:
             path = self._path(position).with_suffix(".input.txt")
-            state.data = path.with_suffix(_suffix(mod))
+            state.data = path.with_suffix(suffix_of(adapter_for(mod)))
             await _write(path, state.data, f"# before {position.text} of {_module_label(position)}\n", mod)
         state.begin = perf_counter()
 
@@ -118,7 +118,7 @@ class DumpTree:
         state.data = next((path for result, path in state.side if result is mod), state.data)
         path = self._path(state.position)
         if before is not mod or state.data is None:
-            state.data = path.with_suffix(_suffix(mod))
+            state.data = path.with_suffix(suffix_of(adapter_for(mod)))
             await _write(path, state.data, self._header(run, state, path, seconds, changed=True), mod)
         else:
             await _write_text(path, self._header(run, state, path, seconds, changed=False))
@@ -233,10 +233,6 @@ def _resume_expression(position: Position, path: Path) -> str:
 
 def _module_label(position: Position) -> str:
     return "the module" if position.module is None else f"module {position.module!r}"
-
-
-def _suffix(mod: Any) -> str:
-    return str(getattr(adapter_for(mod), "suffix", ".bin"))
 
 
 async def _write(path: Path, data: Path, header: str, mod: Any) -> None:

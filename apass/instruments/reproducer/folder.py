@@ -14,7 +14,7 @@ from platform import platform, python_version
 from types import MappingProxyType
 from typing import Any, Final
 
-from apass.core.adapter import adapter_by_name, adapter_for
+from apass.core.adapter import adapter_by_name, adapter_for, facts_of, load_with_facts, suffix_of
 from apass.core.context import PassContext
 from apass.errors import ApassError, ReproducerError
 
@@ -171,17 +171,14 @@ def versions() -> Mapping[str, str]:
 def dump_module(mod: Any) -> tuple[str, bytes, Any]:
     """Return the file suffix of a module, its bytes, and its facts.
 
-    `dumps` may leave out data that a pass depends on, such as inferred types. An adapter may therefore have a method
-    `facts(mod)`, which returns this data as JSON values. `restore(mod, facts)` adds it to a loaded module. The facts
-    are None if the adapter has no such method.
+    The facts are None if the adapter has none (see `OptionalMethods`).
 
     Raises:
         AdapterError: if the module cannot be written.
 
     """
-    adapter: Any = adapter_for(mod)
-    facts = adapter.facts(mod) if hasattr(adapter, "facts") else None
-    return getattr(adapter, "suffix", ".bin"), adapter.dumps(mod), facts
+    adapter = adapter_for(mod)
+    return suffix_of(adapter), adapter.dumps(mod), facts_of(adapter, mod)
 
 
 def load_module(kind: str, data: bytes, facts: Any) -> Any:
@@ -195,8 +192,7 @@ def load_module(kind: str, data: bytes, facts: Any) -> Any:
     adapter: Any = adapter_by_name(kind)
     if adapter is None:
         raise ReproducerError(f"no IR adapter for modules of type {kind}; register one before reading the reproducer")
-    mod = adapter.loads(data)
-    return mod if facts is None else adapter.restore(mod, facts)
+    return load_with_facts(adapter, data, facts)
 
 
 def write_reproducer(folder: Path, reproducer: Reproducer, data: bytes | None, error: BaseException | str) -> Path:
