@@ -212,13 +212,13 @@ class _FanOut:
         """
         body, scheduler, done = self.body, self.scheduler, self.done
         names, funcs, mod, ctx = self.batch.names, self.batch.funcs, self.batch.mod, self.batch.ctx
-        untouched = _variables(copy_context())
+        untouched = variables_of(copy_context())
         for index in self.queue:
             worker.item = names[index]
             if worker.may_start_helper:
                 worker.may_start_helper = self.start_helper()
             done[index] = await body(funcs[index], mod, ctx)
-            if _variables(copy_context()) is not untouched:
+            if variables_of(copy_context()) is not untouched:
                 return False
             # If other workers have taken items meanwhile, this body was suspended, and the loop has run.
             if perf_counter() > scheduler.slice_ends and index + 1 + length_hint(self.queue) == len(funcs):
@@ -334,7 +334,7 @@ def _close_coroutines(results: Iterable[object]) -> None:
             result.close()
 
 
-def _variables(context: Context) -> object:
+def variables_of(context: Context) -> object:
     """Return an object that changes if and only if a variable of the context does.
 
     CPython keeps the variables in an immutable map, and `set` replaces the map. No API returns it, but the garbage

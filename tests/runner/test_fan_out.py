@@ -1,7 +1,7 @@
 """Concurrent function passes: workers, slots and context variables."""
 
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import anyio
@@ -10,6 +10,8 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, function_pass
+from apass.runner import fan_out
+from apass.runner.fan_out import variables_of
 from tests.helpers.context_state import state_of
 from tests.helpers.recording import FunctionBody, function_pass_of
 
@@ -204,9 +206,27 @@ class Incomparable:
         return 0
 
 
+def test_only_a_change_of_variables_is_detected() -> None:
+    """This test covers the internals of CPython that `variables_of` reads, on each supported version."""
+    context = copy_context()
+    before = variables_of(context)
+    assert variables_of(context.copy()) is before
+    context.run(VAR.set, 1)
+    changed = variables_of(context)
+    assert changed is not before
+    context.run(VAR.get)
+    assert variables_of(context) is changed
+
+
 @pytest.mark.parametrize("make", [object, list, Same, Incomparable], ids=["object", "list", "equal", "incomparable"])
 @pytest.mark.parametrize("kind", ["plain", "async", "suspending", "lambda", "keep"])
-async def test_variable_set_in_body_is_invisible_to_others(make: Callable[[], object], kind: str) -> None:
+@pytest.mark.parametrize("is_cpython", [True, False])
+async def test_variable_set_in_body_is_invisible_to_others(
+    make: Callable[[], object], kind: str, is_cpython: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_cpython:
+        # Another interpreter may not report what a context refers to.
+        monkeypatch.setattr(fan_out, "get_referents", lambda _context: [])
     outside = make()
     VAR.set(outside)
     unchanged: list[bool] = []

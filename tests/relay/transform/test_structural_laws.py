@@ -83,7 +83,7 @@ def test_pass_is_idempotent(name: str, program: Program) -> None:
 
 def chain_of_calls(x: Var) -> Expr:
     expr: Expr = x
-    for _ in range(100_000):
+    for _ in range(50_000):
         expr = add(expr, ONE)
     return expr
 

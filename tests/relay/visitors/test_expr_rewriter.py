@@ -77,7 +77,7 @@ def test_misspelled_method_raises_at_class_creation() -> None:
 
 
 def test_rewrite_accepts_deep_expression() -> None:
-    expr = deep(300_000)
+    expr = deep(100_000)
     assert rewrite(expr, Keep()) is expr
     assert rewrite(expr, Record()) is not expr
 
