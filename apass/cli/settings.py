@@ -110,6 +110,6 @@ def _config_item(text: str) -> tuple[str, object]:
         return key, read(Bare(value), option.type)
     except TypeError as error:
         # An error in a part of the value (an element of a list) does not name the type of the option itself.
-        expected = f"wanted {type_name(option.type)}"
+        expected = f"expected {type_name(option.type)}"
         message = str(error) if str(error).startswith(f"{expected},") else f"{expected} ({error})"
         raise ConfigTypeError(f"--config {key}: {message}") from None

@@ -133,7 +133,7 @@ def convert(value: object, tp: Any) -> Any:
     >>> convert(True, int)
     Traceback (most recent call last):
         ...
-    TypeError: wanted int, got True (bool)
+    TypeError: expected int, got True (bool)
 
     """
     tp = _plain_type(tp)
@@ -301,7 +301,7 @@ def _convert_pairs(
     for raw, value in pairs:
         key = convert_item(raw, key_type)
         if key in result:
-            raise TypeError(f"wanted each key once, got {key!r} twice")
+            raise TypeError(f"expected each key once, got {key!r} twice")
         result[key] = convert_item(value, value_type)
     return result
 
@@ -310,11 +310,11 @@ def _resolve(text: str) -> object:
     # `resolve_name` takes a word without a colon for a module and imports it. For `Callable | str`, that word may be
     # plain text that happens to be the name of a file.
     if ":" not in text:
-        raise _UnresolvedError(f"wanted something callable as 'package.module:name', got {text!r}")
+        raise _UnresolvedError(f"expected something callable as 'package.module:name', got {text!r}")
     try:
         return pkgutil.resolve_name(text)
     except (ImportError, AttributeError, ValueError) as error:
-        message = f"wanted something callable as 'package.module:name', got {text!r} ({error})"
+        message = f"expected something callable as 'package.module:name', got {text!r} ({error})"
         raise _UnresolvedError(message) from None
 
 
@@ -401,10 +401,10 @@ def _convert_member(value: object, tp: type[Enum]) -> Enum:
     try:
         return tp(value)
     except ValueError:
-        raise TypeError(f"wanted one of {', '.join(tp.__members__)}, got {value!r}") from None
+        raise TypeError(f"expected one of {', '.join(tp.__members__)}, got {value!r}") from None
 
 
 def _checked(fits: bool, value: Any, tp: Any) -> Any:
     if not fits:
-        raise TypeError(f"wanted {type_name(tp)}, got {value!r} ({type(value).__name__})")
+        raise TypeError(f"expected {type_name(tp)}, got {value!r} ({type(value).__name__})")
     return value

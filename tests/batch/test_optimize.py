@@ -239,7 +239,7 @@ async def test_limit_includes_unconsumed_outcomes(limit: int) -> None:
             await anext(outcomes)
 
 
-async def test_an_endless_source_runs_in_constant_memory() -> None:
+async def test_endless_source_runs_in_constant_memory() -> None:
     alive: list[int] = [0]
     counts: list[tuple[int, int]] = []
 

@@ -79,8 +79,8 @@ def test_config_value_of_wrong_type_is_reported(tmp_path: Path) -> None:
     register_config_option("demo.cli.depth", int, default=3)
     register_config_option("demo.cli.depths", list[int])
     for item, message in (
-        ("demo.cli.depth=deep", "demo.cli.depth: wanted int, got 'deep' (str)"),
-        ("demo.cli.depths=3", "demo.cli.depths: wanted list[int], got 3 (int)"),
+        ("demo.cli.depth=deep", "demo.cli.depth: expected int, got 'deep' (str)"),
+        ("demo.cli.depths=3", "demo.cli.depths: expected list[int], got 3 (int)"),
     ):
         result = apass("opt", write_model(tmp_path / "m.onnx"), "--config", item)
         assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: --config {message}\n")

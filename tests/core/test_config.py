@@ -93,14 +93,14 @@ def test_values_are_converted_to_option_type(key: str, value: object, expected: 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("test.Unroll.depth", "3", "config option 'test.Unroll.depth': wanted int, got '3' (str)"),
-        ("test.Unroll.depth", True, "config option 'test.Unroll.depth': wanted int, got True (bool)"),
-        ("test.Unroll.explicit", 1, "config option 'test.Unroll.explicit': wanted bool, got 1 (int)"),
-        ("test.Fuse.mode", "quick", "config option 'test.Fuse.mode': wanted one of FAST, SAFE, got 'quick'"),
-        ("test.Fuse.names", "xy", "config option 'test.Fuse.names': wanted list[str], got 'xy' (str)"),
-        ("test.Fuse.names", [1], "config option 'test.Fuse.names': wanted str, got 1 (int)"),
-        ("test.Fuse.ratio", "2", "config option 'test.Fuse.ratio': wanted float | None, got '2' (str)"),
-        ("test.Fuse.kind", "c", "config option 'test.Fuse.kind': wanted 'a' | 'b', got 'c' (str)"),
+        ("test.Unroll.depth", "3", "config option 'test.Unroll.depth': expected int, got '3' (str)"),
+        ("test.Unroll.depth", True, "config option 'test.Unroll.depth': expected int, got True (bool)"),
+        ("test.Unroll.explicit", 1, "config option 'test.Unroll.explicit': expected bool, got 1 (int)"),
+        ("test.Fuse.mode", "quick", "config option 'test.Fuse.mode': expected one of FAST, SAFE, got 'quick'"),
+        ("test.Fuse.names", "xy", "config option 'test.Fuse.names': expected list[str], got 'xy' (str)"),
+        ("test.Fuse.names", [1], "config option 'test.Fuse.names': expected str, got 1 (int)"),
+        ("test.Fuse.ratio", "2", "config option 'test.Fuse.ratio': expected float | None, got '2' (str)"),
+        ("test.Fuse.kind", "c", "config option 'test.Fuse.kind': expected 'a' | 'b', got 'c' (str)"),
     ],
 )
 def test_value_of_wrong_type_raises(key: str, value: object, message: str) -> None:
@@ -142,7 +142,7 @@ def test_registering_key_with_other_type_raises(kind: type, default: object) -> 
 
 
 def test_default_of_wrong_type_raises_and_registers_nothing() -> None:
-    with pytest.raises(ConfigTypeError, match=r"config option 'test.Bad': wanted int, got 'x'"):
+    with pytest.raises(ConfigTypeError, match=r"config option 'test.Bad': expected int, got 'x'"):
         register_config_option("test.Bad", int, default="x")
     assert "test.Bad" not in list_configs()
 

@@ -226,7 +226,7 @@ async def test_missing_adapter_error_suggests_registration() -> None:
         await pass_([1, 2])
 
 
-async def test_a_module_pass_needs_no_adapter() -> None:
+async def test_module_pass_needs_no_adapter() -> None:
     pass_ = module_pass_of(lambda mod, ctx: [*mod, 1], opt_level=0, name="Append")
     assert await pass_([0]) == [0, 1]
 

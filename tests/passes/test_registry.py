@@ -167,8 +167,8 @@ def test_options_are_converted_to_declared_types() -> None:
     ("options", "message"),
     [
         ({}, "pass 'Shift' needs the option 'by'"),
-        ({"by": "3"}, "option 'by' of pass 'Shift': wanted int, got '3' (str)"),
-        ({"by": 3, "mode": "slow"}, "option 'mode' of pass 'Shift': wanted one of FAST, SMALL, got 'slow'"),
+        ({"by": "3"}, "option 'by' of pass 'Shift': expected int, got '3' (str)"),
+        ({"by": 3, "mode": "slow"}, "option 'mode' of pass 'Shift': expected one of FAST, SMALL, got 'slow'"),
         ({"by": 3, "fctor": 2.0}, "pass 'Shift' has no option 'fctor'; did you mean 'factor'?"),
         ({"by": 3, "zzz": 2.0}, "pass 'Shift' has no option 'zzz'; it takes by, factor, mode, names"),
         ({"by": 3, "passes": []}, "pass 'Shift' does not contain passes; write it without parentheses"),
@@ -231,7 +231,7 @@ def test_string_annotations_are_evaluated() -> None:
 
     register_pass("Make", make)
     assert message_of(PassDefinitionError, lambda: get_pass("Make", by="3")) == (
-        "option 'by' of pass 'Make': wanted int, got '3' (str)"
+        "option 'by' of pass 'Make': expected int, got '3' (str)"
     )
 
 

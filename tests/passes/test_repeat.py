@@ -61,7 +61,7 @@ def test_repeat_equals_a_plain_loop(
 
 
 @pytest.mark.anyio
-async def test_a_round_runs_all_the_passes_in_order() -> None:
+async def test_round_runs_all_passes_in_order() -> None:
     log: list[str] = []
     passes = [logging_pass(log, "A"), stepping([1, 2, 3, 3]), logging_pass(log, "B")]
     assert await Repeat(passes)({"f": 0}) == {"f": 3}
@@ -89,7 +89,7 @@ async def test_repeat_without_times_must_converge() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_repeat_follows_the_rules_of_a_sequential() -> None:
+async def test_repeat_follows_rules_of_sequential() -> None:
     log: list[str] = []
     needed = logging_pass(log, "Needed")
     apass.register_pass("Needed", needed)

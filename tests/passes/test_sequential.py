@@ -147,7 +147,7 @@ async def test_only_inner_sequentials_run_their_requirements(log: list[str], reg
     assert log == ["run P", "run R", "run P"]
 
 
-async def test_a_required_sequential_runs_its_passes(log: list[str], register: Register) -> None:
+async def test_required_sequential_runs_its_passes(log: list[str], register: Register) -> None:
     register("R2")
     register("R", pass_=Sequential([logging_pass(log, "P", required=["R2"]), logging_pass(log, "Q", 9)], name="R"))
     await Sequential([logging_pass(log, "T", required=["R"])])({})

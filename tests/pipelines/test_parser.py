@@ -44,12 +44,12 @@ def test_the_text_of_the_readme() -> None:
     assert str(pipeline) == "FoldConstant,Repeat{times=3}(Tune,FoldConstant)"
 
 
-def test_a_pipeline_of_text_runs() -> None:
+def test_parsed_pipeline_runs() -> None:
     assert apass.run(parse_pipeline("Tune,Repeat{times=3}(Tune),Tune"), {"f": 0}) == {"f": 5}
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "# nothing\n  # at all", ","[1:]])
-def test_an_empty_text_is_an_empty_sequential(text: str) -> None:
+def test_empty_text_is_an_empty_sequential(text: str) -> None:
     assert parse_pipeline(text) == Sequential([])
     assert str(parse_pipeline(text)) == ""
 
@@ -261,7 +261,7 @@ def test_truncated_text_parses_or_raises_syntax_error(pipeline: Sequential[Modul
 
 @settings(deadline=None)
 @given(st.text())
-def test_a_string_is_quoted_as_in_json(text: str) -> None:
+def test_string_is_quoted_as_in_json(text: str) -> None:
     (made,) = parse_pipeline(f"Tune{{device={json.dumps(text)}}}").passes
     assert made.spec == ("Tune", {"device": text})
 
@@ -297,7 +297,7 @@ def weigh_registered() -> Iterator[None]:
         ),
     ],
 )
-def test_a_mapping_is_read_and_written(text: str, written: str) -> None:
+def test_mapping_is_read_and_written(text: str, written: str) -> None:
     pipeline = parse_pipeline(text)
     assert str(pipeline) == written
     assert parse_pipeline(written) == pipeline
@@ -313,17 +313,17 @@ def test_text_of_a_pipeline_created_in_python() -> None:
     ("text", "message", "rest"),
     [
         ("Weigh{weights={a=1,a=2}}", "key 'a' is given twice", "a=2}}"),
-        ('Weigh{weights={a=1,"a"=2}}', "wanted each key once, got 'a' twice", '{a=1,"a"=2}}'),
+        ('Weigh{weights={a=1,"a"=2}}', "expected each key once, got 'a' twice", '{a=1,"a"=2}}'),
         ("Weigh{weights={a:1}}", "expected '=' after the key 'a:1', not '}'", "}}"),
         ("Weigh{weights={[a]=1}}", "expected a key, not '['", "[a]=1}}"),
         ("Weigh{weights={a=}}", "expected a value, not '}'", "}}"),
         ("Weigh{weights={a=1 b=2}}", "expected ',' or '}' to close the '{' at character 14, not 'b'", "b=2}}"),
         ("Weigh{weights={a=1", "to close the '{' at character 14, not the end of the text", ""),
-        ("Weigh{weights={a=x}}", "wanted int, got 'x' (str)", "a=x}}"),
-        ("Weigh{weights={a=1,b=2,c=x,d=y}}", "wanted int, got 'x' (str)", "c=x,d=y}}"),
+        ("Weigh{weights={a=x}}", "expected int, got 'x' (str)", "a=x}}"),
+        ("Weigh{weights={a=1,b=2,c=x,d=y}}", "expected int, got 'x' (str)", "c=x,d=y}}"),
         ("Weigh{weights={a=1},extra={1=[2],2=[x]}}", "got {'1': ['2'], '2': ['x']} (dict)", "2=[x]}}"),
-        ("Weigh{weights=[a]}", "wanted dict[str, int], got ['a'] (list)", "[a]}"),
-        ("Weigh{weights=3}", "wanted dict[str, int], got 3 (int)", "3}"),
+        ("Weigh{weights=[a]}", "expected dict[str, int], got ['a'] (list)", "[a]}"),
+        ("Weigh{weights=3}", "expected dict[str, int], got 3 (int)", "3}"),
         ("Weigh{weights={a=1},extra={a=[]}}", "got {'a': []} (dict)", "a=[]}}"),
         ("Weigh{weights={none=1}}", "a weight of nothing", "{none=1}}"),
         ("FoldConstant,Weigh{weights={a=1},extra={}}", "nothing extra", "Weigh{weights={a=1},extra={}}"),
@@ -332,7 +332,7 @@ def test_text_of_a_pipeline_created_in_python() -> None:
             "no operator is named 'nn.konv2d'; did you mean 'nn.conv2d'?",
             "{nn.konv2d=[NHWC]}}",
         ),
-        ("ConvertLayout{desired_layouts={nn.conv2d=NHWC}}", "wanted list[str], got 'NHWC' (str)", "nn.conv2d=NHWC}}"),
+        ("ConvertLayout{desired_layouts={nn.conv2d=NHWC}}", "expected list[str], got 'NHWC' (str)", "nn.conv2d=NHWC}}"),
     ],
 )
 def test_mapping_error_position_is_shown(text: str, message: str, rest: str) -> None:

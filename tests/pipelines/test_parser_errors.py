@@ -40,7 +40,7 @@ def test_error_at_an_invalid_character() -> None:
     )  # fmt: skip
 
 
-def test_a_parenthesis_that_is_not_closed() -> None:
+def test_unclosed_parenthesis_raises() -> None:
     assert refusal("Tune,\nRepeat{times=3}(Tune, Race(Tune)  # and so on\n\n") == (
         "expected ',' or ')' to close the '(' at character 21, not the end of the text (at character 38)\n"
         "    Repeat{times=3}(Tune, Race(Tune)  # and so on\n"
@@ -48,7 +48,7 @@ def test_a_parenthesis_that_is_not_closed() -> None:
     )
 
 
-def test_a_parenthesis_that_is_not_open() -> None:
+def test_unopened_parenthesis_raises() -> None:
     assert refusal("Repeat(Tune)),Tune") == (
         "expected ',' or the end of the text, not ')' (at character 12)\n"
         "    Repeat(Tune)),Tune\n"
@@ -64,13 +64,13 @@ def test_brackets_that_do_not_match() -> None:
     )
 
 
-def test_a_missing_comma() -> None:
+def test_missing_comma_raises() -> None:
     assert refusal("FoldConstant Tune") == (
         "expected ',' or the end of the text, not 'Tune' (at character 13)\n    FoldConstant Tune\n                 ^"
     )
 
 
-def test_a_missing_pass() -> None:
+def test_missing_pass_raises() -> None:
     assert refusal("Tune,,Tune") == (
         "expected the name of a pass, not ',' (at character 5)\n"
         "    Tune,,Tune\n"
@@ -78,7 +78,7 @@ def test_a_missing_pass() -> None:
     )  # fmt: skip
 
 
-def test_a_string_in_the_place_of_a_pass() -> None:
+def test_string_instead_of_pass_raises() -> None:
     assert refusal('"Tune"') == (
         'expected the name of a pass, not "Tune" (at character 0)\n'
         '    "Tune"\n'
@@ -86,7 +86,7 @@ def test_a_string_in_the_place_of_a_pass() -> None:
     )  # fmt: skip
 
 
-def test_a_pass_that_is_not_registered() -> None:
+def test_unregistered_pass_raises() -> None:
     assert refusal("Tune,\n  Repeat(FoldConstnat)") == (
         "no pass is registered under the name 'FoldConstnat'; did you mean 'FoldConstant'? (at character 15)\n"
         "      Repeat(FoldConstnat)\n"
@@ -100,7 +100,7 @@ def test_unknown_pass_error_has_two_types() -> None:
             parse_pipeline("FoldConstnat")
 
 
-def test_an_unknown_option() -> None:
+def test_unknown_option_raises() -> None:
     assert refusal("Tune{trials=3,devise=a}") == (
         "pass 'Tune' has no option 'devise'; did you mean 'device'? (at character 14)\n"
         "    Tune{trials=3,devise=a}\n"
@@ -108,7 +108,7 @@ def test_an_unknown_option() -> None:
     )
 
 
-def test_an_option_for_a_pass_without_options() -> None:
+def test_option_of_pass_without_options_raises() -> None:
     assert refusal("FoldConstant{trials=3}") == (
         "pass 'FoldConstant' has no option 'trials'; it takes none (at character 13)\n"
         "    FoldConstant{trials=3}\n"
@@ -116,21 +116,21 @@ def test_an_option_for_a_pass_without_options() -> None:
     )
 
 
-def test_an_option_of_the_wrong_type() -> None:
+def test_option_of_wrong_type_raises() -> None:
     assert refusal("Tune{trials=many}") == (
-        "option 'trials' of pass 'Tune': wanted int, got 'many' (str) (at character 12)\n"
+        "option 'trials' of pass 'Tune': expected int, got 'many' (str) (at character 12)\n"
         "    Tune{trials=many}\n"
         "                ^"
     )
 
 
-def test_an_option_given_twice() -> None:
+def test_repeated_option_raises() -> None:
     assert refusal("Tune{trials=3, trials=4}") == (
         "option 'trials' is given twice (at character 15)\n    Tune{trials=3, trials=4}\n                   ^"
     )
 
 
-def test_an_option_without_a_value() -> None:
+def test_option_without_value_raises() -> None:
     assert refusal("Tune{dry}") == (
         "expected '=' after the option 'dry', not '}' (at character 8)\n"
         "    Tune{dry}\n"
@@ -143,7 +143,7 @@ def test_an_option_without_a_value() -> None:
     )  # fmt: skip
 
 
-def test_an_option_that_is_missing() -> None:
+def test_missing_option_raises() -> None:
     assert refusal("Tune,If(Tune)") == (
         "pass 'If' needs the option 'predicate' (at character 5)\n"
         "    Tune,If(Tune)\n"
@@ -151,9 +151,9 @@ def test_an_option_that_is_missing() -> None:
     )  # fmt: skip
 
 
-def test_a_function_that_cannot_be_found() -> None:
+def test_unknown_function_raises() -> None:
     assert refusal("If{predicate=tests.helpers.pipeline_text:is_lrage}(Tune)") == (
-        "option 'predicate' of pass 'If': wanted something callable as 'package.module:name', "
+        "option 'predicate' of pass 'If': expected something callable as 'package.module:name', "
         "got 'tests.helpers.pipeline_text:is_lrage' (module 'tests.helpers.pipeline_text' has no attribute 'is_lrage') "
         "(at character 13)\n"
         "    If{predicate=tests.helpers.pipeline_text:is_lrage}(Tune)\n"
@@ -180,7 +180,7 @@ def test_no_passes_for_a_pass_that_needs_some(name: str) -> None:
         )
 
 
-def test_an_option_that_the_pass_itself_refuses() -> None:
+def test_option_rejected_by_the_pass_raises() -> None:
     assert refusal("Tune,Repeat{times=0}(Tune)") == (
         "times must be an int of at least 1, or None to run until convergence, not 0 (at character 5)\n"
         "    Tune,Repeat{times=0}(Tune)\n"
@@ -188,7 +188,7 @@ def test_an_option_that_the_pass_itself_refuses() -> None:
     )
 
 
-def test_a_string_without_an_end() -> None:
+def test_unterminated_string_raises() -> None:
     assert refusal('Tune{device="cuda}\nTune') == (
         'this string has no closing quote (at character 12)\n    Tune{device="cuda}\n                ^'
     )
@@ -204,14 +204,14 @@ def test_error_at_an_invalid_json_string() -> None:
 
 def test_passes_for_an_option_that_is_none() -> None:
     assert refusal("Repeat{times=(FoldConstant)}(Tune)") == (
-        "option 'times' of pass 'Repeat': wanted int | None, got [<ModulePass FoldConstant opt_level=0>] (list) "
+        "option 'times' of pass 'Repeat': expected int | None, got [<ModulePass FoldConstant opt_level=0>] (list) "
         "(at character 13)\n"
         "    Repeat{times=(FoldConstant)}(Tune)\n"
         "                 ^"
     )
 
 
-def test_an_unknown_pass_within_an_option() -> None:
+def test_unknown_pass_within_option_raises() -> None:
     assert refusal("If{predicate=tests.helpers.pipeline_text:is_large,otherwise=(Tone)}(Tune)") == (
         "no pass is registered under the name 'Tone'; did you mean 'Tune'? (at character 61)\n"
         "    If{predicate=tests.helpers.pipeline_text:is_large,otherwise=(Tone)}(Tune)\n"
@@ -302,6 +302,6 @@ def test_pickled_error_has_the_same_text() -> None:
 
 
 @pytest.mark.parametrize("name", [3, None, ["Repeat"], PipelineSyntaxError])
-def test_a_pass_is_looked_up_by_a_name(name: Any) -> None:
+def test_pass_is_looked_up_by_name(name: Any) -> None:
     with pytest.raises(UnknownPassError, match=r"the name of a pass must be a"):
         get_pass(name)

@@ -82,22 +82,22 @@ def test_convert_is_idempotent(value: object, tp: Any, expected: object) -> None
 @pytest.mark.parametrize(
     ("value", "tp", "message"),
     [
-        (True, int, "wanted int, got True (bool)"),
-        (True, float, "wanted float, got True (bool)"),
-        (3.0, int, "wanted int, got 3.0 (float)"),
-        ("3", int | None, "wanted int | None, got '3' (str)"),
-        (10**400, float, f"wanted float, got {10**400} (int)"),
-        ("ab", list[str], "wanted list[str], got 'ab' (str)"),
-        ({"a"}, list[str], "wanted list[str], got {'a'} (set)"),
-        ([1, "a"], list[int], "wanted int, got 'a' (str)"),
-        ([1], tuple[int, str], "wanted tuple[int, str], got [1] (list)"),
-        (3, tuple[int, ...], "wanted tuple[int, ...], got 3 (int)"),
-        ("blue", Color, "wanted one of RED, GREEN, ALSO_RED, got 'blue'"),
-        (1, Literal["a", True], "wanted 'a' | True, got 1 (int)"),
-        (3, Callable[[int], bool] | None, "wanted callable | None, got 3 (int)"),
-        (int, type[Exception], "wanted type[Exception], got <class 'int'> (type)"),
-        (None, Annotated[int, "a unit"], "wanted int, got None (NoneType)"),
-        ("a", Depth, "wanted int, got 'a' (str)"),
+        (True, int, "expected int, got True (bool)"),
+        (True, float, "expected float, got True (bool)"),
+        (3.0, int, "expected int, got 3.0 (float)"),
+        ("3", int | None, "expected int | None, got '3' (str)"),
+        (10**400, float, f"expected float, got {10**400} (int)"),
+        ("ab", list[str], "expected list[str], got 'ab' (str)"),
+        ({"a"}, list[str], "expected list[str], got {'a'} (set)"),
+        ([1, "a"], list[int], "expected int, got 'a' (str)"),
+        ([1], tuple[int, str], "expected tuple[int, str], got [1] (list)"),
+        (3, tuple[int, ...], "expected tuple[int, ...], got 3 (int)"),
+        ("blue", Color, "expected one of RED, GREEN, ALSO_RED, got 'blue'"),
+        (1, Literal["a", True], "expected 'a' | True, got 1 (int)"),
+        (3, Callable[[int], bool] | None, "expected callable | None, got 3 (int)"),
+        (int, type[Exception], "expected type[Exception], got <class 'int'> (type)"),
+        (None, Annotated[int, "a unit"], "expected int, got None (NoneType)"),
+        ("a", Depth, "expected int, got 'a' (str)"),
     ],
     ids=str,
 )
@@ -184,23 +184,23 @@ def test_words_of_a_list_get_the_item_type(items: list[str], tp: Any, expected: 
 @pytest.mark.parametrize(
     ("value", "tp", "message"),
     [
-        (Bare("x"), int, "wanted int, got 'x' (str)"),
-        (Bare("3.5"), int | None, "wanted int | None, got 3.5 (float)"),
-        (Bare("x"), int | None, "wanted int | None, got 'x' (str)"),
-        (Bare("yes"), bool, "wanted bool, got 'yes' (str)"),
-        (Bare("blue"), Color, "wanted one of RED, GREEN, ALSO_RED, got 'blue'"),
-        ("3", int, "wanted int, got '3' (str)"),
-        ([Bare("1"), Bare("x")], list[int], "wanted int, got 'x' (str)"),
-        ([Bare("1")], int, "wanted int, got [1] (list)"),
+        (Bare("x"), int, "expected int, got 'x' (str)"),
+        (Bare("3.5"), int | None, "expected int | None, got 3.5 (float)"),
+        (Bare("x"), int | None, "expected int | None, got 'x' (str)"),
+        (Bare("yes"), bool, "expected bool, got 'yes' (str)"),
+        (Bare("blue"), Color, "expected one of RED, GREEN, ALSO_RED, got 'blue'"),
+        ("3", int, "expected int, got '3' (str)"),
+        ([Bare("1"), Bare("x")], list[int], "expected int, got 'x' (str)"),
+        ([Bare("1")], int, "expected int, got [1] (list)"),
         (
             Bare("json:nothing"),
             Callable[..., object] | None,
             (
-                "wanted something callable as 'package.module:name', got 'json:nothing' "
+                "expected something callable as 'package.module:name', got 'json:nothing' "
                 "(module 'json' has no attribute 'nothing')"
             ),
         ),
-        (Bare("json:__name__"), Callable[..., object], "wanted callable, got 'json' (str)"),
+        (Bare("json:__name__"), Callable[..., object], "expected callable, got 'json' (str)"),
     ],
     ids=str,
 )
@@ -215,5 +215,5 @@ def test_read_does_not_import_a_word_without_colon(monkeypatch: pytest.MonkeyPat
     (tmp_path / "my_notes.py").write_text("raise RuntimeError('imported')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert read(Bare("my_notes"), Callable[..., object] | str) == "my_notes"
-    with pytest.raises(TypeError, match=r"wanted something callable as .*, got 'my_notes'"):
+    with pytest.raises(TypeError, match=r"expected something callable as .*, got 'my_notes'"):
         read(Bare("my_notes"), Callable[..., object])

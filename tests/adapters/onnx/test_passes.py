@@ -64,7 +64,7 @@ def test_options_are_those_of_the_class() -> None:
         "onnx.RemoveUnusedOpsets",
         "onnx.ShapeInference",
     }
-    with pytest.raises(apass.PassDefinitionError, match=r"option 'size_limit' .* wanted int, got 'many'"):
+    with pytest.raises(apass.PassDefinitionError, match=r"option 'size_limit' .* expected int, got 'many'"):
         apass.get_pass("onnx.DeduplicateInitializers", size_limit="many")
     with pytest.raises(apass.PassDefinitionError, match="no option 'limit'; did you mean 'size_limit'"):
         apass.get_pass("onnx.DeduplicateInitializers", limit=3)

@@ -45,7 +45,7 @@ class LayoutConfig:
     """
 
     def __init__(self, skip_layers: Iterable[int] | None = None) -> None:
-        self.skip_layers = [index(number) for number in skip_layers or ()]
+        self.skip_layers: list[int] = [index(number) for number in skip_layers or ()]
         """The numbers of the convolutions that are not converted."""
 
     def __enter__(self) -> Self:
