@@ -18,7 +18,7 @@ NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria"
         (["m.onx"], "no such file or directory: 'm.onx'; did you mean 'm.onnx'?"),
         (["empty"], "no model (.onnx, .relay) found in 'empty'"),
         (["*.pb"], "no model (.onnx, .relay) found in '*.pb'"),
-        (["a.txt"], "a.txt is no model that apass knows by its ending; known are .onnx, .relay"),
+        (["a.txt"], "model file a.txt has the suffix '.txt'; expected one of .onnx, .relay"),
         (
             ["m.onnx", "-p", "onnx.Inlin"],
             f"{NO_PASS}; did you mean 'onnx.Inline'? (at character 0)\n    onnx.Inlin\n    ^",

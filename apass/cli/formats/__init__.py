@@ -1,4 +1,7 @@
-"""Which files are models, and what the command line does with each kind; its library is imported when one comes."""
+"""Formats of model files, by suffix.
+
+The library of a format is imported when the first file of that format is used.
+"""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,40 +19,54 @@ __all__ = ["Comparison", "ModelFormat", "format_of", "suffixes"]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of running a model before and after."""
+    """The result of comparing the outputs of a model before and after."""
 
     changed: bool
-    """Whether it computes something else."""
+    """Whether the meaning of the model has changed."""
     text: str
-    """What was found, in a few words."""
+    """A short description of the result."""
 
 
 class ModelFormat(Protocol):
-    """One kind of model file. A Protocol, so that a module with these functions is one."""
+    """The operations of the command line on one kind of model file.
+
+    A Python module with these functions implements this protocol.
+    """
 
     @property
-    def DEFAULT_PIPELINE(self) -> str:  # noqa: N802  a constant of a module
-        """What runs where no pipeline is given."""
+    def DEFAULT_PIPELINE(self) -> str:  # noqa: N802  implemented by a constant of a module
+        """The pipeline that runs if none is given."""
         ...
 
     def load(self, path: Path) -> Any:
-        """Read a model; an ApassError that names the file if it is none."""
+        """Read a model.
+
+        Raises:
+            ApassError: if the file is not a model. The message contains the path.
+
+        """
         ...
 
     def companions(self, path: Path) -> list[Path]:
-        """Return the files that belong to the model in a file, beside that one."""
+        """Return the additional files of a model file, such as external weights."""
         ...
 
     def save(self, mod: Any, path: Path, prepared: Prepared | None = None) -> None:
-        """Write a model beside `path`, tell `prepared`, and rename it."""
+        """Write a model to temporary files beside `path`, and rename them.
+
+        `prepared` is called before the files are renamed.
+        """
         ...
 
     def size(self, mod: Any) -> int:
-        """Return how many nodes the model has, in all its functions."""
+        """Return the number of nodes in all functions of the model."""
         ...
 
     async def compare_outputs(self, before: Any, after: Any, workers: CapacityLimiter) -> Comparison:
-        """Run both on the same random inputs, in one of `workers`, and say whether they agree."""
+        """Run both models on the same random inputs, and compare their outputs.
+
+        `workers` limits the concurrent evaluations.
+        """
         ...
 
 
@@ -63,20 +80,22 @@ def suffixes() -> tuple[str, ...]:
 
 
 def format_of(path: Path, result: str | None = None) -> ModelFormat:
-    """Return the format of a file, by its suffix and by that of its `result`, the same one if it is None.
+    """Return the format of a file, by its suffix and the suffix of its result.
+
+    If `result` is None, both suffixes are the same.
 
     Raises:
-        InputError: if no format has that suffix, or none converts it to the suffix `result`.
-        MissingExtraError: if the library for it is not installed.
+        InputError: if no format has the suffix, or no conversion to `result` exists.
+        MissingExtraError: if the library of the format is not installed.
 
     """
     formats, conversions = plugins(_FORMATS), plugins(_CONVERSIONS)
     if path.suffix not in formats:
-        raise InputError(f"{path} is no model that apass knows by its ending; known are {', '.join(suffixes())}")
+        raise InputError(f"model file {path} has the suffix {path.suffix!r}; expected one of {', '.join(suffixes())}")
     if result in (None, path.suffix):
         return cast("ModelFormat", import_module(formats[path.suffix].value))
     name = f"{path.suffix}-to-{result}"
     if name not in conversions:
-        known = ", ".join(sorted(conversions)).replace("-to-", " into ")
-        raise InputError(f"{path} cannot be made into a {result} file; what can be are {known}")
+        known = ", ".join(sorted(conversions)).replace("-to-", " to ")
+        raise InputError(f"{path} cannot be converted to a {result} file; supported conversions: {known}")
     return cast("ModelFormat", import_module(conversions[name].value))

@@ -1,4 +1,4 @@
-"""What the command line does with ONNX files that are to become Relay; a `ModelFormat`."""
+"""The `ModelFormat` of ONNX files that are converted to Relay."""
 
 from pathlib import Path
 
@@ -12,6 +12,11 @@ __all__ = ["DEFAULT_PIPELINE", "companions", "compare_outputs", "load", "save", 
 
 
 def load(path: Path) -> IRModule:
-    """Import a model, its weights as constants; OpNotImplementedError if it has operators that Relay lacks."""
+    """Read an ONNX model as a Relay module, with its weights as constants.
+
+    Raises:
+        OpNotImplementedError: if the model has operators that Relay does not support.
+
+    """
     mod, _ = from_onnx(path, freeze_params=True)
     return infer_module(mod)

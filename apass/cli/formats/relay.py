@@ -1,4 +1,4 @@
-"""What the command line does with files of Relay text; a `ModelFormat`."""
+"""The `ModelFormat` of Relay text files."""
 
 from pathlib import Path
 from typing import Final
@@ -19,11 +19,18 @@ from apass.util.files import Prepared, write_whole
 __all__ = ["DEFAULT_PIPELINE", "companions", "compare_outputs", "load", "save", "size"]
 
 DEFAULT_PIPELINE: Final = "relay.Default"
-"""What runs where no pipeline is given."""
+"""The pipeline that runs if none is given."""
 
 
 def load(path: Path) -> IRModule:
-    """Read a module; an ApassError that names the file and the place in it if it is not Relay, or has no types."""
+    """Read a module.
+
+    Raises:
+        InputError: if the file cannot be read.
+        ApassError: if the text is not valid Relay, or types cannot be inferred. The message contains the path and
+            the position.
+
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -32,22 +39,28 @@ def load(path: Path) -> IRModule:
 
 
 def companions(path: Path) -> list[Path]:
-    """Return nothing: all of a module is in its file."""
+    """Return an empty list, because a module consists of one file."""
     return []
 
 
 def save(mod: IRModule, path: Path, prepared: Prepared | None = None) -> None:
-    """Write a module beside `path`, tell `prepared`, and rename it."""
+    """Write a module to `path` atomically.
+
+    `prepared` is called before the temporary file is renamed.
+    """
     write_whole(path, astext(mod), prepared)
 
 
 def size(mod: IRModule) -> int:
-    """Return how many calls the functions make."""
+    """Return the number of calls in all functions."""
     return sum(isinstance(node, Call) for func in mod.functions.values() for node in post_order(func))
 
 
 async def compare_outputs(before: IRModule, after: IRModule, workers: CapacityLimiter) -> Comparison:
-    """Evaluate both on the same random arguments, in a worker thread, and say whether they agree."""
+    """Evaluate both modules on the same random arguments, and compare their outputs.
+
+    The evaluation runs in a worker thread.
+    """
     return await to_thread.run_sync(_compare, before, after, limiter=workers)
 
 
