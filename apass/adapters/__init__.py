@@ -1,1 +1,4 @@
-"""Adapters to IRs, each imported for the first module of its type."""
+"""Adapters to IRs.
+
+An adapter is imported when the first module of its type is used.
+"""

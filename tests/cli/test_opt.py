@@ -70,7 +70,7 @@ def test_corrupt_model_fails_and_others_are_written(tmp_path: Path, backend: str
     result = apass("opt", tmp_path, "-o", tmp_path / "out", "--backend", backend)
     out = result.stdout
     assert (result.exit_code, result.stderr, files(tmp_path / "out")) == (1, "", ["good.onnx"])
-    assert f"failed bad.onnx: AdapterError: {tmp_path / 'bad.onnx'}: no ONNX model" in out
+    assert f"failed bad.onnx: AdapterError: {tmp_path / 'bad.onnx'}: not an ONNX model" in out
     assert out.splitlines()[-1] == "1 of 2 models written, 4 nodes before, 2 after, 1 failed"
 
 

@@ -1,4 +1,7 @@
-"""The adapter for ONNX models, `onnx_ir.Model`; its main graph and its model-local functions are its functions."""
+"""The adapter for ONNX models (`onnx_ir.Model`).
+
+The functions of a model are its main graph and its model-local functions.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -40,87 +43,96 @@ __all__ = [
 ]
 
 OnnxFunction = ir.Graph | ir.Function
-"""A function of a model: the main graph, or a model-local function. Both are sequences of nodes with `clone()`."""
+"""The main graph or a model-local function. Both are sequences of nodes and have `clone()`."""
 
 MAIN: Final = "main"
-"""The name of the main graph; model-local functions are named `domain::name` or `domain::name:overload`."""
+"""The name of the main graph. Model-local functions are named `domain::name` or `domain::name:overload`."""
 
 SKIP: Final = "SkipOptimization"
-"""The key of `metadata_props` that marks a graph or a function to be skipped."""
+"""The key of `metadata_props` that marks a graph or a function as skipped."""
 
 FALSE_TEXTS: Final = frozenset({"", "0", "false", "no", "off"})
-"""Values of the mark, which are text in ONNX, that say no."""
+"""Values of the mark that mean false. Metadata values of ONNX are strings."""
 
 BIG_TENSOR: Final = 2**20
-"""Initializers of more bytes than this are not given to the checker."""
+"""Maximum size in bytes of initializers that `onnx.checker` receives."""
 
 LONG_TENSOR: Final = 512
-"""The data of tensors of more bytes than this is not printed."""
+"""Maximum size in bytes of tensors whose data is printed."""
 
 NEWEST_IR: Final = 10
-"""The IR version that a single function is printed in."""
+"""The IR version of the model in which a single function is printed."""
 
 
 class OnnxAdapter:
     """An IRAdapter for `onnx_ir.Model`.
 
-    Models are values: a pass returns a new model, and may share with the old one every graph and function that it did
-    not change. A function pass is given the main graph or a function as it is, an `ir.Graph` or an `ir.Function`, and
-    returns it, or a changed copy of it, made with `private_copy`. A foreign pass that works in place on a model is
-    given one that `isolate` made.
+    Models are treated as immutable.
 
-    The mark `SkipOptimization` is an entry of `metadata_props`, so it survives saving and loading.
+    - A pass returns a new model, which may share unchanged graphs and functions with the old one.
+    - A function pass receives an `ir.Graph` (the main graph) or an `ir.Function`. It returns the same object, or a
+      changed copy made with `private_copy`.
+    - A foreign pass that changes a model in place receives the result of `isolate`.
+
+    The mark `SkipOptimization` is an entry of `metadata_props`, so it is kept when a model is saved and loaded.
     """
 
     thread_safe: bool = True
-    """The adapter touches nothing but the model it is given."""
+    """True: the methods access only their arguments."""
     suffix: str = ".onnx"
-    """The ending of a file that has what `dumps` returns: a protobuf."""
+    """The suffix of a file with the bytes that `dumps` returns: a protobuf message."""
 
     def functions(self, mod: ir.Model) -> Iterator[tuple[str, OnnxFunction]]:
-        """Go over the main graph, then the model-local functions; the objects are those of the model."""
+        """Iterate over the main graph and the functions, without copying them."""
         yield MAIN, mod.graph
         for function in mod.functions.values():
             yield function_name(function), function
 
     def get(self, mod: ir.Model, name: str) -> OnnxFunction:
-        """Return the main graph or a function by its name."""
+        """Return the main graph or the function of that name."""
         return dict(self.functions(mod))[name]
 
     def kind(self, func: OnnxFunction) -> FunctionKind:
-        """Return `"function"`: ONNX has no others."""
+        """Return `"function"`, the only kind in ONNX."""
         return "function"
 
     def replace(self, mod: ir.Model, updates: Mapping[str, OnnxFunction]) -> ir.Model:
-        """Return a model with `updates` in their places, which shares all other graphs with `mod`.
+        """Return a model with `updates`, which shares all other graphs with `mod`.
 
         Raises:
-            AdapterError: if a function would get another name, or another sort of function its place.
+            AdapterError: if an update has another name or another type than the function it replaces.
 
         """
         for name, func in updates.items():
-            _check_place(name, func)
+            _check_update(name, func)
         graph = updates.get(MAIN, mod.graph)
-        functions = [updates.get(function_name(one), one) for one in mod.functions.values()]
+        functions = [updates.get(function_name(func), func) for func in mod.functions.values()]
         assert isinstance(graph, ir.Graph)
-        return with_parts(mod, graph, [one for one in functions if isinstance(one, ir.Function)])
+        return with_parts(mod, graph, [func for func in functions if isinstance(func, ir.Function)])
 
     def skips(self, func: OnnxFunction) -> bool:
-        """Tell whether the function's `metadata_props["SkipOptimization"]` says yes; `"0"` and `"false"` say no."""
+        """Return whether `metadata_props["SkipOptimization"]` of the function is true.
+
+        It is false if it is missing, empty, `"0"`, `"false"`, `"no"` or `"off"`.
+        """
         return func.metadata_props.get(SKIP, "").strip().casefold() not in FALSE_TEXTS
 
     def fingerprint(self, x: ir.Model | OnnxFunction) -> str:
-        """Return the fingerprint of the contents; how the data of tensors is stored makes no difference."""
+        """Return the fingerprint of the contents.
+
+        It does not depend on how the data of tensors is stored.
+        """
         return fingerprint(x)
 
     def equal(self, a: ir.Model | OnnxFunction, b: ir.Model | OnnxFunction) -> bool:
-        """Compare the contents, names included."""
+        """Return whether the contents, including names, are equal."""
         return a is b or (type(a) is type(b) and fingerprint(a) == fingerprint(b))
 
     def to_text(self, x: ir.Model | OnnxFunction) -> str:
-        """Return the text of ONNX's own syntax, with a digest in the place of the data of big tensors.
+        """Return the text in ONNX syntax.
 
-        Long lists, as of the inputs of a graph, have a line for each entry.
+        Digests replace the data of large tensors. Long lists, such as the inputs of a graph, have one line for each
+        entry.
         """
         proto = model_proto(x if isinstance(x, ir.Model) else _model_of(x), _without_data)
         if isinstance(x, ir.Model):
@@ -128,12 +140,19 @@ class OnnxAdapter:
         return break_long_lines(onnx.printer.to_text(proto.functions[0] if isinstance(x, ir.Function) else proto.graph))
 
     def verify(self, mod: ir.Model) -> None:
-        """Check the model with `onnx.checker`, the data of big initializers left out; VerifyError if it is wrong."""
+        """Check the model with `onnx.checker`, without the data of large initializers.
+
+        Raises:
+            VerifyError: if the model is invalid.
+
+        """
         for value in mod.graph.initializers.values():
             if value.const_value is None:
-                raise VerifyError(f"initializer {value.name!r} of the ONNX model has no data")
+                message = f"initializer {value.name!r} of the ONNX model has no data; set its const_value"
+                raise VerifyError(message)
             if value.dtype is not None and value.dtype != value.const_value.dtype:
-                raise VerifyError(f"initializer {value.name!r} is a {value.const_value.dtype}, declared {value.dtype}")
+                actual = value.const_value.dtype
+                raise VerifyError(f"initializer {value.name!r} has data of type {actual}, expected {value.dtype}")
         proto = model_proto(_without_big_initializers(mod))
         try:
             onnx.checker.check_model(proto)  # pyright: ignore[reportUnknownMemberType]  a bare PathLike
@@ -141,48 +160,66 @@ class OnnxAdapter:
             raise VerifyError(f"not a valid ONNX model: {error}") from error
 
     def dumps(self, mod: ir.Model) -> bytes:
-        """Return the model as a protobuf message, external data and all; AdapterError if it is more than 2 GB."""
+        """Return the model as a protobuf message that includes external data.
+
+        Raises:
+            AdapterError: if the message would exceed 2 GB.
+
+        """
         return model_to_bytes(mod)
 
     def loads(self, data: bytes) -> ir.Model:
-        """Return the model that `dumps` wrote; AdapterError if `data` holds none."""
+        """Return the model that `dumps` wrote.
+
+        Raises:
+            AdapterError: if `data` is not an ONNX model.
+
+        """
         return model_from_bytes(data)
 
     def shrinkings(self, mod: ir.Model) -> Iterator[Shrinking[ir.Model]]:
-        """Go over what can be left out: nodes, outputs and the like of the main graph; functions; inner nodes."""
-        for what, count, change in shrinkable(mod.graph, _with_types(mod).graph):
-            yield Shrinking(what, count, partial(_changed, mod, change))
+        """Iterate over the parts that can be removed.
+
+        - Nodes, outputs, initializers and unused inputs of the main graph.
+        - Model-local functions.
+        - Nodes in functions and subgraphs.
+        """
+        for parts, count, change in shrinkable(mod.graph, _with_types(mod).graph):
+            yield Shrinking(parts, count, partial(_changed, mod, change))
         functions = list(mod.functions.values())
 
-        def without(numbers: frozenset[int]) -> ir.Model:
-            return with_parts(mod, mod.graph, [one for number, one in enumerate(functions) if number not in numbers])
+        def without(removed: frozenset[int]) -> ir.Model:
+            return with_parts(mod, mod.graph, [func for index, func in enumerate(functions) if index not in removed])
 
         yield Shrinking("functions", len(functions), without)
         inner = len(inner_nodes(mod.graph, functions))
         yield Shrinking("nodes of functions and subgraphs", inner, partial(_without_inner_nodes, mod))
 
     def isolate(self, mod: ir.Model, names: Iterable[str]) -> ir.Model:
-        """Return a private model with copies of the named functions; an empty main graph, if that is not named."""
-        known = dict(self.functions(mod))
-        chosen = [known[name] for name in dict.fromkeys(names)]
-        copies = [private_copy(one) for one in chosen if isinstance(one, ir.Function)]
+        """Return a private model with copies of the named functions.
+
+        If the main graph is not named, the model has an empty one.
+        """
+        by_name = dict(self.functions(mod))
+        chosen = [by_name[name] for name in dict.fromkeys(names)]
+        copies = [private_copy(func) for func in chosen if isinstance(func, ir.Function)]
         graph = private_copy(mod.graph) if mod.graph in chosen else _empty(mod.graph)
         return with_parts(mod, graph, copies)
 
     def extract(self, sub: ir.Model, names: Iterable[str]) -> Mapping[str, OnnxFunction]:
-        """Return the named functions of a model that `isolate` made."""
-        known = dict(self.functions(sub))
-        return {name: known[name] for name in names}
+        """Return the named functions of a model that `isolate` returned."""
+        by_name = dict(self.functions(sub))
+        return {name: by_name[name] for name in names}
 
 
 def function_name(function: ir.Function) -> str:
-    """Return the name of a model-local function: `domain::name`, and `:overload` if it has one."""
+    """Return `domain::name` or `domain::name:overload` of a model-local function."""
     domain, name, overload = function.identifier()
     return f"{domain}::{name}" + (f":{overload}" if overload else "")
 
 
 def _with_types(mod: ir.Model) -> ir.Model:
-    """Return a model like it with the types that ONNX infers, as far as it can; itself where it cannot."""
+    """Return a model with inferred types, or `mod` if the inference fails."""
     try:
         proto = onnx.shape_inference.infer_shapes(model_proto(_without_big_initializers(mod)))
     except (AdapterError, ValueError, RuntimeError, onnx.shape_inference.InferenceError):
@@ -190,26 +227,26 @@ def _with_types(mod: ir.Model) -> ir.Model:
     return ir.from_proto(proto)
 
 
-def _changed(mod: ir.Model, change: Change, numbers: frozenset[int]) -> ir.Model:
+def _changed(mod: ir.Model, change: Change, indices: frozenset[int]) -> ir.Model:
     graph = private_copy(mod.graph)
-    change(graph, numbers)
+    change(graph, indices)
     return with_parts(mod, graph, mod.functions.values())
 
 
-def _without_inner_nodes(mod: ir.Model, numbers: frozenset[int]) -> ir.Model:
-    graph, functions = private_copy(mod.graph), [private_copy(one) for one in mod.functions.values()]
-    leave_out(one for number, one in enumerate(inner_nodes(graph, functions)) if number in numbers)
+def _without_inner_nodes(mod: ir.Model, indices: frozenset[int]) -> ir.Model:
+    graph, functions = private_copy(mod.graph), [private_copy(func) for func in mod.functions.values()]
+    leave_out(entry for index, entry in enumerate(inner_nodes(graph, functions)) if index in indices)
     return with_parts(mod, graph, functions)
 
 
-def _check_place(name: str, func: OnnxFunction) -> None:
+def _check_update(name: str, func: OnnxFunction) -> None:
     if name == MAIN:
         if not isinstance(func, ir.Graph):
-            raise AdapterError(f"the main graph must be an ir.Graph, not {type(func).__name__}")
+            raise AdapterError(f"the main graph must be an ir.Graph, got {type(func).__name__}")
     elif not isinstance(func, ir.Function):
-        raise AdapterError(f"function {name!r} must be an ir.Function, not {type(func).__name__}")
+        raise AdapterError(f"function {name!r} must be an ir.Function, got {type(func).__name__}")
     elif function_name(func) != name:
-        raise AdapterError(f"function {name!r} was given back as {function_name(func)!r}; replace cannot rename one")
+        raise AdapterError(f"the update of function {name!r} is named {function_name(func)!r}; keep the name")
 
 
 def _empty(graph: ir.Graph) -> ir.Graph:
@@ -223,15 +260,17 @@ def _model_of(func: OnnxFunction) -> ir.Model:
 
 
 def _without_data(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    """Return a tensor that is printed as a place named by the digest of the data, if it is big."""
+    """Return the tensor, or if it is large, one that is printed as a digest."""
     if isinstance(tensor, ir.StringTensor) or tensor.nbytes <= LONG_TENSOR:
         return tensor
     shape = ir.Shape(tensor.shape.numpy())
+    # ONNX prints the location of an external tensor, never its data.
     return ir.ExternalTensor(tensor_digest(tensor), None, None, tensor.dtype, shape=shape, name=tensor.name or "")
 
 
 def _without_big_initializers(mod: ir.Model) -> ir.Model:
-    """Return a model that has inputs in the place of its big initializers, itself if it has none."""
+    """Return a model with inputs instead of large initializers, if there are any."""
+    # The checker and shape inference take one protobuf message, which cannot exceed 2 GB.
     big = [
         n for n, v in mod.graph.initializers.items() if v.const_value is not None and v.const_value.nbytes > BIG_TENSOR
     ]
@@ -250,4 +289,4 @@ def _without_big_initializers(mod: ir.Model) -> ir.Model:
 
 
 ADAPTER: Final = OnnxAdapter()
-"""The adapter; it has no state."""
+"""The shared adapter; it has no state."""

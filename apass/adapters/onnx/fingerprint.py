@@ -1,4 +1,4 @@
-"""What an ONNX model or function holds, as a fingerprint: equal for equal contents, in whatever objects they are."""
+"""Fingerprints of ONNX models and functions, which depend on the contents."""
 
 import hashlib
 from array import array
@@ -12,20 +12,26 @@ import onnx_ir as ir
 __all__ = ["fingerprint", "tensor_digest"]
 
 DIGEST_KEY: Final = "apass.digest"
-"""Where in a tensor's `meta`, which its copies share, the digest of its data is kept if the data cannot change."""
+"""The key in a tensor's `meta` under which the digest of its data is cached.
+
+Copies of a tensor share `meta`. The digest is cached only if the data cannot change.
+"""
 
 _QUANTIZATION: Final = "quant_parameter_tensor_names"
-"""Where onnx_ir keeps the quantization annotation of a value, which it writes to the file."""
+"""The key in a value's `meta` of the quantization annotation, which onnx_ir writes to the file."""
 
 Token = tuple[object, ...]
 
 
 def fingerprint(x: ir.Model | ir.Graph | ir.Function) -> str:
-    """Return 32 hex digits that depend on the contents alone.
+    """Return 32 hex digits that depend only on the contents.
 
-    Names count, and the order of nodes; the order of opset imports, metadata, attributes, initializers and functions
-    does not, nor does how the data of a tensor is stored. Data that cannot change (of a file that was loaded) is read
-    once in the life of its tensor, so fingerprints of big models are cheap.
+    - The fingerprint depends on names and on the order of nodes.
+    - It does not depend on the order of opset imports, metadata, attributes, initializers and functions.
+    - It does not depend on how the data of a tensor is stored.
+
+    Data that cannot change, such as that of a loaded file, is read once per tensor. Further fingerprints of large
+    models are therefore cheap.
     """
     digest = hashlib.blake2b(digest_size=16)
     for token in _tokens(x):
@@ -93,11 +99,11 @@ def _attribute(attr: ir.Attr) -> Iterator[Token]:
         case ir.AttributeType.TENSORS:
             yield from ((tensor.name or "", _tensor(tensor)) for tensor in value)
         case ir.AttributeType.FLOAT | ir.AttributeType.FLOATS:
-            # As the file has them: a float32 of the same bits is the same, and 0.0 is not -0.0.
+            # A file stores float32, so compare those bits. 0.0 and -0.0 are different.
             yield "floats", _float32(value)
         case ir.AttributeType.TYPE_PROTO | ir.AttributeType.TYPE_PROTOS:
-            many = cast("tuple[ir.TypeAndShape, ...]", (value,) if isinstance(value, ir.TypeAndShape) else value)
-            yield "types", *((_type(one.type), _shape(one.shape)) for one in many)
+            types = cast("tuple[ir.TypeAndShape, ...]", (value,) if isinstance(value, ir.TypeAndShape) else value)
+            yield "types", *((_type(item.type), _shape(item.shape)) for item in types)
         case ir.AttributeType.INT | ir.AttributeType.INTS | ir.AttributeType.STRING | ir.AttributeType.STRINGS:
             yield "value", value
         case _:
@@ -114,7 +120,10 @@ def _value(value: ir.Value) -> Token:
 
 
 def _type_and_shape(value: ir.Value) -> Token:
-    """Return both as a file would have them: no shape without a type, and those of its data for an initializer."""
+    """Return the type and the shape that a file would store.
+
+    Without a type, the shape is None. For an initializer, the type and the shape default to those of its data.
+    """
     tensor = value.const_value if value.is_initializer() else None
     if tensor is not None:
         return _type(value.type) or _type(ir.TensorType(tensor.dtype)), _shape(value.shape or tensor.shape)
@@ -139,16 +148,16 @@ def _shape(shape: ir.ShapeProtocol | None) -> Token | None:
 
 
 def _tensor(tensor: ir.TensorProtocol) -> Token:
-    """Return all but the name, which the value may have in its place."""
+    """Return the contents without the name, which the callers add."""
     notes = (tensor.doc_string or "", _items(tensor.metadata_props) if tensor.metadata_props else ())
     return tensor.dtype.value, tuple(tensor.shape.numpy()), *notes, tensor_digest(tensor)
 
 
 def tensor_digest(tensor: ir.TensorProtocol) -> str:
-    """Return a text that depends on the data of a tensor alone, its type and shape apart."""
-    known = _meta(tensor).get(DIGEST_KEY)
-    if known is not None:
-        return cast("str", known)
+    """Return a digest of the data of a tensor, without its type and shape."""
+    cached = _meta(tensor).get(DIGEST_KEY)
+    if cached is not None:
+        return cast("str", cached)
     digest = hashlib.blake2b(digest_size=16)
     if isinstance(tensor, ir.StringTensor):
         digest.update(repr(list(tensor.string_data())).encode())
@@ -162,17 +171,18 @@ def tensor_digest(tensor: ir.TensorProtocol) -> str:
 def _cannot_change(tensor: ir.TensorProtocol) -> bool:
     if not isinstance(tensor, ir.Tensor):
         return isinstance(tensor, ir.TensorProtoTensor | ir.ExternalTensor)
-    holder: Any = cast("Any", tensor).raw
-    while isinstance(holder, np.ndarray):
-        if holder.flags.writeable:
+    owner: Any = cast("Any", tensor).raw
+    # A read-only view of a writable array can still change, so check each array that it is based on.
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
             return False
-        holder = holder.base
-    return isinstance(holder, bytes | NoneType)
+        owner = owner.base
+    return isinstance(owner, bytes | NoneType)
 
 
 def _float32(value: float | tuple[float, ...]) -> bytes:
-    many = value if isinstance(value, tuple) else (value,)
-    return array("f", many).tobytes()
+    numbers = value if isinstance(value, tuple) else (value,)
+    return array("f", numbers).tobytes()
 
 
 def _meta(holder: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What of an ONNX model can be left out, for `reduce`: nodes, outputs, initializers, inputs and functions."""
+"""Parts of an ONNX model that `reduce` can remove."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -9,13 +9,13 @@ import onnx_ir as ir
 __all__ = ["Change", "inner_nodes", "leave_out", "shrinkable"]
 
 Change = Callable[[ir.Graph, frozenset[int]], None]
-"""Leaves parts of these numbers out of a graph, in place."""
+"""Removes the parts with these indices from a graph, in place."""
 
 
 def shrinkable(graph: ir.Graph, typed: ir.Graph) -> Iterator[tuple[str, int, Change]]:
-    """Go over what can be left out of a graph: what it is, how many there are, and how.
+    """Iterate over the kinds of removable parts, with name, count and removal.
 
-    The values of `typed`, a graph like it, have types and shapes, as far as these can be inferred.
+    `typed` is a graph with the same nodes, whose values have the types and shapes that could be inferred.
     """
     types = {value.name: value for node in typed for value in node.outputs}
     yield "nodes", len(graph), partial(_without_nodes, types)
@@ -24,88 +24,98 @@ def shrinkable(graph: ir.Graph, typed: ir.Graph) -> Iterator[tuple[str, int, Cha
     yield "inputs", len(_unused_inputs(graph)), _without_inputs
 
 
-def _without_nodes(types: Mapping[str | None, ir.Value], graph: ir.Graph, numbers: frozenset[int]) -> None:
-    """Leave out nodes; what others need of them becomes an input, and an output of the graph is one no more."""
-    gone = [node for number, node in enumerate(graph) if number in numbers]
-    values = {id(value) for node in gone for value in node.outputs}
-    inside = {id(node) for node in _all_of(gone)}
+def _without_nodes(types: Mapping[str | None, ir.Value], graph: ir.Graph, indices: frozenset[int]) -> None:
+    """Remove nodes.
+
+    A value that other nodes use becomes an input. A removed output of the graph is not replaced.
+    """
+    removed = [node for index, node in enumerate(graph) if index in indices]
+    values = {id(value) for node in removed for value in node.outputs}
+    inside = {id(node) for node in _all_of(removed)}
     kept = [value for value in graph.outputs if id(value) not in values]
     graph.outputs.clear()
     graph.outputs.extend(kept)
-    for node in gone:
+    for node in removed:
         for value in node.outputs:
             if any(id(user) not in inside for user, _ in value.uses()):
-                known = types.get(value.name, value)
-                given = ir.Value(name=value.name, type=known.type, shape=known.shape)
-                ir.convenience.replace_all_uses_with(value, given)
-                graph.inputs.append(given)
-    graph.remove(gone)
+                typed = types.get(value.name, value)
+                new_input = ir.Value(name=value.name, type=typed.type, shape=typed.shape)
+                ir.convenience.replace_all_uses_with(value, new_input)
+                graph.inputs.append(new_input)
+    graph.remove(removed)
 
 
 def inner_nodes(graph: ir.Graph, functions: Iterable[ir.Function]) -> list[tuple[ir.Node, ir.Value | None]]:
-    """Return the nodes within functions and subgraphs, each with the value that can stand for what it computes.
+    """Return the removable nodes in functions and subgraphs, with replacements.
 
-    That is the first that it is given, or else the first that its function is. There is none for a node whose results
-    nobody needs; one that has none but is needed is not among them. The order is the same for a copy.
+    - The replacement for the outputs of a node is the first input of the node, or the first input of its function.
+    - It may be None if the outputs of the node are unused.
+    - A node that has no replacement, but is used, is not removable.
+
+    The order of the nodes is the same in a copy of the model.
     """
-    # Its outermost nodes are another matter: what they compute may become an input of the model.
-    outermost = ((node, None) for node in _all_of(graph) if node.graph is not graph)
-    others = ((node, next(iter(one.inputs), None)) for one in functions for node in _all_of(one))
-    found = ((node, next(filter(None, node.inputs), given)) for node, given in chain(outermost, others))
-    return [(node, value) for node, value in found if _can_go(node, value)]
+    # Exclude the nodes of the main graph: `shrinkable` removes them, because their outputs can become inputs.
+    in_subgraphs = ((node, None) for node in _all_of(graph) if node.graph is not graph)
+    in_functions = ((node, next(iter(func.inputs), None)) for func in functions for node in _all_of(func))
+    found = ((node, next(filter(None, node.inputs), default)) for node, default in chain(in_subgraphs, in_functions))
+    return [(node, value) for node, value in found if _is_removable(node, value)]
 
 
 def leave_out(nodes: Iterable[tuple[ir.Node, ir.Value | None]]) -> None:
-    """Take nodes that `inner_nodes` gave out of their graphs, in place; those graphs have as many outputs as before."""
-    for node, given in nodes:
-        # An earlier node that is gone too has left its own stand-in.
-        value = next(filter(None, node.inputs), given)
+    """Remove nodes that `inner_nodes` returned, in place.
+
+    The number of outputs of their graphs does not change.
+    """
+    for node, default in nodes:
+        # Read the inputs again: removing an earlier node may have replaced them.
+        value = next(filter(None, node.inputs), default)
         for output in node.outputs:
             if value is not None:
-                _put(node, output, value)
+                _replace_output(node, output, value)
         if node.graph is not None:
             node.graph.remove(node)
 
 
-def _put(node: ir.Node, output: ir.Value, value: ir.Value) -> None:
-    """Put another value in the place of an output of a node; an Identity, where it cannot be the graph's output."""
+def _replace_output(node: ir.Node, output: ir.Value, value: ir.Value) -> None:
+    """Replace an output of a node by another value."""
     graph = node.graph
+    # An output of a graph must be a value of that graph, and must not be listed twice. Otherwise, insert an Identity.
     if graph is not None and output.is_graph_output() and (value.graph is not graph or value.is_graph_output()):
-        named = ir.Value(name=output.name, type=output.type, shape=output.shape)
-        graph.insert_before(node, ir.Node("", "Identity", [value], outputs=[named]))
-        value = named
+        copied = ir.Value(name=output.name, type=output.type, shape=output.shape)
+        graph.insert_before(node, ir.Node("", "Identity", [value], outputs=[copied]))
+        value = copied
     output.replace_all_uses_with(value, replace_graph_outputs=True)
 
 
-def _can_go(node: ir.Node, value: ir.Value | None) -> bool:
-    outputs = [one for one in node.outputs if one.is_graph_output()]
+def _is_removable(node: ir.Node, value: ir.Value | None) -> bool:
+    outputs = [output for output in node.outputs if output.is_graph_output()]
     if value is None:
-        return not outputs and not any(one.uses() for one in node.outputs)
-    # Nor does an Identity that another would have to stand for.
+        return not outputs and not any(output.uses() for output in node.outputs)
+    # Keep an Identity that `_replace_output` would replace by another Identity.
     return not (outputs and node.op_type == "Identity" and (value.graph is not node.graph or value.is_graph_output()))
 
 
 def _all_of(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
-    """Go over nodes, and those in their subgraphs."""
+    """Iterate over nodes and the nodes in their subgraphs."""
     for node in nodes:
         yield node
         for attr in node.attributes.values():
             if attr.type == ir.AttributeType.GRAPH:
                 yield from _all_of(attr.as_graph())
             elif attr.type == ir.AttributeType.GRAPHS:
-                yield from (one for graph in attr.as_graphs() for one in _all_of(graph))
+                yield from (inner for graph in attr.as_graphs() for inner in _all_of(graph))
 
 
-def _without_outputs(graph: ir.Graph, numbers: frozenset[int]) -> None:
-    kept = [value for number, value in enumerate(graph.outputs) if number not in numbers]
+def _without_outputs(graph: ir.Graph, indices: frozenset[int]) -> None:
+    kept = [value for index, value in enumerate(graph.outputs) if index not in indices]
     graph.outputs.clear()
     graph.outputs.extend(kept)
 
 
-def _without_initializers(graph: ir.Graph, numbers: frozenset[int]) -> None:
-    """Leave out the data; where somebody needs the value, an input stands for it."""
-    for number, (name, value) in enumerate(list(graph.initializers.items())):
-        if number in numbers:
+def _without_initializers(graph: ir.Graph, indices: frozenset[int]) -> None:
+    """Remove initializers. A value that is used becomes an input."""
+    for index, (name, value) in enumerate(list(graph.initializers.items())):
+        if index in indices:
             del graph.initializers[name]
             tensor = value.const_value
             if value.uses() and value not in graph.inputs and tensor is not None:
@@ -115,9 +125,9 @@ def _without_initializers(graph: ir.Graph, numbers: frozenset[int]) -> None:
                 graph.inputs.append(value)
 
 
-def _without_inputs(graph: ir.Graph, numbers: frozenset[int]) -> None:
-    gone = {id(value) for number, value in enumerate(_unused_inputs(graph)) if number in numbers}
-    kept = [value for value in graph.inputs if id(value) not in gone]
+def _without_inputs(graph: ir.Graph, indices: frozenset[int]) -> None:
+    removed = {id(value) for index, value in enumerate(_unused_inputs(graph)) if index in indices}
+    kept = [value for value in graph.inputs if id(value) not in removed]
     graph.inputs.clear()
     graph.inputs.extend(kept)
 

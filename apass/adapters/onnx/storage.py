@@ -1,4 +1,7 @@
-"""ONNX models as private copies, as bytes and as files; none of it changes the model that it is given."""
+"""Copies, serialization and files of ONNX models.
+
+The functions do not change the models they receive.
+"""
 
 import os
 import secrets
@@ -30,18 +33,21 @@ OwnerT = TypeVar("OwnerT", bound=ir.Graph | ir.Function)
 Tensor = ir.TensorProtocol
 
 BIGGEST_MESSAGE: Final = 2**31 - 1
-"""Bytes that a protobuf message can have."""
+"""Maximum size of a protobuf message in bytes."""
 
 SMALLEST_EXTERNAL: Final = 1024
-"""In a model with external data, initializers with fewer bytes than this stay in the model file."""
+"""Minimum size in bytes of external data. Smaller initializers stay in the model file."""
 
 _CONVERTED: Final = "apass.tensor"
-"""Where in the `meta` of a tensor that is a protobuf message the tensor is kept that copies are made of."""
+"""The key in the `meta` of a `TensorProtoTensor` under which its conversion to `ir.Tensor` is cached.
+
+Copies of the tensor are made from that conversion.
+"""
 
 
 def with_parts(model: ir.Model, graph: ir.Graph, functions: Iterable[ir.Function]) -> ir.Model:
-    """Return a model of these parts, and all else as in `model`."""
-    made = ir.Model(
+    """Return a copy of `model` with another main graph and other functions."""
+    result = ir.Model(
         graph,
         ir_version=model.ir_version,
         producer_name=model.producer_name,
@@ -53,72 +59,88 @@ def with_parts(model: ir.Model, graph: ir.Graph, functions: Iterable[ir.Function
         metadata_props=dict(model.metadata_props),
         device_configurations=model.device_configurations,
     )
-    cast("dict[str, Any]", made.meta).update(model.meta)
-    return made
+    cast("dict[str, Any]", result.meta).update(model.meta)
+    return result
 
 
 def private_copy(owner: OwnerT) -> OwnerT:
-    """Return a copy that shares nothing that a pass may change in place: only the data of tensors is shared.
+    """Return a copy that a pass can change in place.
 
-    `clone()` of onnx_ir shares types and tensors as well, so that inferring a type or renaming an initializer would
-    change the original.
+    Only the data of tensors is shared.
     """
-    made = _clone(owner)
-    for value in _map_tensors(made, _own):
-        value.type = _own_type(value.type)
-    return made
+    # `clone()` of onnx_ir also shares types and tensors. Inferring a type or renaming an initializer in the copy would
+    # therefore change the original.
+    result = _clone(owner)
+    for value in _map_tensors(result, _copy_tensor):
+        value.type = _copy_type(value.type)
+    return result
 
 
 def model_proto(model: ir.Model, how: Callable[[Tensor], Tensor] | None = None) -> onnx.ModelProto:
-    """Return the model as a protobuf message, each tensor as `how` gives it; by default with all data in it.
+    """Return the model as a protobuf message.
+
+    Parameters:
+        model: the model.
+        how: converts each tensor; by default external data is read into the message.
 
     Raises:
-        AdapterError: if an initializer has no data, or a part cannot be written.
+        AdapterError: if an initializer has no data, or a part cannot be serialized.
 
     """
     for graph in chain.from_iterable(map(_graphs, _owners(model))):
         for name, value in graph.initializers.items():
             if value.const_value is None:
-                raise AdapterError(f"initializer {name!r} of the ONNX model has no data")
-    made = with_parts(model, private_copy(model.graph), map(private_copy, model.functions.values()))
-    for owner in _owners(made):
+                raise AdapterError(f"initializer {name!r} of the ONNX model has no data; set its const_value")
+    copied = with_parts(model, private_copy(model.graph), map(private_copy, model.functions.values()))
+    for owner in _owners(copied):
         _map_tensors(owner, how or _in_memory)
     try:
-        return ir.to_proto(made)
+        return ir.to_proto(copied)
     except ir.serde.SerdeError as error:
-        raise AdapterError(f"this ONNX model cannot be written: {_innermost(error)}") from error
+        raise AdapterError(f"this ONNX model cannot be serialized: {_innermost(error)}") from error
 
 
 def model_to_bytes(model: ir.Model) -> bytes:
-    """Return the model as one protobuf message, external data and all; AdapterError if it is more than 2 GB."""
+    """Return the model as one protobuf message that includes external data.
+
+    Raises:
+        AdapterError: if the message would exceed 2 GB, or the model cannot be serialized.
+
+    """
     size = sum(tensor.nbytes for tensor in _tensors(model))
     if size > BIGGEST_MESSAGE:
         raise AdapterError(
-            f"this ONNX model has {size:,} bytes of weights, and a protobuf message can have {BIGGEST_MESSAGE:,}; "
-            f"save it with save_model, which puts the weights in a file of their own"
+            f"this ONNX model has {size:,} bytes of weights, but a protobuf message has at most {BIGGEST_MESSAGE:,}; "
+            f"save it with save_model, which writes the weights to a separate file"
         )
     data: bytes = model_proto(model).SerializeToString(deterministic=True)
     return data
 
 
 def model_from_bytes(data: bytes) -> ir.Model:
-    """Return the model that `data` holds; AdapterError if it is none."""
-    return _model_of(data, "protobuf", "these bytes")
+    """Return the model that `model_to_bytes` wrote.
+
+    Raises:
+        AdapterError: if `data` is not an ONNX model.
+
+    """
+    return _deserialized(data, "protobuf", "these bytes")
 
 
 def load_model(path: str | os.PathLike[str]) -> ir.Model:
-    """Return the model in a file; its format goes by the suffix, and is protobuf (`.onnx`) if that says nothing.
+    """Return the model in a file.
 
-    External data is not read but mapped into memory when it is asked for.
+    The suffix determines the format. A file with an unknown suffix is read as protobuf (`.onnx`). External data is
+    mapped into memory on first access.
 
     Raises:
-        AdapterError: naming the file, if it holds no ONNX model, or one that onnx_ir would lose a part of, or if its
-            external data is not there.
+        AdapterError: if the file is not an ONNX model, has parts that onnx_ir would discard, or lacks external data.
+            The message contains the path.
         OSError: if the file cannot be read.
 
     """
     path = Path(path)
-    model = _model_of(path.read_bytes(), _format(path), str(path))
+    model = _deserialized(path.read_bytes(), _format(path), str(path))
     for tensor in _tensors(model):
         if isinstance(tensor, ir.ExternalTensor):
             tensor.base_dir = path.parent
@@ -127,63 +149,74 @@ def load_model(path: str | os.PathLike[str]) -> ir.Model:
 
 
 def external_files(path: Path) -> list[Path]:
-    """Return the files of weights that a model in a file has beside it; errors are those of `load_model`."""
+    """Return the files with the external data of a model file.
+
+    Errors are those of `load_model`.
+    """
+    # A reference to external data has the key "location". Without it, skip the parsing.
     if b"location" not in path.read_bytes():
-        return []  # the key that names such a file
+        return []
     tensors = _tensors(load_model(path))
     return sorted({Path(tensor.path) for tensor in tensors if isinstance(tensor, ir.ExternalTensor)})
 
 
 def save_model(model: ir.Model, path: str | os.PathLike[str], prepared: Prepared | None = None) -> None:
-    """Write the model to a file, in the format that its suffix says; it is written beside and renamed.
+    """Write the model to a file, in the format of its suffix.
 
-    A model with external data, or with more than a protobuf message can hold, gets a file of weights `NAME.data` next
-    to it. A file of weights that `model` itself still reads is never overwritten: the new one is then `NAME.1.data`.
-    Before anything is renamed, `prepared` is told.
+    The weights are written to `NAME.data` next to the file if the model has external data, or if it is too large for
+    one protobuf message. If `model` itself reads `NAME.data`, the new file is `NAME.1.data`. All files get temporary
+    names first, and are renamed at the end.
+
+    Parameters:
+        model: the model to write.
+        path: the file to write.
+        prepared: called before the files are renamed.
 
     Raises:
-        AdapterError: if the model cannot be written.
-        OSError: if a file cannot be written; those that were there are then as they were.
+        AdapterError: if the model cannot be serialized.
+        OSError: if a file cannot be written. Existing files are then unchanged.
 
     """
     path = Path(path)
     tensors = list(_tensors(model))
     external = any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
-    beside = _beside(path)
+    temporary = _temporary_path(path)
     weights: tuple[Path, Path] | None = None
     try:
+        # The graph itself needs space in the message, too: reserve 16 MiB.
         if external or sum(tensor.nbytes for tensor in tensors) > BIGGEST_MESSAGE - 2**24:
             target = _weights_path(path, tensors)
-            weights = _beside(target), target
-            proto = _proto_beside_weights(model, *weights)
+            weights = _temporary_path(target), target
+            proto = _write_weights(model, *weights)
             if not weights[0].stat().st_size:
                 weights[0].unlink()
-                weights = None  # all of them are small enough for the model file
+                weights = None  # all weights are in the model file
         else:
             proto = model_proto(model)
-        beside.write_bytes(_encoded(proto, path))
+        temporary.write_bytes(_encoded(proto, path))
         if prepared is not None:
-            prepared({path: beside} if weights is None else {path: beside, weights[1]: weights[0]})
+            prepared({path: temporary} if weights is None else {path: temporary, weights[1]: weights[0]})
         if weights is not None:
             weights[0].replace(weights[1])
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        for left in (beside, *(weights or ())[:1]):
-            left.unlink(missing_ok=True)
+        for remaining in (temporary, *(weights or ())[:1]):
+            remaining.unlink(missing_ok=True)
 
 
 def _clone(owner: OwnerT) -> OwnerT:
     try:
         return cast("OwnerT", owner.clone())
     except RuntimeError:
-        # onnx_ir clones only what is in topological order.
-        read: Any = ir.from_proto
-        made = read(ir.to_proto(cast("Any", owner)))
-        made.opset_imports.update(owner.opset_imports)
-        for new, old in zip(_tensors_in(made), _tensors_in(owner), strict=True):
+        # onnx_ir clones only nodes in topological order. Otherwise, copy by serialization, which loses opset imports
+        # of graphs and the folders of external data.
+        from_proto: Any = ir.from_proto
+        result = from_proto(ir.to_proto(cast("Any", owner)))
+        result.opset_imports.update(owner.opset_imports)
+        for new, old in zip(_tensors_in(result), _tensors_in(owner), strict=True):
             if isinstance(new, ir.ExternalTensor):
                 new.base_dir = cast("Any", old).base_dir
-        return cast("OwnerT", made)
+        return cast("OwnerT", result)
 
 
 def _owners(model: ir.Model) -> Iterator[ir.Graph | ir.Function]:
@@ -197,8 +230,9 @@ def _graphs(owner: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
 
 
 def _values(graphs: Iterable[ir.Graph]) -> Iterator[ir.Value]:
-    """Go over all values, each once: of an input that has a default the initializer is the same value."""
+    """Iterate over all values, without duplicates."""
     for graph in graphs:
+        # The default of an input is an initializer with the same value object.
         yield from dict.fromkeys([*graph.inputs, *graph.initializers.values()])
         for node in graph:
             yield from node.outputs
@@ -210,7 +244,7 @@ def _tensors(model: ir.Model) -> Iterator[Tensor]:
 
 
 def _tensors_in(owner: ir.Graph | ir.Function) -> Iterator[Tensor]:
-    """Go over the tensors that a file would hold: of initializers and of attributes."""
+    """Iterate over the tensors that a file would contain: initializers and attributes."""
     for graph in _graphs(owner):
         yield from (value.const_value for value in graph.initializers.values() if value.const_value is not None)
         for node in graph:
@@ -225,7 +259,12 @@ def _attribute_tensors(attr: ir.Attr) -> tuple[Tensor, ...]:
 
 
 def _map_tensors(owner: ir.Graph | ir.Function, how: Callable[[Tensor], Tensor]) -> list[ir.Value]:
-    """Put what `how` returns in the place of each tensor of a private copy; return the values of the copy."""
+    """Replace each tensor of a private copy by the result of `how`.
+
+    Returns:
+        the values of the copy.
+
+    """
     graphs = list(_graphs(owner))
     values = list(_values(graphs))
     for value in values:
@@ -240,19 +279,19 @@ def _map_tensors(owner: ir.Graph | ir.Function, how: Callable[[Tensor], Tensor])
     return values
 
 
-def _own_type(tp: ir.TypeProtocol | None) -> ir.TypeProtocol | None:
-    # Nearly all are of this class, and a copy by hand is much faster.
+def _copy_type(tp: ir.TypeProtocol | None) -> ir.TypeProtocol | None:
+    # Nearly all types are of this class, and the constructor is much faster than `deepcopy`.
     return ir.TensorType(tp.dtype, denotation=tp.denotation) if type(tp) is ir.TensorType else deepcopy(tp)
 
 
-def _own(tensor: Tensor) -> Tensor:
-    """Return a tensor of the same data with a name of its own."""
+def _copy_tensor(tensor: Tensor) -> Tensor:
+    """Return a copy that shares the data, but not the name."""
     if isinstance(tensor, ir.TensorProtoTensor):
-        # Its name is in the message, which a copy would share.
+        # Its name is stored in the protobuf message, which a copy would share.
         if _CONVERTED not in tensor.meta:
             tensor.meta[_CONVERTED] = _converted(tensor)
         tensor = cast("Tensor", tensor.meta[_CONVERTED])
-    # Made here, so that the copy shares it: what is found out about the data is kept there.
+    # Accessing `meta` creates it. The copy then shares it, and with it the cached digest of the data.
     assert tensor.meta is not None
     return copy(tensor)
 
@@ -261,33 +300,35 @@ def _converted(tensor: ir.TensorProtocol) -> Tensor:
     array = tensor.numpy()
     if array.flags.owndata:
         array.flags.writeable = False
-    own: dict[str, Any] = {"name": tensor.name, "doc_string": tensor.doc_string}
-    return ir.Tensor(array, tensor.dtype, metadata_props=dict(tensor.metadata_props), **own)
+    names: dict[str, Any] = {"name": tensor.name, "doc_string": tensor.doc_string}
+    return ir.Tensor(array, tensor.dtype, metadata_props=dict(tensor.metadata_props), **names)
 
 
 def _in_memory(tensor: Tensor) -> Tensor:
     return _converted(tensor) if isinstance(tensor, ir.ExternalTensor) else tensor
 
 
-def _model_of(data: bytes, form: str, what: str) -> ir.Model:
+def _deserialized(data: bytes, model_format: str, source: str) -> ir.Model:
     try:
-        proto = registry.get(form).deserialize_proto(data, onnx.ModelProto())
-    except Exception as error:  # each format's decoder has errors of its own
-        raise AdapterError(f"{what}: no ONNX model in the format {form!r}: {error}") from error
+        proto = registry.get(model_format).deserialize_proto(data, onnx.ModelProto())
+    except Exception as error:
+        # The decoder of each format raises errors of other types.
+        raise AdapterError(f"{source}: not an ONNX model in the format {model_format!r}: {error}") from error
     if not proto.HasField("graph") or not proto.ir_version:
-        raise AdapterError(f"{what}: no ONNX model in the format {form!r}: it has no graph or no IR version")
-    for part in _lost_parts(proto):
-        raise AdapterError(f"{what}: the model has {part}, which onnx_ir does not keep; it would be lost")
+        message = f"{source}: not an ONNX model in the format {model_format!r}: the graph or the IR version is missing"
+        raise AdapterError(message)
+    for part in _unsupported_parts(proto):
+        raise AdapterError(f"{source}: the model has {part}, which onnx_ir would discard; remove this part first")
     try:
         model = ir.from_proto(proto)
     except (ir.serde.SerdeError, ValueError) as error:
-        raise AdapterError(f"{what}: onnx_ir cannot read this ONNX model: {_innermost(error)}") from error
+        raise AdapterError(f"{source}: onnx_ir cannot read this ONNX model: {_innermost(error)}") from error
     for owner in _owners(model):
-        _map_tensors(owner, _own)
+        _map_tensors(owner, _copy_tensor)
     return model
 
 
-def _lost_parts(proto: onnx.ModelProto) -> Iterator[str]:
+def _unsupported_parts(proto: onnx.ModelProto) -> Iterator[str]:
     if proto.training_info:
         yield "training information"
     graphs = [proto.graph]
@@ -302,11 +343,12 @@ def _lost_parts(proto: onnx.ModelProto) -> Iterator[str]:
 
 def _check_external(tensor: ir.ExternalTensor, path: Path) -> None:
     file = Path(tensor.path)
-    wanted = (tensor.offset or 0) + (tensor.length or tensor.nbytes)
+    end = (tensor.offset or 0) + (tensor.length or tensor.nbytes)
     size = file.stat().st_size if file.is_file() else -1
-    if size < wanted:
-        state = "is not there" if size < 0 else f"has {size:,} bytes"
-        raise AdapterError(f"{path}: tensor {tensor.name!r} is {wanted:,} bytes into {file}, which {state}")
+    if size < end:
+        state = "does not exist" if size < 0 else f"has {size:,} bytes"
+        message = f"{path}: tensor {tensor.name!r} ends at byte {end:,} of {file}, which {state}; restore that file"
+        raise AdapterError(message)
 
 
 def _weights_path(path: Path, tensors: Iterable[Tensor]) -> Path:
@@ -318,22 +360,32 @@ def _weights_path(path: Path, tensors: Iterable[Tensor]) -> Path:
     return candidate
 
 
-def _proto_beside_weights(model: ir.Model, beside: Path, target: Path) -> onnx.ModelProto:
-    """Write the big tensors to `beside`, and return the model with places in `target` in their stead."""
-    with beside.open("xb") as file:
+def _write_weights(model: ir.Model, temporary: Path, target: Path) -> onnx.ModelProto:
+    """Write the large tensors to a file.
 
-        def put(tensor: Tensor) -> Tensor:
+    Parameters:
+        model: the model.
+        temporary: the file to write.
+        target: the final path of that file.
+
+    Returns:
+        the model, with references to `target` instead of large tensors.
+
+    """
+    with temporary.open("xb") as file:
+
+        def moved(tensor: Tensor) -> Tensor:
             if tensor.nbytes < SMALLEST_EXTERNAL or isinstance(tensor, ir.StringTensor):
                 return _in_memory(tensor)
             offset = file.tell()
             file.write(tensor.tobytes())
-            place: Any = {"shape": tensor.shape, "name": tensor.name}
-            return ir.ExternalTensor(target.name, offset, file.tell() - offset, tensor.dtype, **place)
+            fields: Any = {"shape": tensor.shape, "name": tensor.name}
+            return ir.ExternalTensor(target.name, offset, file.tell() - offset, tensor.dtype, **fields)
 
-        return model_proto(model, put)
+        return model_proto(model, moved)
 
 
-def _beside(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 

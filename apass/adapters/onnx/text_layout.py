@@ -1,4 +1,4 @@
-"""Breaking the long lines of ONNX's text, so that a diff of it shows what changed and little more."""
+"""Line breaks for the text of ONNX models, which keep diffs small."""
 
 import re
 from itertools import pairwise
@@ -7,15 +7,16 @@ from typing import Final
 __all__ = ["break_long_lines"]
 
 LONG: Final = 120
-"""Lines of more characters are broken, and of their lists in brackets those that have more by themselves."""
+"""Maximum number of characters of a line, and of a list in brackets that stays on one line."""
 
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|=>|[()\[\]{}<>]|, ')
 
 
 def break_long_lines(text: str) -> str:
-    """Return ONNX's text with each entry of a long list in a line of its own; it means the same to a parser.
+    """Return ONNX's text with each entry of a long list on a separate line.
 
-    ONNX prints all inputs of a graph in one line, and all its initializers in another.
+    ONNX prints all inputs of a graph on one line, and all its initializers on another. A parser reads the result as
+    the same model.
 
     >>> entries = ", ".join(f"float[64] weight_{number}" for number in range(9))
     >>> print(break_long_lines(f"   net ({entries}) => (float[1] out)").splitlines()[-1])
@@ -28,19 +29,19 @@ def _broken(line: str) -> str:
     indent = "\n" + " " * (len(line) - len(line.lstrip()) + 3)
     cuts: list[int] = []
     depth, opened = 0, 0
-    places: list[int] = []
+    starts: list[int] = []
     for token in _TOKENS.finditer(line):
         match token[0]:
             case "(" | "[" | "{" | "<":
                 depth += 1
                 if depth == 1:
-                    opened, places = token.end(), [token.end()]
+                    opened, starts = token.end(), [token.end()]
             case ")" | "]" | "}" | ">":
                 depth -= 1
                 if depth == 0 and token.start() - opened > LONG:
-                    cuts += places
+                    cuts += starts
             case ", " if depth == 1:
-                places.append(token.end())
+                starts.append(token.end())
             case _:
                 pass
     ends = [*cuts, len(line)]

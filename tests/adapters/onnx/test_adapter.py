@@ -49,11 +49,11 @@ def test_replace_shares_other_functions() -> None:
 def test_replace_rejects_functions_of_wrong_kind_or_name() -> None:
     model = with_functions()
     function = ADAPTER.get(model, "local::f")
-    with pytest.raises(apass.AdapterError, match=r"'local::h' was given back as 'local::f'"):
+    with pytest.raises(apass.AdapterError, match=r"the update of function 'local::h' is named 'local::f'"):
         ADAPTER.replace(model, {"local::h": function})
-    with pytest.raises(apass.AdapterError, match=r"the main graph must be an ir\.Graph, not Function"):
+    with pytest.raises(apass.AdapterError, match=r"the main graph must be an ir\.Graph, got Function"):
         ADAPTER.replace(model, {"main": function})
-    with pytest.raises(apass.AdapterError, match=r"'local::f' must be an ir\.Function, not Graph"):
+    with pytest.raises(apass.AdapterError, match=r"'local::f' must be an ir\.Function, got Graph"):
         ADAPTER.replace(model, {"local::f": model.graph})
 
 
@@ -162,7 +162,7 @@ def test_verify_rejects_initializers_without_typed_data() -> None:
     value = model.graph.initializers["w"]
     value.const_value = ir.tensor(np.zeros(1000), name="w")
     value.dtype = ir.DataType.FLOAT
-    with pytest.raises(apass.VerifyError, match="initializer 'w' is a DOUBLE, declared FLOAT"):
+    with pytest.raises(apass.VerifyError, match="initializer 'w' has data of type DOUBLE, expected FLOAT"):
         ADAPTER.verify(model)
     value.const_value = None
     with pytest.raises(apass.VerifyError, match="initializer 'w' of the ONNX model has no data"):

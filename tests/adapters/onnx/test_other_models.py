@@ -16,7 +16,7 @@ LOAD = "load it with apass.adapters.onnx.load_model(path)"
 @pytest.mark.parametrize(
     ("value", "kind", "hint"),
     [
-        (ModelProto(), "onnx.onnx_ml_pb2.ModelProto", "give onnx_ir.from_proto(model)"),
+        (ModelProto(), "onnx.onnx_ml_pb2.ModelProto", "convert it with onnx_ir.from_proto(model)"),
         ("model.onnx", "str", LOAD),
         ({"f": 1}, "dict", LOAD),
     ],
@@ -25,7 +25,7 @@ LOAD = "load it with apass.adapters.onnx.load_model(path)"
 async def test_other_model_types_error_suggests_conversion(value: Any, kind: str, hint: str) -> None:
     with pytest.raises(AdapterError) as caught:
         await get_pass("onnx.IdentityElimination")(value)
-    message = f"works on an onnx_ir.Model, not on {kind}; {hint}"
+    message = f"needs an onnx_ir.Model, got {kind}; {hint}"
     assert str(caught.value) == f"pass 'onnx.IdentityElimination' {message}"
     with pytest.raises(AdapterError, match=re.escape(message)):
         await get_pass("onnx.Default")(value)

@@ -152,7 +152,7 @@ def test_invalid_result_is_a_verify_error(name: str) -> None:
     model.graph.inputs.append(value)
     model.graph.register_initializer(value)
     options = {"size_limit": 1} if name == "onnx.LiftConstantsToInitializers" else {}
-    with pytest.raises(apass.VerifyError, match=rf"made an invalid model of a valid one \(.*{INVALID[name]}"):
+    with pytest.raises(apass.VerifyError, match=rf"returned an invalid model for a valid one \(.*{INVALID[name]}"):
         run(name, model, **options)
 
 

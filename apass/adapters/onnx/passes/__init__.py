@@ -1,4 +1,7 @@
-"""The passes of `onnx_ir.passes.common` as registered passes `onnx.NAME`, and the pipeline `onnx.Default`."""
+"""The passes of onnx_ir, and the pipeline `onnx.Default`.
+
+Each pass of `onnx_ir.passes.common` is registered as `onnx.NAME`.
+"""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -42,31 +45,36 @@ from apass.adapters.onnx.passes.workarounds import (
 __all__ = ["DEFAULT", "TABLE", "OnnxPass", "PassEntry", "is_large"]
 
 PREFIX: Final = "onnx."
-"""What the names of these passes begin with."""
+"""The prefix of the names of these passes."""
 
 LARGE_NODES: Final = 64
-"""A model of more nodes is worked on in a thread: a pass takes about 0.05 ms a node, and a turn of the loop 5 ms."""
+"""Maximum number of nodes of models that are processed on the event loop; others are processed in a thread.
+
+A pass takes about 0.05 ms per node, and a time slice is 5 ms.
+"""
 
 LARGE_BYTES: Final = 2**22
-"""So is one with more bytes of weights, which a pass may have to read."""
+"""Maximum size in bytes of the weights of such models, because a pass may have to read all weights."""
 
 SKIP: Final = "SkipOptimization"
-"""The mark that no pass may take away."""
+"""The mark that passes must keep."""
 
 _THREADS: RunVar[CapacityLimiter] = RunVar("apass_onnx_threads")
 
 
 class OnnxPass(ModulePass[ir.Model]):
-    """A pass of onnx_ir, run on a private copy of the model: in a thread if the model is large, else in the loop.
+    """A pass of onnx_ir, run on a private copy of the model.
 
-    The model that it is given stays as it is, and comes back itself if nothing in it changed. What onnx_ir wraps an
-    error in is taken off. An error that it only logs becomes a warning in the context's `diag_ctx`. A result that
-    onnx_ir got wrong, with other inputs or outputs or against the rules of ONNX, is a VerifyError, and not returned.
+    - The pass runs in a thread if the model is large, otherwise on the event loop.
+    - The input model is not changed. If the pass changes nothing, the result is the input model itself.
+    - Errors of onnx_ir are raised without the errors in which onnx_ir wraps them.
+    - Errors that onnx_ir only logs are emitted as warnings to `diag_ctx` of the context.
+    - An invalid result, or a result with other inputs or outputs, raises VerifyError.
 
     Parameters:
         target: the class of the pass in onnx_ir.
-        info: level and name.
-        options: what the class is made with.
+        info: level and name of the pass.
+        options: keyword arguments of the class.
 
     """
 
@@ -76,12 +84,17 @@ class OnnxPass(ModulePass[ir.Model]):
     def __init__(self, target: type[ir.passes.PassBase], info: PassInfo, options: Mapping[str, Any]) -> None:
         self.info = info
         self.target = target
-        """The class of the pass in onnx_ir; its objects have state, so each run makes one."""
+        """The class of the pass in onnx_ir. Its instances have state, so each run creates one."""
         self.options: dict[str, Any] = dict(options)
-        """What it is made with."""
+        """Keyword arguments of the class."""
 
     def transform_module(self, mod: ir.Model, ctx: PassContext) -> ir.Model | Awaitable[ir.Model]:
-        """Run the pass on a copy of `mod`; AdapterError, a TypeError, if that is no model of onnx_ir."""
+        """Run the pass on a copy of `mod`.
+
+        Raises:
+            AdapterError: if `mod` is not an `onnx_ir.Model`.
+
+        """
         if not isinstance(mod, ir.Model):
             raise AdapterError(_other_model(self.info.name, mod))
         name = self.info.name.removeprefix(PREFIX)
@@ -89,18 +102,18 @@ class OnnxPass(ModulePass[ir.Model]):
             return mod
         if is_large(mod):
             return self._in_thread(mod, ctx)
-        made, warnings = self._apply(mod)
-        self._report(mod, made, warnings, ctx)
-        return made
+        result, warnings = self._apply(mod)
+        self._report(mod, result, warnings, ctx)
+        return result
 
     async def _in_thread(self, mod: ir.Model, ctx: PassContext) -> ir.Model:
         with waiting_for("its worker thread"):
-            made, warnings = await to_thread.run_sync(self._apply_and_tell, mod, ctx, limiter=_threads())
-        self._report(mod, made, warnings, ctx)
-        return made
+            result, warnings = await to_thread.run_sync(self._apply_timed, mod, ctx, limiter=_threads())
+        self._report(mod, result, warnings, ctx)
+        return result
 
-    def _apply_and_tell(self, mod: ir.Model, ctx: PassContext) -> tuple[ir.Model, list[str]]:
-        """Do as `_apply`, and tell instruments which thread was at work for how long."""
+    def _apply_timed(self, mod: ir.Model, ctx: PassContext) -> tuple[ir.Model, list[str]]:
+        """Call `_apply`, and report the thread and its running time to instruments."""
         start = perf_counter()
         try:
             return self._apply(mod)
@@ -109,61 +122,62 @@ class OnnxPass(ModulePass[ir.Model]):
             ctx.report_work(f"thread {get_native_id()}", start, end)
 
     def _apply(self, mod: ir.Model) -> tuple[ir.Model, list[str]]:
-        """Return the new model, `mod` itself if nothing changed, and what onnx_ir complained of."""
+        """Return the new model, or `mod` if nothing changed, and the logged errors."""
         adapter = adapter_for(mod)
         try:
             with caught_errors() as warnings:
-                made = self._on_copy(adapter.isolate(mod, [name for name, _ in adapter.functions(mod)]))
+                result = self._on_copy(adapter.isolate(mod, [name for name, _ in adapter.functions(mod)]))
         except Exception as error:
             cause = cause_of(error)
             if cause is error:
                 raise
             cause.add_note(f"raised in {self.target.__name__} of onnx_ir")
             raise cause from cause.__cause__
-        if made is None or adapter.equal(mod, made):
+        if result is None or adapter.equal(mod, result):
             return mod, warnings
-        self._check(mod, made, adapter)
-        return made, warnings
+        self._check(mod, result, adapter)
+        return result, warnings
 
-    def _on_copy(self, made: ir.Model) -> ir.Model | None:
-        """Run the pass of onnx_ir on a private copy; None if it is one that changes nothing."""
+    def _on_copy(self, copied: ir.Model) -> ir.Model | None:
+        """Run the pass on a private copy; return None if the pass changes nothing."""
         name = self.info.name.removeprefix(PREFIX)
         pass_ = self.target(**self.options)
-        notes = [made.graph.metadata_props, *(function.metadata_props for function in made.functions.values())]
-        marks = [(note, note[SKIP]) for note in notes if SKIP in note]
-        undo = [keep_output_types(made), *([GUARDS[name](made)] if name in GUARDS else [])]
-        result = pass_(made).model
-        for one in undo:
-            one()
-        for note, mark in marks:
-            note[SKIP] = mark
+        all_props = [copied.graph.metadata_props, *(func.metadata_props for func in copied.functions.values())]
+        marks = [(props, props[SKIP]) for props in all_props if SKIP in props]
+        undos = [keep_output_types(copied), *([GUARDS[name](copied)] if name in GUARDS else [])]
+        result = pass_(copied).model
+        for undo in undos:
+            undo()
+        for props, mark in marks:
+            props[SKIP] = mark
         return result if pass_.changes_input or not pass_.in_place else None
 
-    def _check(self, mod: ir.Model, made: ir.Model, adapter: IRAdapter[ir.Model, Any]) -> None:
+    def _check(self, mod: ir.Model, result: ir.Model, adapter: IRAdapter[ir.Model, Any]) -> None:
         name = self.info.name.removeprefix(PREFIX)
-        if name not in CHANGES_INTERFACE and _interface(mod) != _interface(made):
+        if name not in CHANGES_INTERFACE and _interface(mod) != _interface(result):
             raise VerifyError(
                 f"{self.target.__name__} of onnx_ir changed the inputs and outputs of the model from "
-                f"{_interface(mod)} to {_interface(made)}"
+                f"{_interface(mod)} to {_interface(result)}"
             )
         if name not in MAY_BREAK_RULES:
             return
         try:
-            adapter.verify(made)
+            adapter.verify(result)
         except VerifyError as error:
+            # If the input was invalid too, the pass is not the cause.
             if not _is_valid(mod, adapter):
                 return
             caution = TABLE[name].caution if name in TABLE else ""
             hint = f" ({caution[0].lower()}{caution[1:]})" if caution else ""
             raise VerifyError(
-                f"{self.target.__name__} of onnx_ir made an invalid model of a valid one{hint}: {error}"
+                f"{self.target.__name__} of onnx_ir returned an invalid model for a valid one{hint}: {error}"
             ) from error
 
-    def _report(self, mod: ir.Model, made: ir.Model, warnings: list[str], ctx: PassContext) -> None:
-        """Tell the context what onnx_ir complained of, and whoever listens what became of the model."""
+    def _report(self, mod: ir.Model, result: ir.Model, warnings: list[str], ctx: PassContext) -> None:
+        """Emit the warnings, and remarks and statistics if the context collects them."""
         name = self.info.name
-        if made is not mod and (ctx.wants_remarks or ctx.wants_statistics):
-            before, after = _count_nodes(mod), _count_nodes(made)
+        if result is not mod and (ctx.wants_remarks or ctx.wants_statistics):
+            before, after = _count_nodes(mod), _count_nodes(result)
             message = f"{before} nodes before, {after} after"
             ctx.remark(Remark.analysis("NodeCount", message, before=before, after=after))
             ctx.statistic("changed")
@@ -174,16 +188,17 @@ class OnnxPass(ModulePass[ir.Model]):
             ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.WARNING, message, None, name, None, current_module_name()))
 
 
-def _other_model(name: str, given: object) -> str:
-    kind = f"{type(given).__module__}.{type(given).__qualname__}".removeprefix("builtins.")
+def _other_model(name: str, value: object) -> str:
+    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     hint = "load it with apass.adapters.onnx.load_model(path)"
-    if isinstance(given, onnx.ModelProto):
-        hint = "give onnx_ir.from_proto(model)"
-    return f"pass {name!r} works on an onnx_ir.Model, not on {kind}; {hint}"
+    if isinstance(value, onnx.ModelProto):
+        hint = "convert it with onnx_ir.from_proto(model)"
+    return f"pass {name!r} needs an onnx_ir.Model, got {kind}; {hint}"
 
 
 def is_large(mod: ir.Model) -> bool:
-    """Tell whether a pass over the model would hold the loop for long; it looks at no more than it must."""
+    """Return whether a pass on the model would block the event loop for long."""
+    # Stop counting at the limit, so that this is fast for large models.
     nodes = chain(mod.graph.all_nodes(), *(function.all_nodes() for function in mod.functions.values()))
     if len(list(islice(nodes, LARGE_NODES + 1))) > LARGE_NODES or len(mod.graph.initializers) > LARGE_NODES:
         return True
@@ -192,10 +207,9 @@ def is_large(mod: ir.Model) -> bool:
 
 
 def _threads() -> CapacityLimiter:
-    """Return the limiter of this event loop: one thread, for passes never let go of the interpreter's lock.
-
-    A second one makes nothing faster, and doubles the time that the loop has to wait for its turn.
-    """
+    """Return the thread limiter of this event loop, which allows one thread."""
+    # Passes hold the GIL all the time. A second thread would make nothing faster, and would double the time that the
+    # event loop waits for the GIL.
     try:
         return _THREADS.get()
     except LookupError:
@@ -220,7 +234,7 @@ def _is_valid(mod: ir.Model, adapter: IRAdapter[ir.Model, Any]) -> bool:
 
 
 def _factory(name: str, target: type[ir.passes.PassBase]) -> Callable[..., OnnxPass]:
-    """Return a function that makes the pass; it has the parameters of the class in onnx_ir."""
+    """Return a function that creates the pass, with the parameters of `target`."""
     entry = TABLE.get(name) or PassEntry(0, (inspect.getdoc(target) or name).partition("\n")[0])
     info = PassInfo(entry.opt_level, f"{PREFIX}{name}")
 
