@@ -207,7 +207,7 @@ class Incomparable:
 
 
 def test_only_a_change_of_variables_is_detected() -> None:
-    """This test covers the internals of CPython that `variables_of` reads, on each supported version."""
+    """Test the internals of CPython that `variables_of` reads, on each version."""
     context = copy_context()
     before = variables_of(context)
     assert variables_of(context.copy()) is before
