@@ -20,6 +20,15 @@ def anyio_backend(request: pytest.FixtureRequest) -> str | tuple[str, dict[str, 
     return str(request.param)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Let pytest-xdist distribute the files in order, rather than those with the most tests first.
+
+    The files with the fewest tests hold the longest ones, and one worker would run them alone at the end.
+    """
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Reject test ids that contain object addresses.
 

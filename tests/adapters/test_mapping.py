@@ -92,6 +92,7 @@ def test_verify_names_the_broken_rule(mod: Any, message: str) -> None:
     assert str(caught.value) == message
 
 
+@pytest.mark.slow
 @given(MODULES)
 def test_valid_modules_equal_their_copies(mod: Module) -> None:
     ADAPTER.verify(mod)

@@ -112,6 +112,7 @@ async def test_journal_uses_adapter_in_loop_thread(tmp_path: Path) -> None:
     assert called_methods() == {"fingerprint", "dumps", "loads"}
 
 
+@pytest.mark.process
 async def test_process_executor_uses_adapter_in_loop_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apass.executors.remote.BIG", 1)
     async with PassContext(executor=PROCESSES):

@@ -52,12 +52,15 @@ def test_declared_plugins_can_be_loaded(group: str) -> None:
     assert all(point.load() is not None for point in points)
 
 
+@pytest.mark.process
 def test_relay_is_available_after_import_apass() -> None:
     code = "import apass, sys; print('numpy' in sys.modules, apass.relay.__name__, apass.__version__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == f"False apass.relay {apass.__version__}\n"
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("library", "code", "message"),
     [
@@ -75,6 +78,7 @@ def test_missing_library_error_names_the_extra(library: str, code: str, message:
     assert (done.returncode, message in done.stderr) == (1, True), done.stderr
 
 
+@pytest.mark.process
 def test_core_runs_passes_without_any_extra() -> None:
     blocked = ["numpy", "lark", "rich", "typer", "onnx", "onnx_ir", "trio"]
     code = (

@@ -173,6 +173,7 @@ def test_module_imports_are_visible_and_loop_independent(name: str) -> None:
     assert (tops & {"asyncio", "trio", "sniffio"}, words & {"TYPE_CHECKING", "__import__"}) == (set(), set())
 
 
+@pytest.mark.process
 def test_import_apass_loads_nothing_heavy() -> None:
     code = f"import sys, apass; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
     completed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

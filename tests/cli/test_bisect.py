@@ -14,6 +14,8 @@ from apass.cli.check_command import Checker
 from apass.cli.formats import format_of
 from tests.cli.models import TEST_DATA, apass, files, nodes_of, write_model
 
+pytestmark = pytest.mark.process
+
 HAS_IDENTITY = (
     f'{shlex.quote(sys.executable)} -c \'import sys; sys.exit(b"Identity" not in open(sys.argv[1], "rb").read())\''
 )

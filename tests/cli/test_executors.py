@@ -9,6 +9,8 @@ import pytest
 from tests.cli.models import apass, files, nodes_of, write_model
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(("executor", "backend"), [("thread", "trio"), ("process", "asyncio")])
 def test_models_are_optimized_in_an_executor(tmp_path: Path, executor: str, backend: str) -> None:
     for name in ("a", "b"):

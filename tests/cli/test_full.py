@@ -26,6 +26,8 @@ def run_into_full_device(*arguments: object) -> subprocess.CompletedProcess[str]
         )
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["opt", "passes"])
 def test_full_output_is_reported(tmp_path: Path, command: str) -> None:
     model = write_model(tmp_path / "m.onnx")

@@ -7,6 +7,8 @@ import pytest
 
 from tests.cli.models import files, nodes_of, script, write_model
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 HOLD_PASS = """
 import time
 import anyio

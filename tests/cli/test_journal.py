@@ -67,6 +67,8 @@ def lines(output: str) -> list[str]:
     return [" ".join(line.split()) for line in output.splitlines() if "ok" in line or "written" in line]
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_killed_command_continues_on_either_event_loop(tmp_path: Path) -> None:
     names = ["a.onnx", "b.onnx", "c.onnx"]
     for name in names:

@@ -105,12 +105,14 @@ sys.meta_path.insert(0, Hide())
 """
 
 
+@pytest.mark.process
 def test_missing_onnx_ir_names_the_extra(tmp_path: Path) -> None:
     code, out, err = process("opt", write_model(tmp_path / "m.onnx"), body=HIDE.format("onnx_ir"))
     assert (code, out) == (2, "")
     assert re.fullmatch(r"apass: .*No module named 'onnx_ir'.*pip install apass\[onnx\]\n", err)
 
 
+@pytest.mark.process
 def test_missing_trio_names_the_extra(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
     code, out, err = process("opt", model, "--backend", "trio", body=HIDE.format("trio"))
@@ -121,6 +123,7 @@ def test_missing_trio_names_the_extra(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.process
 def test_passes_reports_extra_for_hidden_passes() -> None:
     code, out, err = process("passes", body=HIDE.format("onnx_ir"))
     shown = out[out.index("onnx.*\n") :]

@@ -118,6 +118,8 @@ def test_long_table_shows_failures_and_largest_changes(
     assert "and 110 more; redirect the output to a file to get all" in lines
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_long_table_in_a_pipe_has_all_rows(tmp_path: Path) -> None:
     names = [f"{'very_long_name_' * 8}{index:02}.onnx" for index in range(50)]
     for name in names:
@@ -127,6 +129,7 @@ def test_long_table_in_a_pipe_has_all_rows(tmp_path: Path) -> None:
     assert (code, err, rows) == (0, "", names)
 
 
+@pytest.mark.process
 def test_verify_outputs_reports_equal_outputs(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path, "-o", tmp_path / "out", "--verify-outputs")
@@ -149,6 +152,8 @@ def breaking_pass() -> Iterator[str]:
     unregister_pass("Break")
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_result_with_changed_outputs_is_not_written(tmp_path: Path, breaking_pass: str, backend: str) -> None:
     write_model(tmp_path / "m.onnx")

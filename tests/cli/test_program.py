@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 SCRIPT = [str(Path(sys.executable).with_name("apass"))]
 MODULE = [sys.executable, "-m", "apass"]
 

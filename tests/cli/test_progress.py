@@ -15,6 +15,8 @@ import pytest
 from tests.cli.models import ROOT, TEST_DATA, apass, script, write_model
 from tests.cli.test_relay import program
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 DENSENET = TEST_DATA / "light" / "light_densenet121.onnx"
 
 HOLD_PASS = """

@@ -61,6 +61,8 @@ def test_onnx_reproducer_fails_again(tmp_path: Path, backend: str) -> None:
     assert (fixed.exit_code, fixed.stdout.splitlines()[0], fixed.stderr) == (0, success, "")
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_replay_imports_module_of_a_user_pass(tmp_path: Path) -> None:
     (tmp_path / "my_passes.py").write_text(PASSES)
     (tmp_path / "m.relay").write_text(RELAY)

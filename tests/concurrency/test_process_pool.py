@@ -13,7 +13,7 @@ import pytest
 
 from apass.concurrency.processes.pool import run_in_worker
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
 
 def children() -> set[int]:
@@ -143,6 +143,7 @@ if __name__ == "__main__":
 """A program whose threads that wait for child processes, if any, are slower than its event loop."""
 
 
+@pytest.mark.slow
 def test_end_of_the_loop_prints_nothing(anyio_backend: str, tmp_path: Path) -> None:
     assert output_of(tmp_path, {"main.py": SLOW_MACHINE}, "main.py", anyio_backend) == (0, "3\n", "")
 
@@ -177,11 +178,13 @@ if __name__ == "__main__":
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("main", ["package", "package.__main__"])
 def test_functions_of_a_main_module_can_be_called(main: str, anyio_backend: str, tmp_path: Path) -> None:
     assert output_of(tmp_path, PACKAGE, "-m", main, anyio_backend) == (0, "12\n", "")
 
 
+@pytest.mark.slow
 def test_main_module_without_guard_raises(anyio_backend: str, tmp_path: Path) -> None:
     main = SLOW_MACHINE.replace('if __name__ == "__main__":', "if True:")
     status, printed, error = output_of(tmp_path, {"main.py": main}, "main.py", anyio_backend)
@@ -190,6 +193,7 @@ def test_main_module_without_guard_raises(anyio_backend: str, tmp_path: Path) ->
     assert error.splitlines()[-1] == "anyio.BrokenWorkerProcess: a worker process could not start"
 
 
+@pytest.mark.slow
 def test_program_from_standard_input_can_use_workers(anyio_backend: str, tmp_path: Path) -> None:
     assert output_of(tmp_path, {}, "-", anyio_backend, stdin=SLOW_MACHINE) == (0, "3\n", "")
 
@@ -207,6 +211,7 @@ else:
 """A program that exits when it is imported."""
 
 
+@pytest.mark.slow
 def test_main_module_that_exits_on_import_raises(anyio_backend: str, tmp_path: Path) -> None:
     files = {"main.py": EXITS.replace("EXIT", "sys.exit(3)")}
     status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)
@@ -214,6 +219,7 @@ def test_main_module_that_exits_on_import_raises(anyio_backend: str, tmp_path: P
     assert "RuntimeError: the program's main module exits with 3 when it is imported" in error
 
 
+@pytest.mark.slow
 def test_process_that_dies_on_start_raises(anyio_backend: str, tmp_path: Path) -> None:
     files = {"main.py": EXITS.replace("EXIT", "os._exit(3)")}
     status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)

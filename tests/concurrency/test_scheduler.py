@@ -106,12 +106,14 @@ WORK: dict[str, Callable[[Callable[[], None]], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 async def test_bodies_without_suspension_yield_every_few_milliseconds(work: Callable[..., Any]) -> None:
     # A time slice is 4 ms, which is 80 bodies; on a busy machine it is fewer.
     assert await max_bodies_per_slice(work) <= 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("short", range(1_000, 1_016))
 async def test_long_bodies_after_short_ones_yield_too(short: int) -> None:
     def uneven(body: Callable[[], None]) -> apass.Pass[Module]:

@@ -29,6 +29,7 @@ def test_there_are_300_scenarios_with_traces() -> None:
 
 
 # Scenarios list random names in `disabled_pass` and `required_pass`; names without a run cause a warning.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
 @pytest.mark.parametrize("pause", [None, checkpoint, short_event], ids=["plain", "suspending", "waiting"])
 def test_traces_equal_those_of_tvm(anyio_backend: str, pause: Pause | None) -> None:

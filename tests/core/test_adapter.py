@@ -122,6 +122,7 @@ ADAPTER = DictAdapter()
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "expected"),
     [("my_ir.Program", ["Program"]), ("my_ir", ["Program", "Other"]), ("another", [])],
@@ -144,6 +145,7 @@ def test_entry_point_matches_class_or_package_name(name: str, expected: list[str
     assert run_python(code, tmp_path) == [word for class_name in expected for word in (class_name, "True")]
 
 
+@pytest.mark.process
 def test_adapter_is_imported_on_first_use() -> None:
     code = (
         "import sys, apass\n"

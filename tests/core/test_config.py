@@ -175,6 +175,8 @@ def test_user_default_overrides_default_of_apass() -> None:
         register_config_option("own.A", int, 8)
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_options_of_apass_are_listed_without_importing_passes() -> None:
     output = output_of("""
         context = apass.PassContext(config={"relay.FuseOps.max_depth": 3})
@@ -184,6 +186,7 @@ def test_options_of_apass_are_listed_without_importing_passes() -> None:
     assert "relay.FuseOps.max_depth" in output_of("print(apass.PassContext.list_configs())")
 
 
+@pytest.mark.process
 def test_user_default_remains_after_passes_are_imported() -> None:
     output = output_of("""
         apass.register_config_option("relay.FuseOps.max_depth", int, default=10)

@@ -83,6 +83,8 @@ async def test_registered_pass_name_does_not_warn(registered: str) -> None:
         pass
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_passes_of_apass_are_registered_without_import() -> None:
     pytest.importorskip("onnx_ir")
     code = (

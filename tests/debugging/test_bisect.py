@@ -111,6 +111,7 @@ async def test_relay_module_is_bisected() -> None:
     assert str(result).startswith("the first bad pass is (2) FoldConstant at 0:sequential/1:FoldConstant")
 
 
+@pytest.mark.process
 async def test_check_may_run_a_process(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
 

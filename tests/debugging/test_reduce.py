@@ -247,6 +247,8 @@ async def Crash(mod, ctx):
 """
 
 
+@pytest.mark.process
+@pytest.mark.slow
 async def test_isolated_pass_may_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "crashing.py").write_text(CRASHING)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")

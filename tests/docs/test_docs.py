@@ -12,6 +12,8 @@ import pytest
 
 import apass
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 ROOT = Path(__file__).parents[2]
 FILES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 PAGES = [str(file.relative_to(ROOT)) for file in FILES if "```" in file.read_text()]

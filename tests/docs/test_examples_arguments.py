@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -17,6 +19,7 @@ def run_example(*arguments: str) -> tuple[int, str]:
     return completed.returncode, completed.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -7,6 +7,8 @@ import pytest
 
 from examples.http_cost_model import CACHE, TILES, estimate, main
 
+pytestmark = pytest.mark.network
+
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_every_function_gets_the_fastest_tile(backend: str, capfd: pytest.CaptureFixture[str]) -> None:

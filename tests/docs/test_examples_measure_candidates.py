@@ -11,6 +11,8 @@ from apass.adapters.onnx.outputs import evaluate, random_inputs
 from apass.instruments import RemarksInstrument
 from examples.measure_candidates import chain, choose_fastest, distance, main, reassociate
 
+pytestmark = pytest.mark.process
+
 THIN = (256, 256, 256, 1)
 
 
@@ -27,6 +29,7 @@ def forget_a(mod: ir.Model) -> ir.Model:
     return ADAPTER.replace(mod, {MAIN: graph})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_large_gains_are_never_missed(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["--models", "4", "--backend", backend])

@@ -32,6 +32,8 @@ def printed(report: Report) -> str:
     return console.file.getvalue()
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_part_of_corpus_keeps_its_outputs(backend: str, capfd: pytest.CaptureFixture[str]) -> None:
     status = main(["--part", "25", "--backend", backend, "--jobs", "2"])
@@ -66,6 +68,8 @@ def FailOnNeg(mod: ir.Model, ctx: apass.PassContext) -> ir.Model:
     return mod
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_changed_outputs_and_failed_passes_are_reported(backend: str) -> None:
     cases = [

@@ -21,6 +21,7 @@ def test_every_client_gets_all_answers_within_limit(backend: str, capfd: pytest.
     }
 
 
+@pytest.mark.slow
 def test_journal_answers_finished_models_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = ["--models", "6", "--journal", str(tmp_path / "queue.journal")]
     assert [main(arguments), main([*arguments, "--backend", "trio"])] == [0, 0]

@@ -10,6 +10,8 @@ from examples import relay_light_models
 from examples.relay_light_models import LIGHT, Verdict, draw_inputs, line, load_light_model, main
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_quick_networks_compute_the_same(
     backend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -26,6 +28,7 @@ def test_random_weights_and_inputs_are_reproducible() -> None:
     assert "ConstantOfShape" not in {node.op_type for node in first.graph.node}
 
 
+@pytest.mark.slow
 def test_networks_are_imported_with_types() -> None:
     skipped = {"light_bvlc_alexnet", "light_vgg19", "light_zfnet512"}  # each has hundreds of megabytes of weights
     for path in sorted(path for path in LIGHT.glob("*.onnx") if path.stem not in skipped):

@@ -8,6 +8,8 @@ import pytest
 
 from examples.z3_rewrites import MODULE, RewriteProved
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parent.parent.parent
 
 REWRITTEN = {
@@ -18,6 +20,7 @@ REWRITTEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_only_proved_rewrites_are_made() -> None:
     assert await RewriteProved(MODULE) == {**MODULE, **REWRITTEN}

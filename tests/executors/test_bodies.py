@@ -39,6 +39,7 @@ scale: Any = work.Scale
 every_executor = pytest.mark.parametrize("executor", [THREADS, PROCESSES], ids=["threads", "processes"])
 
 
+@pytest.mark.process
 @every_executor
 async def test_bodies_run_with_config_of_the_context(executor: Executor) -> None:
     async with PassContext(executor=executor, config={"tests.executors.step": 3}):
@@ -211,6 +212,7 @@ def make_slow_pass(timeout: float) -> Pass[Module]:
     return function_pass(hold, opt_level=0, name="Hold", timeout=timeout)
 
 
+@pytest.mark.slow
 async def test_timeout_starts_when_body_starts() -> None:
     async with PassContext(executor=THREADS):
         # On a slow machine a body may exceed even five times its duration. Retry with longer durations.

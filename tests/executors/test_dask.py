@@ -19,7 +19,7 @@ from apass.executors.dask import DaskExecutor
 from tests.executors import work
 from tests.executors.files import pid_in, written
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process]
 
 dask: Any = distributed
 settings: Any = dask_config
@@ -53,6 +53,7 @@ async def executor(address: str, anyio_backend: str) -> AsyncIterator[DaskExecut
         yield connected
 
 
+@pytest.mark.slow
 async def test_bodies_run_on_the_cluster(executor: DaskExecutor) -> None:
     names = [f"f{i}" for i in range(300)]
     async with PassContext(executor=executor, config={"tests.executors.step": 3}) as ctx:
@@ -100,6 +101,7 @@ async def test_killed_worker_loses_no_function_or_module(executor: DaskExecutor,
     assert modules == [{"a": i, "sum": i} for i in range(8)]
 
 
+@pytest.mark.slow
 async def test_cancelled_run_stops_bodies_and_withdraws_queued_ones(executor: DaskExecutor, tmp_path: Path) -> None:
     paths = [tmp_path / str(i) for i in range(6)]
     # A worker that an earlier test killed may restart slowly.
@@ -114,6 +116,7 @@ async def test_cancelled_run_stops_bodies_and_withdraws_queued_ones(executor: Da
     assert len(written(paths)) == 2
 
 
+@pytest.mark.slow
 async def test_cancelled_run_ends_whole_passes(executor: DaskExecutor) -> None:
     with anyio.fail_after(300):
         with anyio.move_on_after(0.5) as scope:
@@ -142,6 +145,7 @@ def default_port_taken() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("default_port_taken")
 async def test_local_cluster_starts_when_default_port_is_taken() -> None:
     async with DaskExecutor(workers=1) as local:
@@ -158,6 +162,7 @@ async def test_invalid_clusters_are_rejected() -> None:
             pass
 
 
+@pytest.mark.slow
 async def test_work_that_kills_all_workers_raises(executor: DaskExecutor) -> None:
     async with PassContext(executor=executor):
         with (

@@ -11,7 +11,7 @@ from apass import ExecutorError
 from apass.executors import dask
 from apass.executors.dask import DaskExecutor
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.network]
 
 ENTER = """
 import anyio
@@ -28,6 +28,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("listens", "reason"),
     [(False, "after 0.2 s (.*Connection refused)"), (True, "the server at this address did not reply within 0.2 s")],
@@ -78,6 +79,8 @@ async def test_silent_server_is_reported_when_attempts_are_cut(monkeypatch: pyte
                 pytest.fail("DaskExecutor connected to no scheduler")
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_program_ends_when_address_is_invalid() -> None:
     done = subprocess.run([sys.executable, "-c", ENTER], capture_output=True, text=True, check=True)
     message = (

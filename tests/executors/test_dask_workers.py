@@ -14,7 +14,7 @@ from apass.executors.dask import DaskExecutor
 from tests.executors import work
 from tests.executors.files import pid_in
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process, pytest.mark.slow]
 
 settings: Any = dask_config
 dask: Any = distributed

@@ -47,6 +47,7 @@ def RecordOptions(mod: Module, ctx: PassContext) -> Module:
     return {**mod, "options": [ctx.opt_level, ctx.max_concurrency, ctx.exit_grace]}
 
 
+@pytest.mark.process
 @every_executor
 async def test_whole_pass_runs_with_options_of_the_context(executor: Executor) -> None:
     ctx = PassContext(1, ["Required"], ["Disabled"], max_concurrency=7, exit_grace=3.5)

@@ -36,6 +36,7 @@ def with_bodies_in(pass_: Pass[Module], executor: Executor) -> Pass[Module]:
     return BodiesInExecutor
 
 
+@pytest.mark.process
 @every_executor
 async def test_body_gets_results_of_required_analyses(executor: Executor) -> None:
     async with PassContext() as ctx:

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.anyio
 PROCESSES = ProcessExecutor(workers=1)
 
 
+@pytest.mark.process
 async def test_body_may_write_to_file_descriptors() -> None:
     assert await PROCESSES.map(streams.write, ["one\n", "three\n", "x" * 100_000]) == [8, 12, 200_000]
 

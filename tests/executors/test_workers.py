@@ -18,7 +18,7 @@ from tests.executors import work
 from tests.executors.files import pid_in, written, written_in
 from tests.executors.work import Module
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.process, pytest.mark.slow]
 
 PROCESSES = ProcessExecutor(workers=2)
 THREADS = ThreadExecutor(workers=2)

@@ -14,7 +14,7 @@ from apass.external import Backoff, Policy
 from apass.external.http import HttpService
 from tests.external.faulty_server import Fault, FaultyServer, Plan, faulty_server
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.slow]
 
 Module = dict[str, int]
 LIMIT, ATTEMPTS = 8, 3

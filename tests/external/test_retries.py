@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 RUN = """
 import sys
 import anyio
@@ -30,6 +32,7 @@ def run(setup: str) -> tuple[list[str], list[str]]:
     return done.stdout.splitlines(), done.stderr.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", ["StructlogOnRetryHook", "LoggingOnRetryHook"])
 def test_unconfigured_program_prints_no_retries(hook: str) -> None:
     # stamina's defaults, with structlog installed and without it.

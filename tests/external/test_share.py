@@ -77,6 +77,7 @@ async def test_fair_share_counts_rounds_of_queued_requests() -> None:
     assert [round(part) for part in parts] == [4, 4, 3, 3, 2, 2, 1, 1]
 
 
+@pytest.mark.slow
 async def test_fair_share_counts_functions_not_yet_started() -> None:
     """Some requests are never answered, but all others are.
 

@@ -17,7 +17,11 @@ from apass import BudgetExceededError, HelperError, PassContext, ServiceTimeoutE
 from apass.external import Backoff, Policy, ProcessHelper, Service, run_process
 from apass.external.subprocess import EXIT_SECONDS
 
-pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups")]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no process groups"),
+    pytest.mark.process,
+]
 
 FAMILY = """
 import os, socket, subprocess, sys, time
@@ -141,6 +145,7 @@ async def test_missing_program_raises_os_error(tmp_path: Path) -> None:
             await helper.ask("x")
 
 
+@pytest.mark.network
 async def test_cancelled_run_process_kills_its_group() -> None:
     async with watch_family() as watch, anyio.create_task_group() as group:
         group.start_soon(run_process, watch.command(3))
@@ -154,6 +159,8 @@ TIMEOUTS = (1, 4, 16, 64)
 """Timeouts in seconds in which processes can start: first for a fast machine."""
 
 
+@pytest.mark.network
+@pytest.mark.slow
 async def test_timed_out_run_process_kills_its_group() -> None:
     for seconds in TIMEOUTS:
         async with watch_family() as watch:
@@ -166,6 +173,7 @@ async def test_timed_out_run_process_kills_its_group() -> None:
     raise AssertionError("the processes did not start")
 
 
+@pytest.mark.network
 async def test_run_process_kills_descendants_when_process_exits() -> None:
     async with watch_family() as watch:
         with anyio.fail_after(60):
@@ -228,6 +236,7 @@ async def test_child_without_a_valid_line_raises(body: str, message: str) -> Non
             await helper.ask("x")
 
 
+@pytest.mark.slow
 async def test_exit_status_is_reported_when_loop_lags(anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kind = import_module(f"anyio._backends._{anyio_backend}").Process
     wait = kind.wait
@@ -252,6 +261,8 @@ async def test_request_must_be_a_line_to_open_helper() -> None:
         assert await helper.ask("ok") == "OK"
 
 
+@pytest.mark.network
+@pytest.mark.slow
 @pytest.mark.parametrize("reason", ["timeout", "cancel", "budget", "close"])
 async def test_stopped_helper_kills_its_group(reason: str) -> None:
     for seconds in TIMEOUTS if reason == "timeout" else [60]:

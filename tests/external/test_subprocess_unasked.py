@@ -28,6 +28,7 @@ async def open_and_close(fifo: Path) -> None:
     await anyio.to_thread.run_sync(partial(fifo.write_text, ""))
 
 
+@pytest.mark.process
 async def test_leftover_output_does_not_answer_the_next_request(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     os.mkfifo(before)
@@ -41,6 +42,7 @@ async def test_leftover_output_does_not_answer_the_next_request(tmp_path: Path) 
         assert await helper.ask("b") == "b"
 
 
+@pytest.mark.process
 async def test_child_without_extra_output_is_reused() -> None:
     command = [sys.executable, "-uc", "import os\nwhile True: print(input(), os.getpid())"]
     async with ProcessHelper(command, Policy(timeout=60)) as helper:

@@ -23,6 +23,8 @@ from tests.instruments.test_logs import listening
 from tests.instruments.test_progress import console
 from tests.instruments.trace.traces import read_trace, slices
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.anyio
 async def test_instruments_agree_about_runs_and_failures(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from apass import instruments
 from apass.instruments.otel import OpenTelemetryInstrument
 from apass.instruments.progress import ProgressInstrument
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 Module = dict[str, int]
 

@@ -148,6 +148,7 @@ async def test_structlog_renders_the_fields_as_keys() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_concurrent_modules_log_the_same_as_sequential_ones() -> None:
     logs: list[list[str]] = []

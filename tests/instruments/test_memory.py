@@ -101,6 +101,7 @@ async def test_tracing_stays_active_if_it_was() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_every_call_of_concurrent_modules_is_counted() -> None:
     memory, timer = PassMemoryInstrument(), PassTimingInstrument()

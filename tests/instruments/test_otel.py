@@ -153,6 +153,7 @@ async def test_error_is_recorded_on_every_span_it_ends() -> None:
     assert (fine.name, fine.status.is_unset, fine.parent) == ("Nap", True, None)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_concurrent_modules_have_the_spans_of_sequential_ones() -> None:
     recorders = [Recorder(), Recorder()]
@@ -185,6 +186,8 @@ def spans_on(out: str) -> list[dict[str, Any]]:
     return [json.loads(text) for text in re.findall(r"^\{$.*?^\}$", out, re.MULTILINE | re.DOTALL)]
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_command_line_follows_otel_environment_variables(tmp_path: Path) -> None:
     source = program(tmp_path / "m.relay")
     trace_id, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -198,6 +201,8 @@ def test_command_line_follows_otel_environment_variables(tmp_path: Path) -> None
     assert {item["context"]["trace_id"] for item in spans.values()} == {f"0x{trace_id}"}
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("exporter", "message"),
     [

@@ -111,6 +111,7 @@ def test_pyyaml_reads_extreme_floats() -> None:
     assert math.isnan(document["Args"][0]["value"])
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_concurrent_modules_have_the_remarks_of_sequential_ones(anyio_backend: str) -> None:
     modules = {f"m{n}": {f"f{k}": 7 * n + k for k in range(4)} for n in range(200)}

@@ -166,6 +166,7 @@ async def test_reproducer_dir_that_is_a_file_raises(tmp_path: Path) -> None:
         ReproducerInstrument(tmp_path / "f")
 
 
+@pytest.mark.slow
 async def test_concurrent_modules_leave_the_folders_of_sequential_ones(tmp_path: Path) -> None:
     dice = random.Random(4)
     modules = {

@@ -107,6 +107,7 @@ async def test_changed_function_is_named_for_function_passes() -> None:
     assert "in place ('g')" in text
 
 
+@pytest.mark.slow
 async def test_concurrent_modules_fail_as_single_modules_do() -> None:
     def change(func: Any) -> Any:
         return None if func[0] % 7 == 3 else func if func[0] % 5 else func.append(1) or func

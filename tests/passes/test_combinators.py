@@ -20,6 +20,7 @@ WRONG: Any = 3
 SOME = [setting(1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

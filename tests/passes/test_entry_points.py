@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -52,6 +54,7 @@ def output_of(code: str, installed: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_entry_points_are_listed_without_being_loaded(installed: Path) -> None:
     code = "print([name for name in apass.list_passes() if 'plugin' in name])"
     known = ["plugin.Both", "plugin.Made", "plugin.Missing", "plugin.Object", "plugin.Step"]
@@ -96,6 +99,7 @@ def test_entry_point_module_may_register_itself(installed: Path) -> None:
     assert output_of(code, installed) == ["plugin is imported", "{'f': 0}"]
 
 
+@pytest.mark.slow
 def test_unknown_name_error_suggests_entry_points(installed: Path) -> None:
     code = "try:\n    apass.get_pass('plugin.Setp')\nexcept apass.UnknownPassError as error:\n    print(error)\n"
     assert output_of(code, installed) == [

@@ -48,6 +48,7 @@ class Plan:
 plans = st.lists(st.builds(Plan, st.integers(0, 3), st.integers(0, 2), st.booleans()), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @backends
 @settings(deadline=None)
 @given(entrants=plans, mode=st.sampled_from(["none", "plain", "async"]))

@@ -57,6 +57,8 @@ def test_registered_pass_is_found_until_unregistered() -> None:
         get_pass("Shift")
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_provided_passes_are_listed_without_imports() -> None:
     pytest.importorskip("onnx_ir")
     code = "import apass; print({'FoldConstant', 'onnx.Checker'} <= set(apass.list_passes()))"

@@ -142,6 +142,7 @@ def test_white_space_comments_and_trailing_comma_are_ignored() -> None:
     assert str(parse_pipeline(text)) == "FoldConstant,Repeat{times=3}(Tune{names=[a,b]},FoldConstant)"
 
 
+@pytest.mark.process
 def test_parser_imports_no_parser_library() -> None:
     code = (
         "import sys, apass, apass.passes.race\n"
@@ -220,6 +221,7 @@ def sequentials(inner: st.SearchStrategy[Pass[Module]]) -> st.SearchStrategy[Seq
 pipelines = sequentials(st.recursive(leaves, combined, max_leaves=8))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(pipelines)
 def test_text_restores_an_equal_pipeline(pipeline: Sequential[Module]) -> None:
@@ -229,6 +231,7 @@ def test_text_restores_an_equal_pipeline(pipeline: Sequential[Module]) -> None:
     assert str(again) == text
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(pipelines, st.lists(st.sampled_from(["", " ", "\n", "\t ", "# a note (\n"]), min_size=1))
 def test_white_space_and_comments_change_nothing(pipeline: Sequential[Module], blanks: list[str]) -> None:
@@ -247,6 +250,7 @@ def test_any_text_parses_or_raises_syntax_error(text: str) -> None:
         assert 0 <= position <= len(text)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(pipelines, st.data())
 def test_truncated_text_parses_or_raises_syntax_error(pipeline: Sequential[Module], data: st.DataObject) -> None:

@@ -147,6 +147,7 @@ def cancel_at_every_checkpoint(run: Callable[[CheckpointProbe], Any], backend: s
             return cancel_at - 1
 
 
+@pytest.mark.slow
 def test_pipeline_can_be_cancelled_at_every_checkpoint(anyio_backend: str) -> None:
     assert cancel_at_every_checkpoint(run_sample, anyio_backend) > 200
     assert MODULES == {"a": {"f": 1, "g": 2}, "b": {"f": 3}, "c": {"f": 4, "g": 5}}
@@ -179,6 +180,7 @@ async def stream(probe: CheckpointProbe) -> int | None:
     return None
 
 
+@pytest.mark.slow
 def test_stream_can_be_cancelled_at_every_checkpoint(anyio_backend: str) -> None:
     assert cancel_at_every_checkpoint(stream, anyio_backend) > 100
 

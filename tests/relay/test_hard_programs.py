@@ -18,6 +18,8 @@ from apass.relay.type_inference.infer import infer_module
 from tests.relay.hard_programs import HARD_PROGRAMS
 from tests.relay.test_laws import NAMES
 
+pytestmark = pytest.mark.slow
+
 OPTIONS: dict[str, dict[str, object]] = {
     "SplitArgs": {"max_function_args": 2},
     "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},

@@ -63,6 +63,7 @@ def test_all_passes_are_registered() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
@@ -81,6 +82,7 @@ def test_any_sequence_of_passes_keeps_meaning(program: Program, names: list[str]
     assert_same_meaning(mod, at_level_4(apass.Sequential([create_pass(name) for name in names]), mod), arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(NAMES) - APPROXIMATE))
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())

@@ -72,6 +72,8 @@ async def store_of(kind: str, tmp_path: Path, request: pytest.FixtureRequest) ->
             yield opened
 
 
+@pytest.mark.network
+@pytest.mark.process
 @pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("redis", marks=needs_redis)])
 async def test_store_returns_stored_values(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     async with store_of(kind, tmp_path, request) as store:
@@ -89,6 +91,7 @@ async def test_store_returns_stored_values(kind: str, tmp_path: Path, request: p
         assert (await store.get("a/b"), info.entries, info.size) == (None, 0, 0)
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("kind", ["memory", "sqlite", pytest.param("redis", marks=needs_redis)])
 async def test_concurrent_tasks_may_share_a_store(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     async with store_of(kind, tmp_path, request) as store:
@@ -195,6 +198,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.process
 def test_results_survive_killed_writers(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
     last_written: dict[str, int] = {}
@@ -224,6 +228,7 @@ def test_results_survive_killed_writers(tmp_path: Path) -> None:
     anyio.run(check)
 
 
+@pytest.mark.network
 @needs_redis
 async def test_redis_store_must_be_open_and_expires_results(redis_url: str) -> None:
     store = RedisStore(redis_url, expire=3600, timeout=60)
@@ -241,6 +246,7 @@ async def test_redis_store_must_be_open_and_expires_results(redis_url: str) -> N
     assert 0 < seconds <= 3600
 
 
+@pytest.mark.network
 @needs_redis
 async def test_redis_prefixes_are_independent(redis_url: str) -> None:
     first, other = (
@@ -260,6 +266,8 @@ async def test_redis_prefixes_are_independent(redis_url: str) -> None:
         await other.clear()
 
 
+@pytest.mark.network
+@pytest.mark.slow
 async def test_missing_redis_server_raises_store_error() -> None:
     with warnings.catch_warnings():
         # coredis does not close the streams of failed connections.
@@ -270,6 +278,8 @@ async def test_missing_redis_server_raises_store_error() -> None:
         gc.collect()
 
 
+@pytest.mark.network
+@pytest.mark.slow
 async def test_silent_redis_server_raises_store_error() -> None:
     with warnings.catch_warnings(), socket.socket() as silent:
         warnings.simplefilter("ignore", ResourceWarning)
@@ -301,6 +311,7 @@ def test_file_renamed_by_another_process_is_not_renamed(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.network
 @needs_redis
 async def test_hanging_redis_server_raises_store_error(redis_url: str) -> None:
     async with RedisStore(redis_url, timeout=60) as store:

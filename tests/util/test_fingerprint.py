@@ -148,6 +148,8 @@ def test_methods_of_distinct_objects_have_different_fingerprints() -> None:
     assert fingerprint_value(left.method) != fingerprint_value(right.method)
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_fingerprint_does_not_depend_on_the_process() -> None:
     values = "[{'a', 'b'}, {'b': Color.RED, 'a': len}, Fingerprinted]"
     code = f"from tests.util.test_fingerprint import *; print(*map(fingerprint_value, {values}))"
@@ -174,6 +176,7 @@ WRAPS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
 def test_deep_nesting_is_supported(wrap: Any) -> None:
     deep: list[Any] = [0, 0, 1]
@@ -230,6 +233,7 @@ def test_fingerprint_of_a_freed_object_is_not_reused(kind: type) -> None:
     assert len({fingerprint_value(kind()) for _ in range(3000)}) == 3000
 
 
+@pytest.mark.process
 def test_identity_fingerprints_differ_between_processes() -> None:
     script = "from apass.util.fingerprint import fingerprint_value as f\nclass O: pass\nprint(f(O()), f(O().__init__))"
     run = [sys.executable, "-c", script]

@@ -140,6 +140,7 @@ def test_text_of_large_tensors_is_short_and_distinct() -> None:
     assert (texts[0] == texts[1], texts[0] == texts[2]) == (True, False)
 
 
+@pytest.mark.slow
 def test_real_models_are_valid() -> None:
     for case in spread():
         ADAPTER.verify(case.model)
@@ -192,6 +193,7 @@ def test_long_models_do_not_exceed_recursion_limit() -> None:
     assert ADAPTER.equal(ADAPTER.isolate(model, ["main"]), model)
 
 
+@pytest.mark.process
 def test_missing_library_error_names_the_extra() -> None:
     code = """
 import sys

@@ -265,6 +265,8 @@ CASES: dict[str, tuple[bytes, bytes, Any, Status, str]] = {
 }
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_models_are_evaluated_concurrently_in_workers() -> None:
     verdicts: dict[str, Verdict] = {}
@@ -287,6 +289,8 @@ async def test_models_are_evaluated_concurrently_in_workers() -> None:
 OTHER_RANDOM = "other (float[4] a) => (float[4] x) { x = RandomNormalLike(a) }"
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_time_limit_ends_an_evaluation() -> None:
     limiter = anyio.CapacityLimiter(1)
@@ -296,6 +300,8 @@ async def test_time_limit_ends_an_evaluation() -> None:
     assert (await compare_outputs(RELU, RELU, [ONE], limiter=limiter)).status is Status.EQUAL
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_corpus_models_have_their_expected_outputs() -> None:
     for case in [case for case in spread() if case.data[0][1]][::8]:

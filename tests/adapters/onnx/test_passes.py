@@ -90,6 +90,7 @@ EVALUATOR_ERRORS = {
 """Errors of the reference evaluator, not of the pass. `TABLE` documents them too."""
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", [*NAMES, "onnx.Default"])
 async def test_passes_keep_meaning_and_inputs_of_real_models(name: str) -> None:
@@ -162,6 +163,7 @@ FORM_PASSES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
@@ -238,6 +240,7 @@ async def test_logged_error_becomes_a_warning_diagnostic(capfd: pytest.CaptureFi
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.process
 def test_log_is_printed_only_outside_of_apass() -> None:
     code = f"""
 import apass, logging

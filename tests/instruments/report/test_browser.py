@@ -12,6 +12,8 @@ from apass.instruments import ReportInstrument
 from tests.instruments.report.browsing import chromium, opened
 from tests.instruments.report.samples import in_a_thread, page_of
 
+pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow]
+
 MODULES = 40
 
 IS_ON_TOP = """selector => {

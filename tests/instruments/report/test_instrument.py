@@ -76,6 +76,7 @@ async def test_each_pass_is_recorded_with_its_texts(anyio_backend: str) -> None:
     assert len(record.texts) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_concurrent_modules_give_the_report_of_sequential_ones(anyio_backend: str) -> None:
     single, many = await recorded(200, size=3, limit=1), await recorded(200, size=3)
@@ -192,6 +193,7 @@ def test_failure_outside_of_any_pass_is_recorded() -> None:
     assert index_of(report.render())["modules"] == ["net"]
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_report_does_not_keep_modules_alive(anyio_backend: str) -> None:
     class Held(dict[str, int]):

@@ -144,6 +144,7 @@ def shapes(timings: tuple[PassTiming, ...]) -> frozenset[Shape]:
     return frozenset((item.name, item.module, item.calls, item.failed, shapes(item.children)) for item in timings)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_concurrent_modules_are_timed_like_sequential_ones() -> None:
     timers = [(PassTimingInstrument(), FunctionTimingInstrument(top=10_000)) for _ in range(2)]

@@ -169,6 +169,7 @@ def spans(events: list[Event], names: set[str]) -> list[tuple[str, str, list[tup
     return sorted((name, item["name"], sorted(item["args"].items())) for name, item in shown if name in names)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_concurrent_modules_are_traced_like_sequential_ones(tmp_path: Path) -> None:
     paths = tmp_path / "together.json", tmp_path / "alone.json"
@@ -182,6 +183,8 @@ async def test_concurrent_modules_are_traced_like_sequential_ones(tmp_path: Path
     assert failed[0] == failed[1] == failing(alone)
 
 
+@pytest.mark.process
+@pytest.mark.slow
 @pytest.mark.parametrize(("executor", "backend"), [("thread", "asyncio"), ("thread", "trio"), ("process", "asyncio")])
 def test_workers_have_their_own_tracks(tmp_path: Path, executor: Literal["thread", "process"], backend: str) -> None:
     path = tmp_path / "trace.json"
@@ -199,6 +202,7 @@ def test_workers_have_their_own_tracks(tmp_path: Path, executor: Literal["thread
     assert {(3, item["tid"]) for item in work} == set(names)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_every_item_of_a_process_batch_is_traced(tmp_path: Path, backend: str) -> None:
     path = tmp_path / "trace.json"

@@ -111,6 +111,7 @@ def test_functions_of_module_may_share_parameters() -> None:
     assert well_formed(IRModule({GlobalVar("f"): FUNC, GlobalVar("g"): FUNC}))
 
 
+@pytest.mark.slow
 def test_well_formed_handles_deep_programs() -> None:
     variables = [Var(f"v{index}") for index in range(50_000)]
     body: Expr = add(variables[0], variables[-1])
@@ -120,6 +121,7 @@ def test_well_formed_handles_deep_programs() -> None:
     assert what_is_ill_formed(Tuple([variables[7], body])) == ["%v7 is used outside its scope"]
 
 
+@pytest.mark.slow
 @given(programs(refs=True))
 def test_random_programs_stay_well_formed_after_inference(program: Program) -> None:
     mod, _ = program

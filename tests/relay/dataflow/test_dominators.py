@@ -2,6 +2,7 @@
 
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,6 +74,7 @@ def test_dominator_is_on_every_path(users: Users) -> None:
         assert result == dominators(users, node)
 
 
+@pytest.mark.slow
 @given(graphs(), st.randoms(use_true_random=False))
 def test_weight_is_greatest_on_paths_to_parent(users: Users, random: Random) -> None:
     weights = {(node, user): random.randrange(9) for node, some in enumerate(users) for user in some}
@@ -89,6 +91,7 @@ def test_meet_returns_nearest_common_ancestor(users: Users, left: int, right: in
     assert build(users, {}).meet(left, right)[0] == min(above[0] & above[1], default=NOWHERE)
 
 
+@pytest.mark.slow
 def test_ladder_does_not_take_quadratic_time() -> None:
     """Test two chains with a rung at each step, whose sides meet only at the end."""
     length = 100_000

@@ -1,5 +1,6 @@
 """The order of evaluation, and the home scopes of expressions."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ def ancestors(scope: Scope) -> list[Scope]:
     return scopes
 
 
+@pytest.mark.slow
 def test_outermost_scope_is_reached_in_few_jumps() -> None:
     scope = Scope()
     root = scope

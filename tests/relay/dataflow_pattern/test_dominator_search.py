@@ -18,6 +18,8 @@ from apass.relay.op.nn.activation import relu
 from apass.relay.op.nn.conv.conv import conv2d
 from tests.helpers.counting import calls_of
 
+pytestmark = pytest.mark.slow
+
 X, W = var("x"), var("w")
 RELU, TANH, CONV, ADD = (is_op(name) for name in ("nn.relu", "tanh", "nn.conv2d", "add"))
 

@@ -195,6 +195,7 @@ def test_function_pattern_is_ignored_with_warning() -> None:
         assert partition(pattern, func) is func
 
 
+@pytest.mark.slow
 def test_deep_expression_is_partitioned() -> None:
     deep: Expr = X
     for _ in range(20_000):

@@ -340,6 +340,7 @@ class NoDoubleNegation(DFPatternCallback):
         return subtract(node_map[self.x][0], node_map[self.y][0])
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_arithmetic_rewrites_keep_results(program: Program) -> None:
@@ -350,6 +351,7 @@ def test_arithmetic_rewrites_keep_results(program: Program) -> None:
     assert difference(evaluate(mod, *arguments), evaluate(result, *arguments)) == ""
 
 
+@pytest.mark.slow
 def test_deep_expression_is_rewritten_in_linear_time() -> None:
     deep: Expr = X
     expected: Expr = X

@@ -31,12 +31,15 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_importing_relay_does_not_load_onnx() -> None:
     code = "import sys, apass.relay, apass.relay.frontend; print(*sorted({'onnx', 'onnx_ir'} & set(sys.modules)))"
     process = python(code)
     assert (process.stdout.strip(), process.stderr) == ("", "")
 
 
+@pytest.mark.process
 def test_missing_onnx_error_names_the_extra() -> None:
     code = "import sys; sys.modules['onnx'] = None\nfrom apass.relay.frontend import from_onnx\nfrom_onnx('m.onnx')"
     last = python(code).stderr.strip().splitlines()[-1]

@@ -17,6 +17,8 @@ from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.elementwise.compare import equal
 from tests.relay.evaluation import CONS, ONE, X, count_down, plain
 
+pytestmark = pytest.mark.slow
+
 
 def nesting(value: Value) -> int:
     """Return the nesting depth of tuples, cells and values of data types."""

@@ -19,6 +19,8 @@ from apass.relay.type_inference.infer import infer_module
 from tests.relay.op.drawn import Draw, inputs_of, result_of, type_of
 from tests.relay.op.drawn_calls import CALLS, draw_call
 
+pytestmark = pytest.mark.slow
+
 
 def _relation_result(name: str, types: Sequence[Type], attrs: object) -> Type | None:
     """Return the result type that an operator's relation returns."""

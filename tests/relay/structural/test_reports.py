@@ -40,6 +40,7 @@ def test_assertion_shows_difference_in_sharing() -> None:
         assert_structural_equal(Tuple([shared, shared]), Tuple([shared, Call(F, [x])]))
 
 
+@pytest.mark.slow
 def test_assertion_shows_nearest_ancestors_of_difference() -> None:
     with pytest.raises(
         ValueError, match=r"\(within Call > Call > Call > Call > Call\):\nlhs: .*int32.*\n.*\nrhs: .*float32"
@@ -65,6 +66,7 @@ class Negate(ExprMutator):
         return Constant(np.equal(const.data, 0).astype(const.data.dtype))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_program_equals_copy_but_not_changed_program(program: Program) -> None:
@@ -89,6 +91,8 @@ print(fingerprint(Function([x], Call(Op(name="test.structural"), [x, Var("y"), c
 """
 
 
+@pytest.mark.process
+@pytest.mark.slow
 def test_fingerprint_is_same_in_every_process() -> None:
     outputs = {
         subprocess.run(
@@ -101,6 +105,7 @@ def test_fingerprint_is_same_in_every_process() -> None:
     assert outputs == {f"{expected}\n"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda: Function([x := Var("x")], chain(200_000, x)), lambda: lets(50_000)])
 def test_deep_programs_are_compared(make: Callable[[], Expr]) -> None:
     lhs, rhs = make(), make()

@@ -122,6 +122,7 @@ CLASSIFIERS: list[tuple[str, Callable[[], Workload], int]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "classes"), [case[1:] for case in CLASSIFIERS], ids=[case[0] for case in CLASSIFIERS])
 def test_classifier_returns_a_probability_per_class(make: Callable[[], Workload], classes: int) -> None:
     mod, params = make()

@@ -349,6 +349,7 @@ def test_annotate_replaces_type_comments() -> None:
 # Depth and errors.
 
 
+@pytest.mark.slow
 def test_printer_accepts_deep_calls_and_lets() -> None:
     expr: Expr = X
     for _ in range(20_000):

@@ -1,5 +1,6 @@
 """The parser accepts the printer's output and returns an equal program."""
 
+import pytest
 from hypothesis import given
 
 from apass.relay.expr import Constant
@@ -11,6 +12,7 @@ from tests.relay.programs import Program, programs
 from tests.relay.text.syntax import constants, modules
 
 
+@pytest.mark.slow
 @given(modules())
 def test_printed_module_round_trips(mod: IRModule) -> None:
     text = mod.astext()
@@ -19,6 +21,7 @@ def test_printed_module_round_trips(mod: IRModule) -> None:
     assert_structural_equal(again, mod, map_free_vars=True)
 
 
+@pytest.mark.slow
 @given(programs())
 def test_printed_typed_program_round_trips(program: Program) -> None:
     mod = infer_module(program[0])

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -192,6 +193,7 @@ def chains(draw: st.DrawFn, *, transforms: bool = True) -> IRModule:
     return infer_module(IRModule.from_expr(Function(chain.params, Tuple(outputs))))
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(chains(), st.lists(st.sampled_from(DESIRED), min_size=1, max_size=3))
 def test_convert_layout_keeps_meaning_and_types(mod: IRModule, desired: list[dict[str, list[str]]]) -> None:

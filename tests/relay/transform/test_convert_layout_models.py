@@ -55,6 +55,7 @@ def moves_of_data(func: Function) -> list[tuple[str, str]]:
     return [(attrs.src_layout, attrs.dst_layout) for arg, attrs in moves if not is_weight[arg]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_network_changes_layout_at_both_ends_only(name: str) -> None:
     before, _ = NETWORKS[name]()

@@ -327,6 +327,7 @@ def lets(length: int) -> Expr:
     return Function([x], expr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("expr", "count"), [(calls(50_000), 50_000 / 256), (lets(10_000), 10_000)])
 def test_deep_programs_are_fused(expr: Function, count: float) -> None:
     func = infer_function(expr, IRModule())
@@ -335,6 +336,7 @@ def test_deep_programs_are_fused(expr: Function, count: float) -> None:
     assert_structural_equal(defuse_ops(result), func)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_fusion_moves_all_operators_and_is_undone(program: Program) -> None:

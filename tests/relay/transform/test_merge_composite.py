@@ -158,6 +158,7 @@ def loose_table() -> list[PatternEntry]:
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs())
 def test_composite_functions_compute_same_result(program: Program) -> None:

@@ -58,6 +58,7 @@ async def test_stored_result_depends_on_function_option() -> None:
     assert results[0] != results[1]
 
 
+@pytest.mark.process
 async def test_pass_with_options_runs_in_process_executor() -> None:
     fuse = transform.FuseOps(fuse_opt_level=2)
     async with PassContext(executor=ProcessExecutor(workers=1)):

@@ -20,6 +20,8 @@ from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.type_inference.infer import infer_module
 from tests.relay.programs import Program, programs
 
+pytestmark = pytest.mark.slow
+
 PASSES: dict[str, tuple[str, dict[str, object]]] = {
     "DeadCodeElimination": ("DeadCodeElimination", {}),
     "DeadCodeElimination inline_once": ("DeadCodeElimination", {"inline_once": True}),

@@ -228,6 +228,7 @@ def nested_ifs(length: int) -> Expr:
     return expr
 
 
+@pytest.mark.slow
 def test_scopes_first_visits_children_of_scopes_first() -> None:
     class Fold(ExprMutator, scopes_first=True):
         def visit_if(self, ite: If) -> Expr:
@@ -286,11 +287,13 @@ def deep(request: pytest.FixtureRequest) -> Expr:
     return chain(200_000) if request.param == "calls" else lets(50_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutator", [Identity, SuperMutator])
 def test_mutator_accepts_deep_expression(mutator: Callable[[], ExprMutator], deep: Expr) -> None:
     assert mutator().visit(deep) is deep
 
 
+@pytest.mark.slow
 def test_visitor_accepts_deep_expression(deep: Expr) -> None:
     visitor = SuperVisitor()
     visitor.visit(deep)
@@ -298,10 +301,12 @@ def test_visitor_accepts_deep_expression(deep: Expr) -> None:
     assert visitor.count >= 50_000
 
 
+@pytest.mark.slow
 def test_mutator_propagates_change_through_deep_expression(deep: Expr) -> None:
     assert Rename().visit(deep) is not deep
 
 
+@pytest.mark.slow
 def test_overridden_visit_accepts_deep_expression(deep: Expr) -> None:
     class Count(ExprVisitor):
         count = 0

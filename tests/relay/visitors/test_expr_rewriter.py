@@ -76,6 +76,7 @@ def test_misspelled_method_raises_at_class_creation() -> None:
         type("Wrong", (ExprRewriter,), {"rewrite_cal": ExprRewriter.rewrite_call})
 
 
+@pytest.mark.slow
 def test_rewrite_accepts_deep_expression() -> None:
     expr = deep(100_000)
     assert rewrite(expr, Keep()) is expr

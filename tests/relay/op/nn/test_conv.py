@@ -95,6 +95,7 @@ def test_convolution_agrees_with_plain_loops(problem: Problem, dtype: str) -> No
     close(out, by_loops(problem, data, weight), tolerance)
 
 
+@pytest.mark.slow
 @given(
     problems(ranks=[2], channels=[2, 4]),
     st.sampled_from(["NCHW", "NHWC", "HWCN", "NCHW2c", "NHW1cC", "CHWN"]),
@@ -145,6 +146,7 @@ def test_depthwise_weight_accepts_a_channel_multiplier() -> None:
     same(multiplied, evaluated(nn.conv2d(X, Y, groups=3), data, weight.reshape(6, 1, 3, 3)))
 
 
+@pytest.mark.slow
 def test_large_images_are_convolved_in_blocks() -> None:
     data, weight = numbers(1, 64, 110, 110), numbers(4, 64, 5, 5)
     out = evaluated(nn.conv2d(X, Y, padding=2), data, weight)
