@@ -21,9 +21,9 @@ def anyio_backend(request: pytest.FixtureRequest) -> str | tuple[str, dict[str, 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let pytest-xdist distribute the files in order, rather than those with the most tests first.
+    """Let pytest-xdist distribute the files in order.
 
-    The files with the fewest tests hold the longest ones, and one worker would run them alone at the end.
+    By default, files with few tests come last. These hold the longest tests, which one worker would run alone.
     """
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
