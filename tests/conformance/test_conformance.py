@@ -1,6 +1,7 @@
 """Comparison of apass with recorded traces of TVM, event by event."""
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -29,13 +30,10 @@ def test_there_are_300_scenarios_with_traces() -> None:
 
 
 # Scenarios list random names in `disabled_pass` and `required_pass`; names without a run cause a warning.
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
 @pytest.mark.parametrize("pause", [None, checkpoint, short_event], ids=["plain", "suspending", "waiting"])
-def test_traces_equal_those_of_tvm(anyio_backend: str, pause: Pause | None) -> None:
-    traces = [(scenario, play(scenario, anyio_backend, pause)) for scenario in SCENARIOS]
-    mismatches = [(scenario, actual) for scenario, actual in traces if actual != scenario["expect"]]
-    if mismatches:
-        scenario, actual = mismatches[0]
-        shown = first_difference(scenario["expect"], actual)
-        pytest.fail(f"{len(mismatches)} of {len(traces)} traces differ; the first is {scenario['id']}:\n{shown}")
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario["id"] for scenario in SCENARIOS])
+def test_trace_equals_that_of_tvm(scenario: dict[str, Any], anyio_backend: str, pause: Pause | None) -> None:
+    actual = play(scenario, anyio_backend, pause)
+    if actual != scenario["expect"]:
+        pytest.fail(first_difference(scenario["expect"], actual))

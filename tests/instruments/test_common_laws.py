@@ -1,5 +1,6 @@
 """Laws that hold for several instruments, each stated once over a table of them."""
 
+import io
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from opentelemetry.sdk.trace import ReadableSpan
 
 import apass
 from apass.instruments import (
@@ -15,19 +17,22 @@ from apass.instruments import (
     FunctionTimingInstrument,
     LoggingInstrument,
     PassTimingInstrument,
+    PrintChanged,
+    RemarksInstrument,
     ReportInstrument,
     ReproducerInstrument,
+    StatisticsInstrument,
     TraceInstrument,
 )
 from apass.instruments.otel import OpenTelemetryInstrument
-from tests.instruments.crowd import Module, Tune
+from tests.instruments.crowd import Module, Tune, failing, run_crowd
 from tests.instruments.dump.test_tree import contents
-from tests.instruments.report.test_instrument import lines
+from tests.instruments.report.test_instrument import lines, without_times
 from tests.instruments.test_logs import RecordHandler, listening
 from tests.instruments.test_otel import Recorder, attributes
 from tests.instruments.test_reproducer import names
 from tests.instruments.timing.timings import check_times, shapes
-from tests.instruments.trace.traces import outline, read_trace, slices
+from tests.instruments.trace.traces import outline, read_trace, slices, track_names
 
 pytestmark = pytest.mark.anyio
 
@@ -190,10 +195,12 @@ def pass_timings(folder: Path, log: RecordHandler) -> tuple[object, Callable[[],
 
 
 def function_timings(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
-    instrument = FunctionTimingInstrument()
+    instrument = FunctionTimingInstrument(top=10_000)
 
     def read() -> list[tuple[object, ...]]:
-        return sorted((item.function, item.path, item.failed, item.busy <= item.wall) for item in instrument.slowest())
+        timings = instrument.slowest()
+        rows = ((str(item.module), item.function, item.path, item.failed, item.busy <= item.wall) for item in timings)
+        return sorted(rows)
 
     return instrument, read
 
@@ -220,3 +227,103 @@ async def test_instrument_installed_twice_records_once(setup: Setup, tmp_path: P
     once = await result(1)
     assert once
     assert await result(2) == once
+
+
+def sorted_log(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
+    return LoggingInstrument(), lambda: sorted(map(str, log.events()))
+
+
+def span_paths(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
+    recorder = Recorder()
+
+    def read() -> list[str]:
+        spans = {span.context.span_id: span for span in recorder.spans if span.context is not None}
+
+        def path(span: ReadableSpan) -> str:
+            return f"{span.name} < {path(spans[span.parent.span_id])}" if span.parent is not None else span.name
+
+        return sorted(f"{path(span)} {sorted(attributes(span).items())} {len(span.events)}" for span in recorder.spans)
+
+    return OpenTelemetryInstrument(recorder.tracer, functions=True), read
+
+
+def trace_slices(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
+    path = folder / "trace.json"
+
+    def read() -> list[tuple[str, str, str]]:
+        events = read_trace(path)
+        tracks = {track: name.partition(" ")[0] for track, name in track_names(events).items()}
+        return sorted(
+            (tracks[item["pid"], item["tid"]], item["name"], str(sorted(item["args"].items())))
+            for item in slices(events)
+            if item["cat"] in ("pass", "function")
+        )
+
+    return TraceInstrument(path), read
+
+
+def report_page(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
+    report = ReportInstrument()
+    return report, lambda: without_times(report)
+
+
+def statistics(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
+    instrument = StatisticsInstrument()
+    return instrument, lambda: instrument.totals(merge=False)
+
+
+def remarks(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
+    instrument = RemarksInstrument()
+    return instrument, instrument.render
+
+
+def printed_changes(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
+    file = io.StringIO()
+    return PrintChanged(file=file), lambda: sorted(file.getvalue().split("\n\n"))
+
+
+def dumped_files(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
+    def read() -> dict[str, list[str]]:
+        # The widths of columns depend on the times.
+        files = contents(folder).items()
+        return {name: sorted(" ".join(line.split()) for line in text.splitlines()) for name, text in files}
+
+    return DumpTree(folder), read
+
+
+def reproducers(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
+    def read() -> dict[str, bytes]:
+        return {name: (folder / name).read_bytes() for name in names(folder) if not name.endswith("traceback.txt")}
+
+    return ReproducerInstrument(folder), read
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "setup",
+    [
+        sorted_log,
+        span_paths,
+        pass_timings,
+        function_timings,
+        trace_slices,
+        report_page,
+        statistics,
+        remarks,
+        printed_changes,
+        dumped_files,
+        reproducers,
+    ],
+    ids=lambda f: f.__name__,
+)
+async def test_concurrent_modules_are_recorded_like_sequential_ones(setup: Setup, tmp_path: Path) -> None:
+    async def result(limit: int | None) -> tuple[set[str], Any]:
+        with listening() as log:
+            instrument, read = setup(tmp_path / str(limit), log)
+            outcomes = await run_crowd([instrument], limit=limit)
+        return failing(outcomes), read()
+
+    together, alone = await result(None), await result(1)
+    assert 10 < len(alone[0]) < 100
+    assert alone[1]
+    assert together == alone

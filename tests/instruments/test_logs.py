@@ -14,7 +14,7 @@ import structlog
 
 import apass
 from apass.instruments import LoggingInstrument
-from tests.instruments.crowd import Module, crowd, failing, run_crowd
+from tests.instruments.crowd import Module
 
 FIELDS = ("pass_name", "pass_path", "module_name", "function", "changed", "error")
 
@@ -146,20 +146,3 @@ async def test_structlog_renders_the_fields_as_keys() -> None:
         "function": None,
         "changed": False,
     }
-
-
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_concurrent_modules_log_the_same_as_sequential_ones() -> None:
-    logs: list[list[str]] = []
-    failed: list[set[str]] = []
-    for limit in (None, 1):
-        with listening() as log:
-            failed.append(failing(await run_crowd([LoggingInstrument()], limit=limit)))
-        events = [event for event in log.events() if event[3]["module_name"] not in failed[-1]]
-        logs.append(sorted(map(str, events)))
-        outermost = [item for item in log.records if vars(item)["pass_path"] == "0:sequential"]
-        ends = [vars(item)["module_name"] for item in outermost if item.getMessage() == "pass_failed"]
-        assert sorted(ends) == sorted(failed[-1])
-        assert len(outermost) == 2 * len(crowd())
-    assert (logs[0], failed[0]) == (logs[1], failed[1])

@@ -18,7 +18,7 @@ import apass
 from apass.instruments.otel import OpenTelemetryInstrument
 from tests.cli.models import process
 from tests.cli.test_relay import program
-from tests.instruments.crowd import Module, crowd, failing, run_crowd
+from tests.instruments.crowd import Module
 
 
 class Recorder:
@@ -151,34 +151,6 @@ async def test_error_is_recorded_on_every_span_it_ends() -> None:
         ("module m", "ValueError: no", "exception"),
     ]
     assert (fine.name, fine.status.is_unset, fine.parent) == ("Nap", True, None)
-
-
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_concurrent_modules_have_the_spans_of_sequential_ones() -> None:
-    recorders = [Recorder(), Recorder()]
-    together = await run_crowd([OpenTelemetryInstrument(recorders[0].tracer, functions=True)], limit=None)
-    alone = await run_crowd([OpenTelemetryInstrument(recorders[1].tracer, functions=True)], limit=1)
-    assert failing(together) == failing(alone)
-
-    def paths(recorder: Recorder) -> list[str]:
-        spans = {item.context.span_id: item for item in recorder.spans if item.context is not None}
-        lines: list[str] = []
-        for span in recorder.spans:
-            path, current = [span.name], span
-            while current.parent is not None:
-                current = spans[current.parent.span_id]
-                path.append(current.name)
-            if current.name.removeprefix("module ") not in failing(alone):
-                lines.append(" < ".join(path) + str(sorted(attributes(span).items())))
-        return sorted(lines)
-
-    assert paths(recorders[0]) == paths(recorders[1])
-    failed = [
-        {item.name for item in each.spans if item.name.startswith("module") and not item.status.is_ok and item.events}
-        for each in recorders
-    ]
-    assert failed[0] == failed[1] == {f"module {name}" for name in crowd() if name in failing(alone)}
 
 
 def spans_on(out: str) -> list[dict[str, Any]]:

@@ -1,8 +1,6 @@
 """`PrintChanged`: each change is printed once, for the pass that made it."""
 
 import io
-import random
-from collections import Counter
 from textwrap import dedent
 from typing import Any
 
@@ -78,22 +76,3 @@ async def test_selection_limits_passes_modules_and_functions() -> None:
     async with apass.PassContext(instruments=[PrintChanged(file=file, modules=["b"])]):
         await apass.optimize_all({"a": {"f": 1}, "b": {"f": 2}}, Increment)
     assert file.getvalue() == "IR changed by Increment (module 'b')\n@@ -1 +1 @@\n-f: 2\n+f: 3\n\n"
-
-
-async def test_concurrent_modules_print_the_same_as_sequential_ones() -> None:
-    async def flaky(func: int, mod: Module, ctx: apass.PassContext) -> int:
-        await anyio.lowlevel.checkpoint()
-        if random.Random(func).random() < 0.1:
-            raise ValueError(func)
-        return func * 2
-
-    pipeline = apass.Sequential([Increment, apass.function_pass(flaky, opt_level=0), Keep])
-    modules = {f"m{index}": {"f": index, "g": -index} for index in range(200)}
-    outputs: list[Counter[str]] = []
-    for limit in (1, 200):
-        file = io.StringIO()
-        async with apass.PassContext(instruments=[PrintChanged(file=file)]):
-            outcomes = await apass.optimize_all(modules, pipeline, limit=limit, errors="collect")
-        assert 0 < sum(item.error is not None for item in outcomes.values()) < 200
-        outputs.append(Counter(file.getvalue().split("\n\n")))
-    assert outputs[0] == outputs[1]

@@ -111,24 +111,6 @@ def test_pyyaml_reads_extreme_floats() -> None:
     assert math.isnan(document["Args"][0]["value"])
 
 
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_concurrent_modules_have_the_remarks_of_sequential_ones(anyio_backend: str) -> None:
-    modules = {f"m{n}": {f"f{k}": 7 * n + k for k in range(4)} for n in range(200)}
-    texts: list[str] = []
-    for limit in (1, None):
-        remarks = RemarksInstrument()
-        async with apass.PassContext(instruments=[remarks]):
-            outcomes = await apass.optimize_all(modules, PIPELINE, limit=limit, errors="collect")
-        failed = sum(item.error is not None for item in outcomes.values())
-        assert 0 < failed < len(modules)
-        texts.append(remarks.render())
-    assert texts[0] == texts[1]
-    documents = load(texts[0])
-    assert {item["Module"] for item in documents} == set(modules)
-    assert {item["Pass"] for item in documents} == {"Halve", "FailOnNines"}
-
-
 @pytest.mark.anyio
 async def test_remarks_are_sorted_by_module_pipeline_and_function(anyio_backend: str) -> None:
     remarks = RemarksInstrument()

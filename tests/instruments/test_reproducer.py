@@ -1,7 +1,6 @@
 """`ReproducerInstrument`: one complete folder for each innermost failure."""
 
 import json
-import random
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
@@ -164,36 +163,3 @@ async def test_reproducer_dir_that_is_a_file_raises(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
     with pytest.raises(NotADirectoryError, match=r"reproducers need a folder, got the file '.*f'; choose another path"):
         ReproducerInstrument(tmp_path / "f")
-
-
-@pytest.mark.slow
-async def test_concurrent_modules_leave_the_folders_of_sequential_ones(tmp_path: Path) -> None:
-    dice = random.Random(4)
-    modules = {
-        # The values are distinct, so that exactly one function fails first.
-        f"m{index}": {f"f{number}": value for number, value in enumerate(dice.sample(range(14), 4))}
-        | ({"bad": 0} if dice.random() < 0.1 else {})
-        for index in range(200)
-    }
-    pipeline: apass.Pass[Any] = apass.Sequential(
-        [
-            add_one,
-            apass.Sequential([FailOn(3), Nest], name="inner"),
-            Inner,
-            FailOn(9),
-            apass.Repeat([add_one], times=2),
-        ]
-    )
-    runs: list[dict[str, Any]] = []
-    for limit in (1, 200):
-        instrument = ReproducerInstrument(tmp_path / str(limit))
-        async with apass.PassContext(instruments=[instrument]):
-            outcomes = await apass.optimize_all(modules, pipeline, limit=limit, errors="collect")
-        assert {item.name for item in outcomes.values() if item.error} == {
-            path.parent.name for path in instrument.folders
-        }
-        texts = contents(tmp_path / str(limit))
-        assert len(texts) == 3 * len(instrument.folders)
-        runs.append({path: text for path, text in texts.items() if not path.endswith("traceback.txt")})
-    assert len(runs[0]) > 100
-    assert runs[0] == runs[1]

@@ -4,12 +4,11 @@ from textwrap import dedent
 
 import anyio
 import anyio.to_thread
-import pytest
 
 import apass
 from apass.instruments import PassStatistic, StatisticsInstrument
 from apass.relay.parser import parse
-from tests.instruments.crowd import Module, failing, run_crowd
+from tests.instruments.crowd import Module
 
 PROGRAM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 3), float32]) {
@@ -62,18 +61,3 @@ def test_relay_passes_count_their_rewrites() -> None:
         PassStatistic("EliminateCommonSubexpr", "eliminated", 1),
         PassStatistic("FoldConstant", "folded", 1),
     )
-
-
-@pytest.mark.anyio
-async def test_statistics_of_concurrent_modules_equal_sequential_ones() -> None:
-    instruments = [StatisticsInstrument(), StatisticsInstrument()]
-    together = await run_crowd([instruments[0]], limit=None)
-    alone = await run_crowd([instruments[1]], limit=1)
-    assert failing(together) == failing(alone)
-    succeeded = [
-        [item for item in each.totals(merge=False) if item.module not in failing(alone)] for each in instruments
-    ]
-    assert succeeded[0] == succeeded[1]
-    assert len({item.module for item in succeeded[0]}) == len(alone) - len(failing(alone))
-    halved = [sum(item.amount for item in each.totals() if item.name == "halved") for each in instruments]
-    assert halved[0] == halved[1] > 0

@@ -1,6 +1,5 @@
 """`DumpTree`: the files of a run, and resuming from them."""
 
-import random
 import re
 from pathlib import Path
 from textwrap import dedent
@@ -144,26 +143,6 @@ async def test_inner_file_names_a_resumable_file(tmp_path: Path) -> None:
         if "not from here" not in line:
             rest = apass.rest_of(pipeline, read_dumped(top / name).position)
             assert await rest(ADAPTER.loads(read_dumped(top / name).data.read_bytes())) == {"f": 2}
-
-
-async def test_concurrent_modules_are_dumped_like_sequential_ones(tmp_path: Path) -> None:
-    @apass.function_pass(opt_level=0)
-    async def Flaky(func: int, mod: Module, ctx: apass.PassContext) -> int:
-        await anyio.lowlevel.checkpoint()
-        if random.Random(func).random() < 0.3:
-            raise ValueError(func)
-        return func * 2
-
-    modules = {f"m{index}": {"f": index, "g": -index} for index in range(40)}
-    for limit in (1, 40):
-        async with apass.PassContext(instruments=[DumpTree(tmp_path / str(limit))]):
-            await apass.optimize_all(modules, apass.Sequential([Increment, Flaky]), limit=limit, errors="collect")
-    single, many = contents(tmp_path / "1"), contents(tmp_path / "40")
-    # If two bodies fail, either may be the first, so the indexes may differ.
-    assert single.keys() == many.keys()
-    assert {name for name in single if single[name] != many[name]} <= {
-        name for name in single if name.endswith("index.txt")
-    }
 
 
 async def test_foreign_file_raises_resume_error(tmp_path: Path) -> None:

@@ -76,15 +76,6 @@ async def test_each_pass_is_recorded_with_its_texts(anyio_backend: str) -> None:
     assert len(record.texts) == 4
 
 
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_concurrent_modules_give_the_report_of_sequential_ones(anyio_backend: str) -> None:
-    single, many = await recorded(200, size=3, limit=1), await recorded(200, size=3)
-    assert without_times(single) == without_times(many)
-    failed = {run.module for run in many.record().runs if run.status is RunStatus.FAILED}
-    assert failed == {f"m{n}" for n in range(4, 200, 5)}
-
-
 @pytest.mark.anyio
 async def test_passes_share_the_record_of_a_failure(anyio_backend: str) -> None:
     report = await recorded(5)

@@ -2,7 +2,6 @@
 
 import json
 from textwrap import dedent
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from apass.instruments import (
     FunctionTiming,
     FunctionTimingInstrument,
     PassTiming,
-    PassTimingInstrument,
     render_functions,
     render_modules,
     render_passes,
@@ -19,7 +17,7 @@ from apass.instruments import (
     timings_by_module,
     timings_by_pass,
 )
-from tests.instruments.crowd import Module, crowd, failing, run_crowd
+from tests.instruments.crowd import Module, failing
 
 
 def timing(
@@ -134,30 +132,3 @@ async def test_only_the_slowest_functions_are_kept(monkeypatch: pytest.MonkeyPat
 def test_invalid_top_raises_value_error(top: int) -> None:
     with pytest.raises(ValueError, match="top must be an int of at least 1"):
         FunctionTimingInstrument(top=top)
-
-
-Shape = tuple[str, str | None, int, int, frozenset[Any]]
-
-
-def shapes(timings: tuple[PassTiming, ...]) -> frozenset[Shape]:
-    """Return timings without times."""
-    return frozenset((item.name, item.module, item.calls, item.failed, shapes(item.children)) for item in timings)
-
-
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_concurrent_modules_are_timed_like_sequential_ones() -> None:
-    timers = [(PassTimingInstrument(), FunctionTimingInstrument(top=10_000)) for _ in range(2)]
-    together = await run_crowd(timers[0], limit=None)
-    alone = await run_crowd(timers[1], limit=1)
-    assert failing(together) == failing(alone)
-    assert 20 < len(failing(alone)) < 150
-    modules = [
-        {(item.module, item.name, item.failed) for item in timings_by_module(each.profile())} for each, _ in timers
-    ]
-    assert modules[0] == modules[1] >= {(name, "sequential", int(name in failing(alone))) for name in crowd()}
-    succeeded = [{shape for shape in shapes(timer.profile()) if not shape[3]} for timer, _ in timers]
-    assert succeeded[0] == succeeded[1]
-    bodies = [[body for body in timer.slowest() if body.module not in failing(alone)] for _, timer in timers]
-    paths = [sorted((body.module or "", body.function, body.path) for body in group) for group in bodies]
-    assert paths[0] == paths[1]

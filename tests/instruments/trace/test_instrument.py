@@ -14,7 +14,7 @@ from apass.executors import ProcessExecutor
 from apass.instruments import TraceInstrument
 from apass.instruments.trace.event_file import EventFile
 from tests.cli.models import files
-from tests.instruments.crowd import Halve, Module, crowd, failing, run_crowd
+from tests.instruments.crowd import Halve, Module
 from tests.instruments.trace.traces import Event, outline, read_trace, slices, track_names
 
 
@@ -167,20 +167,6 @@ def spans(events: list[Event], names: set[str]) -> list[tuple[str, str, list[tup
     tracks = {track: name.partition(" ")[0] for track, name in track_names(events).items()}
     shown = [(tracks[item["pid"], item["tid"]], item) for item in slices(events) if item["cat"] in ("pass", "function")]
     return sorted((name, item["name"], sorted(item["args"].items())) for name, item in shown if name in names)
-
-
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_concurrent_modules_are_traced_like_sequential_ones(tmp_path: Path) -> None:
-    paths = tmp_path / "together.json", tmp_path / "alone.json"
-    together = await run_crowd([TraceInstrument(paths[0])], limit=None)
-    alone = await run_crowd([TraceInstrument(paths[1])], limit=1)
-    succeeded = set(crowd()) - failing(alone)
-    assert failing(together) == failing(alone)
-    events = [read_trace(path) for path in paths]
-    assert spans(events[0], succeeded) == spans(events[1], succeeded)
-    failed = [{name for name, _, args in spans(item, set(crowd())) if "error" in dict(args)} for item in events]
-    assert failed[0] == failed[1] == failing(alone)
 
 
 @pytest.mark.process
