@@ -102,6 +102,7 @@ async def test_call_that_exceeds_the_grace_is_named(when: str) -> None:
     assert log == ["a", "b"]
 
 
+@idle_clock
 @pytest.mark.parametrize("cancelled", [True, False])
 async def test_shielded_call_that_exceeds_the_grace_is_reported(cancelled: bool) -> None:
     async def hide() -> None:
@@ -114,6 +115,7 @@ async def test_shielded_call_that_exceeds_the_grace_is_reported(cancelled: bool)
         assert [str(error) for error in errors] == ["it did not end within 0.01 s of a cancellation"]
 
 
+@idle_clock
 async def test_grace_does_not_apply_without_a_cancellation() -> None:
     log: list[str] = []
 

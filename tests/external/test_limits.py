@@ -15,6 +15,7 @@ from apass.external.policy import Backoff
 from apass.external.rate_limiter import RateLimiter
 from tests.external.clock import Clock
 from tests.external.script import Script, forever
+from tests.helpers.idle_clock import idle_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -96,6 +97,7 @@ async def test_fast_request_is_not_hedged() -> None:
     assert service.counts == ServiceCounts(asked=1, answered=1, attempts=1)
 
 
+@idle_clock
 async def test_hedge_releases_its_slot() -> None:
     script = Script(forever, "a", forever, "b", forever, "c")
     service = Service(script.answer, Policy(hedge_after=0.001, concurrency=2))
@@ -103,6 +105,7 @@ async def test_hedge_releases_its_slot() -> None:
         assert [await service.ask(index) for index in range(3)] == ["a", "b", "c"]
 
 
+@idle_clock
 async def test_hedge_consumes_the_rate() -> None:
     async def slow() -> str:
         await anyio.sleep(0.05)
