@@ -70,7 +70,7 @@ def provide_config_option(key: str, type: Any, default: Any = None, doc: str = "
 
 def list_configs() -> Mapping[str, Mapping[str, Any]]:
     """Return the registered options by key: `type` (as text), `default` and `doc`."""
-    _load_providers("")
+    import_all(_MODULES)
     return {
         key: {"type": type_name(one.type), "default": one.default, "doc": one.doc}
         for key, one in sorted(_OPTIONS.items())
@@ -86,13 +86,13 @@ def find_option(key: str) -> ConfigOption:
     """
     if not isinstance(key, str):
         raise UnknownConfigError(f"the key of a config option must be a string, got {key!r}")
-    if key not in _OPTIONS:
-        # The registered options must not depend on which modules happen to be imported.
-        _load_providers("")
+    # The registered options must not depend on which modules happen to be imported.
+    missing = import_all(_MODULES) if key not in _OPTIONS else []
     if key not in _OPTIONS:
         near = did_you_mean(key, _OPTIONS)
         known = f"; registered are: {', '.join(sorted(_OPTIONS))}" if _OPTIONS else "; none is registered"
-        raise UnknownConfigError(f"unknown config option {key!r}{near}{known}")
+        absent = "".join(f"; a plug-in is not installed: {error}" for error in missing)
+        raise UnknownConfigError(f"unknown config option {key!r}{near}{known}{absent}")
     return _OPTIONS[key]
 
 
@@ -144,7 +144,8 @@ class Config(Mapping[str, Any]):
         """Return the value that was set, or the registered default, or `default`."""
         if key in self._given:
             return self._given[key]
-        _load_providers(key)
+        if key not in _OPTIONS:
+            any(key in _OPTIONS for _ in matching_modules(_MODULES, key))
         option = _OPTIONS.get(key)
         return default if option is None or option.default is None else _default_of(option)
 
@@ -184,14 +185,6 @@ def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> C
             f"not {type_name(tp)} with default {default!r}"
         )
     return known
-
-
-def _load_providers(key: str) -> None:
-    """Register the options of plug-ins: all, or those whose pattern matches `key`."""
-    if not key:
-        import_all(_MODULES)
-    elif key not in _OPTIONS:
-        any(key in _OPTIONS for _ in matching_modules(_MODULES, key))
 
 
 def _converted(key: str, value: object, tp: Any) -> Any:

@@ -13,7 +13,6 @@ No plug-in is imported before something asks for it.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
@@ -46,8 +45,12 @@ def matching_modules(group: str, name: str) -> Iterator[str]:
             yield pattern
 
 
-def import_all(group: str) -> None:
-    """Import every module of a group whose libraries are installed."""
+def import_all(group: str) -> list[MissingExtraError]:
+    """Import every module of a group; return the errors about missing libraries."""
+    missing: list[MissingExtraError] = []
     for point in plugins(group).values():
-        with suppress(MissingExtraError):
+        try:
             import_module(point.value)
+        except MissingExtraError as error:
+            missing.append(error)
+    return missing
