@@ -70,7 +70,7 @@ def test_relay_is_available_after_import_apass() -> None:
         ("rich", "import apass.instruments.progress", "pip install 'apass[cli]'"),
         ("onnx_ir", "import apass; apass.get_pass('onnx.Default')", "pip install apass[onnx]"),
         ("numpy", "import apass; apass.get_pass('FoldConstant')", "pip install 'apass[relay]'"),
-        ("lark", "import apass; apass.PassContext(config={'relay.FuseOps.bound': 1})", "pip install 'apass[relay]'"),
+        ("lark", "import apass; apass.PassContext(config={'relay.FuseOps.max_depth': 1})", "'apass[relay]'"),
     ],
 )
 def test_missing_library_error_names_the_extra(library: str, code: str, message: str) -> None:
