@@ -1,5 +1,6 @@
 """Ask an HTTP cost model for the fastest tile of each matrix product.
 
+    pip install "apass[http]"
     python examples/http_cost_model.py                             # 100 functions
     python examples/http_cost_model.py --functions 2000 --faults 0.2 --backend trio
 

@@ -1,6 +1,6 @@
 """Choose the fastest of several equivalent forms of a model by running them.
 
-    pip install apass[onnx,runtime]
+    pip install "apass[onnx,runtime]"
     python examples/measure_candidates.py                      # 12 models
     python examples/measure_candidates.py --models 40 --backend trio
 

@@ -1,5 +1,6 @@
 """Optimize the ONNX test corpus in one event loop, and compare outputs.
 
+    pip install "apass[cli,onnx]"
     python examples/optimize_onnx_corpus.py                # a part, within a minute
     python examples/optimize_onnx_corpus.py --full --backend trio
 

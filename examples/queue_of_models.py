@@ -1,5 +1,6 @@
 """Optimize models that arrive on a queue, with back-pressure, as a service does.
 
+    pip install "apass[relay]"
     python examples/queue_of_models.py                          # 30 models from three clients
     python examples/queue_of_models.py --models 100 --limit 8 --backend trio
     python examples/queue_of_models.py --journal queue.journal  # kill it, and start it again

@@ -1,5 +1,6 @@
 """Import the big ONNX test networks into Relay, optimize them, compare outputs.
 
+    pip install "apass[onnx,relay]"
     python examples/relay_light_models.py              # squeezenet and shufflenet
     python examples/relay_light_models.py --full       # all nine, ResNet-50 and VGG-19 among them: some minutes
 
