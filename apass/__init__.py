@@ -72,6 +72,7 @@ from apass.pipelines.parser import parse_pipeline
 from apass.pipelines.plan import Decision, PlannedPass, plan
 from apass.pipelines.resume import rest_of
 from apass.sync import run
+from apass.util import moved_modules
 from apass.util.fingerprint import fingerprint_value
 
 __all__ = [
@@ -178,6 +179,8 @@ __all__ = [
     "unregister_pass",
     "waiting_for",
 ]
+
+moved_modules.install()
 
 __version__: str
 """The version of the installed package."""

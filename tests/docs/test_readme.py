@@ -34,7 +34,7 @@ def installed_by(text: str) -> set[str]:
 
 
 def imported_by(path: Path, seen: set[Path]) -> Iterator[str]:
-    """Iterate over the libraries that a module imports, itself or by a module of apass."""
+    """Iterate over the libraries that a module imports, also by modules of apass."""
     for node in ast.parse(path.read_text()).body:
         for inner in ast.walk(node) if isinstance(node, ast.Try) else [node]:
             if isinstance(inner, ast.Import):
