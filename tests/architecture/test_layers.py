@@ -151,6 +151,25 @@ def test_no_import_cycle_between_rooms() -> None:
     assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
 
 
+@pytest.mark.process
+@pytest.mark.slow
+def test_no_module_has_the_name_of_a_function() -> None:
+    code = """
+from importlib import import_module
+from pkgutil import walk_packages
+from types import ModuleType
+import apass
+# Relay is different: TVM itself has such names.
+names = [info.name for info in walk_packages(apass.__path__, "apass.") if not info.name.startswith("apass.relay")]
+for name in names:
+    import_module(name)
+owners = [(name, *name.rsplit(".", 1)) for name in names]
+print([name for name, owner, last in owners if not isinstance(getattr(import_module(owner), last), ModuleType)])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_roots_hold_only_the_listed_modules() -> None:
     roots = [sorted(name for name in MODULES if name.rpartition(".")[0] == folder) for folder in ("", "relay")]
     tvm = "adt base build_module errors expr expr_functor function loops param_dict parser prelude scope_builder ty"

@@ -16,7 +16,7 @@ try:
 except ImportError as _error:
     raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({_error}): pip install apass[onnx]") from _error
 
-from apass.adapters.onnx.fingerprint import fingerprint, tensor_digest
+from apass.adapters.onnx.model_fingerprint import fingerprint, tensor_digest
 from apass.adapters.onnx.reductions import Change, inner_nodes, leave_out, shrinkable
 from apass.adapters.onnx.storage import (
     external_files,

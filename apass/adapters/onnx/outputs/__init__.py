@@ -23,8 +23,8 @@ try:
 except ImportError as _error:
     raise MissingExtraError(f"evaluating ONNX models needs onnx ({_error}): pip install apass[onnx]") from _error
 
-from apass.adapters.onnx.outputs.compare import Difference, differences, plain
-from apass.adapters.onnx.outputs.random_inputs import random_inputs
+from apass.adapters.onnx.outputs.comparison import Difference, differences, plain
+from apass.adapters.onnx.outputs.inputs import random_inputs
 
 __all__ = ["Difference", "Evaluation", "Status", "Verdict", "compare", "compare_outputs", "evaluate", "random_inputs"]
 
