@@ -218,6 +218,10 @@ def test_only_a_change_of_variables_is_detected() -> None:
     assert variables_of(context) is changed
 
 
+def no_referents(context: object) -> list[object]:
+    return []
+
+
 @pytest.mark.parametrize("make", [object, list, Same, Incomparable], ids=["object", "list", "equal", "incomparable"])
 @pytest.mark.parametrize("kind", ["plain", "async", "suspending", "lambda", "keep"])
 @pytest.mark.parametrize("is_cpython", [True, False])
@@ -226,7 +230,7 @@ async def test_variable_set_in_body_is_invisible_to_others(
 ) -> None:
     if not is_cpython:
         # Another interpreter may not report what a context refers to.
-        monkeypatch.setattr(fan_out, "get_referents", lambda _context: [])
+        monkeypatch.setattr(fan_out, "get_referents", no_referents)
     outside = make()
     VAR.set(outside)
     unchanged: list[bool] = []
