@@ -3,7 +3,7 @@
 from collections.abc import Generator, Hashable, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypeVar, final
 
@@ -34,7 +34,7 @@ _set_field: Final = object.__setattr__
 """How `__init__` fills the fields of a frozen context."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False, init=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 @final
 class PassContext:
     """The configuration of passes: level, selection, instruments, options, limits.
@@ -73,6 +73,22 @@ class PassContext:
 
     """
 
+    # Not `dataclass(slots=True)`: the class that it makes anew raises a TypeError when a property is assigned to.
+    __slots__ = (
+        "_state",
+        "config",
+        "deadline",
+        "diag_ctx",
+        "disabled_pass",
+        "executor",
+        "exit_grace",
+        "max_concurrency",
+        "opt_level",
+        "required_pass",
+        "store",
+        "strict",
+    )
+
     opt_level: int
     """A Sequential runs the passes of this level and below."""
     required_pass: frozenset[str]
@@ -93,7 +109,9 @@ class PassContext:
     """Time limit in seconds for all work in the context, counted from entry; None is no limit."""
     store: Store | None
     """Where results are kept beyond the context; None is nowhere."""
-    _state: ContextState = field(repr=False)
+    strict: bool
+    """Whether the analyses that passes claim to preserve are recomputed and compared."""
+    _state: ContextState
 
     def __init__(
         self,
@@ -137,6 +155,7 @@ class PassContext:
         if store is not None and not isinstance(store, Store):
             raise TypeError(f"store must be a Store, such as apass.stores.SqliteStore(path), not {store!r}")
         _set_field(self, "store", store)
+        _set_field(self, "strict", strict)
         hooks = Hooks.of(_instruments(instruments))
         tolerant = None if store is None else FaultTolerantStore(store)
         _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, strict))

@@ -1,5 +1,6 @@
 """`PassContext`: the current context, entering and leaving, and instruments."""
 
+from dataclasses import FrozenInstanceError
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +28,19 @@ async def current_in_new_task() -> PassContext:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read_current)
     return contexts[0]
+
+
+FIELDS = ["opt_level", "disabled_pass", "config", "deadline", "store", "strict", "_state", "instruments", "x"]
+
+
+@pytest.mark.parametrize("name", FIELDS)
+async def test_attributes_of_context_cannot_be_assigned(name: str) -> None:
+    ctx = PassContext(opt_level=3)
+    with pytest.raises(FrozenInstanceError, match=f"cannot assign to field '{name}'"):
+        setattr(ctx, name, 1)
+    with pytest.raises(FrozenInstanceError, match=f"cannot delete field '{name}'"):
+        delattr(ctx, name)
+    assert (ctx.opt_level, ctx.strict) == (3, False)
 
 
 # The current context.

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -25,13 +24,6 @@ from apass.cli.settings import ContextOptions, make_context
 from apass.core.context import PassContext
 
 __all__ = ["opt"]
-
-
-class Format(Enum):
-    """The formats that `--to` can convert a model to."""
-
-    RELAY = "relay"
-    """Relay's text format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +51,10 @@ class RunOptions:
     """Maximum number of models in memory."""
     backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio"
     """The event loop."""
-    to: Annotated[Format | None, typer.Option("--to", help="Convert results to this format.")] = None
-    """The format of the results; None for the format of each model."""
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="SUFFIX", help="Convert results to this format, such as relay.")
+    ] = None
+    """The suffix of the results without its dot; None for that of each model."""
     resume_from: Annotated[
         Path | None,
         typer.Option("--resume-from", metavar="FILE", help="Continue after the pass that --dump-ir wrote FILE for."),
@@ -128,8 +122,7 @@ def _plan(
     models: Sequence[str], results: ResultOptions, context_options: ContextOptions, run_options: RunOptions
 ) -> Plan:
     """Return the plan of the run, after the pass of `--resume-from` if it is set."""
-    to = run_options.to and run_options.to.value
-    plan = make_plan(models, results.output, results.pipeline, in_place=results.in_place, to=to)
+    plan = make_plan(models, results.output, results.pipeline, in_place=results.in_place, to=run_options.to)
     if run_options.resume_from is None:
         return plan
     return resume_plan(plan, run_options.resume_from, make_context(context_options, plan.passes.values()))
