@@ -180,7 +180,23 @@ __all__ = [
     "waiting_for",
 ]
 
-moved_modules.install()
+moved_modules.install(
+    {
+        "apass.analyses": ["apass.core.analysis_manager"],
+        "apass.config": ["apass.core.config"],
+        "apass.decorators": ["apass.passes.decorators", "apass.passes.options"],
+        "apass.fingerprint": ["apass.util.fingerprint"],
+        "apass.optimize": ["apass.batch.optimize", "apass.batch.stream"],
+        "apass.promises": ["apass.passes.options"],
+        "apass.reducing": ["apass.debugging.reduce"],
+        "apass.registry": ["apass.passes.registry"],
+        "apass.reproducers": ["apass.instruments.reproducer.folder"],
+        "apass.shrinking": ["apass.util.delta_debugging"],
+        "apass.single_flight": ["apass.concurrency.single_flight"],
+        "apass.store": ["apass.core.store"],
+    },
+    renamed={"Analyses": "AnalysisManager", "Promises": "PassOptions"},
+)
 
 __version__: str
 """The version of the installed package."""

@@ -45,7 +45,7 @@ def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: Pass
     if backend not in anyio.get_available_backends():
         choices = ", ".join(anyio.get_all_backends())
         raise MissingExtraError(
-            f"event loop {backend!r} is not available; choose one of {choices}; trio requires: pip install apass[trio]"
+            f"event loop {backend!r} is not available; choose one of {choices}; for trio: pip install 'apass[trio]'"
         )
     return anyio.run(main, backend=backend)
 

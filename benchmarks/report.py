@@ -2,7 +2,7 @@
 
     python benchmarks/report.py [--modules 2000] [--passes 20] [--functions 40] [--keep FILE.html]
 
-Needs `pip install apass[test]`. The rows about the browser also need an installed chromium, and are left out without.
+Needs `pip install 'apass[test]'`. The rows about the browser also need an installed chromium, and are left out without.
 """
 
 import argparse

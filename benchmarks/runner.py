@@ -2,7 +2,7 @@
 
     python benchmarks/runner.py [--backend asyncio|trio] [--rounds 15]
 
-All jobs run in one process. The rows that compare with apache-tvm need `pip install apass[bench]`, and are left out
+All jobs run in one process. The rows that compare with apache-tvm need `pip install 'apass[bench]'`, and are left out
 without.
 """
 

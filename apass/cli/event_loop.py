@@ -28,7 +28,7 @@ def check_backend(backend: str) -> None:
     try:
         import_module(backend)
     except ImportError as error:
-        message = f"the event loop {backend!r} is not installed ({error}): pip install apass[{backend}]"
+        message = f"the event loop {backend!r} is not installed ({error}): pip install 'apass[{backend}]'"
         raise MissingExtraError(message) from error
 
 

@@ -92,7 +92,7 @@ def find_option(key: str) -> ConfigOption:
         near = did_you_mean(key, _OPTIONS)
         known = f"; registered are: {', '.join(sorted(_OPTIONS))}" if _OPTIONS else "; none is registered"
         absent = "".join(f"; a plug-in is not installed: {error}" for error in missing)
-        raise UnknownConfigError(f"unknown config option {key!r}{near}{known}{absent}")
+        raise UnknownConfigError(f"unknown config option {key!r}{near or known + absent}")
     return _OPTIONS[key]
 
 

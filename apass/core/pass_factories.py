@@ -79,13 +79,18 @@ def find_factory(name: str) -> Factory:
     if name in plugins(_PASSES):
         return _load(plugins(_PASSES)[name])
     if name not in _PROVIDED:
+        loaded: set[str] = set()
         try:
-            any(name in _PROVIDED for _ in matching_modules(_MODULES, name))
+            for pattern in matching_modules(_MODULES, name):
+                loaded.add(pattern)
+                if name in _PROVIDED:
+                    break
         except MissingExtraError as error:
-            if any(fnmatchcase(name, pattern) for pattern in plugins(_MODULES) if pattern != "*"):
+            if any(fnmatchcase(name, pattern) for pattern in plugins(_MODULES).keys() - loaded - {"*"}):
                 raise
             # A plug-in that may provide any name need not provide this one.
-            raise UnknownPassError(f"{_unknown(name)}; some plug-ins are not installed: {error}") from error
+            hint = "" if loaded else f"; some plug-ins are not installed: {error}"
+            raise UnknownPassError(f"{_unknown(name)}{hint}") from error
     if name not in _PROVIDED:
         raise _unknown(name)
     return _PROVIDED[name]

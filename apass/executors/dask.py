@@ -22,7 +22,7 @@ from apass.executors.worker import handle, stop
 try:
     import distributed
 except ImportError as _error:
-    raise MissingExtraError(f"a Dask cluster needs distributed ({_error}): pip install apass[dask]") from _error
+    raise MissingExtraError(f"a Dask cluster needs distributed ({_error}): pip install 'apass[dask]'") from _error
 
 __all__ = ["DaskExecutor"]
 

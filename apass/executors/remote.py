@@ -71,6 +71,10 @@ class Batch:
     """Identifies the message."""
 
 
+Errand = Batch
+"""The name of `Batch` in earlier revisions."""
+
+
 class RemoteExecutor(ABC):
     """Base class of executors whose workers have separate memory.
 

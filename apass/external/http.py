@@ -13,7 +13,7 @@ from apass.external.service import AnswerT, RequestT, Service
 try:
     import httpx
 except ImportError as _error:
-    raise MissingExtraError(f"HTTP helpers need httpx ({_error}): pip install apass[http]") from _error
+    raise MissingExtraError(f"HTTP helpers need httpx ({_error}): pip install 'apass[http]'") from _error
 
 __all__ = ["HttpService"]
 

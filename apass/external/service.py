@@ -25,7 +25,7 @@ try:
 
     from apass.external.retry_logging import quiet_retries
 except ImportError as _error:
-    raise MissingExtraError(f"external helpers need stamina ({_error}): pip install apass[external]") from _error
+    raise MissingExtraError(f"external helpers need stamina ({_error}): pip install 'apass[external]'") from _error
 
 __all__ = ["Service", "ServiceCounts"]
 

@@ -18,7 +18,7 @@ try:
     from opentelemetry.trace import Span, Status, StatusCode, Tracer
 except ImportError as _error:
     raise MissingExtraError(
-        f"OpenTelemetryInstrument needs opentelemetry-api ({_error}): pip install apass[otel]"
+        f"OpenTelemetryInstrument needs opentelemetry-api ({_error}): pip install 'apass[otel]'"
     ) from _error
 
 __all__ = ["OpenTelemetryInstrument"]

@@ -13,7 +13,7 @@ try:
     from coredis import Redis
     from coredis.exceptions import RedisError
 except ImportError as _error:
-    raise MissingExtraError(f"RedisStore needs coredis ({_error}): pip install apass[redis]") from _error
+    raise MissingExtraError(f"RedisStore needs coredis ({_error}): pip install 'apass[redis]'") from _error
 
 __all__ = ["RedisStore"]
 

@@ -1,7 +1,4 @@
-"""The documented modules of earlier revisions, importable by their old names.
-
-An import emits a DeprecationWarning and copies the names of the module's present place.
-"""
+"""Old names of documented modules, importable with a DeprecationWarning."""
 
 import sys
 import warnings
@@ -12,53 +9,39 @@ from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType
 from typing import Final, final
 
-__all__ = ["MOVED", "install"]
+__all__ = ["install"]
 
-MOVED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "apass.adapters.onnx_outputs": ("apass.adapters.onnx.outputs",),
-        "apass.adapters.onnx_passes": ("apass.adapters.onnx.passes",),
-        "apass.analyses": ("apass.core.analysis_manager",),
-        "apass.config": ("apass.core.config",),
-        "apass.decorators": ("apass.passes.decorators", "apass.passes.options"),
-        "apass.fingerprint": ("apass.util.fingerprint",),
-        "apass.optimize": ("apass.batch.optimize", "apass.batch.stream"),
-        "apass.promises": ("apass.passes.options",),
-        "apass.reducing": ("apass.debugging.reduce",),
-        "apass.registry": ("apass.passes.registry",),
-        "apass.reproducers": ("apass.instruments.reproducer.folder",),
-        "apass.shrinking": ("apass.util.delta_debugging",),
-        "apass.single_flight": ("apass.concurrency.single_flight",),
-        "apass.store": ("apass.core.store",),
-    }
-)
-"""The present modules of each one."""
-
-_RENAMED: Final = MappingProxyType({"Analyses": "AnalysisManager", "Promises": "PassOptions"})
-"""The present names of objects that were renamed."""
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @final
 class _Finder(MetaPathFinder, Loader):
-    """Finds and loads the modules of `MOVED`."""
+    """Finds modules by their old names, and fills them from the present ones."""
+
+    def __init__(self, moved: Mapping[str, Sequence[str]], renamed: Mapping[str, str]) -> None:
+        self.moved = moved
+        self.renamed = renamed
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in MOVED else None
+        return ModuleSpec(fullname, self) if fullname in self.moved else None
 
     def exec_module(self, module: ModuleType) -> None:
-        places = MOVED[module.__name__]
-        message = (
-            f"the module {module.__name__} is {' and '.join(places)} now; import its names from apass, or from there"
-        )
+        present = self.moved[module.__name__]
+        message = f"the module {module.__name__} is {' and '.join(present)} now; import from there, or from apass"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
-        for place in places:
-            names = {name: value for name, value in vars(import_module(place)).items() if not name.startswith("__")}
-            vars(module).update(names, **{old: names[new] for old, new in _RENAMED.items() if new in names})
+        for name in present:
+            names = {key: value for key, value in vars(import_module(name)).items() if not key.startswith("__")}
+            vars(module).update(names, **{old: names[new] for old, new in self.renamed.items() if new in names})
 
 
-def install() -> None:
-    """Make the old names importable; a second call has no effect."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+def install(moved: Mapping[str, Sequence[str]], renamed: Mapping[str, str] = _NOTHING) -> None:
+    """Make modules importable by their old names.
+
+    Parameters:
+        moved: the present modules by old name.
+        renamed: the present names of their objects by old name.
+
+    """
+    sys.meta_path.append(_Finder(moved, renamed))

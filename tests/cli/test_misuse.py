@@ -109,7 +109,7 @@ sys.meta_path.insert(0, Hide())
 def test_missing_onnx_ir_names_the_extra(tmp_path: Path) -> None:
     code, out, err = process("opt", write_model(tmp_path / "m.onnx"), body=HIDE.format("onnx_ir"))
     assert (code, out) == (2, "")
-    assert re.fullmatch(r"apass: .*No module named 'onnx_ir'.*pip install apass\[onnx\]\n", err)
+    assert re.fullmatch(r"apass: .*No module named 'onnx_ir'.*pip install 'apass\[onnx\]'\n", err)
 
 
 @pytest.mark.process
@@ -119,7 +119,7 @@ def test_missing_trio_names_the_extra(tmp_path: Path) -> None:
     assert (code, out, err) == (
         2,
         "",
-        "apass: the event loop 'trio' is not installed (No module named 'trio'): pip install apass[trio]\n",
+        "apass: the event loop 'trio' is not installed (No module named 'trio'): pip install 'apass[trio]'\n",
     )
 
 
@@ -127,4 +127,4 @@ def test_missing_trio_names_the_extra(tmp_path: Path) -> None:
 def test_passes_reports_extra_for_hidden_passes() -> None:
     code, out, err = process("passes", body=HIDE.format("onnx_ir"))
     shown = out[out.index("onnx.*\n") :]
-    assert (code, err, shown.count("\n"), "pip install apass[onnx]" in shown) == (0, "", 2, True)
+    assert (code, err, shown.count("\n"), "pip install 'apass[onnx]'" in shown) == (0, "", 2, True)

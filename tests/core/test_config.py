@@ -116,10 +116,13 @@ def test_unknown_key_error_lists_candidates() -> None:
     ):
         with pytest.raises(UnknownConfigError) as caught:
             read()
-        assert str(caught.value) == (
-            "unknown config option 'test.Unroll.dept'; did you mean 'test.Unroll.depth'?; registered are: test.Any, "
-            "test.Fuse.kind, test.Fuse.mode, test.Fuse.names, test.Fuse.ratio, test.Unroll.depth, test.Unroll.explicit"
-        )
+        assert str(caught.value) == "unknown config option 'test.Unroll.dept'; did you mean 'test.Unroll.depth'?"
+    with pytest.raises(UnknownConfigError) as caught:
+        PassContext(config={"zzz": 1})
+    assert str(caught.value) == (
+        "unknown config option 'zzz'; registered are: test.Any, "
+        "test.Fuse.kind, test.Fuse.mode, test.Fuse.names, test.Fuse.ratio, test.Unroll.depth, test.Unroll.explicit"
+    )
 
 
 def test_unknown_key_error_when_nothing_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:

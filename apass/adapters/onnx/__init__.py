@@ -14,7 +14,7 @@ try:
     import onnx
     import onnx_ir as ir
 except ImportError as _error:
-    raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({_error}): pip install apass[onnx]") from _error
+    raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({_error}): pip install 'apass[onnx]'") from _error
 
 from apass.adapters.onnx.model_fingerprint import fingerprint, tensor_digest
 from apass.adapters.onnx.reductions import Change, inner_nodes, leave_out, shrinkable

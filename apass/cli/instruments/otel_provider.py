@@ -16,7 +16,7 @@ try:
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 except ImportError as _error:
     raise MissingExtraError(
-        f"--otel needs OpenTelemetry and its SDK ({_error}): pip install apass[otel] opentelemetry-sdk"
+        f"--otel needs OpenTelemetry and its SDK ({_error}): pip install 'apass[otel]' opentelemetry-sdk"
     ) from _error
 
 __all__ = ["adopt_parent", "flush", "provide"]

@@ -216,4 +216,4 @@ except apass.MissingExtraError as error:
 """
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     lines = process.stdout.splitlines()
-    assert [line.endswith("pip install apass[onnx]") for line in lines] == [True, True, False, True]
+    assert [line.endswith("pip install 'apass[onnx]'") for line in lines] == [True, True, False, True]

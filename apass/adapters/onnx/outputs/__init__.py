@@ -21,7 +21,7 @@ try:
     import onnx
     from onnx.reference import ReferenceEvaluator
 except ImportError as _error:
-    raise MissingExtraError(f"evaluating ONNX models needs onnx ({_error}): pip install apass[onnx]") from _error
+    raise MissingExtraError(f"evaluating ONNX models needs onnx ({_error}): pip install 'apass[onnx]'") from _error
 
 from apass.adapters.onnx.outputs.comparison import Difference, differences, plain
 from apass.adapters.onnx.outputs.inputs import random_inputs

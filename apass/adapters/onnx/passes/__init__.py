@@ -29,7 +29,9 @@ try:
     import onnx_ir as ir
     import onnx_ir.passes.common as library
 except ImportError as _error:
-    raise MissingExtraError(f"the passes onnx.* need onnx and onnx-ir ({_error}): pip install apass[onnx]") from _error
+    raise MissingExtraError(
+        f"the passes onnx.* need onnx and onnx-ir ({_error}): pip install 'apass[onnx]'"
+    ) from _error
 
 from apass.adapters.onnx.passes.log_capture import caught_errors
 from apass.adapters.onnx.passes.table import DEFAULT, TABLE, PassEntry

@@ -1,6 +1,6 @@
 """Pass runner of `relay.testing.run_opt_pass`, registered on import.
 
-`relay.testing` is in a layer below and cannot import `apass.run`.
+Within Relay, only `relay.transform` and `relay.integration` know the runner, so `relay.testing` cannot import it.
 """
 
 from typing import cast
