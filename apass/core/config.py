@@ -72,8 +72,8 @@ def list_configs() -> Mapping[str, Mapping[str, Any]]:
     """Return the registered options by key: `type` (as text), `default` and `doc`."""
     import_all(_MODULES)
     return {
-        key: {"type": type_name(one.type), "default": one.default, "doc": one.doc}
-        for key, one in sorted(_OPTIONS.items())
+        key: {"type": type_name(option.type), "default": option.default, "doc": option.doc}
+        for key, option in sorted(_OPTIONS.items())
     }
 
 
@@ -90,9 +90,9 @@ def find_option(key: str) -> ConfigOption:
     missing = import_all(_MODULES) if key not in _OPTIONS else []
     if key not in _OPTIONS:
         near = did_you_mean(key, _OPTIONS)
-        known = f"; registered are: {', '.join(sorted(_OPTIONS))}" if _OPTIONS else "; none is registered"
+        candidates = f"; registered are: {', '.join(sorted(_OPTIONS))}" if _OPTIONS else "; none is registered"
         absent = "".join(f"; a plug-in is not installed: {error}" for error in missing)
-        raise UnknownConfigError(f"unknown config option {key!r}{near or known + absent}")
+        raise UnknownConfigError(f"unknown config option {key!r}{near or candidates + absent}")
     return _OPTIONS[key]
 
 
@@ -103,20 +103,20 @@ class Config(Mapping[str, Any]):
     that were set.
     """
 
-    __slots__ = ("_given",)
+    __slots__ = ("_options",)
 
-    def __init__(self, given: Mapping[str, object] | None = None) -> None:
+    def __init__(self, options: Mapping[str, object] | None = None) -> None:
         """Check the options.
 
         Raises:
             UnknownConfigError: if a key is not registered.
-            ConfigTypeError: if a value is not of its option's type, or `given` is not a mapping.
+            ConfigTypeError: if a value is not of its option's type, or `options` is not a mapping.
 
         """
-        if given is not None and not isinstance(given, Mapping):
-            raise ConfigTypeError(f"config must be a mapping of options by key, got {given!r}")
-        self._given = MappingProxyType(
-            {key: _converted(key, value, find_option(key).type) for key, value in (given or {}).items()}
+        if options is not None and not isinstance(options, Mapping):
+            raise ConfigTypeError(f"config must be a mapping of options by key, got {options!r}")
+        self._options = MappingProxyType(
+            {key: _converted(key, value, find_option(key).type) for key, value in (options or {}).items()}
         )
 
     def __getitem__(self, key: str) -> Any:
@@ -126,31 +126,31 @@ class Config(Mapping[str, Any]):
             UnknownConfigError: if the option is not registered.
 
         """
-        return self._given[key] if key in self._given else _default_of(find_option(key))
+        return self._options[key] if key in self._options else _default_of(find_option(key))
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the keys that were set."""
-        return iter(self._given)
+        return iter(self._options)
 
     def __len__(self) -> int:
         """Return how many options were set."""
-        return len(self._given)
+        return len(self._options)
 
     def __contains__(self, key: object) -> bool:
         """Return whether `key` was set."""
-        return key in self._given
+        return key in self._options
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value that was set, or the registered default, or `default`."""
-        if key in self._given:
-            return self._given[key]
+        if key in self._options:
+            return self._options[key]
         if key not in _OPTIONS:
             any(key in _OPTIONS for _ in matching_modules(_MODULES, key))
         option = _OPTIONS.get(key)
         return default if option is None or option.default is None else _default_of(option)
 
     def __repr__(self) -> str:
-        return f"Config({dict(self._given)!r})"
+        return f"Config({dict(self._options)!r})"
 
 
 def _default_of(option: ConfigOption) -> Any:
@@ -161,9 +161,9 @@ def _default_of(option: ConfigOption) -> Any:
 _EMPTY: Final = Config()
 
 
-def make_config(given: Mapping[str, object] | None) -> Config:
-    """Return `Config(given)`, or the shared empty Config."""
-    return given if isinstance(given, Config) else Config(given) if given else _EMPTY
+def make_config(options: Mapping[str, object] | None) -> Config:
+    """Return `Config(options)`, or the shared empty Config."""
+    return options if isinstance(options, Config) else Config(options) if options else _EMPTY
 
 
 def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> ConfigOption:
@@ -175,16 +175,16 @@ def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> C
         )
     if default is not None:
         default = _converted(key, default, tp)
-    known = _OPTIONS.get(key)
-    if known is None or (known.type == tp and known.default != default and key in _PROVIDED and not provided):
-        known = _OPTIONS[key] = ConfigOption(key, tp, default, doc)
+    option = _OPTIONS.get(key)
+    if option is None or (option.type == tp and option.default != default and key in _PROVIDED and not provided):
+        option = _OPTIONS[key] = ConfigOption(key, tp, default, doc)
         (_PROVIDED.add if provided else _PROVIDED.discard)(key)
-    if known.type != tp or (known.default != default and not provided):
+    if option.type != tp or (option.default != default and not provided):
         raise PassRegistrationError(
-            f"config option {key!r} is already registered as {type_name(known.type)} with default {known.default!r}, "
+            f"config option {key!r} is already registered as {type_name(option.type)} with default {option.default!r}, "
             f"not {type_name(tp)} with default {default!r}"
         )
-    return known
+    return option
 
 
 def _converted(key: str, value: object, tp: Any) -> Any:

@@ -405,13 +405,13 @@ def _default_scope() -> PassScope:
 
 def _names(parameter: str, names: Iterable[str] | None) -> frozenset[str]:
     if isinstance(names, str) or not isinstance(names, Iterable | None):
-        what = "the string " if isinstance(names, str) else ""
-        raise TypeError(f"{parameter} must be a list or set of names, not {what}{names!r}")
-    given = frozenset(names or ())
-    for name in given:
+        prefix = "the string " if isinstance(names, str) else ""
+        raise TypeError(f"{parameter} must be a list or set of names, not {prefix}{names!r}")
+    unique_names = frozenset(names or ())
+    for name in unique_names:
         if not isinstance(name, str):
             raise TypeError(f"{parameter} must hold names of passes, not {name!r}")
-    return given
+    return unique_names
 
 
 def _instruments(instruments: Iterable[object] | None) -> Iterable[object]:
@@ -421,8 +421,12 @@ def _instruments(instruments: Iterable[object] | None) -> Iterable[object]:
 
 
 def _exits(instruments: Iterable[object]) -> list[Call]:
-    found = ((one, find_hook(one, "exit_pass_ctx")) for one in instruments)
-    return [(f"exit_pass_ctx of instrument {instrument_name(one)!r}", hook) for one, hook in found if hook is not None]
+    hooks = ((instrument, find_hook(instrument, "exit_pass_ctx")) for instrument in instruments)
+    return [
+        (f"exit_pass_ctx of instrument {instrument_name(instrument)!r}", hook)
+        for instrument, hook in hooks
+        if hook is not None
+    ]
 
 
 def _out_of_order(ctx: PassContext, scope: PassScope | None) -> str:

@@ -238,15 +238,15 @@ class Hooks:
     """Each `on_work`."""
 
     @contextmanager
-    def waiting(self, run: Run | None, what: str) -> Generator[None]:
+    def waiting(self, run: Run | None, name: str) -> Generator[None]:
         """Call each `on_wait` at the start and at the end of the block."""
         for hook in self.waits:
-            hook(run, what, False)
+            hook(run, name, False)
         try:
             yield
         finally:
             for hook in self.waits:
-                hook(run, what, True)
+                hook(run, name, True)
 
     @classmethod
     def of(cls, instruments: Iterable[object]) -> "Hooks":
