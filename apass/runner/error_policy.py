@@ -26,17 +26,17 @@ OnError = Literal["raise", "keep"] | Fallback
 """What a function pass does when a body fails: raise the error, keep the function and warn, or call a fallback."""
 
 
-def with_deadline(work: Callable[..., Any], deadline: Deadline, what: str) -> Callable[..., Any]:
+def with_deadline(work: Callable[..., Any], deadline: Deadline, work_name: str) -> Callable[..., Any]:
     """Return `work`, limited by a deadline.
 
-    If it takes longer, it fails with a BudgetExceededError that names `what`. If no time is left, the work is not
+    If it takes longer, it fails with a BudgetExceededError that names `work_name`. If no time is left, the work is not
     started.
     """
 
     async def run(*args: Any) -> Any:
         if not deadline.left():
-            raise deadline.exceeded(what)
-        return await _call_until(deadline, what, work, *args)
+            raise deadline.exceeded(work_name)
+        return await _call_until(deadline, work_name, work, *args)
 
     return run
 
@@ -85,19 +85,19 @@ def with_error_policy(
             if on_error == "keep":
                 ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.WARNING, "left function {} as it was", error, current))
                 return func
-            what = f"the fallback of pass {name!r}"
+            work_name = f"the fallback of pass {name!r}"
             # A fallback that does not suspend may run after the deadline.
-            result = await _call_until(deadline, what, on_error, func, mod, ctx, error)
+            result = await _call_until(deadline, work_name, on_error, func, mod, ctx, error)
             if result is None:
                 advice = "return the new function, or `func` if unchanged"
-                raise PassResultError(f"{what} returned None; {advice}") from error
+                raise PassResultError(f"{work_name} returned None; {advice}") from error
             ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.NOTE, "fell back for function {}", error, current))
             return result
 
     return run
 
 
-async def _call_until(deadline: Deadline | None, what: str, work: Callable[..., Any], *args: Any) -> Any:
+async def _call_until(deadline: Deadline | None, work_name: str, work: Callable[..., Any], *args: Any) -> Any:
     """Return the result of `work(*args)`, plain or async.
 
     Raises:
@@ -109,12 +109,12 @@ async def _call_until(deadline: Deadline | None, what: str, work: Callable[..., 
         return await result if is_awaitable(result) else result
     with anyio.move_on_after(deadline.left()):
         return await result
-    raise deadline.exceeded(what)
+    raise deadline.exceeded(work_name)
 
 
-def _diagnostic(level: DiagnosticLevel, what: str, error: Exception, run: Run) -> Diagnostic:
+def _diagnostic(level: DiagnosticLevel, reaction: str, error: Exception, run: Run) -> Diagnostic:
     reason = f"{type(error).__name__}: {error}"
-    message = f"pass {run.info.name!r} {what.format(repr(run.function))}: {reason}"
+    message = f"pass {run.info.name!r} {reaction.format(repr(run.function))}: {reason}"
     return Diagnostic(level, message, None, run.info.name, run.function, run.module)
 
 

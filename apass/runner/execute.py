@@ -153,8 +153,8 @@ async def _check_answer(answer: Any, hooks: Hooks, index: int, info: PassInfo) -
     if is_awaitable(answer):
         answer = await answer
     if answer is None:
-        what = f"should_run of instrument {instrument_name(hooks.instruments[index])!r}"
-        raise PassResultError(f"{what} returned None for pass {info.name!r}; return True or False")
+        hook_label = f"should_run of instrument {instrument_name(hooks.instruments[index])!r}"
+        raise PassResultError(f"{hook_label} returned None for pass {info.name!r}; return True or False")
     return bool(answer)
 
 
@@ -164,8 +164,10 @@ async def _check_module(result: Any, mod: object, info: PassInfo) -> Any:
         result = await result
     kind = result.__class__
     if kind is not type(mod) and (result is None or adapter_of_type(kind) is None):
-        given = "None" if result is None else f"{result!r}, which is no module (a {kind.__qualname__})"
-        raise PassResultError(f"pass {info.name!r} returned {given}; return the new module, or `mod` if unchanged")
+        description = "None" if result is None else f"{result!r}, which is no module (a {kind.__qualname__})"
+        raise PassResultError(
+            f"pass {info.name!r} returned {description}; return the new module, or `mod` if unchanged"
+        )
     return result
 
 
@@ -200,8 +202,8 @@ async def _call_failure_hooks(
     for index, hook in hooks.failed:
         instrument = hooks.instruments[index]
         if index < started and not any(instrument is other for other in ended):
-            what = f"run_after_pass_failed of instrument {instrument_name(instrument)!r}"
-            calls.append((what, partial(hook, mod, info, error)))
+            hook_label = f"run_after_pass_failed of instrument {instrument_name(instrument)!r}"
+            calls.append((hook_label, partial(hook, mod, info, error)))
     cancelled = isinstance(error, anyio.get_cancelled_exc_class())
     for failure in await run_shielded(calls, grace=grace, cancelled=cancelled):
         if cancelled:

@@ -103,8 +103,8 @@ def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerant
 
 def _function_bytes(adapter: Any, mod: Any, name: str, func: Any) -> bytes:
     """Return a function as bytes: its name, and a module that holds nothing else."""
-    alone = adapter.isolate(adapter.replace(mod, {name: func}), [name])
-    return _OTHER + _with_head(name, _module_bytes(adapter, alone))
+    isolated = adapter.isolate(adapter.replace(mod, {name: func}), [name])
+    return _OTHER + _with_head(name, _module_bytes(adapter, isolated))
 
 
 def _read_function(adapter: Any, stored: bytes, mod: Any) -> Any:
@@ -118,18 +118,18 @@ def _module_bytes(adapter: Any, mod: Any) -> bytes:
     Facts are what the `dumps` of its adapter omits. The type is null if `adapter` reads it; a pass may return a module
     of another IR.
     """
-    own: Any = adapter_for(mod)
-    kind = None if own is adapter else type_name(mod)
-    return _with_head([kind, facts_of(own, mod)], own.dumps(mod))
+    module_adapter: Any = adapter_for(mod)
+    kind = None if module_adapter is adapter else type_name(mod)
+    return _with_head([kind, facts_of(module_adapter, mod)], module_adapter.dumps(mod))
 
 
 def _read_module(adapter: Any, data: bytes) -> Any:
     """Return the module, None if no adapter knows its type."""
     (kind, facts), body = _split_head(data)
-    own: Any = adapter if kind is None else adapter_by_name(kind)
-    if own is None:
+    module_adapter: Any = adapter if kind is None else adapter_by_name(kind)
+    if module_adapter is None:
         return None
-    return load_with_facts(own, body, facts)
+    return load_with_facts(module_adapter, body, facts)
 
 
 def _with_head(head: object, data: bytes) -> bytes:
