@@ -57,7 +57,7 @@ def module_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **promises: Unpack[PassOptions],
+    **options: Unpack[PassOptions],
 ) -> _ModulePassDecorator: ...
 @overload
 def module_pass(
@@ -65,7 +65,7 @@ def module_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **promises: Unpack[PassOptions],
+    **options: Unpack[PassOptions],
 ) -> Any: ...
 @overload
 def module_pass(
@@ -73,14 +73,14 @@ def module_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **promises: Unpack[PassOptions],
+    **options: Unpack[PassOptions],
 ) -> ModulePass[ModT]: ...
 def module_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **promises: Unpack[PassOptions],
+    **options: Unpack[PassOptions],
 ) -> Any:
     """Create a module pass from a function or a class.
 
@@ -94,7 +94,7 @@ def module_pass(
         name: the name of the pass; by default that of the function or class.
         required: names of registered passes that a Sequential runs before it, and analyses whose results are then
             available to `ctx.got`.
-        **promises: by keyword `preserves`, `cacheable`, `version` and `config_keys`; see `PassOptions`.
+        **options: by keyword `preserves`, `cacheable`, `version` and `config_keys`; see `PassOptions`.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or `pass_func` is not a valid function or class.
@@ -106,7 +106,7 @@ def module_pass(
     PassInfo(opt_level=2, name='DropEmpty', required=())
 
     """
-    return _decorate("module_pass", ModulePass, pass_func, opt_level, name, required, check_pass_options(promises))
+    return _decorate("module_pass", ModulePass, pass_func, opt_level, name, required, check_pass_options(options))
 
 
 @overload

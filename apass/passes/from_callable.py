@@ -43,14 +43,14 @@ def pass_class_from_class(
         raise PassDefinitionError(f"{decorator} needs a method {method!r} on class {target.__name__}{near}")
 
     def __init_subclass__(cls: Any, /, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
-        cast("Any", super(made, cls)).__init_subclass__(**kwargs)
+        cast("Any", super(pass_class, cls)).__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             cls.__init__ = _record_arguments(cls.__init__)
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
         _attributes(self).setdefault("_given", (args, kwargs))
         _attributes(self)["_instance"] = target(*args, **kwargs)
-        if type(self) is made:
+        if type(self) is pass_class:
             _attributes(self)["spec"] = _spec_of(info.name, target, args, kwargs)
 
     def __getattr__(self: Any, name: str) -> Any:  # noqa: N807  becomes the method of that name
@@ -81,8 +81,8 @@ def pass_class_from_class(
         # The runner inspects this method to find out whether bodies are async.
         method: work_async if is_async(getattr(target, method)) else work,
     }
-    made: Any = type(base)(target.__name__, (base,), members)
-    return made
+    pass_class: Any = type(base)(target.__name__, (base,), members)
+    return pass_class
 
 
 def _record_arguments(init: Callable[..., None]) -> Callable[..., None]:

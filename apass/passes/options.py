@@ -28,31 +28,31 @@ class PassOptions(TypedDict, total=False):
     """The config options that the result depends on; by default all options that are set."""
 
 
-def check_pass_options(promises: PassOptions, known: type[Any] = PassOptions) -> dict[str, Any]:
+def check_pass_options(options: PassOptions, option_type: type[Any] = PassOptions) -> dict[str, Any]:
     """Return the attributes of a pass that the options set.
 
     Parameters:
-        promises: the options.
-        known: a TypedDict whose keys are suggested for an unknown option.
+        options: the options.
+        option_type: a TypedDict whose keys are suggested for an unknown option.
 
     Raises:
         TypeError: if a key is unknown.
         PassDefinitionError: if a value is invalid.
 
     """
-    unknown = promises.keys() - PassOptions.__annotations__.keys()
+    unknown = options.keys() - PassOptions.__annotations__.keys()
     if unknown:
         name = min(unknown)
-        raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, known.__annotations__)}")
-    attributes: dict[str, Any] = dict(promises)
-    preserves = promises.get("preserves", ())
+        raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, option_type.__annotations__)}")
+    attributes: dict[str, Any] = dict(options)
+    preserves = options.get("preserves", ())
     if preserves != "all":
         attributes["preserves"] = frozenset(_analyses(preserves))
-    cacheable = promises.get("cacheable", False)
+    cacheable = options.get("cacheable", False)
     if not isinstance(cacheable, bool) and cacheable != "module":
         raise PassDefinitionError(f"cacheable must be True, False or 'module', not {cacheable!r}")
-    if "config_keys" in promises:
-        keys = promises["config_keys"]
+    if "config_keys" in options:
+        keys = options["config_keys"]
         if isinstance(keys, str):
             raise PassDefinitionError(f"config_keys must be a list of options, not {keys!r}; write [{keys!r}]")
         attributes["config_keys"] = tuple(keys)

@@ -180,12 +180,12 @@ class Recipe:
         except TypeError as error:
             raise PassDefinitionError(f"option {key!r} of pass {self.name!r}: {error}") from None
 
-    def check_passes(self, given: bool) -> None:
+    def check_passes(self, has_passes: bool) -> None:
         """Raise PassDefinitionError if contained passes are given or missing by mistake."""
         parameter = self.parameters.get("passes")
-        if given and parameter is None:
+        if has_passes and parameter is None:
             raise PassDefinitionError(f"pass {self.name!r} does not contain passes; write it without parentheses")
-        if not given and parameter is not None and parameter.default is parameter.empty:
+        if not has_passes and parameter is not None and parameter.default is parameter.empty:
             raise PassDefinitionError(f"pass {self.name!r} contains passes; write {self.name}(...)")
 
     def make(self, options: Mapping[str, Any], passes: Sequence[Pass[Any]] | None) -> Pass[Any]:
