@@ -29,23 +29,23 @@ class Share:
     divided by the remaining rounds. Unused time is available to all.
     """
 
-    __slots__ = ("_budget", "_scope", "_seconds")
+    __slots__ = ("_deadline", "_scope", "_seconds")
 
-    def __init__(self, budget: Deadline, scope: anyio.CancelScope) -> None:
-        self._budget = budget
+    def __init__(self, deadline: Deadline, scope: anyio.CancelScope) -> None:
+        self._deadline = deadline
         self._scope = scope
         self._seconds: float | None = None
 
     def begin(self, rounds_to_come: int) -> None:
         """Limit the request to a fair share from now on, at its first attempt only."""
         if self._seconds is None:
-            self._seconds = self._budget.left() / rounds_to_come
+            self._seconds = self._deadline.left() / rounds_to_come
             self._scope.deadline = min(self._scope.deadline, anyio.current_time() + self._seconds)
 
     def exceeded(self, name: str) -> BudgetExceededError:
         """Return the error for a request to `name` that was cut off."""
         label = f"the request to {name}"
-        if self._seconds is None or monotonic() >= self._budget.ends:
-            return self._budget.exceeded(label)
-        part = f"its fair share, {self._seconds:.3g} s, of the budget of {self._budget.seconds:g} s"
+        if self._seconds is None or monotonic() >= self._deadline.ends:
+            return self._deadline.exceeded(label)
+        part = f"its fair share, {self._seconds:.3g} s, of the budget of {self._deadline.seconds:g} s"
         return BudgetExceededError(f"{label} took longer than {part}; other requests are still queued")

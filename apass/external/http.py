@@ -24,7 +24,7 @@ PASSING_STATUSES = {408, 425, 429, *range(500, 600)}
 class HttpService(Service[RequestT, AnswerT]):
     """A service that posts a request as JSON and receives an answer as JSON.
 
-    Call `await service.ask(question)` within `async with`, which keeps the connections open. The policy retries
+    Call `await service.ask(request)` within `async with`, which keeps the connections open. The policy retries
     transient errors:
 
     - transport errors

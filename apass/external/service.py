@@ -54,7 +54,7 @@ class ServiceCounts:
 class Service(Generic[RequestT, AnswerT]):
     """A client of an async function from a request to its answer, within a policy.
 
-    Call `await service.ask(question)`. A request waits for one of `concurrency` slots and for the `rate`. Each of its
+    Call `await service.ask(request)`. A request waits for one of `concurrency` slots and for the `rate`. Each of its
     `attempts` has `timeout` seconds, and may be hedged.
 
     In a `PassContext(deadline=...)`, a request gets a fair share of the remaining time, waits between attempts
@@ -73,8 +73,8 @@ class Service(Generic[RequestT, AnswerT]):
         name: the name in error messages. The default is the function's name.
 
     >>> async def main():
-    ...     async def double(question):
-    ...         return 2 * question
+    ...     async def double(request):
+    ...         return 2 * request
     ...     service = Service(double, Policy(concurrency=4), name="doubler")
     ...     return await service.ask(21), service.counts.answered
     >>> anyio.run(main)
@@ -101,11 +101,11 @@ class Service(Generic[RequestT, AnswerT]):
         """The counts of the service on this event loop."""
         return self._loop_state().counts
 
-    async def ask(self, question: RequestT, *, to_come: int | None = None) -> AnswerT:
+    async def ask(self, request: RequestT, *, to_come: int | None = None) -> AnswerT:
         """Send a request, and return the answer.
 
         Parameters:
-            question: the request.
+            request: the argument of the async function.
             to_come: how many requests follow this one, for its fair share of the deadline. The default is the waiting
                 requests plus the functions of the current pass whose bodies have not started.
 
@@ -120,9 +120,9 @@ class Service(Generic[RequestT, AnswerT]):
         state.count(asked=1)
         with waiting_for(self.name):
             if deadline is None:
-                response = await self._ask_with_retries(state, question, None, to_come)
+                response = await self._ask_with_retries(state, request, None, to_come)
             else:
-                response = await self._ask_within(deadline, state, question, to_come)
+                response = await self._ask_within(deadline, state, request, to_come)
         state.count(answered=1)
         return response
 
@@ -244,9 +244,9 @@ class _LoopState:
         self.circuit = Circuit(name, policy.breaker)
         self.counts = ServiceCounts()
 
-    def count(self, **changes: int) -> None:
+    def count(self, **increments: int) -> None:
         """Add to the named counts."""
-        self.counts = replace(self.counts, **{name: getattr(self.counts, name) + by for name, by in changes.items()})
+        self.counts = replace(self.counts, **{name: getattr(self.counts, name) + by for name, by in increments.items()})
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None]:
