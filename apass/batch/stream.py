@@ -245,12 +245,12 @@ class OutcomeStream(Generic[ModT]):
             failure = error
             if self._leaving:
                 self.late_errors.append(error)
-        except anyio.get_cancelled_exc_class() as stray:
+        except anyio.get_cancelled_exc_class() as cancellation:
             if anyio.current_effective_deadline() == float("-inf"):
                 raise
             # No scope around this task was cancelled, so the cancellation is an error of the pass.
             failure = PassCancelledError("the pass awaited something that was cancelled elsewhere")
-            failure.__cause__ = stray
+            failure.__cause__ = cancellation
         except BaseException as fatal:
             self._fatal = fatal
             self._group.cancel_scope.cancel()

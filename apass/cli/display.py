@@ -128,8 +128,8 @@ def _common_ending(names: Sequence[str]) -> str:
 
     Otherwise return an empty string.
     """
-    endings = {os.sep + Path(name).name if os.sep in name else "" for name in names}
-    return endings.pop() if len(names) > 1 and len(endings) == 1 else ""
+    suffixes = {os.sep + Path(name).name if os.sep in name else "" for name in names}
+    return suffixes.pop() if len(names) > 1 and len(suffixes) == 1 else ""
 
 
 def _most_relevant(results: list[JobResult]) -> list[JobResult]:

@@ -187,15 +187,15 @@ class _Bisection(Generic[ModT]):
     async def describe(self, step: BisectStep, total: int) -> Bisected[ModT]:
         """Return the result for the bad pass, with the function of a function pass."""
         before, after = await self.after(step.number - 1), await self.after(step.number)
-        function, alone = None, True
+        function, is_sufficient = None, True
         if isinstance(step.pass_, FunctionPass):
-            function, alone, after = await self.function(before, after)
+            function, is_sufficient, after = await self.function(before, after)
         return Bisected(
             number=step.number,
             total=total,
             position=step.position,
             function=function,
-            alone=alone,
+            alone=is_sufficient,
             before=before,
             after=after,
             checks=len(self.verdicts),
@@ -208,13 +208,13 @@ class _Bisection(Generic[ModT]):
         """
         adapter = adapter_for(before)
         old = dict(adapter.functions(before))
-        changes = {name: func for name, func in adapter.functions(after) if func is not old.get(name)}
-        names = list(changes)
+        changed_functions = {name: func for name, func in adapter.functions(after) if func is not old.get(name)}
+        names = list(changed_functions)
         if len(names) < 2:
             return (names[0] if names else None), True, after
 
         def changed(some: list[str]) -> ModT:
-            return adapter.replace(before, {name: changes[name] for name in some})
+            return adapter.replace(before, {name: changed_functions[name] for name in some})
 
         async def is_good_with(count: int) -> bool:
             return await self.is_good(changed(names[:count]), f"with {count} of {len(names)} functions changed")

@@ -129,9 +129,9 @@ class _Planner:
             rounds = MAX_ROUNDS if pass_.times is None else pass_.times
             return self.sequence(pass_.passes, trail), _ROUNDS.format(rounds) if rounds > 1 else "one round"
         if isinstance(pass_, If):
-            then = _each(self.sequence(pass_.passes, trail), Decision.MAYBE, "if its predicate holds")
-            otherwise = _each(self.sequence(pass_.otherwise, trail), Decision.MAYBE, "if its predicate does not hold")
-            return [*then, *otherwise], "decided at run time by its predicate"
+            then_plans = _each(self.sequence(pass_.passes, trail), Decision.MAYBE, "if its predicate holds")
+            else_plans = _each(self.sequence(pass_.otherwise, trail), Decision.MAYBE, "if its predicate does not hold")
+            return [*then_plans, *else_plans], "decided at run time by its predicate"
         if isinstance(pass_, Race):
             rule = "the first to finish" if pass_.key is None else "the smallest key"
             alternatives = _each(self.sequence(pass_.passes, trail), Decision.MAYBE, "an alternative")

@@ -32,9 +32,9 @@ def _without_nodes(types: Mapping[str | None, ir.Value], graph: ir.Graph, indice
     removed = [node for index, node in enumerate(graph) if index in indices]
     values = {id(value) for node in removed for value in node.outputs}
     inside = {id(node) for node in _all_of(removed)}
-    kept = [value for value in graph.outputs if id(value) not in values]
+    remaining = [value for value in graph.outputs if id(value) not in values]
     graph.outputs.clear()
-    graph.outputs.extend(kept)
+    graph.outputs.extend(remaining)
     for node in removed:
         for value in node.outputs:
             if any(id(user) not in inside for user, _ in value.uses()):
@@ -57,8 +57,10 @@ def inner_nodes(graph: ir.Graph, functions: Iterable[ir.Function]) -> list[tuple
     # Exclude the nodes of the main graph: `shrinkable` removes them, because their outputs can become inputs.
     in_subgraphs = ((node, None) for node in _all_of(graph) if node.graph is not graph)
     in_functions = ((node, next(iter(func.inputs), None)) for func in functions for node in _all_of(func))
-    found = ((node, next(filter(None, node.inputs), default)) for node, default in chain(in_subgraphs, in_functions))
-    return [(node, value) for node, value in found if _is_removable(node, value)]
+    candidates = (
+        (node, next(filter(None, node.inputs), default)) for node, default in chain(in_subgraphs, in_functions)
+    )
+    return [(node, value) for node, value in candidates if _is_removable(node, value)]
 
 
 def leave_out(nodes: Iterable[tuple[ir.Node, ir.Value | None]]) -> None:
@@ -107,9 +109,9 @@ def _all_of(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
 
 
 def _without_outputs(graph: ir.Graph, indices: frozenset[int]) -> None:
-    kept = [value for index, value in enumerate(graph.outputs) if index not in indices]
+    remaining = [value for index, value in enumerate(graph.outputs) if index not in indices]
     graph.outputs.clear()
-    graph.outputs.extend(kept)
+    graph.outputs.extend(remaining)
 
 
 def _without_initializers(graph: ir.Graph, indices: frozenset[int]) -> None:
@@ -127,9 +129,9 @@ def _without_initializers(graph: ir.Graph, indices: frozenset[int]) -> None:
 
 def _without_inputs(graph: ir.Graph, indices: frozenset[int]) -> None:
     removed = {id(value) for index, value in enumerate(_unused_inputs(graph)) if index in indices}
-    kept = [value for value in graph.inputs if id(value) not in removed]
+    remaining = [value for value in graph.inputs if id(value) not in removed]
     graph.inputs.clear()
-    graph.inputs.extend(kept)
+    graph.inputs.extend(remaining)
 
 
 def _unused_inputs(graph: ir.Graph) -> list[ir.Value]:

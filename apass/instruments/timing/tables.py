@@ -285,5 +285,5 @@ def _ms(seconds: float) -> str:
 def _label(timing: PassTiming, module: str | None) -> str:
     counts = (timing.calls if timing.calls > 1 else 0, timing.failed, timing.unfinished)
     notes = [f"{n} {noun}" for n, noun in zip(counts, ("calls", "failed", "unfinished"), strict=True) if n]
-    elsewhere = "" if timing.module == module else f" [module {timing.module!r}]"
-    return timing.name + elsewhere + (f" ({', '.join(notes)})" if notes else "")
+    module_note = "" if timing.module == module else f" [module {timing.module!r}]"
+    return timing.name + module_note + (f" ({', '.join(notes)})" if notes else "")

@@ -41,8 +41,8 @@ def _check(ty: Type, mod: IRModule, done: dict[int, Kind]) -> Walk[Kind]:
         if isinstance(ty, TypeCall):
             _check_call(ty, mod)
         for part, expected, role in _parts(ty):
-            found = yield _check(part, mod, done)
-            _expect(part, ty, found, expected, role)
+            kind = yield _check(part, mod, done)
+            _expect(part, ty, kind, expected, role)
     return done[id(ty)]
 
 
@@ -98,8 +98,8 @@ def _check_data(data: TypeData, mod: IRModule) -> Kind:
     return Kind.TypeData
 
 
-def _expect(part: Type, whole: Type, found: Kind, expected: Kind, role: str) -> None:
-    if found is not expected:
+def _expect(part: Type, whole: Type, kind: Kind, expected: Kind, role: str) -> None:
+    if kind is not expected:
         raise TypeInferenceError(
-            f"incorrect kind for the {role}: `{part}` inside `{whole}` has kind {found.name}, expected {expected.name}"
+            f"incorrect kind for the {role}: `{part}` inside `{whole}` has kind {kind.name}, expected {expected.name}"
         )
