@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from apass.relay.dataflow.scopes import Scope, evaluation_order, home_scopes
+from apass.relay.dataflow.scopes import HomeScope, evaluation_order, home_scopes
 from apass.relay.ir.adt import Constructor, Match
 from apass.relay.ir.expr import Call, Constant, Expr, GlobalVar, Let, Op, Var
 from apass.relay.ir.function import Function
@@ -66,12 +66,12 @@ class _Bindings:
     """The scopes in which the variables of an expression are bound and used."""
 
     def __init__(self, expr: Expr) -> None:
-        self._inner: dict[tuple[Expr, int], Scope] = {}
-        self._bound: dict[Var, Scope] = {}
-        self._type_bound: dict[TypeVar, list[Scope]] = {}
+        self._inner: dict[tuple[Expr, int], HomeScope] = {}
+        self._bound: dict[Var, HomeScope] = {}
+        self._type_bound: dict[TypeVar, list[HomeScope]] = {}
         self._repeated: list[Var] = []
         self._order = [node for node in evaluation_order(expr, _ATOMS) if isinstance(node, Expr)]
-        self._homes = home_scopes(Scope(), self._order, _ATOMS, self._open)
+        self._homes = home_scopes(HomeScope(), self._order, _ATOMS, self._open)
         for node in self._order:
             self._bind(node)
 
@@ -85,12 +85,12 @@ class _Bindings:
         for type_var in dict.fromkeys(self._type_faults(may_be_free)):
             yield f"the type variable {type_var} is used where it is not bound"
 
-    def _open(self, scope: Scope, node: Expr, part: int) -> Scope | None:
+    def _open(self, scope: HomeScope, node: Expr, part: int) -> HomeScope | None:
         """Return a new scope for a part of a node, or None if the part binds nothing."""
         # The branches of an If bind nothing and share the scope around them.
         if not isinstance(node, Let | Function | Match):
             return None
-        inner = self._inner[node, part] = Scope(scope)
+        inner = self._inner[node, part] = HomeScope(scope)
         return inner
 
     def _bind(self, node: Expr) -> None:
@@ -104,7 +104,7 @@ class _Bindings:
             for part, clause in enumerate(node.clauses):
                 self._bind_all(clause.lhs.bound, self._inner[node, part])
 
-    def _bind_all(self, variables: tuple[Var, ...], scope: Scope) -> None:
+    def _bind_all(self, variables: tuple[Var, ...], scope: HomeScope) -> None:
         for var in variables:
             if var in self._bound:
                 self._repeated.append(var)
@@ -125,7 +125,7 @@ class _Bindings:
                 if not any(map(scope.is_in, bound)) and (bound or not may_be_free):
                     yield var
 
-    def _written_types(self) -> Iterator[tuple[Type, Scope]]:
+    def _written_types(self) -> Iterator[tuple[Type, HomeScope]]:
         """Iterate over type annotations and arguments, with their scopes."""
         for var, scope in self._bound.items():
             if var.type_annotation is not None:

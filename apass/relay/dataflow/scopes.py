@@ -13,10 +13,10 @@ from apass.relay.ir.adt import Match
 from apass.relay.ir.expr import Call, Expr, If, Let
 from apass.relay.ir.function import Function
 
-__all__ = ["Enter", "Event", "Scope", "evaluation_order", "home_scopes", "scope_parts"]
+__all__ = ["Enter", "Event", "HomeScope", "evaluation_order", "home_scopes", "scope_parts"]
 
 
-class Scope:
+class HomeScope:
     """A scope in a tree of scopes; the outermost scope has no parent."""
 
     __slots__ = ("depth", "jump", "parent")
@@ -51,7 +51,7 @@ class Scope:
         return scope
 
 
-ScopeT = TypeVar("ScopeT", bound=Scope)
+ScopeT = TypeVar("ScopeT", bound=HomeScope)
 
 
 def _far(parent: ScopeT) -> ScopeT:

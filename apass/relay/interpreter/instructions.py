@@ -19,9 +19,9 @@ from apass.relay.ir.function import Function
 
 __all__ = [
     "Block",
+    "BlockEntry",
     "CallStep",
     "Compiled",
-    "Entry",
     "IfStep",
     "Indices",
     "MakeStep",
@@ -38,7 +38,7 @@ Indices: TypeAlias = tuple[int, ...]
 """Indices of registers."""
 Registers: TypeAlias = list[Value]
 """The values in one activation of a function. An unused register contains the empty tuple."""
-Entry: TypeAlias = "tuple[Block, Registers]"
+BlockEntry: TypeAlias = "tuple[Block, Registers]"
 """The code to run next, and its registers."""
 
 
@@ -55,7 +55,7 @@ class Step(Protocol):
         """The registers whose values are not needed after the step."""
         ...
 
-    def __call__(self, regs: Registers, /) -> "Entry | None":
+    def __call__(self, regs: Registers, /) -> "BlockEntry | None":
         """Execute the step, or return the entry of the code that computes its value."""
         ...
 
@@ -94,7 +94,7 @@ class Compiled(FunctionValue):
     __slots__ = ()
 
     @abstractmethod
-    def enter(self, args: list[Value]) -> Entry:
+    def enter(self, args: list[Value]) -> BlockEntry:
         """Return the code and registers of a call."""
 
 
@@ -170,7 +170,7 @@ class CallStep:
     out: int
     """The register of the result."""
 
-    def __call__(self, regs: Registers, /) -> "Entry | None":
+    def __call__(self, regs: Registers, /) -> "BlockEntry | None":
         """Return the entry of a compiled function, or call any other function.
 
         Raises:
@@ -204,7 +204,7 @@ class IfStep:
     branches: tuple[Block, Block]
     """The code for a true and for a false condition."""
 
-    def __call__(self, regs: Registers, /) -> Entry:
+    def __call__(self, regs: Registers, /) -> BlockEntry:
         """Return the entry of the chosen branch.
 
         Raises:
@@ -233,7 +233,7 @@ class MatchStep:
     clauses: tuple[tuple[Pattern, Indices, Block], ...]
     """The pattern, the registers of its variables, and the code of each clause."""
 
-    def __call__(self, regs: Registers, /) -> Entry:
+    def __call__(self, regs: Registers, /) -> BlockEntry:
         """Return the entry of the first matching clause.
 
         Raises:

@@ -6,7 +6,7 @@ A `Slot` represents the value of an expression. `registers` assigns registers to
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Self, TypeAlias
 
-from apass.relay.dataflow.scopes import Enter, Event, Scope, evaluation_order, home_scopes
+from apass.relay.dataflow.scopes import Enter, Event, HomeScope, evaluation_order, home_scopes
 from apass.relay.errors import EvaluationError
 from apass.relay.interpreter.instructions import Block, Routine, location
 from apass.relay.interpreter.values import Value
@@ -60,7 +60,7 @@ class Instruction(Slot):
         """The slots of its scope that its branches or clauses use."""
 
 
-class CodeScope(Scope):
+class CodeScope(HomeScope):
     """A scope and its code."""
 
     __slots__ = ("block", "bound", "code", "instructions", "opener", "result")

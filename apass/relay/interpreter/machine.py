@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from apass.relay.errors import EvaluationError
-from apass.relay.interpreter.instructions import Block, Compiled, Entry, Registers, Routine, Step, kernel_value
+from apass.relay.interpreter.instructions import Block, BlockEntry, Compiled, Registers, Routine, Step, kernel_value
 from apass.relay.interpreter.lowering import lower
 from apass.relay.interpreter.registers import allocate, kernel_of
 from apass.relay.interpreter.values import ADTValue, FunctionValue, Value, to_value
@@ -82,7 +82,7 @@ class Closure(Compiled):
         """The function expression."""
         return self._routine.func
 
-    def enter(self, args: list[Value]) -> Entry:
+    def enter(self, args: list[Value]) -> BlockEntry:
         """Return the code and registers of a call.
 
         Raises:

@@ -26,7 +26,7 @@ class ScopeBuilder:
     """
 
     def __init__(self) -> None:
-        self._scopes = [_Scope()]
+        self._scopes = [_BranchScope()]
 
     def let(self, var: Var | str | Sequence[object], value: Expr) -> Var:
         """Bind a value in the rest of the scope, and return the variable.
@@ -105,8 +105,8 @@ class ScopeBuilder:
         return self._scopes[0].close()
 
     @contextmanager
-    def _inner(self) -> "Generator[_Scope]":
-        inner = _Scope()
+    def _inner(self) -> "Generator[_BranchScope]":
+        inner = _BranchScope()
         self._scopes.append(inner)
         try:
             yield inner
@@ -114,7 +114,7 @@ class ScopeBuilder:
             self._scopes.pop()
 
 
-class _Scope:
+class _BranchScope:
     """The bindings, result and pending branch of a scope."""
 
     def __init__(self) -> None:

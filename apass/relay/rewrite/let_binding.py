@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final, Self
 
-from apass.relay.dataflow.scopes import Enter, Scope, evaluation_order, home_scopes, scope_parts
+from apass.relay.dataflow.scopes import Enter, HomeScope, evaluation_order, home_scopes, scope_parts
 from apass.relay.ir.adt import Clause, Constructor, Match
 from apass.relay.ir.expr import Expr, GlobalVar, If, Let, Op, Var
 from apass.relay.ir.function import Function
@@ -45,7 +45,7 @@ def _is_primitive(func: Function) -> bool:
     return bool(func.attrs.get("Primitive"))
 
 
-class LetScope(Scope):
+class LetScope(HomeScope):
     """A scope and its bindings."""
 
     __slots__ = ("_bound",)

@@ -16,18 +16,18 @@ from apass.relay.type_inference.infer import infer_module
 
 __all__ = ["count_ops", "rand", "run_infer_type", "run_opt_pass", "set_pass_runner"]
 
-Work: TypeAlias = Callable[[IRModule], IRModule | Awaitable[IRModule]]
+ModuleTransform: TypeAlias = Callable[[IRModule], IRModule | Awaitable[IRModule]]
 """A pass, or a function from module to module."""
 
-_runner: list[Callable[[Work, IRModule], IRModule]] = []
+_runner: list[Callable[[ModuleTransform, IRModule], IRModule]] = []
 
 
-def set_pass_runner(run: Callable[[Work, IRModule], IRModule]) -> None:
+def set_pass_runner(run: Callable[[ModuleTransform, IRModule], IRModule]) -> None:
     """Run passes with `run`; the pass runner, a higher layer, registers itself here."""
     _runner[:] = [run]
 
 
-def run_opt_pass(expr: Expr, opt_pass: Work, import_prelude: bool = False) -> Expr:
+def run_opt_pass(expr: Expr, opt_pass: ModuleTransform, import_prelude: bool = False) -> Expr:
     """Return an expression after a pass.
 
     The expression is typed first and becomes the `main` of a module.
@@ -50,7 +50,7 @@ def run_opt_pass(expr: Expr, opt_pass: Work, import_prelude: bool = False) -> Ex
     return entry.body if isinstance(entry, Function) and not isinstance(expr, Function) else entry
 
 
-def _call(opt_pass: Work, mod: IRModule) -> IRModule:
+def _call(opt_pass: ModuleTransform, mod: IRModule) -> IRModule:
     result = opt_pass(mod)
     if isinstance(result, IRModule):
         return result

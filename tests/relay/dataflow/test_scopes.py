@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apass.relay.dataflow.scopes import Scope, evaluation_order, home_scopes
+from apass.relay.dataflow.scopes import HomeScope, evaluation_order, home_scopes
 from apass.relay.expr import Call, Expr, GlobalVar, If, Op, Var
 from apass.relay.function import Function
 from apass.relay.ir.expr import const, var
@@ -16,9 +16,9 @@ X, Y = var("x"), var("y")
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=200))
 def test_enclosing_scopes_are_those_of_parents(choices: list[int]) -> None:
-    scopes = [Scope()]
+    scopes = [HomeScope()]
     for choice in choices:
-        scopes.append(Scope(scopes[choice % len(scopes)]))
+        scopes.append(HomeScope(scopes[choice % len(scopes)]))
     inner = scopes[-1]
     enclosing = list(ancestors(inner))
     assert [inner.is_in(scope) for scope in scopes] == [scope in enclosing for scope in scopes]
@@ -26,7 +26,7 @@ def test_enclosing_scopes_are_those_of_parents(choices: list[int]) -> None:
     assert inner.depth == len(enclosing) - 1
 
 
-def ancestors(scope: Scope) -> list[Scope]:
+def ancestors(scope: HomeScope) -> list[HomeScope]:
     scopes = [scope]
     while scopes[-1].parent is not None:
         scopes.append(scopes[-1].parent)
@@ -35,10 +35,10 @@ def ancestors(scope: Scope) -> list[Scope]:
 
 @pytest.mark.slow
 def test_outermost_scope_is_reached_in_few_jumps() -> None:
-    scope = Scope()
+    scope = HomeScope()
     root = scope
     for _ in range(100_000):
-        scope = Scope(scope)
+        scope = HomeScope(scope)
     steps = 0
     while scope is not root:
         assert scope.parent is not None
@@ -46,10 +46,10 @@ def test_outermost_scope_is_reached_in_few_jumps() -> None:
     assert steps <= 40
 
 
-def homes_of(root: Expr) -> tuple[dict[Expr, Scope], Scope]:
-    outermost = Scope()
+def homes_of(root: Expr) -> tuple[dict[Expr, HomeScope], HomeScope]:
+    outermost = HomeScope()
     order = evaluation_order(root, ATOMS)
-    return home_scopes(outermost, order, ATOMS, lambda scope, node, part: Scope(scope)), outermost
+    return home_scopes(outermost, order, ATOMS, lambda scope, node, part: HomeScope(scope)), outermost
 
 
 def test_expression_shared_by_branches_belongs_around_them() -> None:

@@ -22,7 +22,7 @@ from apass.relay.frontend.onnx.protos import (
     subgraphs_of,
     tensor_value,
 )
-from apass.relay.frontend.onnx.scope import Scope
+from apass.relay.frontend.onnx.scope import ValueScope
 from apass.relay.ir.expr import Call, Constant, Expr, TupleGetItem
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType
@@ -55,7 +55,7 @@ class GraphImporter:
         self._config = config
         self._open: set[FunctionKey] = set()
 
-    def run(self, nodes: Sequence[onnx.NodeProto], results: Iterable[str], scope: Scope) -> None:
+    def run(self, nodes: Sequence[onnx.NodeProto], results: Iterable[str], scope: ValueScope) -> None:
         """Translate nodes and add their outputs to the scope.
 
         Parameters:
@@ -69,7 +69,7 @@ class GraphImporter:
         """
         walk_deep(self._run(nodes, tuple(results), scope))
 
-    def _run(self, nodes: Sequence[onnx.NodeProto], results: Sequence[str], scope: Scope) -> Walk[Outputs]:
+    def _run(self, nodes: Sequence[onnx.NodeProto], results: Sequence[str], scope: ValueScope) -> Walk[Outputs]:
         """Translate nodes. It is a walk, because functions may nest to any depth."""
         used = {*results, *_used_names(nodes)}
         for node in nodes:
@@ -81,7 +81,7 @@ class GraphImporter:
         # A function body need not produce results that the caller does not use.
         return [scope.values.get(name) for name in results]
 
-    def _add(self, node: onnx.NodeProto, used: Set[str], scope: Scope) -> Walk[Outputs]:
+    def _add(self, node: onnx.NodeProto, used: Set[str], scope: ValueScope) -> Walk[Outputs]:
         inputs = tuple(scope[name] for name in node.input)
         used_outputs = tuple(name if name in used else "" for name in node.output)
         outputs = yield self._translate(node, inputs, used_outputs, scope)
@@ -95,7 +95,9 @@ class GraphImporter:
         scope.values.update((name, value) for name, value in zip(node.output, values, strict=False) if name)
         return outputs
 
-    def _translate(self, node: onnx.NodeProto, inputs: Inputs, used: tuple[str, ...], scope: Scope) -> Walk[Outputs]:
+    def _translate(
+        self, node: onnx.NodeProto, inputs: Inputs, used: tuple[str, ...], scope: ValueScope
+    ) -> Walk[Outputs]:
         attributes = attributes_of(node, scope.attributes)
         key = function_key(node)
         if key in self.functions:
@@ -113,7 +115,7 @@ class GraphImporter:
         return (yield self._inline(body, inputs, scope))
 
     def _call(
-        self, key: FunctionKey, attributes: Mapping[str, AttributeProto], inputs: Inputs, scope: Scope
+        self, key: FunctionKey, attributes: Mapping[str, AttributeProto], inputs: Inputs, scope: ValueScope
     ) -> Walk[Outputs]:
         """Return the results of a model-local function."""
         if key in self._open:
@@ -133,7 +135,7 @@ class GraphImporter:
         inputs: Inputs,
         used: tuple[str, ...],
         attributes: Mapping[str, AttributeProto],
-        scope: Scope,
+        scope: ValueScope,
     ) -> Node:
         """Return the `Node` that is passed to a converter."""
         values = {name: attribute_value(attribute) for name, attribute in attributes.items()}
@@ -149,10 +151,10 @@ class GraphImporter:
             config=self._config,
         )
 
-    def _inline(self, body: Body, inputs: Inputs, outer: Scope) -> Walk[Outputs]:
+    def _inline(self, body: Body, inputs: Inputs, outer: ValueScope) -> Walk[Outputs]:
         """Translate the body of a function for one call and return the results."""
         # Some of ONNX's own function bodies do not import the default domain: inherit the outer versions.
-        scope = Scope({**outer.opsets, **body.opsets}, body.attributes)
+        scope = ValueScope({**outer.opsets, **body.opsets}, body.attributes)
         padded = (*inputs, *[None] * (len(body.inputs) - len(inputs)))
         scope.values.update(zip(body.inputs, padded, strict=True))
         return self._run(body.nodes, body.outputs, scope)
@@ -179,7 +181,7 @@ class InnerGraph:
     """The importer that translates it."""
     graph: onnx.GraphProto
     """The graph."""
-    outer: Scope
+    outer: ValueScope
     """The scope of the enclosing graph, whose names are visible."""
 
     def __call__(self, *inputs: Expr) -> list[Expr]:

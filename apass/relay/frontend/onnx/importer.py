@@ -11,7 +11,7 @@ from apass.relay.frontend.onnx.coverage import check_supported
 from apass.relay.frontend.onnx.facts import Facts
 from apass.relay.frontend.onnx.graph import GraphImporter
 from apass.relay.frontend.onnx.protos import dense_value, load_model, normal_domain, tensor_type, tensor_value
-from apass.relay.frontend.onnx.scope import Scope
+from apass.relay.frontend.onnx.scope import ValueScope
 from apass.relay.ir.expr import Constant, Expr, Tuple, Var
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
@@ -35,7 +35,7 @@ def import_model(
     _check_names("convert_config", config, DEFAULT_CONFIG)
     proto = load_model(model)
     graph = proto.graph
-    scope = Scope(_opsets(proto, opset))
+    scope = ValueScope(_opsets(proto, opset))
     importer = GraphImporter(Facts(), proto.functions, {**DEFAULT_CONFIG, **config})
     check_supported(graph.node, scope.opsets, importer.functions)
     weights = _add_weights(graph, scope, importer.facts, freeze_params)
@@ -56,7 +56,7 @@ def _opsets(proto: onnx.ModelProto, opset: int | None) -> dict[str, int]:
     return {"": 1} | imports | ({} if opset is None else {"": opset})
 
 
-def _add_weights(graph: onnx.GraphProto, scope: Scope, facts: Facts, freeze: bool) -> dict[str, Var]:
+def _add_weights(graph: onnx.GraphProto, scope: ValueScope, facts: Facts, freeze: bool) -> dict[str, Var]:
     """Add the initializers to the scope and return their variables.
 
     If `freeze` is true, they are constants and have no variables.

@@ -14,13 +14,13 @@ from apass.relay.text.metadata import MetadataError, attrs_type_of
 from apass.relay.text.parsing.source import TextError
 from apass.relay.text.parsing.types import TypeBuilder
 
-__all__ = ["AttrsBuilder", "Entry"]
+__all__ = ["AttrEntry", "AttrsBuilder"]
 
 _NAMED: Final[Mapping[str, object]] = {"None": None, "nullptr": None, "inff": inf, "inf": inf, "nanf": nan, "nan": nan}
 _TYPE_KEY: Final = "attrs_type_key"
 
 
-class Entry(NamedTuple):
+class AttrEntry(NamedTuple):
     """A parsed attribute with its location."""
 
     name: str
@@ -40,10 +40,10 @@ def _names_of(op: Op) -> tuple[tuple[str, ...], tuple[str, ...]]:
 class AttrsBuilder(TypeBuilder):
     """Builder of attributes and their values."""
 
-    def attr(self, picked: tuple[str, object], start: int, end: int) -> Entry:
+    def attr(self, picked: tuple[str, object], start: int, end: int) -> AttrEntry:
         """Return a name and value as an entry."""
         name, value = picked
-        return Entry(name, value, start, start + len(name))
+        return AttrEntry(name, value, start, start + len(name))
 
     def attr_number(self, picked: str, start: int, end: int) -> int | float:
         """Return a number, ignoring its suffix."""
@@ -92,7 +92,7 @@ class AttrsBuilder(TypeBuilder):
         """Return the value in parentheses, or a sequence of several values."""
         return picked[0] if len(picked) == 1 else tuple(picked)
 
-    def _entries(self, attrs: list[Entry]) -> dict[str, object]:
+    def _entries(self, attrs: list[AttrEntry]) -> dict[str, object]:
         """Return the attributes by name."""
         values: dict[str, object] = {}
         for entry in attrs:
@@ -101,7 +101,7 @@ class AttrsBuilder(TypeBuilder):
             values[entry.name] = entry.value
         return values
 
-    def _attrs_of_op(self, op: Op, attrs: list[Entry], start: int, end: int) -> Attrs | None:
+    def _attrs_of_op(self, op: Op, attrs: list[AttrEntry], start: int, end: int) -> Attrs | None:
         """Return the attributes of a call of an operator."""
         names, required = _names_of(op)
         for entry in attrs:
@@ -117,7 +117,7 @@ class AttrsBuilder(TypeBuilder):
         except (TypeError, ValueError) as error:
             raise TextError(f"invalid attributes of `{op.name}`: {error}", start, end) from error
 
-    def _attrs_by_key(self, attrs: list[Entry], start: int, end: int) -> Attrs | None:
+    def _attrs_by_key(self, attrs: list[AttrEntry], start: int, end: int) -> Attrs | None:
         """Return the attributes of a call whose callee is not an operator.
 
         The entry `attrs_type_key` selects the class.

@@ -17,7 +17,7 @@ from apass.relay.ir.adt import (
 from apass.relay.ir.expr import Expr, GlobalVar
 from apass.relay.ir.function import Function
 from apass.relay.ir.ty import GlobalTypeVar, Type, TypeVar
-from apass.relay.text.parsing.attrs import Entry
+from apass.relay.text.parsing.attrs import AttrEntry
 from apass.relay.text.parsing.exprs import Bound, ExprBuilder
 from apass.relay.text.parsing.source import TextError
 
@@ -40,7 +40,7 @@ class Parameters(NamedTuple):
     """The parameters and attributes in the parentheses of a function."""
 
     bound: list[Bound]
-    attrs: list[Entry]
+    attrs: list[AttrEntry]
 
 
 class Signature(NamedTuple):
@@ -120,11 +120,11 @@ class Builder(ExprBuilder):
         """Return a parameter list without attributes."""
         return self.params_attrs((picked, []), start, end)
 
-    def only_attrs(self, picked: list[Entry], start: int, end: int) -> Parameters:
+    def only_attrs(self, picked: list[AttrEntry], start: int, end: int) -> Parameters:
         """Return a parameter list with attributes only."""
         return self.params_attrs(([], picked), start, end)
 
-    def params_attrs(self, picked: tuple[list[Bound], list[Entry]], start: int, end: int) -> Parameters:
+    def params_attrs(self, picked: tuple[list[Bound], list[AttrEntry]], start: int, end: int) -> Parameters:
         """Return a parameter list with attributes."""
         words: set[str] = set()
         for bound in picked[0]:

@@ -28,7 +28,7 @@ from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.ty import GlobalTypeVar, Type
 from apass.relay.text.literals import LiteralError, scalar_of, string_of
 from apass.relay.text.metadata import MetaTable
-from apass.relay.text.parsing.attrs import AttrsBuilder, Entry
+from apass.relay.text.parsing.attrs import AttrEntry, AttrsBuilder
 from apass.relay.text.parsing.precedence import Operand, Operation, resolve
 from apass.relay.text.parsing.source import Source, TextError
 
@@ -287,12 +287,12 @@ class ExprBuilder(AttrsBuilder):
             attrs = self._defaults[callee.name]
         return Call(callee, args, attrs, span=self._span(start, end))
 
-    def call_attrs(self, picked: tuple[Expr, list[Entry]], start: int, end: int) -> Call:
+    def call_attrs(self, picked: tuple[Expr, list[AttrEntry]], start: int, end: int) -> Call:
         """Return a call with attributes only."""
         callee, attrs = picked
         return self.call_values_attrs((callee, [], attrs), start, end)
 
-    def call_values_attrs(self, picked: tuple[Expr, list[Expr], list[Entry]], start: int, end: int) -> Call:
+    def call_values_attrs(self, picked: tuple[Expr, list[Expr], list[AttrEntry]], start: int, end: int) -> Call:
         """Return a call with arguments and attributes."""
         callee, args, entries = picked
         if isinstance(callee, Op):

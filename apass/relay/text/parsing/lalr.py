@@ -27,14 +27,14 @@ def drive(tables: Tables, start: str, text: str, builder: object) -> object:
         TextError: if the text does not match the grammar.
 
     """
-    run = _Run(tables, start, text, builder)
+    run = _ParserRun(tables, start, text, builder)
     position: int | None = 0
     while position is not None:
         position = run.read(position)
     return run.value
 
 
-class _Run:
+class _ParserRun:
     """One parse: the stacks of an LALR parser."""
 
     def __init__(self, tables: Tables, start: str, text: str, builder: object) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from apass.relay.dataflow.scopes import Scope, evaluation_order, home_scopes
+from apass.relay.dataflow.scopes import HomeScope, evaluation_order, home_scopes
 from apass.relay.ir.adt import Match
 from apass.relay.ir.expr import Call, Constant, Expr, If, Let, Op
 from apass.relay.ir.function import Function
@@ -23,7 +23,7 @@ class IndependenceChecker:
         """Analyse a function, given its nodes in post order."""
         self._positions = {node: position for position, node in enumerate(order)}
         events = [event for event in evaluation_order(func, _ATOMS) if isinstance(event, Expr)]
-        self._homes = home_scopes(Scope(), events, _ATOMS, _open)
+        self._homes = home_scopes(HomeScope(), events, _ATOMS, _open)
         bound = {node.var for node in order if isinstance(node, Let)}
         self._on_lets: set[Expr] = set()
         """Nodes that depend on a variable of a Let, which is bound in a part of its scope only."""
@@ -63,5 +63,5 @@ class IndependenceChecker:
         return False
 
 
-def _open(scope: Scope, node: Expr, part: int) -> Scope | None:
-    return Scope(scope) if isinstance(node, If | Function | Match) else None
+def _open(scope: HomeScope, node: Expr, part: int) -> HomeScope | None:
+    return HomeScope(scope) if isinstance(node, If | Function | Match) else None

@@ -7,13 +7,13 @@ from typing import cast
 
 from apass.passes.base import Pass
 from apass.relay.ir.module import IRModule
-from apass.relay.testing.tools import Work, set_pass_runner
+from apass.relay.testing.tools import ModuleTransform, set_pass_runner
 from apass.sync import run
 
 __all__ = ["run_on"]
 
 
-def run_on(work: Work, mod: IRModule) -> IRModule:
+def run_on(work: ModuleTransform, mod: IRModule) -> IRModule:
     """Return the result of a pass, or of a plain function from module to module.
 
     Raises:
