@@ -8,6 +8,9 @@ without.
 
 import argparse
 import asyncio
+import statistics
+import subprocess
+import sys
 import tracemalloc
 from importlib.util import find_spec
 from time import perf_counter
@@ -267,6 +270,19 @@ async def longest_hold() -> None:
     report(longest <= 10, f"longest hold of the loop: {longest:.1f} ms of at most 10")
 
 
+def imports(rounds: int) -> None:
+    """Print the seconds that `import apass` takes in a new process, compared with `import anyio`."""
+
+    def seconds(module: str) -> float:
+        code = f"from time import perf_counter; start = perf_counter(); import {module}; print(perf_counter() - start)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        return float(done.stdout)
+
+    pairs = [(seconds("apass"), seconds("anyio")) for _ in range(rounds)]
+    ours, other = (statistics.median(column) * 1e3 for column in zip(*pairs, strict=True))
+    print(f"     import apass: {ours:.0f} ms, import anyio: {other:.0f} ms", flush=True)
+
+
 async def main(rounds: int, backend: str) -> None:
     if HAS_TVM:
         await sequences(rounds)
@@ -281,6 +297,7 @@ if __name__ == "__main__":
     parser.add_argument("--backend", choices=["asyncio", "trio"], default="asyncio")
     parser.add_argument("--rounds", type=int, default=15)
     args = parser.parse_args()
+    imports(args.rounds)
     BACKEND = args.backend
     if BACKEND == "trio":
         import trio

@@ -33,11 +33,7 @@ def negative(func: int, mod: Module, ctx: PassContext) -> int:
     return -func
 
 
-async def consume_budget(mod: Module, ctx: PassContext) -> Module:
-    await anyio.sleep(PassContext.time_left() + 0.01)
-    return mod
-
-
+@idle_clock
 @pytest.mark.parametrize("pass_", [WaitForever, WaitInBodies], ids=["module", "functions"])
 async def test_pass_is_cancelled_when_budget_ends(pass_: apass.Pass[Module]) -> None:
     async with PassContext(deadline=0.05):
