@@ -12,7 +12,7 @@ import pytest
 from apass.adapters.onnx import load_model
 from apass.cli.check_command import Checker
 from apass.cli.formats import format_of
-from tests.cli.models import TEST_DATA, apass, files, nodes_of, write_model
+from tests.helpers.command_line import TEST_DATA, apass, files, nodes_of, write_model
 
 pytestmark = pytest.mark.process
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.models import apass, files, write_model
+from tests.helpers.command_line import apass, files, write_model
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.cli.models import apass, nodes_of, write_model
+from tests.helpers.command_line import apass, nodes_of, write_model
 
 PIPELINE = "onnx.NameFix,Repeat{times=2}(onnx.IdentityElimination),onnx.RemoveUnusedNodes"
 

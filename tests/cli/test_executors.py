@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.models import apass, files, nodes_of, write_model
+from tests.helpers.command_line import apass, files, nodes_of, write_model
 
 
 @pytest.mark.process

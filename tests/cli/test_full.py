@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.models import ROOT, apass, files, nodes_of, write_model
+from tests.helpers.command_line import ROOT, apass, files, nodes_of, write_model
 
 FULL = Path("/dev/full")
 

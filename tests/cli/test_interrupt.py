@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.models import files, nodes_of, script, write_model
+from tests.helpers.command_line import files, nodes_of, script, write_model
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.models import apass, write_model
 from tests.cli.test_relay import program
+from tests.helpers.command_line import apass, write_model
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apass.core.config import register_config_option
-from tests.cli.models import apass, files, process, write_model
+from tests.helpers.command_line import apass, files, process, write_model
 
 NO_PASS = "no pass is registered under the name 'onnx.Inlin'"
 NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria"

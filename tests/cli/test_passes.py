@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from apass.passes.registry import list_passes, register_pass, unregister_pass
-from tests.cli.models import apass
+from tests.helpers.command_line import apass
 
 
 def test_passes_lists_each_pass_with_its_level() -> None:

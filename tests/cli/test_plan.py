@@ -1,6 +1,6 @@
 """`apass plan`: its output and its error messages."""
 
-from tests.cli.models import apass
+from tests.helpers.command_line import apass
 
 
 def test_plan_prints_the_passes_of_a_pipeline() -> None:

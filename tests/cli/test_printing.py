@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.models import apass, write_model
+from tests.helpers.command_line import apass, write_model
 
 CHANGED = """\
 IR changed by onnx.IdentityElimination (module 'm.onnx')

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.models import ROOT, TEST_DATA, apass, script, write_model
 from tests.cli.test_relay import program
+from tests.helpers.command_line import ROOT, TEST_DATA, apass, script, write_model
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 

@@ -7,7 +7,7 @@ from onnx import helper
 
 from apass.relay.ir.module import IRModule
 from apass.relay.parser import parse
-from tests.cli.models import apass, files, write_model
+from tests.helpers.command_line import apass, files, write_model
 from tests.relay.meaning import ops_of
 
 PROGRAM = """#[version = "0.0.5"]

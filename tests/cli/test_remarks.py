@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.models import apass, write_model
 from tests.cli.test_relay import program
+from tests.helpers.command_line import apass, write_model
 
 
 def names(path: Path) -> list[str]:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.models import TEST_DATA, apass, write_model
 from tests.cli.test_relay import program
-from tests.instruments.trace.traces import outline, read_trace, slices, track_names
+from tests.helpers.command_line import TEST_DATA, apass, write_model
+from tests.helpers.traces import outline, read_trace, slices, track_names
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from apass.cli.inputs import InputError, find_models
-from tests.cli.models import apass
+from tests.helpers.command_line import apass
 
 NOBODY = 65534
 """The user id of `nobody` on Linux."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import apass as core
-from tests.cli.models import apass, write_model
+from tests.helpers.command_line import apass, write_model
 
 
 @pytest.fixture

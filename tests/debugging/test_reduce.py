@@ -17,7 +17,7 @@ import apass
 from apass import relay
 from apass.adapters.onnx import ADAPTER, load_model
 from apass.instruments import ReproducerInstrument
-from tests.cli.models import ROOT
+from tests.helpers.command_line import ROOT
 from tests.helpers.failing_passes import FailOn, add_one, failing_passes
 from tests.helpers.idle_clock import idle_clock
 from tests.helpers.recording import function_pass_of, module_pass_of

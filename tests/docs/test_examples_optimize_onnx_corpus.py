@@ -22,7 +22,7 @@ from examples.optimize_onnx_corpus import (
     optimize_corpus,
     show,
 )
-from tests.adapters.onnx.models import model_of, spread
+from tests.helpers.onnx_models import model_of, spread
 
 
 def printed(report: Report) -> str:

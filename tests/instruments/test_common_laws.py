@@ -25,14 +25,14 @@ from apass.instruments import (
     TraceInstrument,
 )
 from apass.instruments.otel import OpenTelemetryInstrument
-from tests.instruments.crowd import Module, Tune, failing, run_crowd
+from tests.helpers.crowd import Module, Tune, failing, run_crowd
+from tests.helpers.timings import check_times, shapes
+from tests.helpers.traces import outline, read_trace, slices, track_names
 from tests.instruments.dump.test_tree import contents
 from tests.instruments.report.test_instrument import lines, without_times
 from tests.instruments.test_logs import RecordHandler, listening
 from tests.instruments.test_otel import Recorder, attributes
 from tests.instruments.test_reproducer import names
-from tests.instruments.timing.timings import check_times, shapes
-from tests.instruments.trace.traces import outline, read_trace, slices, track_names
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ import structlog
 
 import apass
 from apass.instruments import LoggingInstrument
-from tests.instruments.crowd import Module
+from tests.helpers.crowd import Module
 
 FIELDS = ("pass_name", "pass_path", "module_name", "function", "changed", "error")
 

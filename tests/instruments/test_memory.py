@@ -8,7 +8,7 @@ import pytest
 
 import apass
 from apass.instruments import PassMemoryInstrument, PassTimingInstrument, timings_by_pass
-from tests.instruments.crowd import crowd, run_crowd
+from tests.helpers.crowd import crowd, run_crowd
 
 Module = dict[str, bytes]
 MIB = 2**20

@@ -16,9 +16,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import apass
 from apass.instruments.otel import OpenTelemetryInstrument
-from tests.cli.models import process
 from tests.cli.test_relay import program
-from tests.instruments.crowd import Module
+from tests.helpers.command_line import process
+from tests.helpers.crowd import Module
 
 
 class Recorder:

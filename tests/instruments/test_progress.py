@@ -13,7 +13,7 @@ import apass
 from apass.instruments.live_view import LiveViewInstrument, waiting_text
 from apass.instruments.progress import ProgressInstrument, progress_text
 from apass.instruments.support.activity import ActiveCounts, Activity
-from tests.instruments.crowd import Module, crowd, failing, run_crowd
+from tests.helpers.crowd import Module, crowd, failing, run_crowd
 
 
 def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:

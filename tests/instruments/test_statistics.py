@@ -8,7 +8,7 @@ import anyio.to_thread
 import apass
 from apass.instruments import PassStatistic, StatisticsInstrument
 from apass.relay.parser import parse
-from tests.instruments.crowd import Module
+from tests.helpers.crowd import Module
 
 PROGRAM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 3), float32]) {

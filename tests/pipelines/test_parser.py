@@ -19,7 +19,7 @@ from apass.passes.conditional import If
 from apass.passes.race import Race
 from apass.passes.repeat import Repeat
 from apass.pipelines.parser import parse_pipeline
-from tests.cli.models import apass as invoke
+from tests.helpers.command_line import apass as invoke
 from tests.helpers.pipeline_text import Mode, Module, Rescue, Tune, is_large, registered, size_of
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ import pytest
 
 import apass
 from apass.adapters.onnx import ADAPTER, OnnxFunction, load_model, private_copy, save_model
-from tests.adapters.onnx.models import chain, model_of, names, relu, spread, weights, with_functions
+from tests.helpers.onnx_models import chain, model_of, names, relu, spread, weights, with_functions
 
 Model = ir.Model
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 import pytest
 
 from apass.adapters.onnx import ADAPTER
-from tests.adapters.onnx.models import model_of, rich_proto, spread, with_functions
+from tests.helpers.onnx_models import model_of, rich_proto, spread, with_functions
 
 Model = ir.Model
 

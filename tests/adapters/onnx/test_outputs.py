@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as npst
 
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import Evaluation, Status, Verdict, compare, compare_outputs, evaluate, random_inputs
-from tests.adapters.onnx.models import feeds, model_of, proto_of, relu, spread
+from tests.helpers.onnx_models import feeds, model_of, proto_of, relu, spread
 
 ONE = np.array([1, -2, 3, 4], np.float32)
 RELU = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Relu(a) }"))

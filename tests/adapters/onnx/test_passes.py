@@ -19,7 +19,7 @@ from apass.adapters.onnx.outputs import Status, compare, evaluate
 from apass.adapters.onnx.passes import DEFAULT, LARGE_NODES, TABLE, is_large
 from apass.passes.registry import pass_options
 from apass.pipelines.parser import parse_pipeline
-from tests.adapters.onnx.models import chain, feeds, model_of, op_types, outputs, relu, run, spread, with_functions
+from tests.helpers.onnx_models import chain, feeds, model_of, op_types, outputs, relu, run, spread, with_functions
 
 Model = ir.Model
 NAMES = [f"onnx.{name}" for name in TABLE]

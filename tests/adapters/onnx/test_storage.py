@@ -8,7 +8,7 @@ import pytest
 
 import apass
 from apass.adapters.onnx import ADAPTER, load_model, save_model
-from tests.adapters.onnx.models import names, op_types, proto_of, relu, rich_proto, weights, with_functions
+from tests.helpers.onnx_models import names, op_types, proto_of, relu, rich_proto, weights, with_functions
 
 Model = ir.Model
 

@@ -11,7 +11,7 @@ import apass
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.passes import TABLE, OnnxPass
 from apass.adapters.onnx.passes.workarounds import cause_of
-from tests.adapters.onnx.models import model_of, op_types, outputs, relu, run, with_functions
+from tests.helpers.onnx_models import model_of, op_types, outputs, relu, run, with_functions
 
 Model = ir.Model
 NAMES = [f"onnx.{name}" for name in TABLE]

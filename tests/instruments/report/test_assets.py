@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 
-from tests.instruments.report.samples import recorded
+from tests.helpers.report_samples import recorded
 
 REPORT = Path(__file__).parents[3] / "apass" / "instruments" / "report"
 WEB = REPORT / "web"

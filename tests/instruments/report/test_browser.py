@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, Page, expect
 
 import apass
 from apass.instruments import ReportInstrument
+from tests.helpers.report_samples import in_a_thread, page_of
 from tests.instruments.report.browsing import chromium, opened
-from tests.instruments.report.samples import in_a_thread, page_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.slow]
 

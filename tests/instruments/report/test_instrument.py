@@ -12,7 +12,7 @@ import apass
 from apass.instruments import ReportInstrument
 from apass.instruments.report.record import PassRun, Record, RunStatus
 from apass.instruments.report.texts import LARGE
-from tests.instruments.report.samples import PIPELINE, Halve, Nothing, index_of, modules, recorded, texts_of
+from tests.helpers.report_samples import PIPELINE, Halve, Nothing, index_of, modules, recorded, texts_of
 
 
 def text(report: ReportInstrument, index: int) -> str | None:

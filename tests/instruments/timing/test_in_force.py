@@ -6,7 +6,7 @@ import pytest
 
 import apass
 from apass.instruments import PassTiming, PassTimingInstrument
-from tests.instruments.timing.timings import (
+from tests.helpers.timings import (
     CallPlain,
     Fail,
     Module,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import apass
 from apass.core.run import enter_module
 from apass.instruments import PassTiming, PassTimingInstrument
-from tests.instruments.timing.timings import Module, check_times
+from tests.helpers.timings import Module, check_times
 
 Path = tuple[str | None, ...]
 

@@ -11,7 +11,7 @@ import pytest
 
 import apass
 from apass.instruments import PassTiming, PassTimingInstrument, render_timings
-from tests.instruments.timing.timings import (
+from tests.helpers.timings import (
     CallPlain,
     Fail,
     Module,

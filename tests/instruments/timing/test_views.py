@@ -17,7 +17,7 @@ from apass.instruments import (
     timings_by_module,
     timings_by_pass,
 )
-from tests.instruments.crowd import Module, failing
+from tests.helpers.crowd import Module, failing
 
 
 def timing(

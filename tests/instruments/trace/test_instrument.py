@@ -13,9 +13,9 @@ import apass
 from apass.executors import ProcessExecutor
 from apass.instruments import TraceInstrument
 from apass.instruments.trace.event_file import EventFile
-from tests.cli.models import files
-from tests.instruments.crowd import Halve, Module
-from tests.instruments.trace.traces import Event, outline, read_trace, slices, track_names
+from tests.helpers.command_line import files
+from tests.helpers.crowd import Halve, Module
+from tests.helpers.traces import Event, outline, read_trace, slices, track_names
 
 
 @apass.module_pass(opt_level=1)

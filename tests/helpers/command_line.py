@@ -1,4 +1,4 @@
-"""Helpers that write ONNX models to files and run the command line on them."""
+"""The command line, in this process or a new one, and model files for it."""
 
 import os
 import subprocess
