@@ -8,7 +8,7 @@ from onnx import helper
 from apass.relay.ir.module import IRModule
 from apass.relay.parser import parse
 from tests.helpers.command_line import apass, files, write_model
-from tests.relay.meaning import ops_of
+from tests.helpers.relay.meaning import ops_of
 
 PROGRAM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 3), float32]) {

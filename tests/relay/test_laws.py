@@ -17,7 +17,7 @@ from apass.relay.structural.equality import structural_equal
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.text.printing.printer import astext
 from apass.relay.type_inference.infer import infer_module
-from tests.relay.programs import Program, programs
+from tests.helpers.relay.programs import Program, programs
 
 OPTIONS: dict[str, dict[str, object]] = {
     "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},

@@ -12,7 +12,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.ty import FuncType, GlobalTypeVar, TupleType, TypeVar
 from apass.relay.type_inference.infer import infer_module
-from tests.relay.programs import Program, programs
+from tests.helpers.relay.programs import Program, programs
 
 X, Y, F = var("x"), var("y"), var("f")
 A = TypeVar("a")

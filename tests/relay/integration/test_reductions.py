@@ -16,7 +16,7 @@ from apass.relay.parser import parse
 from apass.relay.structural.equality import structural_equal
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.type_inference.infer import infer_module
-from tests.relay.programs import Program, programs
+from tests.helpers.relay.programs import Program, programs
 
 REDUCTIONS = [
     "functions",

@@ -15,7 +15,7 @@ from apass.relay.ir.expr import RefCreate, const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.elementwise.compare import equal
-from tests.relay.evaluation import CONS, ONE, X, count_down, plain
+from tests.helpers.relay.evaluation import CONS, ONE, X, count_down, plain
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from apass.relay.ir.expr import RefRead, const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.ty import TensorType
-from tests.relay.evaluation import NIL, ONE, X, Y, plain
+from tests.helpers.relay.evaluation import NIL, ONE, X, Y, plain
 
 CALL = "<relay.Call of <relay.Op add>>"
 REASON = "operands could not be broadcast together with shapes (2,) (3,)"

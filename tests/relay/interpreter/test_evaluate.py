@@ -23,7 +23,7 @@ from apass.relay.op.elementwise.compare import equal
 from apass.relay.op.elementwise.math import log, negative
 from apass.relay.prelude import Prelude
 from apass.relay.ty import Any
-from tests.relay.evaluation import CONS, NIL, ONE, F, N, X, Y, count_down, plain
+from tests.helpers.relay.evaluation import CONS, NIL, ONE, F, N, X, Y, count_down, plain
 
 
 def in_sequence(*exprs: Expr) -> Expr:

@@ -13,7 +13,7 @@ from apass.relay.interpreter.evaluate import Value, evaluate
 from apass.relay.ir.expr import TupleWrapper, const, var
 from apass.relay.ir.ndarray import Array
 from apass.relay.ty import Any
-from tests.relay.meaning import ops_of, optimized
+from tests.helpers.relay.meaning import ops_of, optimized
 from tests.relay.op.values import floats, numbers, refusal, result_type, tensor
 
 _DATA = const(np.arange(24, dtype="float32").reshape(2, 3, 4))

@@ -16,7 +16,7 @@ from apass.relay.ir.expr import const
 from apass.relay.op import image, nn
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
-from tests.relay.op.nn.checks import Numbers, X, Y, close, evaluated, inferred, numbers, refused, same
+from tests.helpers.relay.kernel_checks import Numbers, X, Y, close, evaluated, inferred, numbers, refused, same
 
 RESIZE = {1: image.resize1d, 2: image.resize2d, 3: image.resize3d}
 MODES = ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"]

@@ -11,7 +11,7 @@ from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.rewrite.renaming import copied, renewed, with_unique_binders
 from apass.relay.structural.equality import structural_equal
 from apass.relay.ty import GlobalTypeVar
-from tests.relay.evaluation import plain
+from tests.helpers.relay.evaluation import plain
 
 X, Y, Z, F = (var(name) for name in "xyzf")
 BOX = Constructor("Box", [], GlobalTypeVar("Boxed"))

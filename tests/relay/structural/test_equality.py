@@ -38,7 +38,7 @@ from apass.relay.ty import (
     TypeRelation,
     TypeVar,
 )
-from tests.relay.comparing import FLOAT, OP, Copier, F, equal
+from tests.helpers.relay.comparing import FLOAT, OP, Copier, F, equal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

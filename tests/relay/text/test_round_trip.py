@@ -8,7 +8,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.structural.equality import assert_structural_equal, structural_equal
 from apass.relay.text.parsing.reader import read_expr, read_module
 from apass.relay.type_inference.infer import infer_module
-from tests.relay.programs import Program, programs
+from tests.helpers.relay.programs import Program, programs
 from tests.relay.text.syntax import constants, modules
 
 

@@ -6,7 +6,7 @@ from apass.relay.expr import Expr, Tuple
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import var
 from apass.relay.op import nn
-from tests.relay.meaning import ops_of, optimized
+from tests.helpers.relay.meaning import ops_of, optimized
 
 
 @pytest.mark.parametrize(("axis", "expands"), [(1, True), (-1, False), (3, False), (2, True)])

@@ -6,7 +6,7 @@ from apass.relay.expr import Call, Expr, If, Let, Tuple, Var
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import var
 from apass.relay.op import nn
-from tests.relay.meaning import ops_of, optimized
+from tests.helpers.relay.meaning import ops_of, optimized
 
 LAYOUTS = {"NCHW": ("OIHW", (1, 4, 5, 5)), "NHWC": ("HWIO", (1, 5, 5, 4))}
 

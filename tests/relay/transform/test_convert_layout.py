@@ -12,7 +12,7 @@ from apass.relay.ir.expr import const, var
 from apass.relay.op import nn
 from apass.relay.transform.convert_layout.convert_layout import ConvertLayout, convert_layout
 from apass.sync import run
-from tests.relay.meaning import ops_of, optimized, typed
+from tests.helpers.relay.meaning import ops_of, optimized, typed
 
 NHWC = {"nn.conv2d": ["NHWC", "default"]}
 PACKED = {"nn.conv2d": ["NCHW4c", "default"]}

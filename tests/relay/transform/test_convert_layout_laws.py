@@ -18,7 +18,7 @@ from apass.relay.op.define.layout import convert_shape, parse_layout
 from apass.relay.transform.convert_layout.convert_layout import convert_layout
 from apass.relay.ty import TensorType
 from apass.relay.type_inference.infer import infer_module
-from tests.relay.meaning import ops_of
+from tests.helpers.relay.meaning import ops_of
 
 DTYPE: Final = "float64"
 Tensor = tuple[Expr, tuple[int, ...]]

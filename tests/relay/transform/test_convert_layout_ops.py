@@ -19,7 +19,7 @@ from apass.relay.op.layouts.infer import Layouts
 from apass.relay.testing.temp_op_attr import TempOpAttr
 from apass.relay.transform import LayoutConfig
 from apass.relay.ty import Any, TensorType, Type
-from tests.relay.meaning import ops_of, optimized, typed
+from tests.helpers.relay.meaning import ops_of, optimized, typed
 
 
 def calls_of(func: Function, name: str) -> list[Call]:

@@ -23,7 +23,7 @@ from apass.relay.op import (
 )
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.transform import DynamicToStatic
-from tests.relay.meaning import ops_of, optimized
+from tests.helpers.relay.meaning import ops_of, optimized
 
 X = var("x", shape=(2, 3))
 SHAPE = add(const(np.array([3, 2])), const(np.array([0, 0])))

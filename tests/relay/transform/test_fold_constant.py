@@ -24,8 +24,8 @@ from apass.relay.op.shape.shape_of import ndarray_size, shape_of
 from apass.relay.structural.equality import structural_equal
 from apass.relay.transform.fold_constant import ConstantChecker, FoldConstant, FoldConstantExpr, fold_constant
 from apass.relay.ty import Any
-from tests.relay.evaluation import plain
-from tests.relay.meaning import typed
+from tests.helpers.relay.evaluation import plain
+from tests.helpers.relay.meaning import typed
 
 X = var("x", shape=(2,))
 ONE, TWO = const(1.0), const(2.0)

@@ -12,7 +12,7 @@ from apass.relay.ir.expr import const, var
 from apass.relay.ir.post_order import post_order
 from apass.relay.op import nn
 from apass.relay.ty import TensorType
-from tests.relay.meaning import ops_of, optimized
+from tests.helpers.relay.meaning import ops_of, optimized
 
 RNG = np.random.default_rng(0)
 

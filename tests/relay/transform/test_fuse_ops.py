@@ -21,7 +21,7 @@ from apass.relay.structural.equality import assert_structural_equal, structural_
 from apass.relay.transform.fuse_ops.defuse import DefuseOps, defuse_ops
 from apass.relay.transform.fuse_ops.fuse_ops import FuseOps, fuse_ops
 from apass.relay.type_inference.infer import infer_function, infer_module
-from tests.relay.programs import Program, programs
+from tests.helpers.relay.programs import Program, programs
 
 HEADER = '#[version = "0.0.5"]\n'
 

@@ -21,7 +21,7 @@ from apass.relay.transform.lambda_lift import LambdaLift, lambda_lift
 from apass.relay.transform.remove_unused_functions import RemoveUnusedFunctions, remove_unused_functions
 from apass.relay.ty import GlobalTypeVar, TensorType, TypeCall, TypeVar
 from apass.relay.type_inference.infer import infer_module
-from tests.relay.evaluation import plain
+from tests.helpers.relay.evaluation import plain
 
 INT = TensorType((), "int32")
 X, Y, N = var("x", "int32"), var("y", "int32"), var("n", "int32")

@@ -13,7 +13,7 @@ from apass.relay.op.elementwise.math import exp, negative
 from apass.relay.structural.equality import structural_equal
 from apass.relay.transform.inline import Inline, inline
 from apass.relay.ty import TypeVar
-from tests.relay.evaluation import plain
+from tests.helpers.relay.evaluation import plain
 
 X, Y, Z = var("x", "float32"), var("y", "float32"), var("z", "float32")
 F, G, H, MAIN = (GlobalVar(name) for name in ("f", "g", "h", "main"))

@@ -17,7 +17,7 @@ from apass.relay.op.contrib.register import PatternEntry, get_pattern_table, reg
 from apass.relay.parser import parse
 from apass.relay.structural.equality import assert_structural_equal
 from apass.relay.transform.merge_composite import MergeComposite
-from tests.relay.programs import Program, programs
+from tests.helpers.relay.programs import Program, programs
 
 BEFORE = """#[version = "0.0.5"]
 def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32], %b: Tensor[(4), float32]) {

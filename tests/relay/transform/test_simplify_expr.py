@@ -7,7 +7,7 @@ from apass.relay.expr import Expr
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import const, var
 from apass.relay.ty import Any, TensorType
-from tests.relay.meaning import ops_of, optimized
+from tests.helpers.relay.meaning import ops_of, optimized
 
 X = var("x", shape=(2, 3, 4))
 

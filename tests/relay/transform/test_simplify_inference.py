@@ -6,7 +6,7 @@ from apass.relay.expr import Expr, Tuple, TupleGetItem
 from apass.relay.ir.calls import call_op
 from apass.relay.ir.expr import var
 from apass.relay.op import nn
-from tests.relay.meaning import ops_of, optimized
+from tests.helpers.relay.meaning import ops_of, optimized
 
 
 def image(*shape: int) -> Expr:

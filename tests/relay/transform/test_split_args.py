@@ -6,7 +6,7 @@ from apass.relay.expr import Call, Tuple
 from apass.relay.ir.expr import var
 from apass.relay.ir.post_order import post_order
 from apass.relay.op import concatenate
-from tests.relay.meaning import ops_of, optimized
+from tests.helpers.relay.meaning import ops_of, optimized
 
 
 @pytest.mark.parametrize(("operands", "limit"), [(3, 2), (9, 2), (9, 3), (10, 3), (10, 9)])

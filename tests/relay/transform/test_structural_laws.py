@@ -18,7 +18,7 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.type_inference.infer import infer_module
-from tests.relay.programs import Program, programs
+from tests.helpers.relay.programs import Program, programs
 
 pytestmark = pytest.mark.slow
 

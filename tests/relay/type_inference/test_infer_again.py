@@ -17,7 +17,7 @@ from apass.relay.structural.equality import structural_equal
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.ty import FuncType, TupleType, Type, scalar_type
 from apass.relay.type_inference.infer import ensure_typed, infer_expr, infer_function, infer_module
-from tests.relay.programs import Program, programs
+from tests.helpers.relay.programs import Program, programs
 
 X = var("x", shape=(2, 3))
 COND = var("c", "bool")

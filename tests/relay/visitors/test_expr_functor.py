@@ -7,7 +7,7 @@ import pytest
 from apass.relay.adt import Constructor
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Op, Tuple, TupleGetItem, Var
 from apass.relay.expr_functor import ExprFunctor, ExprMutator, ExprVisitor
-from tests.relay.walked import F, G, Identity, Rename, SuperMutator, X, Y, chain, every_kind, lets
+from tests.helpers.relay.walked import F, G, Identity, Rename, SuperMutator, X, Y, chain, every_kind, lets
 
 
 class Order(ExprVisitor):

@@ -8,7 +8,7 @@ from apass.relay.adt import Constructor
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, Op, Tuple, Var
 from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
-from tests.relay.walked import F, G, Identity, Rename, RenameVars, SuperMutator, X, Y, every_kind
+from tests.helpers.relay.walked import F, G, Identity, Rename, RenameVars, SuperMutator, X, Y, every_kind
 
 
 @pytest.mark.parametrize("mutator", [Identity, SuperMutator])

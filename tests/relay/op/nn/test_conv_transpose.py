@@ -15,7 +15,7 @@ from apass.relay.ir.ndarray import Array
 from apass.relay.op import nn
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
-from tests.relay.op.nn.checks import (
+from tests.helpers.relay.kernel_checks import (
     X,
     Y,
     close,

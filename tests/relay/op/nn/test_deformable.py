@@ -12,7 +12,7 @@ from apass.relay.expr import Call
 from apass.relay.op import nn
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
-from tests.relay.op.nn.checks import Numbers, X, Y, Z, close, evaluated, inferred, numbers, refused
+from tests.helpers.relay.kernel_checks import Numbers, X, Y, Z, close, evaluated, inferred, numbers, refused
 
 
 def sample(image: Numbers, row: float, column: float) -> float:

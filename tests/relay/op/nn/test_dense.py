@@ -9,7 +9,7 @@ from apass.relay.expr import Call
 from apass.relay.op import nn
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
-from tests.relay.op.nn.checks import (
+from tests.helpers.relay.kernel_checks import (
     X,
     Y,
     close,

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from apass.relay.expr import Call
 from apass.relay.op import nn
 from apass.relay.ty import Any, TensorType
-from tests.relay.op.nn.checks import X, Y, Z, close, evaluated, inferred, numbers, onnx_outputs, refused
+from tests.helpers.relay.kernel_checks import X, Y, Z, close, evaluated, inferred, numbers, onnx_outputs, refused
 
 
 @given(st.integers(1, 4), st.integers(1, 4))

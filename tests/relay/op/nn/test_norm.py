@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from apass.relay.expr import Call, Var
 from apass.relay.op import nn
 from apass.relay.ty import Any, TensorType, TupleType
-from tests.relay.op.nn.checks import (
+from tests.helpers.relay.kernel_checks import (
     Numbers,
     X,
     Y,

@@ -13,7 +13,7 @@ from apass.relay.ir.expr import const
 from apass.relay.op import nn
 from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.ty import Any, TensorType
-from tests.relay.op.nn.checks import X, Y, evaluated, inferred, numbers, onnx_outputs, refused, same
+from tests.helpers.relay.kernel_checks import X, Y, evaluated, inferred, numbers, onnx_outputs, refused, same
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=2, max_side=4)
 

@@ -1,4 +1,4 @@
-"""Helpers of the nn tests: run kernels and check the types of their results."""
+"""Checks of operators: run their kernels, and compare types and values."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
