@@ -13,8 +13,8 @@ import pytest
 import apass
 from apass import Journal, JournalError, JournalWarning, PassContext, module_pass, optimize_all
 from apass.errors import AdapterError
-from tests.architecture.test_layers import ROOT
 from tests.helpers.killed_runs import LIMIT, modules, optimized
+from tests.helpers.repository import ROOT
 
 Module = dict[str, Any]
 EXECUTORS: Sequence[Literal["thread"] | None] = ("thread", None)

@@ -12,7 +12,8 @@ import pytest
 from apass.adapters.onnx import load_model
 from apass.cli.check_command import Checker
 from apass.cli.formats import format_of
-from tests.helpers.command_line import TEST_DATA, apass, files, nodes_of, write_model
+from tests.helpers.command_line import TEST_DATA, apass, nodes_of, write_model
+from tests.helpers.folders import files
 
 pytestmark = pytest.mark.process
 

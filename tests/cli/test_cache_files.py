@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command_line import apass, files, write_model
+from tests.helpers.command_line import apass, write_model
+from tests.helpers.folders import files
 
 
 @pytest.mark.parametrize("command", [["cache", "info"], ["cache", "clear"], ["opt", "model.onnx"]])

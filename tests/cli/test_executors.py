@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command_line import apass, files, nodes_of, write_model
+from tests.helpers.command_line import apass, nodes_of, write_model
+from tests.helpers.folders import files
 
 
 @pytest.mark.process

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command_line import ROOT, apass, files, nodes_of, write_model
+from tests.helpers.command_line import apass, nodes_of, write_model
+from tests.helpers.folders import files
+from tests.helpers.repository import ROOT
 
 FULL = Path("/dev/full")
 

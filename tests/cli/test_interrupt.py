@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command_line import files, nodes_of, script, write_model
+from tests.helpers.command_line import nodes_of, script, write_model
+from tests.helpers.folders import files
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 

@@ -14,7 +14,8 @@ from apass.core.context import PassContext
 from apass.core.run import current_module_name
 from apass.passes.decorators import module_pass
 from apass.passes.registry import register_pass, unregister_pass
-from tests.helpers.command_line import apass, files, nodes_of, process, script, write_model
+from tests.helpers.command_line import apass, nodes_of, process, script, write_model
+from tests.helpers.folders import files
 
 PIPELINE = "onnx.IdentityElimination,Begin"
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_relay import program
-from tests.helpers.command_line import apass, write_model
+from tests.helpers.command_line import apass, program, write_model
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

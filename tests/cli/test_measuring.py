@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_relay import program
-from tests.helpers.command_line import TEST_DATA, apass, write_model
+from tests.helpers.command_line import TEST_DATA, apass, program, write_model
 
 SQUEEZENET = TEST_DATA / "light" / "light_squeezenet.onnx"
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from apass.core.config import register_config_option
-from tests.helpers.command_line import apass, files, process, write_model
+from tests.helpers.command_line import apass, process, write_model
+from tests.helpers.folders import files
 
 NO_PASS = "no pass is registered under the name 'onnx.Inlin'"
 NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria"

@@ -10,7 +10,8 @@ import pytest
 from apass.core.context import PassContext
 from apass.passes.decorators import module_pass
 from apass.passes.registry import register_pass, unregister_pass
-from tests.helpers.command_line import TEST_DATA, apass, files, nodes_of, process, write_model
+from tests.helpers.command_line import TEST_DATA, apass, nodes_of, process, write_model
+from tests.helpers.folders import files
 
 
 def test_results_are_written_beside_unchanged_models(tmp_path: Path) -> None:

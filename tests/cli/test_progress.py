@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_relay import program
-from tests.helpers.command_line import ROOT, TEST_DATA, apass, script, write_model
+from tests.helpers.command_line import TEST_DATA, apass, program, script, write_model
+from tests.helpers.repository import ROOT
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import onnx
 
 from apass.adapters.onnx import load_model
-from tests.helpers.command_line import TEST_DATA, apass, files
+from tests.helpers.command_line import TEST_DATA, apass
+from tests.helpers.folders import files
 
 
 def test_reduce_keeps_only_the_failing_node(tmp_path: Path) -> None:

@@ -7,24 +7,9 @@ from onnx import helper
 
 from apass.relay.ir.module import IRModule
 from apass.relay.parser import parse
-from tests.helpers.command_line import apass, files, write_model
+from tests.helpers.command_line import PROGRAM, apass, program, write_model
+from tests.helpers.folders import files
 from tests.helpers.relay.meaning import ops_of
-
-PROGRAM = """#[version = "0.0.5"]
-def @main(%x: Tensor[(2, 3), float32]) {
-  %0 = add(2f, 3f);
-  %1 = multiply(%x, %0);
-  %2 = multiply(%x, %0);
-  add(%1, %2)
-}
-"""
-
-
-def program(path: Path, text: str = PROGRAM) -> Path:
-    """Write a Relay program, and return its path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
 
 
 def read(path: Path) -> IRModule:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.test_relay import program
-from tests.helpers.command_line import apass, write_model
+from tests.helpers.command_line import apass, program, write_model
 
 
 def names(path: Path) -> list[str]:

@@ -5,7 +5,8 @@ from platform import python_version
 
 import pytest
 
-from tests.helpers.command_line import apass, files, process, write_model
+from tests.helpers.command_line import apass, process, write_model
+from tests.helpers.folders import files
 
 RELAY = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 3), float32]) {

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_relay import program
-from tests.helpers.command_line import TEST_DATA, apass, files, write_model
-from tests.helpers.report_samples import index_of, texts_of
+from tests.helpers.command_line import TEST_DATA, apass, program, write_model
+from tests.helpers.folders import files
+from tests.helpers.reports import index_of, texts_of
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

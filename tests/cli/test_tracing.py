@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_relay import program
-from tests.helpers.command_line import TEST_DATA, apass, write_model
+from tests.helpers.command_line import TEST_DATA, apass, program, write_model
 from tests.helpers.traces import outline, read_trace, slices, track_names
 
 

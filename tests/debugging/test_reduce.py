@@ -17,10 +17,10 @@ import apass
 from apass import relay
 from apass.adapters.onnx import ADAPTER, load_model
 from apass.instruments import ReproducerInstrument
-from tests.helpers.command_line import ROOT
 from tests.helpers.failing_passes import FailOn, add_one, failing_passes
 from tests.helpers.idle_clock import idle_clock
 from tests.helpers.recording import function_pass_of, module_pass_of
+from tests.helpers.repository import ROOT
 
 pytestmark = pytest.mark.anyio
 

@@ -17,8 +17,8 @@ from apass import (
 )
 from apass.core.run import current_run
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
-from tests.adapters.test_pinned import Add, Grow, Pinned
-from tests.executors.test_required_analyses import with_bodies_in
+from tests.helpers.executor_bodies import with_bodies_in
+from tests.helpers.pinned import Add, Grow, Pinned
 
 pytestmark = pytest.mark.anyio
 

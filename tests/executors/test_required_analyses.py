@@ -5,13 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from apass import AnalysisError, ExecutorError, Pass, PassContext, analysis, function_pass, module_pass
-from apass.core.run import current_run
+from apass import AnalysisError, ExecutorError, Pass, PassContext, analysis, function_pass
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
-from apass.runner.fan_out import FunctionBatch, run_concurrently
 from tests.executors import asking
 from tests.executors.asking import Module
-from tests.helpers.context_state import state_of
+from tests.helpers.executor_bodies import with_bodies_in
 
 pytestmark = pytest.mark.anyio
 
@@ -19,21 +17,6 @@ PROCESSES = ProcessExecutor(workers=2)
 THREADS = ThreadExecutor(workers=2)
 every_executor = pytest.mark.parametrize("executor", [THREADS, PROCESSES], ids=["threads", "processes"])
 MODULE = {"a": "one two", "b": "three", "c": "one two"}
-
-
-def with_bodies_in(pass_: Pass[Module], executor: Executor) -> Pass[Module]:
-    """Return a pass that runs the bodies of `pass_` in an executor."""
-
-    @module_pass(opt_level=0)
-    async def BodiesInExecutor(mod: Module, ctx: PassContext) -> Module:
-        run = current_run()
-        assert run is not None
-        async with executor.bodies(pass_, mod, ctx) as body:
-            batch = FunctionBatch(run, list(mod), list(mod.values()), mod, ctx, state_of(ctx).scheduler)
-            changed = await run_concurrently(body, batch)
-        return {**mod, **changed}
-
-    return BodiesInExecutor
 
 
 @pytest.mark.process

@@ -12,9 +12,17 @@ from typer.testing import CliRunner, Result
 
 from apass.adapters.onnx import ADAPTER, load_model
 from apass.cli.app import app
+from tests.helpers.repository import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 TEST_DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
+PROGRAM = """#[version = "0.0.5"]
+def @main(%x: Tensor[(2, 3), float32]) {
+  %0 = add(2f, 3f);
+  %1 = multiply(%x, %0);
+  %2 = multiply(%x, %0);
+  add(%1, %2)
+}
+"""
 
 
 def write_model(path: Path, *, identities: int = 2) -> Path:
@@ -37,16 +45,18 @@ def write_model(path: Path, *, identities: int = 2) -> Path:
     return path
 
 
+def program(path: Path, text: str = PROGRAM) -> Path:
+    """Write a Relay program, and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
 def nodes_of(path: Path) -> list[str]:
     """Verify the model in a file, and return its operators."""
     model = load_model(path)
     ADAPTER.verify(model)
     return [node.op_type for node in model.graph]
-
-
-def files(folder: Path) -> list[str]:
-    """Return the files below a folder, including hidden files."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def apass(*arguments: object) -> Result:

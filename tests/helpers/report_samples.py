@@ -1,9 +1,5 @@
 """Sample runs for reports: passes that wait, nest, fail and make remarks."""
 
-import json
-import re
-import zlib
-from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -91,27 +87,3 @@ def in_a_thread(make: Callable[[], Awaitable[str]]) -> str:
 def page_of(count: int, *, size: int = 12) -> str:
     """Return the page of a report; callable from any thread."""
     return in_a_thread(lambda: rendered(count, size))
-
-
-def index_of(page: str) -> dict[str, Any]:
-    """Return all data of a page but the texts."""
-    index: dict[str, Any] = json.loads(zlib.decompress(b64decode(_script(page, "apass-index")), -15))
-    return index
-
-
-def texts_of(page: str) -> list[str]:
-    """Return the texts of a page, decoded as the page does."""
-    blob, columns = _script(page, "apass-texts"), index_of(page)["texts"]
-    bases: list[int] = columns["base"]
-    decoded: list[bytes] = []
-    for number, base in enumerate(bases):
-        data = b64decode(blob[columns["offset"][number] : columns["offset"][number + 1]])
-        reader = zlib.decompressobj(-15) if base < 0 else zlib.decompressobj(-15, zdict=decoded[base][-(2**15) :])
-        decoded.append(reader.decompress(data) + reader.flush())
-    return [text.decode() for text in decoded]
-
-
-def _script(page: str, name: str) -> str:
-    match = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
-    assert match is not None
-    return match[1]

@@ -18,10 +18,10 @@ from apass.instruments import (
 )
 from apass.instruments.live_view import LiveViewInstrument
 from apass.instruments.otel import OpenTelemetryInstrument
+from tests.helpers.consoles import console
 from tests.helpers.crowd import failing, run_crowd
+from tests.helpers.log_records import listening
 from tests.helpers.traces import read_trace, slices
-from tests.instruments.test_logs import listening
-from tests.instruments.test_progress import console
 
 pytestmark = pytest.mark.slow
 

@@ -26,13 +26,12 @@ from apass.instruments import (
 )
 from apass.instruments.otel import OpenTelemetryInstrument
 from tests.helpers.crowd import Module, Tune, failing, run_crowd
+from tests.helpers.folders import files, texts_without_times
+from tests.helpers.log_records import RecordHandler, listening
+from tests.helpers.reports import lines, without_times
+from tests.helpers.spans import Recorder, attributes
 from tests.helpers.timings import check_times, shapes
 from tests.helpers.traces import outline, read_trace, slices, track_names
-from tests.instruments.dump.test_tree import contents
-from tests.instruments.report.test_instrument import lines, without_times
-from tests.instruments.test_logs import RecordHandler, listening
-from tests.instruments.test_otel import Recorder, attributes
-from tests.instruments.test_reproducer import names
 
 pytestmark = pytest.mark.anyio
 
@@ -73,12 +72,12 @@ def span_statuses(folder: Path, log: RecordHandler) -> tuple[object, Callable[[]
 
 def reproducer_files(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
     instrument = ReproducerInstrument(folder)
-    return instrument, lambda: (instrument.folders, names(folder))
+    return instrument, lambda: (instrument.folders, files(folder))
 
 
 def dump_indexes(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
     def read() -> tuple[str, list[list[str]]]:
-        files = contents(folder)
+        files = texts_without_times(folder)
         return files["index.txt"], [line.split()[1:] for line in files["m/index.txt"].splitlines()[4:]]
 
     return DumpTree(folder), read
@@ -285,7 +284,7 @@ def printed_changes(folder: Path, log: RecordHandler) -> tuple[object, Callable[
 def dumped_files(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
     def read() -> dict[str, list[str]]:
         # The widths of columns depend on the times.
-        files = contents(folder).items()
+        files = texts_without_times(folder).items()
         return {name: sorted(" ".join(line.split()) for line in text.splitlines()) for name, text in files}
 
     return DumpTree(folder), read
@@ -293,7 +292,7 @@ def dumped_files(folder: Path, log: RecordHandler) -> tuple[object, Callable[[],
 
 def reproducers(folder: Path, log: RecordHandler) -> tuple[object, Callable[[], Any]]:
     def read() -> dict[str, bytes]:
-        return {name: (folder / name).read_bytes() for name in names(folder) if not name.endswith("traceback.txt")}
+        return {name: (folder / name).read_bytes() for name in files(folder) if not name.endswith("traceback.txt")}
 
     return ReproducerInstrument(folder), read
 

@@ -2,10 +2,7 @@
 
 import json
 import logging
-from collections.abc import Generator
-from contextlib import contextmanager
 from io import StringIO
-from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -15,41 +12,7 @@ import structlog
 import apass
 from apass.instruments import LoggingInstrument
 from tests.helpers.crowd import Module
-
-FIELDS = ("pass_name", "pass_path", "module_name", "function", "changed", "error")
-
-
-class RecordHandler(logging.Handler):
-    """Stores log records."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.records: list[logging.LogRecord] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Store the record."""
-        self.records.append(record)
-
-    def events(self) -> list[tuple[Any, ...]]:
-        """Return logger, level, message and fields of each record, without times."""
-        events: list[tuple[Any, ...]] = []
-        for record in self.records:
-            fields = {key: vars(record)[key] for key in FIELDS if vars(record).get(key) is not None}
-            events.append((record.name, record.levelname, record.getMessage(), fields))
-        return events
-
-
-@contextmanager
-def listening(level: int = logging.DEBUG, handler: logging.Handler | None = None) -> Generator[RecordHandler]:
-    """Capture the records of the logger `apass`."""
-    logger, captured = logging.getLogger("apass"), RecordHandler()
-    logger.addHandler(handler or captured)
-    logger.setLevel(level)
-    try:
-        yield captured
-    finally:
-        logger.removeHandler(handler or captured)
-        logger.setLevel(logging.NOTSET)
+from tests.helpers.log_records import listening
 
 
 @apass.module_pass(opt_level=0)

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,42 +9,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import apass
 from apass.instruments.otel import OpenTelemetryInstrument
-from tests.cli.test_relay import program
-from tests.helpers.command_line import process
+from tests.helpers.command_line import process, program
 from tests.helpers.crowd import Module
-
-
-class Recorder:
-    """A tracer with the spans that it created."""
-
-    def __init__(self) -> None:
-        self._exporter = InMemorySpanExporter()
-        provider = TracerProvider(shutdown_on_exit=False)
-        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
-        self.tracer = provider.get_tracer("tests")
-
-    @property
-    def spans(self) -> Sequence[ReadableSpan]:
-        return self._exporter.get_finished_spans()
-
-    def tree(self) -> list[str]:
-        """Return the spans as indented lines, with children sorted by name."""
-        return [line for item in self._below(None) for line in self._lines(item, "")]
-
-    def _below(self, parent: int | None) -> list[ReadableSpan]:
-        children = [item for item in self.spans if (item.parent.span_id if item.parent else None) == parent]
-        return sorted(children, key=lambda item: (item.name, item.start_time))
-
-    def _lines(self, span: ReadableSpan, indent: str) -> list[str]:
-        assert span.context is not None
-        below = [line for item in self._below(span.context.span_id) for line in self._lines(item, indent + "  ")]
-        return [indent + span.name, *below]
+from tests.helpers.spans import Recorder, attributes
 
 
 @apass.module_pass(opt_level=0)
@@ -59,10 +28,6 @@ async def Ask(func: int, mod: Module, ctx: apass.PassContext) -> int:
     await anyio.lowlevel.checkpoint()
     await Nap(mod)
     return func + 1
-
-
-def attributes(span: ReadableSpan) -> dict[str, Any]:
-    return dict(span.attributes or {})
 
 
 @pytest.mark.anyio

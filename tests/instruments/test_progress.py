@@ -13,12 +13,8 @@ import apass
 from apass.instruments.live_view import LiveViewInstrument, waiting_text
 from apass.instruments.progress import ProgressInstrument, progress_text
 from apass.instruments.support.activity import ActiveCounts, Activity
+from tests.helpers.consoles import console
 from tests.helpers.crowd import Module, crowd, failing, run_crowd
-
-
-def console(*, terminal: bool = False) -> tuple[Console, io.StringIO]:
-    file = io.StringIO()
-    return Console(file=file, force_terminal=terminal, width=100, height=20, color_system=None), file
 
 
 def displayed_lines(progress: ProgressInstrument) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 import apass
 from apass.instruments import ReproducerInstrument
 from tests.helpers.failing_passes import FailOn, Inner, Nest, add_one, failing_passes
+from tests.helpers.folders import files
 
 pytestmark = pytest.mark.anyio
 
@@ -23,14 +24,9 @@ def _registered() -> Generator[None]:
         yield
 
 
-def names(folder: Path) -> list[str]:
-    """Return the paths of all files below a folder, including hidden ones."""
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     """Return the contents of all files below a folder."""
-    return {name: (folder / name).read_bytes() for name in names(folder)}
+    return {name: (folder / name).read_bytes() for name in files(folder)}
 
 
 def facts(folder: Path) -> dict[str, Any]:
@@ -60,7 +56,7 @@ async def test_folder_contains_module_settings_and_traceback(tmp_path: Path, any
     instrument = await fail(pipeline, {"f": 1, "g": 2}, tmp_path / "new", opt_level=1, disabled_pass=["Strict"])
     folder = tmp_path / "new" / "m" / "1_FailOn"
     assert instrument.folders == [folder]
-    assert names(tmp_path) == [
+    assert files(tmp_path) == [
         "new/m/1_FailOn/module.json",
         "new/m/1_FailOn/reproducer.json",
         "new/m/1_FailOn/traceback.txt",

@@ -15,8 +15,8 @@ from apass.relay.ir.module import IRModule
 from apass.relay.parser import parse
 from apass.relay.structural.equality import structural_equal
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.relay.pass_names import NAMES
 from tests.relay.hard_programs import HARD_PROGRAMS
-from tests.relay.test_laws import NAMES
 
 pytestmark = pytest.mark.slow
 

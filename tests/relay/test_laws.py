@@ -7,7 +7,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import apass
-from apass.core.pass_factories import find_factory
 from apass.relay.integration.adapter import ADAPTER
 from apass.relay.interpreter.compare_outputs import difference
 from apass.relay.interpreter.evaluate import evaluate
@@ -17,6 +16,7 @@ from apass.relay.structural.equality import structural_equal
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.text.printing.printer import astext
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.relay.pass_names import NAMES
 from tests.helpers.relay.programs import Program, programs
 
 OPTIONS: dict[str, dict[str, object]] = {
@@ -27,7 +27,6 @@ OPTIONS: dict[str, dict[str, object]] = {
 """Options of the passes that require some."""
 APPROXIMATE = frozenset({"FastMath", "relay.Default"})
 """Passes that may change the last digits."""
-NAMES = sorted(name for name in apass.list_passes() if find_factory(name).__module__.startswith("apass.relay."))
 
 
 def create_pass(name: str) -> apass.Pass[IRModule]:

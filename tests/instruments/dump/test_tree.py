@@ -1,6 +1,5 @@
 """`DumpTree`: the files of a run, and resuming from them."""
 
-import re
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -13,6 +12,7 @@ import apass
 from apass.adapters.mapping import ADAPTER
 from apass.instruments import DumpTree
 from apass.instruments.dump.tree import read_dumped
+from tests.helpers.folders import texts_without_times
 
 pytestmark = pytest.mark.anyio
 
@@ -40,12 +40,6 @@ async def Nest(func: int, mod: Module, ctx: apass.PassContext) -> int:
     return (await Increment({"inner": func}))["inner"]
 
 
-def contents(folder: Path) -> dict[str, str]:
-    """Return the contents of all files below a folder, with times replaced by T."""
-    files = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
-    return {name: re.sub(r" *\d+\.\d{3}( ms| s|  )", r" T\1", text) for name, text in files.items()}
-
-
 def _texts(folder: Path) -> list[Path]:
     """Return the text files of passes on the module itself."""
     paths = (path for path in folder.rglob("*.txt") if path.name != "index.txt" and ".input" not in path.name)
@@ -55,7 +49,7 @@ def _texts(folder: Path) -> list[Path]:
 async def test_files_are_nested_like_the_pipeline(tmp_path: Path) -> None:
     async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
         await apass.optimize_all({"m": {"f": 1}}, apass.Sequential([Keep, apass.Sequential([Increment], name="in")]))
-    files = contents(tmp_path)
+    files = texts_without_times(tmp_path)
     assert sorted(files) == [
         "index.txt",
         "m/0_sequential.input.json",
@@ -96,7 +90,7 @@ async def test_index_contains_the_failure(tmp_path: Path) -> None:
     async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
         with pytest.raises(ValueError, match="no more"):
             await apass.Sequential([Increment, Fail])({"f": 1})
-    files = contents(tmp_path)
+    files = texts_without_times(tmp_path)
     assert "failed" in files["module/index.txt"]
     assert files["index.txt"].endswith("failed: ValueError: no more\n")
 
@@ -104,7 +98,7 @@ async def test_index_contains_the_failure(tmp_path: Path) -> None:
 async def test_passes_in_a_body_have_a_function_folder(tmp_path: Path) -> None:
     async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
         await Nest({"f": 1, "g": 5})
-    files = contents(tmp_path)
+    files = texts_without_times(tmp_path)
     assert "g: 6" in files["module/0_Nest.txt"]
     assert "inner: 5" in files["module/0_Nest@g/0_Increment.input.txt"]
     assert "inner: 6" in files["module/0_Nest@g/0_Increment.txt"]
@@ -163,7 +157,7 @@ async def test_pass_on_another_module_has_its_own_input(tmp_path: Path) -> None:
 
     async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
         await apass.optimize_all({"m": {"f": 1}}, Try)
-    files = contents(tmp_path)
+    files = texts_without_times(tmp_path)
     assert "g: 5" in files["m/0_Try/0_Increment.input.txt"]
     assert "h: 7" in files["m/0_Try/1_Increment.input.txt"]
     assert "# module: 0_Try.input.json\n" in files["m/0_Try.txt"]

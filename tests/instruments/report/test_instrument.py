@@ -10,47 +10,15 @@ import pytest
 
 import apass
 from apass.instruments import ReportInstrument
-from apass.instruments.report.record import PassRun, Record, RunStatus
+from apass.instruments.report.record import PassRun, RunStatus
 from apass.instruments.report.texts import LARGE
-from tests.helpers.report_samples import PIPELINE, Halve, Nothing, index_of, modules, recorded, texts_of
+from tests.helpers.report_samples import PIPELINE, Halve, Nothing, modules, recorded
+from tests.helpers.reports import index_of, lines, texts_of
 
 
 def text(report: ReportInstrument, index: int) -> str | None:
     """Return the stored text at an index."""
     return None if index < 0 else texts_of(report.render())[index]
-
-
-def lines(record: Record) -> list[str]:
-    """Return the module, the path and the status of each run."""
-    return [f"{item.module} {'/'.join(name for _, name, _ in item.steps)} {item.status.name}" for item in record.runs]
-
-
-def without_times(report: ReportInstrument) -> object:
-    """Return the data of a page without times and workers, with texts for indices."""
-    page = report.render()
-    index, texts = index_of(page), [*texts_of(page), None]
-    runs, bodies = index["runs"], index["bodies"]
-    for column in ("before", "after"):
-        runs[column] = [texts[number] for number in runs[column]]
-    bodies["function"] = [index["names"][number] for number in bodies["function"]]
-    runs["failure"] = [number if number < 0 else index["failures"][number] for number in runs["failure"]]
-
-    def named(remark: list[Any]) -> list[Any]:
-        kind, name, message, pass_name, function, *rest = remark
-        return [kind, *(index["names"][item] for item in (name, pass_name, function)), message, *rest]
-
-    columns = ("module", "parent", "name", "function", "before", "after", "status", "failure", "statistics")
-    return (
-        index["modules"],
-        {column: runs[column] for column in columns},
-        [
-            (run, name, status)
-            for run, name, status in zip(bodies["run"], bodies["function"], bodies["status"], strict=True)
-            if status
-        ],
-        [named(remark) for remark in index["remarks"]],
-        index["moduleFailures"],
-    )
 
 
 @pytest.mark.anyio

@@ -13,8 +13,8 @@ import apass
 from apass.executors import ProcessExecutor
 from apass.instruments import TraceInstrument
 from apass.instruments.trace.event_file import EventFile
-from tests.helpers.command_line import files
 from tests.helpers.crowd import Halve, Module
+from tests.helpers.folders import files
 from tests.helpers.traces import Event, outline, read_trace, slices, track_names
 
 

@@ -10,7 +10,7 @@ from apass.relay.interpreter.compare_outputs import difference, random_arguments
 from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.module import IRModule
 from apass.relay.parser import fromtext
-from tests.relay.test_cases import CASES, EXPECTED, cases_below, options_of, settings_of
+from tests.helpers.relay.pass_cases import CASES, EXPECTED, cases_below, options_of, settings_of
 
 PROGRAMS = [path for path in cases_below(CASES) if path.parent.name == "ConvertLayout"]
 

@@ -1,0 +1,76 @@
+"""The floors of the package, its modules, and the imports between them."""
+
+import ast
+from collections.abc import Iterator
+
+from tests.helpers.repository import ROOT
+
+FLOORS = (
+    "errors util",
+    "concurrency",
+    "core",
+    "runner stores external",
+    "passes",
+    "pipelines batch adapters executors sync",
+    "instruments relay",
+    "debugging",
+    "cli",
+    "__init__ __main__",
+)
+"""The folders and root modules of `apass` on each floor, from the top."""
+
+RELAY_FLOORS = (
+    "errors",
+    "ir",
+    "visitors structural dataflow adt base expr function loops scope_builder ty",
+    "rewrite text type_inference expr_functor type_functor",
+    "analysis dataflow_pattern interpreter param_dict parser",
+    "op std build_module",
+    "frontend integration prelude",
+    "testing",
+    "transform",
+    "__init__",
+)
+"""The folders of `apass.relay`, and the modules of its root that have TVM's names."""
+
+
+def modules() -> dict[str, ast.Module]:
+    """Return the syntax tree of every module, by its name below `apass`."""
+    files = {path.relative_to(ROOT / "apass"): path for path in sorted((ROOT / "apass").rglob("*.py"))}
+    named = {".".join(short.with_suffix("").parts): path for short, path in files.items()}
+    return {name.removesuffix(".__init__"): ast.parse(path.read_text()) for name, path in named.items()}
+
+
+MODULES = modules()
+FOLDERS = {name for name in MODULES if (ROOT / "apass" / name.replace(".", "/")).is_dir()}
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Iterate over the full names of the modules and members that `tree` imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def own_imports(name: str) -> set[str]:
+    """Return the modules of the package that a module imports."""
+    result: set[str] = set()
+    for full in imports(MODULES[name]):
+        if full == "apass" or full.startswith("apass."):
+            inner = full.removeprefix("apass").removeprefix(".") or "__init__"
+            result.add(inner if inner in MODULES else inner.rpartition(".")[0] or "__init__")
+    return result
+
+
+def part_of(name: str, package: str) -> str:
+    """Return the folder or the root module of `package` that holds a module."""
+    return name.removeprefix(package).removeprefix(".").partition(".")[0] or "__init__"
+
+
+def floor_of(name: str, package: str, floors: tuple[str, ...]) -> int:
+    """Return the floor of a module; -1 if the table does not list it."""
+    part = part_of(name, package)
+    return next((i for i, floor in enumerate(floors) if part in floor.split()), -1)
