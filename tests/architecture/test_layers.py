@@ -122,6 +122,16 @@ def test_module_imports_are_visible_and_loop_independent(name: str) -> None:
     assert (tops & {"asyncio", "trio", "sniffio"}, words & {"TYPE_CHECKING", "__import__"}) == (set(), set())
 
 
+def test_no_module_imports_from_test_module() -> None:
+    trees = {path: ast.parse(path.read_text()) for path in sorted((ROOT / "tests").rglob("*.py"))}
+    assert [
+        f"{path.relative_to(ROOT)} imports {full}"
+        for path, tree in trees.items()
+        for full in imports(tree)
+        if full.startswith("tests.") and ".test_" in full
+    ] == []
+
+
 @pytest.mark.process
 def test_import_apass_loads_nothing_heavy() -> None:
     code = f"import sys, apass; print(*sorted(set({HEAVY!r}) & set(sys.modules)))"
