@@ -271,7 +271,7 @@ async def longest_hold() -> None:
 
 
 def imports(rounds: int) -> None:
-    """Print the seconds that `import apass` takes in a new process, compared with `import anyio`."""
+    """Print the time of `import apass` in a new process, beside `import anyio`."""
 
     def seconds(module: str) -> float:
         code = f"from time import perf_counter; start = perf_counter(); import {module}; print(perf_counter() - start)"
