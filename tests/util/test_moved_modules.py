@@ -1,7 +1,10 @@
 """The documented modules of earlier revisions are still importable."""
 
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 
@@ -32,22 +35,28 @@ DOCUMENTED = {
 """The modules and names in the documentation and the examples of revision 29831d6."""
 
 
-@pytest.mark.parametrize("old", DOCUMENTED)
-def test_old_module_warns_and_has_its_names(old: str) -> None:
-    parent, _, name = old.rpartition(".")
+@contextmanager
+def old_module(name: str) -> Generator[ModuleType]:
+    """Import a module by its old name, and forget it afterwards."""
+    with pytest.warns(DeprecationWarning, match=f"the module {name} is apass"):
+        module = import_module(name)
     try:
-        with pytest.warns(DeprecationWarning, match=f"the module {old} is apass"):
-            module = import_module(old)
-        assert [item for item in DOCUMENTED[old] if not hasattr(module, item)] == []
+        yield module
     finally:
-        del sys.modules[old]
-        delattr(import_module(parent), name)
+        parent, _, attribute = name.rpartition(".")
+        del sys.modules[name]
+        delattr(import_module(parent), attribute)
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_old_module_warns_and_has_its_names(name: str) -> None:
+    with old_module(name) as module:
+        assert [item for item in DOCUMENTED[name] if not hasattr(module, item)] == []
 
 
 def test_names_of_old_module_are_the_same_objects() -> None:
-    with pytest.warns(DeprecationWarning, match="single_flight"):
-        module = import_module("apass.single_flight")
-    assert module.SingleFlight is apass.SingleFlight
+    with old_module("apass.single_flight") as module:
+        assert module.SingleFlight is apass.SingleFlight
 
 
 def test_other_modules_are_not_found() -> None:
