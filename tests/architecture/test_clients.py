@@ -5,13 +5,12 @@ import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
-from pathlib import Path
 
 import pytest
 
 import apass
+from tests.helpers.repository import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 CORE = ("core", "runner", "passes", "concurrency", "util", "pipelines", "batch", "stores")
 ALLOWED = ("apass.errors", "apass.core.diagnostics", "apass.util.delta_debugging", "apass.util")
 """Modules that a client may import from although `apass` does not export all of their names."""

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.prose import check_file, check_text
+from tests.helpers.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks", "docs", "examples")
 PACKAGES = sorted(path.name for path in (ROOT / "apass").iterdir() if path.suffix == ".py" or path.is_dir())
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-import apass
 from apass import AdapterError, FunctionPass, PassContext, PassInfo, adapter_for, register_adapter
 from apass.adapters.mapping import ADAPTER, DictAdapter
 from apass.core.plugins import plugins
+from tests.helpers.repository import ROOT
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,6 @@ class ProgramAdapter(DictAdapter):
 
 
 PROGRAM_ADAPTER: Any = ProgramAdapter()
-ROOT = Path(apass.__file__).parent.parent
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from pkgutil import walk_packages
 import pytest
 
 import apass
+from tests.helpers.repository import ROOT
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
 
-ROOT = Path(__file__).parents[2]
 FILES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 PAGES = [str(file.relative_to(ROOT)) for file in FILES if "```" in file.read_text()]
 MODULES = [module.name for module in walk_packages(apass.__path__, "apass.") if not module.name.endswith("__main__")]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.process
+from tests.helpers.repository import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
+pytestmark = pytest.mark.process
 
 
 def run_example(*arguments: str) -> tuple[int, str]:

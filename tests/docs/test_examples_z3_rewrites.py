@@ -2,15 +2,14 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from examples.z3_rewrites import MODULE, RewriteProved
+from tests.helpers.repository import ROOT
 
 pytestmark = pytest.mark.process
 
-ROOT = Path(__file__).parent.parent.parent
 
 REWRITTEN = {
     "halve_positive": "(x & 127) >> 1",

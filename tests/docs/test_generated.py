@@ -2,13 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.process, pytest.mark.slow]
+from tests.helpers.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 
 def test_generated_pages_are_current() -> None:

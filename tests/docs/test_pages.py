@@ -2,12 +2,12 @@
 
 import re
 from importlib import import_module
-from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.helpers.repository import ROOT
+
 DOCS = ROOT / "docs"
 PUBLIC = ("apass", "apass.executors", "apass.external", "apass.instruments", "apass.stores")
 PAGES = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-ROOT = Path(__file__).parents[2]
+from tests.helpers.repository import ROOT
+
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.process
+from tests.helpers.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +24,7 @@ from apass import (
 from apass.passes.registry import pass_options
 from apass.passes.repeat import Repeat
 from tests.helpers.registering import Double, Mode, Module, Shift, clean_registry, message_of
-
-ROOT = Path(__file__).parents[2]
+from tests.helpers.repository import ROOT
 
 NOT_CALLABLE: Any = 3
 

@@ -21,8 +21,7 @@ from apass.passes.repeat import Repeat
 from apass.pipelines.parser import parse_pipeline
 from tests.helpers.command_line import apass as invoke
 from tests.helpers.pipeline_text import Mode, Module, Rescue, Tune, is_large, registered, size_of
-
-ROOT = Path(__file__).parents[2]
+from tests.helpers.repository import ROOT
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -15,9 +15,8 @@ from apass.relay.expr import Call, Constant, Op
 from apass.relay.frontend import from_onnx
 from apass.relay.ty import Any, TensorType
 from apass.relay.type_inference.infer import infer_module
+from tests.helpers.repository import ROOT
 from tests.relay.frontend.models import evaluate_model, evaluate_module, import_function, model, result_type
-
-ROOT = Path(__file__).parents[3]
 
 DENSE = """
 g (float[N, 3] x, float[N, 2] z) => (float[N, 2] y)
