@@ -7,6 +7,7 @@ from typing import Any, cast
 import anyio
 
 from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.native_cancellation import cancel_again, run_uncancelled
 from apass.errors import PassTimeoutError
 
 __all__ = ["flatten_errors", "run_shielded"]
@@ -16,31 +17,39 @@ Call = tuple[str, Callable[[], Any]]
 
 
 async def run_shielded(
-    calls: Sequence[Call], *, grace: float, cancelled: bool, stop_at_error: bool = False
+    calls: Sequence[Call], *, grace: float, error: BaseException | None = None, stop_at_error: bool = False
 ) -> list[BaseException]:
     """Make the calls in order, shielded from cancellation, and return their errors.
 
-    A cancellation that arrives during the calls is raised at the caller's next checkpoint. Plain calls have no
-    overhead: the shield starts with the first call that returns an awaitable.
+    A cancellation that arrives during the calls is raised at the caller's next checkpoint. The caller of this function
+    raises the returned errors, or else `error`. If there is neither, a native cancellation of asyncio is raised at
+    once. Plain calls have no overhead: the shield starts with the first call that returns an awaitable.
 
     Parameters:
         calls: the calls to make.
         grace: seconds that the calls have after a cancellation. If they exceed it, the remaining calls are skipped,
             and a PassTimeoutError is among the errors.
-        cancelled: whether the caller has already been cancelled.
+        error: the error that is already being raised, for example the cancellation of the caller.
         stop_at_error: whether to skip the calls after one that failed.
 
     """
     errors: list[BaseException] = []
     pending = iter(calls)
+    cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+    native: BaseException | None = None
     for description, call in pending:
         outcome = _attempt(call, errors)
         if is_awaitable(outcome):
             remaining = _RemainingCalls(description, outcome, pending, errors, stop_at_error)
-            await _finish_shielded(remaining, grace, cancelled)
+            native = await _finish_shielded(remaining, grace, cancelled)
             break
         if errors and stop_at_error:
             break
+    if native is not None and error is None and not errors:
+        raise native
+    # Another error is raised in place of the cancellation.
+    if (native is not None or cancelled) and (errors or not cancelled):
+        cancel_again()
     return errors
 
 
@@ -100,48 +109,58 @@ class _RemainingCalls:
         self.pending = pending
         self.errors = errors
         self.stop_at_error = stop_at_error
+        self.scope = anyio.CancelScope(shield=True)
+        """The shield; it is cancelled at the end of the grace period."""
 
     async def run(self) -> None:
-        await self._wait_for(self.first)
-        for description, call in self.pending:
-            if self.errors and self.stop_at_error:
-                return
-            self.description = description
-            outcome = _attempt(call, self.errors)
-            if is_awaitable(outcome):
-                await self._wait_for(outcome)
+        with self.scope:
+            await self._wait_for(self.first)
+            for description, call in self.pending:
+                if self.errors and self.stop_at_error:
+                    return
+                self.description = description
+                outcome = _attempt(call, self.errors)
+                if is_awaitable(outcome):
+                    await self._wait_for(outcome)
 
     async def _wait_for(self, outcome: Any) -> None:
         try:
             await outcome
-        except anyio.get_cancelled_exc_class():
-            raise
         except BaseException as error:
+            if self.scope.cancel_called and isinstance(error, anyio.get_cancelled_exc_class()):
+                raise
             self.errors.append(error)
 
 
-async def _finish_shielded(remaining: _RemainingCalls, grace: float, cancelled: bool) -> None:
-    scope = anyio.CancelScope(shield=True)
-    async with anyio.create_task_group() as watchers:
-        with scope:
-            if cancelled:
-                scope.deadline = anyio.current_time() + grace
-            else:
-                # The watcher is outside the shield: an outer cancellation reaches it and starts the grace period.
-                watchers.start_soon(_limit_when_cancelled, scope, grace)
-            await remaining.run()
-        # Shield the exit of the group: a pending cancellation is then raised at the caller's next checkpoint, and
-        # does not replace the errors collected here.
-        watchers.cancel_scope.shield = True
-        watchers.cancel_scope.cancel()
+async def _finish_shielded(remaining: _RemainingCalls, grace: float, cancelled: bool) -> BaseException | None:
+    """Make the remaining calls; return the native cancellation that arrived, or None."""
+
+    def start_grace() -> None:
+        scope.deadline = min(scope.deadline, anyio.current_time() + grace)
+
+    async def start_grace_when_cancelled() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            start_grace()
+
+    scope = remaining.scope
+    if cancelled:
+        start_grace()
+    native: BaseException | None = None
+    try:
+        async with anyio.create_task_group() as watchers:
+            # The watcher is outside the shield: an outer cancellation reaches it and starts the grace period.
+            watchers.start_soon(start_grace_when_cancelled)
+            native = await run_uncancelled(remaining.run, start_grace_when_cancelled)
+            # Shield the exit of the group: a pending cancellation is then raised at the caller's next checkpoint, and
+            # does not replace the errors collected here.
+            watchers.cancel_scope.shield = True
+            watchers.cancel_scope.cancel()
+    except anyio.get_cancelled_exc_class() as error:
+        native = error
     # A call may hide that it was cancelled, so the scope is asked, not the call.
     if scope.cancel_called:
         message = f"{remaining.description} did not end within {grace:g} s of a cancellation"
         remaining.errors.append(PassTimeoutError(message))
-
-
-async def _limit_when_cancelled(scope: anyio.CancelScope, grace: float) -> None:
-    try:
-        await anyio.sleep_forever()
-    finally:
-        scope.deadline = anyio.current_time() + grace
+    return native

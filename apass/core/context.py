@@ -292,9 +292,9 @@ class PassContext:
         leaving a context.
         """
         new = Hooks.of(_instruments(instruments))
-        await self._exit_instruments(cancelled=False)
-        self._state.hooks = new
         try:
+            await self._exit_instruments(None)
+            self._state.hooks = new
             await self._enter_instruments()
         except BaseException:
             # The context stays current; leaving it must not exit instruments that were not entered.
@@ -318,7 +318,7 @@ class PassContext:
         if scope is None or scope.ctx is not self or scope.task != anyio.get_current_task().id:
             raise PassContextError(_out_of_order(self, scope))
         _SCOPE.set(scope.parent)
-        await self._exit_instruments(cancelled=isinstance(exc, anyio.get_cancelled_exc_class()))
+        await self._exit_instruments(exc)
         if exc is None:
             scope.warn_unmatched()
 
@@ -361,15 +361,15 @@ class PassContext:
         if not cancelled:
             # A cancellation is no failure of the instruments: they stay, and the context can be entered again.
             self._state.hooks = NO_HOOKS
-        errors = await run_shielded(_exits(reversed(entered)), grace=self.exit_grace, cancelled=cancelled)
+        errors = await run_shielded(_exits(reversed(entered)), grace=self.exit_grace, error=error)
         if errors:
             every = errors if cancelled else [error, *errors]
             message = "entering a PassContext failed, and so did leaving the instruments already entered"
             raise flatten_errors(message, every) from (error if cancelled else None)
 
-    async def _exit_instruments(self, *, cancelled: bool) -> None:
+    async def _exit_instruments(self, error: BaseException | None) -> None:
         exits = _exits(self.instruments)
-        errors = await run_shielded(exits, grace=self.exit_grace, cancelled=cancelled, stop_at_error=True)
+        errors = await run_shielded(exits, grace=self.exit_grace, error=error, stop_at_error=True)
         if errors:
             self._state.hooks = NO_HOOKS
             raise errors[0]

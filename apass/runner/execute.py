@@ -205,7 +205,7 @@ async def _call_failure_hooks(
             hook_label = f"run_after_pass_failed of instrument {instrument_name(instrument)!r}"
             calls.append((hook_label, partial(hook, mod, info, error)))
     cancelled = isinstance(error, anyio.get_cancelled_exc_class())
-    for failure in await run_shielded(calls, grace=grace, cancelled=cancelled):
+    for failure in await run_shielded(calls, grace=grace, error=error):
         if cancelled:
             raise failure
         error.add_note(f"and then a run_after_pass_failed raised {type(failure).__name__}: {failure}")
