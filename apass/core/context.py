@@ -289,9 +289,30 @@ class PassContext:
         """Exit the instruments in force, and enter `instruments` in their place.
 
         Passes that are running call the new instruments for their later hooks. Errors are handled as for entering and
-        leaving a context.
+        leaving a context. Concurrent calls wait for each other.
+
+        Raises:
+            PassContextError: if a hook that this method calls calls it again.
+
         """
+        state = self._state
         new = Hooks.of(_instruments(instruments))
+        if self in _OVERRIDING.get():
+            raise PassContextError(
+                f"override_instruments of {self!r} was called by a hook that it calls itself; call it from a pass, "
+                "or around one"
+            )
+        token = _OVERRIDING.set((*_OVERRIDING.get(), self))
+        lock = state.override_lock = state.override_lock or anyio.Lock()
+        try:
+            async with lock:
+                await self._replace_instruments(new)
+        finally:
+            _OVERRIDING.reset(token)
+            if not lock.locked():
+                state.override_lock = None
+
+    async def _replace_instruments(self, new: Hooks) -> None:
         try:
             await self._exit_instruments(None)
             self._state.hooks = new
@@ -379,6 +400,7 @@ PassScope: TypeAlias = Scope[PassContext]
 """One entry of a `PassContext`."""
 
 _SCOPE: ContextVar[PassScope | None] = ContextVar("apass_scope", default=None)
+_OVERRIDING: ContextVar[tuple[PassContext, ...]] = ContextVar("apass_overriding", default=())
 _DEFAULT_SCOPE: RunVar[PassScope] = RunVar("apass_default_scope")
 
 

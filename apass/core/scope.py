@@ -4,6 +4,8 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, Self, TypeVar, final
 
+from anyio import Lock
+
 from apass.concurrency.scheduler import LoopScheduler
 from apass.core.analysis_manager import AnalysisManager
 from apass.core.deadline import Deadline
@@ -36,13 +38,15 @@ ContextT = TypeVar("ContextT", bound=SelectsPasses)
 class ContextState:
     """The runner's state of one `PassContext`, shared by all tasks that enter it."""
 
-    __slots__ = ("analyses", "hooks", "scheduler", "store")
+    __slots__ = ("analyses", "hooks", "override_lock", "scheduler", "store")
 
     def __init__(
         self, hooks: Hooks, max_concurrency: int | None, store: FaultTolerantStore | None, strict: bool
     ) -> None:
         self.hooks: Hooks = hooks
         """The hooks of the instruments in force; `override_instruments` replaces them."""
+        self.override_lock: Lock | None = None
+        """Held while `override_instruments` runs; a lock belongs to one event loop, so that it is not kept."""
         self.scheduler: Final = LoopScheduler(max_concurrency)
         """The slots and the time slice that the function bodies of the context share."""
         self.store: Final = store

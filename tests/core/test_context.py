@@ -371,6 +371,45 @@ async def test_override_clears_instruments_when_enter_fails() -> None:
     assert log == ["A.exit_pass_ctx", "B.enter_pass_ctx", "C.enter_pass_ctx", "B.exit_pass_ctx"]
 
 
+async def test_concurrent_overrides_wait_for_each_other() -> None:
+    log: list[str] = []
+    async with PassContext(instruments=[SuspendingRecorder("A", log)]) as ctx, anyio.create_task_group() as tasks:
+        for name in "BCD":
+            tasks.start_soon(ctx.override_instruments, [SuspendingRecorder(name, log)])
+    # Trio starts the tasks in any order.
+    pairs = sorted(zip(log[::2], log[1::2], strict=True))
+    assert pairs == [(f"{name}.enter_pass_ctx", f"{name}.exit_pass_ctx") for name in "ABCD"]
+
+
+async def test_cancelled_override_leaves_place_to_the_next() -> None:
+    log: list[str] = []
+    async with PassContext(instruments=[SuspendingRecorder("A", log)]) as ctx:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ctx.override_instruments, [SuspendingRecorder("B", log)])
+            await checkpoint()
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await ctx.override_instruments([SuspendingRecorder("C", log)])
+        await ctx.override_instruments([SuspendingRecorder("D", log)])
+    assert log == [f"{name}.{hook}_pass_ctx" for name in "ABD" for hook in ("enter", "exit")]
+
+
+@pytest.mark.parametrize("hook", ["enter_pass_ctx", "exit_pass_ctx"])
+async def test_override_called_by_its_own_hook_is_rejected(hook: str) -> None:
+    async def override(self: object) -> None:
+        await ctx.override_instruments([])
+
+    overriding: Any = type("Overriding", (), {hook: override})
+    ctx = PassContext()
+    async with ctx:
+        is_entering = hook == "enter_pass_ctx"
+        if not is_entering:
+            await ctx.override_instruments([overriding()])
+        with anyio.fail_after(60), pytest.raises(PassContextError, match="was called by a hook that it calls itself"):
+            await ctx.override_instruments([overriding()] if is_entering else [])
+        assert ctx.instruments == ()
+
+
 @pytest.mark.parametrize("old", [[], ["A"]], ids=["no old instruments", "one old instrument"])
 async def test_override_applies_to_running_pass(old: list[str]) -> None:
     log: list[str] = []
