@@ -96,7 +96,8 @@ class PassInstrument:
         """Handle one step of a pass; must be a plain `def`.
 
         A step is the time between two suspensions, in `time.perf_counter` seconds. It is reported for the current pass
-        and for each pass that called it.
+        and for each pass that called it. If the hook raises, the pass is cancelled at its next suspension, and fails
+        with the error of the hook.
         """
 
     def run_before_function(self, func: Any, run: Run) -> None:
@@ -120,7 +121,7 @@ class PassInstrument:
     def run_after_function_step(self, run: Run, start: float, end: float) -> None:
         """Handle one step of the body of a function pass; must be a plain `def`.
 
-        Times are in `time.perf_counter` seconds.
+        Times are in `time.perf_counter` seconds. If the hook raises, the pass fails as for `run_after_step`.
         """
 
     def on_statistic(self, run: Run | None, name: str, amount: float) -> None:

@@ -1,8 +1,8 @@
 """`FunctionPass` and `PrimFuncPass`: passes over one function at a time."""
 
 from abc import abstractmethod
-from collections.abc import Awaitable
-from typing import ClassVar, Generic
+from collections.abc import Awaitable, Mapping
+from typing import Any, ClassVar, Generic
 
 from apass.concurrency.coroutines import is_async
 from apass.core.adapter import FuncT, FunctionKind, ModT, adapter_for, select_functions
@@ -16,6 +16,7 @@ from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.fan_out import Body, FunctionBatch, run_concurrently, run_inline
 from apass.runner.function_hooks import with_function_hooks
 from apass.runner.result_cache import with_function_cache
+from apass.runner.step_hooks import StepHooks
 
 __all__ = ["FunctionPass", "PrimFuncPass"]
 
@@ -59,15 +60,23 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
         scope = current_scope()
         run = current_run() or Run(self.info, None, module=current_module_name())
         batch = FunctionBatch(run, names, funcs, mod, ctx, scope.state.scheduler)
-        executor = self._executor(ctx)
-        if executor is None:
-            body = self._wrapped(self.transform_function, self.timeout, scope)
-            changed = await (run_concurrently if is_async(body) else run_inline)(body, batch)
+        hooks = scope.state.hooks.functions
+        if hooks is None or not hooks.steps:
+            changed = await self._run_bodies(batch, scope, None)
         else:
-            async with executor.bodies(self, mod, ctx) as remote_body:
-                # The executor itself limits the time of a body, because time in its queue must not count.
-                changed = await run_concurrently(self._wrapped(remote_body, None, scope), batch)
+            steps = StepHooks(hooks.steps)
+            changed = await steps.surround(self._run_bodies(batch, scope, steps))
         return adapter.replace(mod, changed) if changed else mod
+
+    async def _run_bodies(self, batch: FunctionBatch, scope: PassScope, steps: StepHooks | None) -> Mapping[str, Any]:
+        """Run the bodies of a batch, and return the new functions by name."""
+        executor = self._executor(batch.ctx)
+        if executor is None:
+            body = self._wrapped(self.transform_function, self.timeout, scope, steps)
+            return await (run_concurrently if is_async(body) else run_inline)(body, batch)
+        async with executor.bodies(self, batch.mod, batch.ctx) as remote_body:
+            # The executor itself limits the time of a body, because time in its queue must not count.
+            return await run_concurrently(self._wrapped(remote_body, None, scope, steps), batch)
 
     def _executor(self, ctx: PassContext) -> Executor | None:
         """Return the executor that runs the bodies; None for the thread of the event loop."""
@@ -81,7 +90,7 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
             raise PassDefinitionError(f"pass {name!r} has an executor, but its body is async; executors run plain ones")
         return None
 
-    def _wrapped(self, body: Body, timeout: float | None, scope: PassScope) -> Body:
+    def _wrapped(self, body: Body, timeout: float | None, scope: PassScope, steps: StepHooks | None) -> Body:
         """Return the body with the wrappers that the pass and the scope require."""
         # Innermost first: cache, error policy, analyses, hooks.
         store, hooks = scope.state.store, scope.state.hooks.functions
@@ -93,7 +102,7 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
         if self.analyses:
             body = with_analyses(body, self.analyses)
         if hooks is not None:
-            body = with_function_hooks(body, hooks)
+            body = with_function_hooks(body, hooks, steps)
         return body
 
     def cache_key(self, ctx: PassContext) -> str | None:

@@ -18,6 +18,7 @@ from apass.core.run import Run, current_module_name, current_run, note_whereabou
 from apass.errors import PassResultError
 from apass.runner.error_policy import with_deadline
 from apass.runner.result_cache import with_module_cache
+from apass.runner.step_hooks import StepHooks
 
 __all__ = ["Runnable", "execute"]
 
@@ -137,13 +138,8 @@ def _with_step_hooks(
         return await result if is_awaitable(result) else result
 
     async def run(mod: ModT, ctx: PassContext) -> Any:
-        current = _run_of(info)
-
-        def report(start: float, end: float) -> None:
-            for hook in hooks.steps:
-                hook(current, start, end)
-
-        return await metered_pass(awaited(mod, ctx), report)
+        steps = StepHooks(hooks.steps)
+        return await steps.surround(metered_pass(awaited(mod, ctx), partial(steps.report, _run_of(info))))
 
     return run
 

@@ -7,33 +7,38 @@ from typing import Any
 from apass.concurrency.coroutines import is_async, is_awaitable, metered
 from apass.core.instrument import FunctionHooks
 from apass.core.run import current_run
+from apass.runner.step_hooks import StepHooks
 
 __all__ = ["with_function_hooks"]
 
 
-def with_function_hooks(body: Callable[..., Any], hooks: FunctionHooks) -> Callable[..., Any]:
+def with_function_hooks(body: Callable[..., Any], hooks: FunctionHooks, steps: StepHooks | None) -> Callable[..., Any]:
     """Return `body`, called as `body(func, mod, ctx)`, with `hooks` called around it.
 
-    An async body stays async, and a plain one stays plain.
+    An async body stays async, and a plain one stays plain. `steps` are the step hooks among `hooks`, if there are any.
     """
 
     def run_plain(func: Any, mod: Any, ctx: Any) -> Any:
-        observer = _Observer(hooks, func)
+        observer = _Observer(hooks, steps, func)
         start = perf_counter()
         try:
-            result = body(func, mod, ctx)
+            try:
+                result = body(func, mod, ctx)
+            finally:
+                if steps is not None:
+                    observer.step(start, perf_counter())
+            if is_awaitable(result):
+                return _ObservedAwaitable(observer, result)
+            if steps is not None:
+                steps.check()
         except BaseException as error:
-            observer.step(start, perf_counter())
             observer.failed(error)
             raise
-        observer.step(start, perf_counter())
-        if is_awaitable(result):
-            return _ObservedAwaitable(observer, result)
         observer.done(result)
         return result
 
     async def run_async(func: Any, mod: Any, ctx: Any) -> Any:
-        return await _Observer(hooks, func).finish(body(func, mod, ctx))
+        return await _Observer(hooks, steps, func).finish(body(func, mod, ctx))
 
     return run_async if is_async(body) else run_plain
 
@@ -41,19 +46,19 @@ def with_function_hooks(body: Callable[..., Any], hooks: FunctionHooks) -> Calla
 class _Observer:
     """Calls the hooks for one body."""
 
-    __slots__ = ("_func", "_hooks", "_run")
+    __slots__ = ("_func", "_hooks", "_run", "_steps")
 
-    def __init__(self, hooks: FunctionHooks, func: Any) -> None:
+    def __init__(self, hooks: FunctionHooks, steps: StepHooks | None, func: Any) -> None:
         run = current_run()
         assert run is not None, "a body runs within a pass"
-        self._hooks, self._func, self._run = hooks, func, run
+        self._hooks, self._steps, self._func, self._run = hooks, steps, func, run
         for hook in hooks.before:
             hook(func, run)
 
     async def finish(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Await the work of the body, and report its steps and its end."""
         try:
-            result = await (metered(work, self.step) if self._hooks.steps else work)
+            result = await (work if self._steps is None else metered(work, self.step))
         except BaseException as error:
             self.failed(error)
             raise
@@ -62,8 +67,8 @@ class _Observer:
 
     def step(self, start: float, end: float) -> None:
         """Report a step."""
-        for hook in self._hooks.steps:
-            hook(self._run, start, end)
+        assert self._steps is not None, "only called if there are step hooks"
+        self._steps.report(self._run, start, end)
 
     def done(self, result: Any) -> None:
         """Report the result."""
