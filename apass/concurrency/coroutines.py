@@ -13,15 +13,19 @@ from typing import Any, TypeVar, cast
 
 from anyio import get_current_task
 
+from apass.errors import PassResultError
+
 __all__ = [
     "METER",
     "StepReport",
+    "await_once",
     "finish_in",
     "is_async",
     "is_awaitable",
     "metered",
     "metered_pass",
     "metered_task",
+    "missing_await",
 ]
 
 R = TypeVar("R")
@@ -36,6 +40,32 @@ METER: ContextVar[tuple[tuple[int, StepReport], ...]] = ContextVar("apass_meter"
 def is_awaitable(value: object) -> bool:
     """Return whether `value` must be awaited; cheaper than `inspect.isawaitable`."""
     return hasattr(type(value), "__await__")
+
+
+async def await_once(outcome: Any, owner: str) -> Any:
+    """Return the result of a function that may be plain or async.
+
+    Parameters:
+        outcome: what the function returned: its result, or an awaitable of it.
+        owner: the name of the function, for messages.
+
+    Raises:
+        PassResultError: if the result is awaitable itself, which suggests a missing `await`.
+
+    """
+    result = await outcome if is_awaitable(outcome) else outcome
+    if is_awaitable(result):
+        raise missing_await(result, owner)
+    return result
+
+
+def missing_await(result: object, owner: str, noun: str = "a result") -> PassResultError:
+    """Close a coroutine that `owner` returned in place of `noun`; return the error."""
+    name = getattr(result, "__qualname__", None)
+    if isinstance(result, Coroutine):
+        result.close()
+    what = f"the coroutine {name!r}" if isinstance(name, str) else f"the awaitable {result!r}"
+    return PassResultError(f"{owner} returned {what}, which is not {noun}; forgot await?")
 
 
 def is_async(function: Callable[..., object]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, overload
 
-from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.coroutines import await_once
 from apass.errors import PassDefinitionError
 from apass.util.fingerprint import fingerprint_value
 
@@ -53,7 +53,7 @@ class Analysis(Generic[R_co]):
     async def compute(self, x: object, ctx: object, options: Mapping[str, Hashable]) -> R_co:
         """Return the result of a new computation."""
         outcome: Any = self.function(x, ctx, **options) if self.takes_context else self.function(x, **options)
-        result: R_co = await outcome if is_awaitable(outcome) else outcome
+        result: R_co = await await_once(outcome, f"the analysis {self.name}")
         return result
 
     def __repr__(self) -> str:

@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic
+from typing import Final, Generic
 
-from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.coroutines import await_once
 from apass.core.adapter import ModT, adapter_for
 from apass.core.context import PassContext, current_scope
 from apass.core.position import Position
@@ -174,9 +174,7 @@ class _Bisection(Generic[ModT]):
             good = self.verdicts[key][0]
             self.report(f"{label}: {_verdict_text(good)} (already checked)")
             return good
-        verdict: Any = self.check(mod)
-        if is_awaitable(verdict):
-            verdict = await verdict
+        verdict = await await_once(self.check(mod), "the check")
         if verdict is None:
             raise BisectError("the check returned None; it must return whether the module is good")
         good = bool(verdict)

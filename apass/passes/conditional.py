@@ -1,9 +1,9 @@
 """`If`: passes that run on the modules for which a predicate is true."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
-from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.coroutines import await_once
 from apass.core.adapter import ModT
 from apass.core.context import PassContext
 from apass.core.position import in_branch
@@ -65,9 +65,7 @@ class If(Combinator[ModT]):
 
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Call the predicate and run the passes that it selects."""
-        result: Any = self.predicate(mod)
-        if is_awaitable(result):
-            result = await result
+        result = await await_once(self.predicate(mod), f"the predicate of pass {self.info.name!r}")
         if result is None:
             raise PassResultError(f"the predicate of pass {self.info.name!r} returned None; return a bool")
         if result:

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic
 import anyio
 from anyio.abc import TaskGroup
 
-from apass.concurrency.coroutines import is_awaitable, metered_task
+from apass.concurrency.coroutines import await_once, metered_task
 from apass.concurrency.shielding import flatten_errors
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope
@@ -153,9 +153,7 @@ class _Contest(Generic[ModT]):
 
     async def score(self, key: Callable[[ModT], Any], mod: ModT) -> Any:
         """Return the key of a result."""
-        score = key(mod)
-        if is_awaitable(score):
-            score = await score
+        score = await await_once(key(mod), f"the key of pass {self.race.info.name!r}")
         # None and NaN cannot be ordered.
         if score is None or (isinstance(score, float) and math.isnan(score)):
             raise PassResultError(

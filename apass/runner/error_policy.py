@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import anyio
 
-from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.coroutines import await_once, is_awaitable
 from apass.core.context import PassContext
 from apass.core.deadline import Deadline
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
@@ -61,9 +61,7 @@ def with_error_policy(
         left = float("inf") if deadline is None else deadline.left()
         if left > 0:
             with anyio.move_on_after(min(limit, left)) as scope:
-                result = body(func, mod, ctx)
-                if is_awaitable(result):
-                    result = await result
+                result = await await_once(body(func, mod, ctx), f"pass {name!r}")
                 if result is None:
                     raise PassResultError(f"pass {name!r} returned None for a function")
                 # A body that never suspends cannot be cut off. It has exceeded its time all the same.
@@ -106,9 +104,9 @@ async def _call_until(deadline: Deadline | None, work_name: str, work: Callable[
     """
     result = work(*args)
     if not is_awaitable(result) or deadline is None:
-        return await result if is_awaitable(result) else result
+        return await await_once(result, work_name)
     with anyio.move_on_after(deadline.left()):
-        return await result
+        return await await_once(result, work_name)
     raise deadline.exceeded(work_name)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import anyio
 
-from apass.concurrency.coroutines import is_awaitable, metered_pass
+from apass.concurrency.coroutines import await_once, is_awaitable, metered_pass, missing_await
 from apass.concurrency.shielding import Call, run_shielded
 from apass.core.adapter import ModT, adapter_for, adapter_of_type
 from apass.core.analysis_manager import Preserves
@@ -86,12 +86,12 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
             started = len(hooks.instruments)
             is_bare = scope.is_plain and not hooks.steps
             result = (pass_.transform if is_bare else _wrapped(pass_, scope, hooks))(mod, ctx)
-        if type(result) is _COROUTINE:
+        kind: type[Any] = type(mod)
+        if type(result) is _COROUTINE or (type(result) is not kind and is_awaitable(result)):
             result = await result
         # Skip the full check if the type is unchanged.
-        kind: type[Any] = type(mod)
         if type(result) is not kind:
-            result = await _check_module(result, mod, pass_.info)
+            _check_module(result, pass_.info)
         if result is not mod and pass_.preserves:
             await _carry_analyses(pass_, mod, result, scope)
         # Re-read the hooks: the pass may have called `override_instruments`.
@@ -146,25 +146,23 @@ def _with_step_hooks(
 
 async def _check_answer(answer: Any, hooks: Hooks, index: int, info: PassInfo) -> bool:
     """Return the answer of a `should_run` that is not simply True."""
-    if is_awaitable(answer):
-        answer = await answer
+    hook_label = f"should_run of instrument {instrument_name(hooks.instruments[index])!r}"
+    answer = await await_once(answer, hook_label)
     if answer is None:
-        hook_label = f"should_run of instrument {instrument_name(hooks.instruments[index])!r}"
         raise PassResultError(f"{hook_label} returned None for pass {info.name!r}; return True or False")
     return bool(answer)
 
 
-async def _check_module(result: Any, mod: object, info: PassInfo) -> Any:
-    """Return a module of another type than the input; await it if necessary."""
+def _check_module(result: object, info: PassInfo) -> None:
+    """Raise PassResultError unless the result, of a new type, is a module."""
     if is_awaitable(result):
-        result = await result
+        raise missing_await(result, f"pass {info.name!r}", "a module")
     kind = result.__class__
-    if kind is not type(mod) and (result is None or adapter_of_type(kind) is None):
+    if result is None or adapter_of_type(kind) is None:
         description = "None" if result is None else f"{result!r}, which is no module (a {kind.__qualname__})"
         raise PassResultError(
             f"pass {info.name!r} returned {description}; return the new module, or `mod` if unchanged"
         )
-    return result
 
 
 async def _carry_analyses(pass_: Runnable[Any], mod: Any, result: Any, scope: PassScope) -> None:

@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
-from apass.concurrency.coroutines import METER, finish_in, is_awaitable, metered_task
+from apass.concurrency.coroutines import METER, finish_in, is_awaitable, metered_task, missing_await
 from apass.concurrency.scheduler import LoopScheduler
 from apass.concurrency.shielding import flatten_errors
 from apass.core.run import RUN, Run, RunCursor, note_whereabouts
@@ -87,7 +87,7 @@ async def run_inline(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
     kinds = set(map(type, changed.values()))
     if any(hasattr(kind, "__await__") for kind in kinds):
         return await _await_results(changed, batch)
-    return changed if NoneType not in kinds else _reject_none(changed, batch)
+    return changed if NoneType not in kinds else _reject(changed, batch)
 
 
 async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
@@ -105,7 +105,7 @@ async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any
         What bodies returned, by name, without those that returned the function itself.
 
     Raises:
-        PassResultError: if a body returned None.
+        PassResultError: if a body returned None, or an awaitable.
 
     """
     fan_out = _FanOut(body, batch)
@@ -117,13 +117,22 @@ async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any
         return {}
     triples = zip(batch.names, batch.funcs, results, strict=True)
     changed = {name: result for name, func, result in triples if result is not func}
-    return changed if NoneType not in set(map(type, changed.values())) else _reject_none(changed, batch)
+    kinds = set(map(type, changed.values()))
+    if NoneType in kinds or any(hasattr(kind, "__await__") for kind in kinds):
+        _reject(changed, batch)
+    return changed
 
 
-def _reject_none(changed: Mapping[str, Any], batch: FunctionBatch) -> Never:
-    name = next(name for name, result in changed.items() if result is None)
-    message = f"pass {batch.run.info.name!r} returned None for function {name!r}"
-    raise PassResultError(f"{message}; return the new function, or `func` if unchanged")
+def _reject(changed: Mapping[str, Any], batch: FunctionBatch) -> Never:
+    """Raise PassResultError for the first result that is None or awaitable."""
+    name, result = next((name, result) for name, result in changed.items() if result is None or is_awaitable(result))
+    _close_coroutines(changed.values())
+    owner = f"pass {batch.run.info.name!r}"
+    if result is not None:
+        raise missing_await(result, f"{owner}, for function {name!r},", "a function")
+    raise PassResultError(
+        f"{owner} returned None for function {name!r}; return the new function, or `func` if unchanged"
+    )
 
 
 class _Worker(RunCursor):

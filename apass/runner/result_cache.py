@@ -62,7 +62,7 @@ def with_module_cache(
             outcome: Any = work(mod, ctx)
             new: T = await outcome if is_awaitable(outcome) else outcome
         # A result that `on_error` recovered may be another one next time.
-        if new is None or failures.seen:
+        if new is None or is_awaitable(new) or failures.seen:
             return new
         data = _SAME
         if new is not mod:
@@ -94,7 +94,7 @@ def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerant
             return func if stored == _SAME else _read_function(adapter, stored, mod)
         result = body(func, mod, ctx)
         new = await result if is_awaitable(result) else result
-        if new is not None:
+        if new is not None and not is_awaitable(new):
             await store.put(store_key, _SAME if new is func else _function_bytes(adapter, mod, name, new))
         return new
 
