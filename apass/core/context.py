@@ -329,7 +329,9 @@ class PassContext:
         if parent is not None:
             deadline = earlier(deadline, parent.deadline)
         is_plain = self._state.store is None and deadline is None
-        _SCOPE.set(Scope(self, self._state, parent, anyio.get_current_task().id, deadline, is_plain))
+        selects = bool(self.disabled_pass or self.required_pass) or (parent is not None and parent.records_passes)
+        task = anyio.get_current_task().id
+        _SCOPE.set(Scope(self, self._state, parent, task, deadline, is_plain, records_passes=selects))
         return self
 
     async def __aexit__(
@@ -339,6 +341,8 @@ class PassContext:
         if scope is None or scope.ctx is not self or scope.task != anyio.get_current_task().id:
             raise PassContextError(_out_of_order(self, scope))
         _SCOPE.set(scope.parent)
+        if scope.parent is not None:
+            scope.parent.passes.update(scope.passes)
         await self._exit_instruments(exc)
         if exc is None:
             scope.warn_unmatched()

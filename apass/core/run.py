@@ -29,6 +29,11 @@ class HasInfo(Protocol):
     info: PassInfo
     """The metadata."""
 
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names by which a context and instruments select the pass."""
+        ...
+
 
 @final
 class Run:

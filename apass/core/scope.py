@@ -17,6 +17,15 @@ from apass.errors import UnmatchedPassNameWarning, did_you_mean
 __all__ = ["ContextState", "Scope"]
 
 
+class HasNames(Protocol):
+    """What a scope reads of a pass. A Protocol, because passes lie below."""
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names by which a context selects the pass."""
+        ...
+
+
 class SelectsPasses(Protocol):
     """What a scope reads of its context. A Protocol, because the context lies below."""
 
@@ -75,12 +84,15 @@ class Scope(Generic[ContextT]):
     is_plain: bool = True
     """Whether a pass may run without a look at store and deadline, as there are none."""
     passes: set[str] = field(default_factory=set[str])
-    """Names of the passes seen so far; recorded only if the context names passes to require or to disable."""
+    """Names of the passes seen so far, if `records_passes`."""
 
-    def record_pass(self, name: str) -> None:
+    records_passes: bool = False
+    """Whether this context, or one around it, names passes to require or to disable."""
+
+    def record_pass(self, pass_: HasNames) -> None:
         """Record that a pass was seen, for `warn_unmatched`."""
-        if self.ctx.disabled_pass or self.ctx.required_pass:
-            self.passes.add(name)
+        if self.records_passes:
+            self.passes.update(pass_.all_names)
 
     def warn_unmatched(self) -> None:
         """Warn about names in `disabled_pass` and `required_pass` that no pass has.

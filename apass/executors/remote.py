@@ -349,7 +349,7 @@ def backend_name() -> str:
 
 def record_passes(pass_: Pass[Any]) -> None:
     """Record in the current context that a pass and its children run."""
-    current_scope().record_pass(pass_.info.name)
+    current_scope().record_pass(pass_)
     for child in pass_.children():
         record_passes(child)
 

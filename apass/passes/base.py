@@ -46,6 +46,8 @@ class Pass(ABC, Generic[ModT]):
 
     spec: tuple[str, Mapping[str, object]] | None = None
     """The registered name and the options of the pass, if known; `str()` and `==` use them."""
+    registered_name: str | None = None
+    """The name that the pass itself, or its class, is registered under; None if it is not."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Check the `info` of the class.
@@ -76,7 +78,7 @@ class Pass(ABC, Generic[ModT]):
         scope = current_scope()
         before, parent = RUN.get(), current_run()
         RUN.set(Run(_info(self), parent, None, current_module_name(), None, self))
-        scope.record_pass(self.info.name)
+        scope.record_pass(self)
         try:
             if parent is not None:
                 return await execute(self, mod, scope)
@@ -92,6 +94,16 @@ class Pass(ABC, Generic[ModT]):
     @abstractmethod
     def transform(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:
         """Return the new module; may be `async def`. The runner calls this."""
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names by which a context and instruments select the pass.
+
+        These are the name in `info`, and the registered name if it is another one.
+        """
+        # A subclass of a registered class is another pass.
+        registered = vars(self).get("registered_name") or vars(type(self)).get("registered_name")
+        return (self.info.name,) if registered in (None, self.info.name) else (self.info.name, registered)
 
     def children(self) -> Sequence["Pass[ModT]"]:
         """Return the passes that this pass contains; none unless it is a combinator."""

@@ -71,9 +71,8 @@ class Race(Combinator[ModT]):
         scope = current_scope()
         entrants: list[Sequential[ModT]] = []
         for alternative in self._alternatives:
-            info = alternative.passes[0].info
-            scope.record_pass(info.name)
-            if is_enabled(info, ctx):
+            scope.record_pass(alternative.passes[0])
+            if is_enabled(alternative.passes[0], ctx):
                 entrants.append(alternative)
         return await _Contest(self, entrants, mod, ctx).run() if entrants else mod
 

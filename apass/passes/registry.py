@@ -47,7 +47,8 @@ def register_pass(name: Any, factory: Any = None) -> Any:
     `passes` is not an option: it receives the list of contained passes, as in `Repeat`. In a pipeline's text, these are
     written in parentheses.
 
-    Returns the registered object, so a decorated object is unchanged.
+    Returns the registered object, so a decorated object stays what it is. A pass or a class of passes remembers the
+    name: `disabled_pass`, `required_pass` and instruments select the pass by it, and by the name in `info`.
 
     Raises:
         PassRegistrationError: if the name is already registered or is not a valid word of a pipeline's text, or if the
@@ -211,6 +212,8 @@ class Recipe:
             # The factory may return the same object each time; do not change it for another name.
             pass_ = copy.copy(pass_)
         object.__setattr__(pass_, "spec", (self.name, dict(options)))
+        if _is_leaf(self.parameters):
+            object.__setattr__(pass_, "registered_name", self.name)
         if not has_same_passes:
             # The factory may wrap the contained passes, but the text must show the ones that were written.
             object.__setattr__(pass_, "children", partial(tuple, passes))
@@ -224,7 +227,25 @@ def _register(name: str, registrant: RegistrantT, *, provided: bool = False) -> 
             f"so that it can be written in a pipeline"
         )
     add_factory(name, _factory_of(registrant), getattr(registrant, "__module__", None), provided=provided)
+    _remember_name(registrant, name)
     return registrant
+
+
+def _remember_name(registrant: Any, name: str) -> None:
+    """Set the `registered_name` of a pass, or of a class of passes."""
+    if _is_pass(registrant):
+        if vars(registrant).get("registered_name") is None:
+            object.__setattr__(registrant, "registered_name", name)
+    elif _is_pass_class(registrant) and _is_leaf(_parameters(registrant)):
+        registrant.registered_name = name
+
+
+def _is_leaf(parameters: Mapping[str, inspect.Parameter]) -> bool:
+    """Return whether passes are no combinators, by the parameters of their factory.
+
+    A combinator has a name of its own: disabling `Repeat` must not disable every Repeat.
+    """
+    return "passes" not in parameters
 
 
 def _with_spec(name: str, factory: Factory) -> Factory:
@@ -237,6 +258,7 @@ def _with_spec(name: str, factory: Factory) -> Factory:
         # A pass with children is identified by these.
         if pass_.spec is None and not pass_.children():
             object.__setattr__(pass_, "spec", (name, dict(signature.bind(*args, **options).arguments)))
+            object.__setattr__(pass_, "registered_name", name)
         return pass_
 
     return make
@@ -257,6 +279,10 @@ def _factory_of(registrant: Factory) -> Factory:
 
 def _identity(pass_: Factory) -> Factory:
     return pass_
+
+
+def _is_pass_class(value: object) -> TypeGuard[type[Pass[Any]]]:
+    return isinstance(value, type) and issubclass(value, Pass)
 
 
 def _is_pass(value: object) -> TypeGuard[Pass[Any]]:

@@ -58,8 +58,8 @@ class Sequential(Pass[ModT]):
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Run the enabled passes in order, each after the passes that it requires."""
         scope = current_scope()
-        # This loop repeats `is_enabled` and reads attributes once, because it runs for every pass.
-        selects_by_name = ctx.disabled_pass or ctx.required_pass
+        # Without names, this loop needs no `is_enabled`. It reads attributes once, because it runs for every pass.
+        selects_by_name = scope.records_passes
         scheduler, level = scope.state.scheduler, ctx.opt_level
         before = RUN.get()
         cursor = RunCursor(current_run())
@@ -68,10 +68,10 @@ class Sequential(Pass[ModT]):
             for pass_ in self.passes:
                 info = pass_.info
                 if selects_by_name:
-                    scope.record_pass(info.name)
-                    if info.name in ctx.disabled_pass:
+                    scope.record_pass(pass_)
+                    if not is_enabled(pass_, ctx):
                         continue
-                if info.opt_level > level and info.name not in ctx.required_pass:
+                elif info.opt_level > level:
                     continue
                 if perf_counter() > scheduler.slice_ends:
                     await scheduler.yield_to_loop()
@@ -88,7 +88,7 @@ class Sequential(Pass[ModT]):
         # A cached result would hide the inner passes from instruments.
         if ctx.instruments:
             return None
-        keys = [key for pass_ in self.passes if is_enabled(pass_.info, ctx) for key in _keys(pass_, ctx)]
+        keys = [key for pass_ in self.passes if is_enabled(pass_, ctx) for key in _keys(pass_, ctx)]
         return None if None in keys or not keys else f"{self.info.name}({','.join(map(str, keys))})"
 
     def __str__(self) -> str:
@@ -98,10 +98,10 @@ class Sequential(Pass[ModT]):
         return self.text()
 
 
-def is_enabled(info: PassInfo, ctx: PassContext) -> bool:
-    """Return whether a Sequential runs a pass, by its level and name."""
-    in_level = info.opt_level <= ctx.opt_level or info.name in ctx.required_pass
-    return in_level and info.name not in ctx.disabled_pass
+def is_enabled(pass_: Pass[Any], ctx: PassContext) -> bool:
+    """Return whether a Sequential runs a pass, by its level and names."""
+    in_level = pass_.info.opt_level <= ctx.opt_level or not ctx.required_pass.isdisjoint(pass_.all_names)
+    return in_level and ctx.disabled_pass.isdisjoint(pass_.all_names)
 
 
 def _keys(pass_: Pass[Any], ctx: PassContext, trail: tuple[str, ...] = ()) -> Iterator[str | None]:
@@ -125,7 +125,7 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Pa
             pass_ = get_required(name, owner)
             if pass_.info.required:
                 mod = await _run_required(name, pass_.info.required, mod, scope, cursor)
-            scope.record_pass(name)
+            scope.record_pass(pass_)
             # The passes that a required combinator contains must not require it in turn.
             _RESOLVING.set((*trail, name))
             cursor.item = pass_

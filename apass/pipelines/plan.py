@@ -14,7 +14,7 @@ from apass.passes.conditional import If
 from apass.passes.race import Race
 from apass.passes.registry import get_required
 from apass.passes.repeat import MAX_ROUNDS, Repeat
-from apass.passes.sequential import Sequential
+from apass.passes.sequential import Sequential, is_enabled
 
 __all__ = ["Decision", "PlannedPass", "plan"]
 
@@ -117,7 +117,7 @@ class _Planner:
         """
         info = pass_.info
         result = PlannedPass(info=info, decision=Decision.RUN, reason=reason)
-        if self.deciding and info.name not in self.ctx.required_pass:
+        if self.deciding and self.ctx.required_pass.isdisjoint(pass_.all_names):
             names = ", ".join(dict.fromkeys(self.deciding))
             result = replace(result, decision=Decision.MAYBE, reason=_joined(reason, f"decided by {names}"))
         children, remark = self.inside(pass_, trail)
@@ -143,7 +143,7 @@ class _Planner:
         plans: list[PlannedPass] = []
         for pass_ in passes:
             info = pass_.info
-            reason = self.reason_to_skip(info)
+            reason = self.reason_to_skip(pass_)
             if reason:
                 plans.append(_skipped(pass_, reason))
                 continue
@@ -152,13 +152,12 @@ class _Planner:
             plans.append(self.planned(pass_, "required by the context" if is_above_level else "", trail))
         return plans
 
-    def reason_to_skip(self, info: PassInfo) -> str:
+    def reason_to_skip(self, pass_: Pass[Any]) -> str:
         """Return why a Sequential would skip a pass, or "" if it would run."""
-        if info.name in self.ctx.disabled_pass:
-            return "disabled"
-        if info.opt_level > self.ctx.opt_level and info.name not in self.ctx.required_pass:
-            return f"level {info.opt_level} is above {self.ctx.opt_level}"
-        return ""
+        if is_enabled(pass_, self.ctx):
+            return ""
+        is_disabled = not self.ctx.disabled_pass.isdisjoint(pass_.all_names)
+        return "disabled" if is_disabled else f"level {pass_.info.opt_level} is above {self.ctx.opt_level}"
 
     def required(self, owner: str, info: PassInfo, trail: tuple[str, ...]) -> Iterator[PlannedPass]:
         """Iterate over the plans of the passes that a pass requires, depth first."""
@@ -169,7 +168,7 @@ class _Planner:
                 raise CyclicRequirementError.at(name, trail)
             pass_ = get_required(name, owner)
             yield from self.required(name, pass_.info, trail)
-            skip_reason = self.reason_to_skip(pass_.info)
+            skip_reason = self.reason_to_skip(pass_)
             reason = f"required by {owner}" + (f", although {skip_reason}" if skip_reason else "")
             yield self.planned(pass_, reason, (*trail, name))
 

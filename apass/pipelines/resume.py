@@ -13,7 +13,7 @@ from apass.passes.conditional import OTHERWISE, If
 from apass.passes.race import Race
 from apass.passes.registry import get_required
 from apass.passes.repeat import MAX_ROUNDS, Repeat
-from apass.passes.sequential import Sequential
+from apass.passes.sequential import Sequential, is_enabled
 
 __all__ = ["is_in_order", "is_row", "rest_of"]
 
@@ -120,10 +120,8 @@ class _Rest:
         Each run is given as the index of the pass that causes it, and the pass that runs.
         """
         for index, pass_ in enumerate(passes):
-            info = pass_.info
-            in_level = info.opt_level <= self.ctx.opt_level or info.name in self.ctx.required_pass
-            if in_level and info.name not in self.ctx.disabled_pass:
-                yield from ((index, required) for required in _required(info))
+            if is_enabled(pass_, self.ctx):
+                yield from ((index, required) for required in _required(pass_.info))
                 yield index, pass_
 
 

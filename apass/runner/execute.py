@@ -35,6 +35,12 @@ class Runnable(Protocol[T]):
 
     info: PassInfo
     """The metadata of the pass."""
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """The names by which a context selects the pass."""
+        ...
+
     preserves: Preserves
     """The analyses that still hold for its result."""
 
@@ -68,7 +74,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
             result: Any = pass_.transform(mod, ctx)
         else:
             info = pass_.info
-            if hooks.should_run and info.name not in ctx.required_pass:
+            if hooks.should_run and (not ctx.required_pass or ctx.required_pass.isdisjoint(pass_.all_names)):
                 may_run = True
                 for index, hook in hooks.should_run:
                     answer = hook(mod, info)

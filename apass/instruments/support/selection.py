@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from apass.core.adapter import adapter_for
 from apass.core.info import PassInfo
-from apass.core.run import current_module_name
+from apass.core.run import current_module_name, current_run
 
 __all__ = ["Selection"]
 
@@ -50,7 +50,10 @@ class Selection:
 
     def covers(self, info: PassInfo) -> bool:
         """Return whether a pass is to be shown for the current module."""
-        return _matches(self.passes, info.name) and (
+        run = current_run()
+        pass_ = None if run is None or run.info is not info else run.pass_
+        names = (info.name,) if pass_ is None else pass_.all_names
+        return any(_matches(self.passes, name) for name in names) and (
             self.modules is None or _matches(self.modules, current_module_name() or "")
         )
 
