@@ -14,7 +14,7 @@ from apass.core.context import PassContext, current_scope
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.position import in_branch
 from apass.core.run import current_module_name
-from apass.errors import PassDefinitionError, PassResultError
+from apass.errors import BudgetExceededError, PassDefinitionError, PassResultError
 from apass.passes.base import Combinator, Pass
 from apass.passes.registry import register_pass
 from apass.passes.sequential import Sequential, is_enabled
@@ -30,7 +30,8 @@ class Race(Combinator[ModT]):
     wins, and the others are cancelled. The Race ends when all tasks have ended.
 
     If an alternative or its key function fails, it is ignored, with a warning in `ctx.diag_ctx`. If all fail, the Race
-    raises the error, or one flat group of several.
+    raises the error, or one flat group of several. If the deadline of the context has ended one of them, it raises that
+    BudgetExceededError.
 
     Alternatives that a Sequential would not run, by level or `disabled_pass`, do not take part. If there are no others,
     the module is returned unchanged. If `should_run` of an instrument returns False for an alternative, its result is
@@ -180,6 +181,13 @@ class _Contest(Generic[ModT]):
     def combined_error(self) -> BaseException:
         """Return the error to raise if every alternative failed."""
         errors = [self.failures[index] for index in sorted(self.failures)]
+        late = next((error for error in errors if isinstance(error, BudgetExceededError)), None)
+        if late is not None:
+            # The deadline is that of the context, so that it is one error, as without a Race.
+            for error in errors:
+                if not isinstance(error, BudgetExceededError):
+                    late.add_note(f"before that, another alternative raised {type(error).__name__}: {error}")
+            return late
         exceptions = [error for error in errors if isinstance(error, Exception)]
         return flatten_errors(f"every alternative of pass {self.race.info.name!r} failed", exceptions or errors[:1])
 

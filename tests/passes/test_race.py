@@ -21,7 +21,7 @@ from apass import PassContext, PassInfo, Run, Sequential
 from apass.passes.race import Race
 from apass.passes.repeat import Repeat
 from tests.helpers.combinators import Box, Module, backends, error_of, failing, setting, waiting
-from tests.helpers.recording import Recorder, logging_pass
+from tests.helpers.recording import Recorder, function_pass_of, logging_pass, module_pass_of
 
 
 @dataclass
@@ -500,3 +500,22 @@ async def test_unrequested_cancellation_counts_as_a_failure() -> None:
     assert [one.message for one in ctx.diag_ctx.diagnostics] == [
         "pass 'Race' ignored its failed alternative 'Stray': CancelledError: of something else"
     ]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", ["function", "module"])
+async def test_deadline_within_race_is_one_error(kind: str) -> None:
+    async def wait(func: Any, mod: Any, ctx: Any) -> Any:
+        await anyio.sleep_forever()
+
+    async def wait_for_module(mod: Any, ctx: Any) -> Any:
+        await anyio.sleep_forever()
+
+    def fail(mod: Any, ctx: Any) -> Any:
+        raise ValueError("no")
+
+    late = function_pass_of(wait) if kind == "function" else module_pass_of(wait_for_module)
+    async with PassContext(deadline=0.01):
+        with pytest.raises(apass.BudgetExceededError, match=r"pass 'P' ran out of the budget") as caught:
+            await Race([late, late, module_pass_of(fail)])({"f": 1})
+    assert "before that, another alternative raised ValueError: no" in caught.value.__notes__
