@@ -96,7 +96,8 @@ class DiagnosticContext:
         - the ones with the same pass, function and module;
         - the ones without any of these that came before the next error or warning.
 
-        So diagnostics of concurrent tasks are not mixed up.
+        So diagnostics of concurrent tasks are not mixed up. The text is sorted by module, then by pass in the order of
+        its first diagnostic, then by function, because concurrent bodies emit in any order.
         """
         with self._lock:
             batch = _Pending(self._batch.pending.copy(), self._batch.dropped.copy())

@@ -36,12 +36,31 @@ def render(
     """
     named = {diagnostic.span.source_name for diagnostic in pending if diagnostic.span is not None}
     lines = {name: _lines(sources[name]) for name in named & sources.keys()}
-    groups = ["\n".join(_show(diagnostic, lines, color) for diagnostic in group) for group in _groups(pending)]
+    groups = [
+        "\n".join(_show(diagnostic, lines, color) for diagnostic in group) for group in _groups(_ordered(pending))
+    ]
     if dropped:
         counts = ", ".join(f"{level.name.lower()} {dropped[level]}" for level in sorted(dropped))
         message = f"{sum(dropped.values())} more not shown ({counts}): at most {limit} diagnostics can be pending"
         groups.append(_heading(DiagnosticLevel.NOTE, message, color))
     return "\n\n".join(groups)
+
+
+def _ordered(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Return diagnostics in an order that is the same in every run.
+
+    Modules and functions run concurrently, so that their diagnostics are emitted in any order. Within one function of
+    one module, and for passes of one module, the order of emission is kept.
+    """
+    first_use: dict[tuple[str | None, str | None], int] = {}
+    for index, diagnostic in enumerate(diagnostics):
+        first_use.setdefault((diagnostic.module, diagnostic.pass_name), index)
+
+    def key(diagnostic: Diagnostic) -> tuple[bool, str, int, str]:
+        module, pass_name = diagnostic.module, diagnostic.pass_name
+        return (module is not None, module or "", first_use[module, pass_name], diagnostic.function or "")
+
+    return sorted(diagnostics, key=key)
 
 
 def _groups(diagnostics: Iterable[Diagnostic]) -> list[list[Diagnostic]]:

@@ -6,6 +6,7 @@ import pty
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -88,17 +89,49 @@ def test_origin_is_named_below_excerpt() -> None:
     diag_ctx.emit(Diagnostic(ERROR, "bad", Span("unknown", 7, 1, 7, 3), None, "main", None))
     assert diag_ctx.rendered() == golden("""
         error: bad
+         --> unknown:7:1
+          = in function main
+
+        error: bad
           --> m:10:1
            |
         10 | %y
            | ^^
            |
            = in pass FoldConstant, function main, module resnet
-
-        error: bad
-         --> unknown:7:1
-          = in function main
     """)
+
+
+def test_text_does_not_depend_on_order_of_concurrent_bodies() -> None:
+    emitted = [
+        Diagnostic(WARNING, f"{module} {pass_name} {function} {number}", None, pass_name, function, module)
+        for module in ("a", "b")
+        for pass_name in ("Second", "First")  # in the order in which they run
+        for function in ("f", "g")
+        for number in (1, 2)
+    ]
+    expected = [f"{diagnostic.message}" for diagnostic in emitted]
+    for order in permutations(range(4)):
+        diag_ctx = DiagnosticContext()
+        # The bodies of the functions of both modules interleave, one pass after the other.
+        for start in (0, 4):
+            for index in order:
+                for diagnostic in emitted[start + index // 2 * 8 + index % 2 * 2 :][:2]:
+                    diag_ctx.emit(diagnostic)
+        lines = diag_ctx.rendered().splitlines()
+        assert [line.removeprefix("warning: ") for line in lines if line.startswith("warning")] == expected
+
+
+def test_diagnostics_without_module_come_first() -> None:
+    diag_ctx = DiagnosticContext()
+    diag_ctx.emit(Diagnostic(WARNING, "third", None, "P", None, "m"))
+    diag_ctx.warning("first")
+    diag_ctx.warning("second")
+    assert [line.partition(" ")[2] for line in diag_ctx.rendered().splitlines() if line.startswith("warning")] == [
+        "first",
+        "second",
+        "third",
+    ]
 
 
 def test_multiline_message_is_indented_below_label() -> None:
