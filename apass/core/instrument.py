@@ -71,7 +71,11 @@ class PassInstrument:
         """Handle the entry to the `PassContext`, before it becomes current."""
 
     def exit_pass_ctx(self) -> HookResult:
-        """Handle the exit from the `PassContext`, also after errors and cancellation."""
+        """Handle the exit from the `PassContext`, also after errors and cancellation.
+
+        It is called when the `async with` block ends. Tasks that the block has started and not awaited may still run
+        passes in the context, and call other hooks later. Start them in a task group inside the block.
+        """
 
     def should_run(self, mod: Any, info: PassInfo) -> bool | Awaitable[bool]:
         """Return whether the pass may run on `mod`.
