@@ -1,23 +1,86 @@
 """Atomic file writes: a reader sees the old contents or the new, never a part."""
 
-from collections.abc import Callable, Mapping
+import os
+import stat
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from secrets import token_hex
+from typing import BinaryIO, Final
 
-__all__ = ["Prepared", "is_device", "write_whole"]
+__all__ = ["PART_NAME", "PartFile", "Prepared", "is_device", "naming", "write_whole"]
 
 _DEVICE_FOLDERS: Final = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 """Folders whose entries are devices or open file descriptors."""
+
+PART_NAME: Final = r"\.apass-[0-9a-f]{16}\.part"
+"""A regular expression for the names of temporary files, which a killed process leaves behind."""
 
 Prepared = Callable[[Mapping[Path, Path]], None]
 """Receives the files that are complete but not yet renamed: the temporary path of each, by its final path."""
 
 
+class PartFile:
+    """A new temporary file that replaces another file once it is complete.
+
+    It is in the same folder and has the permissions that an ordinary `open` of the final path would give. No other
+    writer can use it, because its name is random and the file must be new; a link of that name is not followed.
+
+    Parameters:
+        target: the final path. Missing folders are created.
+
+    Raises:
+        OSError: from each method, with the final path as the file name. A full disk is one of the reasons.
+
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.target: Final = target
+        """The final path."""
+        self.path: Final = target.with_name(f".apass-{token_hex(8)}.part")
+        """The temporary path."""
+        with naming(self.target, self.path):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+            self.file: Final[BinaryIO] = os.fdopen(os.open(self.path, flags, 0o666), "wb")
+            """The open file."""
+            _copy_mode(target, self.file)
+
+    def write(self, data: bytes) -> None:
+        """Append data."""
+        with naming(self.target, self.path):
+            self.file.write(data)
+
+    def flush(self) -> None:
+        """Hand the data to the system, which reports a full disk here."""
+        with naming(self.target, self.path):
+            self.file.flush()
+
+    def close(self) -> None:
+        """Flush the data to disk, and close the file."""
+        with naming(self.target, self.path), self.file:
+            self.file.flush()
+            # Without it, a power failure after the rename can leave an empty file under the final name.
+            os.fsync(self.file.fileno())
+
+    def replace(self) -> None:
+        """Rename the closed file to its final path."""
+        with naming(self.target, self.path):
+            self.path.replace(self.target)
+        _sync_folder(self.target.parent)
+
+    def discard(self) -> None:
+        """Close and remove the file, unless it was renamed."""
+        with suppress(OSError):  # closing flushes, which fails again on a full disk
+            self.file.close()
+        self.path.unlink(missing_ok=True)
+
+
 def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None) -> None:
     """Write text or bytes to `path` atomically; create missing folders.
 
-    The data goes to a temporary file beside `path`, which is renamed at the end. A terminal, a pipe or another device,
-    such as `/dev/stdout`, is written to directly.
+    The data goes to a temporary file beside `path`, which is flushed to disk and renamed at the end. A terminal, a pipe
+    or another device, such as `/dev/stdout`, is written to directly.
 
     Parameters:
         path: the file to write.
@@ -25,23 +88,34 @@ def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None)
         prepared: called before the rename; not called for a device.
 
     Raises:
-        OSError: if the file cannot be written. The previous file is then unchanged.
+        OSError: if the file cannot be written; it names `path`. The previous file is then unchanged.
 
     """
     data = text.encode() if isinstance(text, str) else text
     if is_device(path):
-        with path.open("ab") as device:
+        with naming(path), path.open("ab") as device:
             device.write(data)
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
+    part = PartFile(path)
     try:
-        part.write_bytes(data)
+        part.write(data)
+        part.close()
         if prepared is not None:
-            prepared({path: part})
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
+            prepared({path: part.path})
+        part.replace()
+    finally:
+        part.discard()
+
+
+@contextmanager
+def naming(target: Path, part: Path | None = None) -> Generator[None]:
+    """Let an OSError name `target` if it names no file, or its temporary file."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None or error.filename in (part, str(part)):
+            error.filename = str(target)
+            del error.filename2  # the second path of a rename
         raise
 
 
@@ -55,3 +129,23 @@ def is_device(path: Path) -> bool:
         return False
     # If standard output is redirected, /dev/stdout leads to a regular file, but other writers have it open.
     return not (path.is_file() or path.is_dir()) or path.absolute().parent in _DEVICE_FOLDERS
+
+
+def _copy_mode(target: Path, file: BinaryIO) -> None:
+    """Give a file the permissions of `target`, if that exists, as if it were reopened."""
+    with suppress(OSError):  # there is no target, or a file system without permissions
+        mode = target.stat().st_mode
+        # Windows has no `fchmod` before Python 3.13, and no permissions to copy.
+        if stat.S_ISREG(mode) and hasattr(os, "fchmod"):
+            os.fchmod(file.fileno(), mode & 0o777)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush a rename to disk, where the system can do so."""
+    # The file is complete by now. A file system that cannot flush a folder is no reason to fail.
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

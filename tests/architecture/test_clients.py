@@ -18,6 +18,7 @@ OWN = {
     "relay": (),
     # These are shared with the command line, and no part of the interface for adapters.
     "adapters": (
+        "apass.util.files.PartFile",
         "apass.util.files.Prepared",
         "apass.concurrency.processes.pool.run_in_worker",
         "apass.passes.registry.make_pass",

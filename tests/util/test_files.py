@@ -1,12 +1,14 @@
 """Files are replaced atomically; devices and pipes are written to directly."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from apass.instruments import TraceInstrument
 from apass.util.files import is_device, write_whole
+from tests.helpers.full_disk import file_size_limit
 
 
 def test_pipe_receives_the_text(tmp_path: Path) -> None:
@@ -37,7 +39,7 @@ def test_open_descriptor_is_appended_to(tmp_path: Path) -> None:
 
 
 def test_full_device_raises_os_error() -> None:
-    with pytest.raises(OSError, match="No space left on device"):
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         write_whole(Path("/dev/full"), "a report")
     assert Path("/dev/full").is_char_device()
 
@@ -54,3 +56,69 @@ def test_trace_instrument_rejects_a_device(tmp_path: Path) -> None:
     link.symlink_to(os.devnull)
     with pytest.raises(OSError, match=r"TraceInstrument writes a file, and .*link' is a device; choose a file"):
         TraceInstrument(link)
+
+
+def test_concurrent_writers_leave_one_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    texts = [str(index) * 200_000 for index in range(4)]
+    with ThreadPoolExecutor() as pool:
+        writes = [pool.submit(write_whole, path, text) for text in texts * 20]
+        while not all(write.done() for write in writes):
+            assert not path.exists() or path.read_text() in texts
+        for write in writes:
+            write.result()
+    assert path.read_text() in texts
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_planted_link_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / ".report.html.part").symlink_to(victim)
+    (tmp_path / "report.html").symlink_to(victim)
+    write_whole(tmp_path / "report.html", "a report")
+    assert (victim.read_text(), (tmp_path / "report.html").read_text()) == ("precious", "a report")
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_new_file_has_mode_of_umask(umask: int, mode: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        write_whole(tmp_path / "report.html", "a report")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "report.html").stat().st_mode & 0o777 == mode
+
+
+def test_replaced_file_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.touch(mode=0o600)
+    write_whole(path, "a report")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_full_disk_error_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("before")
+    with file_size_limit(1000), pytest.raises(OSError, match=r"File too large: '.*report\.html'"):
+        write_whole(path, "a" * 2000)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_failed_rename_error_names_the_file_only(tmp_path: Path) -> None:
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"directory: '[^']*report\.html'$"):
+        write_whole(tmp_path / "report.html", "a report")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_failed_callback_keeps_the_old_file(tmp_path: Path) -> None:
+    def fail(files: object) -> None:
+        raise ValueError("not now")
+
+    (tmp_path / "report.html").write_text("before")
+    with pytest.raises(ValueError, match="not now"):
+        write_whole(tmp_path / "report.html", "a report", fail)
+    assert (tmp_path / "report.html").read_text() == "before"
+    assert len(list(tmp_path.iterdir())) == 1

@@ -4,7 +4,6 @@ The functions do not change the models they receive.
 """
 
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy, deepcopy
 from itertools import chain
@@ -16,7 +15,7 @@ import onnx_ir as ir
 from onnx.serialization import registry
 
 from apass.errors import AdapterError
-from apass.util.files import Prepared
+from apass.util.files import PartFile, Prepared
 
 __all__ = [
     "external_files",
@@ -180,28 +179,31 @@ def save_model(model: ir.Model, path: str | os.PathLike[str], prepared: Prepared
     path = Path(path)
     tensors = list(_tensors(model))
     external = any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
-    temporary = _temporary_path(path)
-    weights: tuple[Path, Path] | None = None
+    parts: list[PartFile] = []
     try:
         # The graph itself needs space in the message, too: reserve 16 MiB.
         if external or sum(tensor.nbytes for tensor in tensors) > BIGGEST_MESSAGE - 2**24:
-            target = _weights_path(path, tensors)
-            weights = _temporary_path(target), target
-            proto = _write_weights(model, *weights)
-            if not weights[0].stat().st_size:
-                weights[0].unlink()
-                weights = None  # all weights are in the model file
+            weights = PartFile(_weights_path(path, tensors))
+            parts.append(weights)
+            proto = _write_weights(model, weights)
+            weights.close()
+            if not weights.path.stat().st_size:
+                parts.remove(weights)  # all weights are in the model file
+                weights.discard()
         else:
             proto = model_proto(model)
-        temporary.write_bytes(_encoded(proto, path))
+        file = PartFile(path)
+        parts.append(file)
+        file.write(_encoded(proto, path))
+        file.close()
         if prepared is not None:
-            prepared({path: temporary} if weights is None else {path: temporary, weights[1]: weights[0]})
-        if weights is not None:
-            weights[0].replace(weights[1])
-        temporary.replace(path)
+            prepared({part.target: part.path for part in parts})
+        # The weights first: the model refers to them.
+        for part in parts:
+            part.replace()
     finally:
-        for remaining in (temporary, *(weights or ())[:1]):
-            remaining.unlink(missing_ok=True)
+        for part in parts:
+            part.discard()
 
 
 def _clone(owner: OwnerT) -> OwnerT:
@@ -360,33 +362,28 @@ def _weights_path(path: Path, tensors: Iterable[Tensor]) -> Path:
     return candidate
 
 
-def _write_weights(model: ir.Model, temporary: Path, target: Path) -> onnx.ModelProto:
+def _write_weights(model: ir.Model, weights: PartFile) -> onnx.ModelProto:
     """Write the large tensors to a file.
 
     Parameters:
         model: the model.
-        temporary: the file to write.
-        target: the final path of that file.
+        weights: the file to write.
 
     Returns:
-        the model, with references to `target` instead of large tensors.
+        the model, with references to that file instead of large tensors.
 
     """
-    with temporary.open("xb") as file:
 
-        def moved(tensor: Tensor) -> Tensor:
-            if tensor.nbytes < SMALLEST_EXTERNAL or isinstance(tensor, ir.StringTensor):
-                return _in_memory(tensor)
-            offset = file.tell()
-            file.write(tensor.tobytes())
-            fields: Any = {"shape": tensor.shape, "name": tensor.name}
-            return ir.ExternalTensor(target.name, offset, file.tell() - offset, tensor.dtype, **fields)
+    def moved(tensor: Tensor) -> Tensor:
+        if tensor.nbytes < SMALLEST_EXTERNAL or isinstance(tensor, ir.StringTensor):
+            return _in_memory(tensor)
+        offset = weights.file.tell()
+        weights.write(tensor.tobytes())
+        length = weights.file.tell() - offset
+        fields: Any = {"shape": tensor.shape, "name": tensor.name}
+        return ir.ExternalTensor(weights.target.name, offset, length, tensor.dtype, **fields)
 
-        return model_proto(model, moved)
-
-
-def _temporary_path(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    return model_proto(model, moved)
 
 
 def _format(path: Path) -> str:

@@ -14,11 +14,11 @@ from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.run import current_module_name
 from apass.instruments.support.paths import FolderNames, file_name
-from apass.util.files import write_whole
+from apass.util.files import PART_NAME, write_whole
 
 __all__ = ["DumpIR"]
 
-_DUMPED: Final = re.compile(r"\d{3,}_.*\.txt|\.\d{3,}_.*\.txt\.part", re.DOTALL)
+_DUMPED: Final = re.compile(rf"\d{{3,}}_.*\.txt|{PART_NAME}", re.DOTALL)
 """Matches the names of dumped files, and of partial files that a killed process left behind."""
 
 

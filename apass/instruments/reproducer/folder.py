@@ -17,6 +17,7 @@ from typing import Any, Final
 from apass.core.adapter import adapter_by_name, adapter_for, facts_of, load_with_facts, suffix_of
 from apass.core.context import PassContext
 from apass.errors import ApassError, ReproducerError
+from apass.util.files import write_whole
 
 __all__ = [
     "ContextSettings",
@@ -211,11 +212,11 @@ def write_reproducer(folder: Path, reproducer: Reproducer, data: bytes | None, e
     try:
         part.mkdir()
         facts = json.dumps({"format": FORMAT, **asdict(reproducer)}, indent=2, ensure_ascii=False)
-        (part / FACTS).write_text(facts + "\n", encoding="utf-8")
+        write_whole(part / FACTS, facts + "\n")
         text = error if isinstance(error, str) else "".join(traceback.format_exception(error))
-        (part / TRACEBACK).write_text(text, encoding="utf-8", errors="backslashreplace")
+        write_whole(part / TRACEBACK, text.encode(errors="backslashreplace"))
         if data is not None and reproducer.module_file is not None:
-            (part / reproducer.module_file).write_bytes(data)
+            write_whole(part / reproducer.module_file, data)
         return _rename(part, folder)
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)

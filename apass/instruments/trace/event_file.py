@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from os import truncate
 from pathlib import Path
 from queue import Queue
-from shutil import copyfile
 from threading import Lock, Thread
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
+
+from apass.util.files import PartFile
 
 __all__ = ["Event", "EventFile"]
 
@@ -18,6 +18,8 @@ _HEAD: Final = b'{"displayTimeUnit":"ms","traceEvents":[\n'
 _TAIL: Final = b"\n]}\n"
 _BATCH: Final = 512
 """Number of events that are handed to the thread at once."""
+_COPIED: Final = 2**20
+"""Number of bytes of a finished file that are copied at once."""
 _BACKLOG: Final = 64
 """Maximum number of queued batches. `add` blocks while the queue is full, which bounds memory."""
 
@@ -32,7 +34,7 @@ class EventFile:
     def __init__(self, path: Path) -> None:
         self.path: Final = path
         """The path of the finished file."""
-        self._part = path.with_name(f".{path.name}.part")
+        self._part: PartFile | None = None
         self._pending: list[Event] = []
         self._queue: Queue[list[Event] | None] = Queue(_BACKLOG)
         self._lock = Lock()
@@ -59,8 +61,8 @@ class EventFile:
         """
         with self._state_lock:
             if self._thread is None:
-                file = self._open()
-                self._thread = Thread(target=self._write_all, args=(file,), name="apass trace", daemon=True)
+                self._part = part = self._open()
+                self._thread = Thread(target=self._write_all, args=(part,), name="apass trace", daemon=True)
                 self._thread.start()
 
     def finish(self) -> None:
@@ -71,7 +73,7 @@ class EventFile:
 
         """
         with self._state_lock:
-            if self._thread is None:
+            if self._thread is None or self._part is None:
                 return
             with self._lock:
                 batch, self._pending = self._pending, []
@@ -80,33 +82,42 @@ class EventFile:
             self._thread.join()
             self._thread = None
             error, self._error = self._error, None
-            if error is not None:
-                self._part.unlink(missing_ok=True)
-                raise error
-            self._part.replace(self.path)
+            try:
+                if error is not None:
+                    raise error
+                self._part.close()
+                self._part.replace()
+            finally:
+                self._part.discard()
 
-    def _open(self) -> BinaryIO:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if not self._size or not self.path.exists():
-            self._part.write_bytes(_HEAD)
-            self._size = 0
-        else:
-            copyfile(self.path, self._part)
-            truncate(self._part, self._size)
-        return self._part.open("ab")
+    def _open(self) -> PartFile:
+        part = PartFile(self.path)
+        try:
+            if not self._size or not self.path.exists():
+                part.write(_HEAD)
+                self._size = 0
+            else:
+                with self.path.open("rb") as finished:
+                    remaining = self._size
+                    while remaining and (data := finished.read(min(remaining, _COPIED))):
+                        part.write(data)
+                        remaining -= len(data)
+        except BaseException:
+            part.discard()
+            raise
+        return part
 
-    def _write_all(self, file: BinaryIO) -> None:
-        with file:
-            while (batch := self._queue.get()) is not None:
-                self._attempt(file, self._lines(batch))
-            self._attempt(file, _TAIL)
+    def _write_all(self, part: PartFile) -> None:
+        while (batch := self._queue.get()) is not None:
+            self._attempt(part, self._lines(batch))
+        self._attempt(part, _TAIL)
 
     def _lines(self, batch: Iterable[Event]) -> bytes:
         lines = ",\n".join(json.dumps(event, separators=(",", ":"), default=str) for event in batch)
         comma = ",\n" if lines and self._size else ""
         return (comma + lines).encode()
 
-    def _attempt(self, file: BinaryIO, data: bytes) -> None:
+    def _attempt(self, part: PartFile, data: bytes) -> None:
         """Write `data`, unless a write has failed before.
 
         After a failure the thread still empties the queue, because a full queue would block `add`.
@@ -114,9 +125,9 @@ class EventFile:
         if self._error is not None:
             return
         try:
-            file.write(data)
-            file.flush()
+            part.write(data)
+            part.flush()
             if data and data != _TAIL:
-                self._size = file.tell()
+                self._size = part.file.tell()
         except OSError as error:
             self._error = error

@@ -140,13 +140,13 @@ async def test_numbers_continue_after_999(tmp_path: Path) -> None:
 @pytest.mark.anyio
 async def test_write_neither_blocks_the_loop_nor_is_cancelled(tmp_path: Path) -> None:
     # Opening a named pipe for writing blocks until it is opened for reading.
-    part = tmp_path / ".000_Double.txt.part"
-    os.mkfifo(part)
+    pipe = tmp_path / "000_Double.txt"
+    os.mkfifo(pipe)
     opened: list[tuple[str, int]] = []
     scope = anyio.CancelScope()
 
     def open_as(opener: str) -> None:
-        opened.append((opener, os.open(part, os.O_RDONLY | os.O_NONBLOCK)))
+        opened.append((opener, os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)))
 
     async def dump() -> None:
         async with apass.PassContext(instruments=[DumpIR(tmp_path)]):
@@ -211,7 +211,7 @@ async def test_refresh_empties_folder_of_dumped_files(tmp_path: Path) -> None:
     async with apass.PassContext(instruments=[DumpIR(tmp_path)]):
         await PIPELINE({"f": 1})
         await apass.optimize_all({"a": {"f": 1}, "b/c": {"f": 2}}, PIPELINE)
-    (tmp_path / "a" / ".003_Double.txt.part").write_text("f:")
+    (tmp_path / "a" / ".apass-0123456789abcdef.part").write_text("f:")
     async with apass.PassContext(instruments=[DumpIR(tmp_path, refresh=True)]):
         assert names(tmp_path) == []
         await Double({"f": 1})

@@ -1,7 +1,6 @@
 """`TraceInstrument`: tracks, nesting, waits, and the file."""
 
 import json
-import resource
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, Literal
@@ -15,6 +14,7 @@ from apass.instruments import TraceInstrument
 from apass.instruments.trace.event_file import EventFile
 from tests.helpers.crowd import Halve, Module
 from tests.helpers.folders import files
+from tests.helpers.full_disk import file_size_limit
 from tests.helpers.traces import Event, outline, read_trace, slices, track_names
 
 
@@ -232,15 +232,11 @@ def test_full_disk_raises_and_keeps_the_old_file(tmp_path: Path) -> None:
     path.write_text("before")
     file = EventFile(path)
     file.start()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
-    try:
+    with file_size_limit(100_000):
         for number in range(50_000):
             file.add({"name": str(number), "ph": "i"})
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match=r"File too large: '.*events\.json'"):
             file.finish()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (files(tmp_path), path.read_text()) == (["events.json"], "before")
 
 
