@@ -1,7 +1,6 @@
 """`IRAdapter`: the runner's interface to an IR, looked up by the type of a module."""
 
 from collections.abc import Callable, Iterable, Mapping
-from pkgutil import resolve_name
 from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
 from anyio.to_thread import run_sync
@@ -9,6 +8,7 @@ from anyio.to_thread import run_sync
 from apass.core.plugins import plugins
 from apass.errors import AdapterError
 from apass.util.delta_debugging import Shrinking
+from apass.util.imported_names import find_imported
 
 __all__ = [
     "FuncT",
@@ -216,17 +216,18 @@ def type_name(mod: object) -> str:
 def adapter_by_name(name: str) -> IRAdapter[Any, Any] | None:
     """Return the adapter for a type by its `type_name`; None if there is none.
 
-    Entry points are looked up by the name itself. If a package moves a class, an entry point of the old name keeps
-    older files readable.
+    The name may come from an untrusted file, so no module is imported because of it. It is looked up in two places:
+
+    - among the entry points, by the name itself. If a package moves a class, an entry point of the old name keeps older
+      files readable.
+    - in the modules that are already imported, for the types that `register_adapter` knows.
     """
     module, _, qualname = name.partition(":")
     adapter = _offered(f"{module}.{qualname}")
     if adapter is not None:
         return adapter
-    try:
-        return adapter_of_type(resolve_name(name))
-    except (ImportError, AttributeError, ValueError):
-        return None
+    kind = find_imported(name)
+    return adapter_of_type(kind) if isinstance(kind, type) else None
 
 
 def _look_up(module_type: type) -> IRAdapter[Any, Any] | None:

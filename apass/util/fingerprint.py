@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import sys
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Set
@@ -12,6 +11,8 @@ from threading import Lock
 from types import MethodType
 from typing import Any, Final, cast
 from uuid import uuid4
+
+from apass.util.imported_names import find_imported
 
 __all__ = ["Fingerprints", "fingerprint_value"]
 
@@ -193,10 +194,8 @@ def _is_array(item: object) -> bool:
 
 def _can_be_imported(item: Any) -> bool:
     """Return whether the module and qualified name of a class or function lead to it."""
-    resolved: Any = sys.modules.get(getattr(item, "__module__", None) or "")
-    for name in str(getattr(item, "__qualname__", "<")).split("."):
-        resolved = getattr(resolved, name, None)
-    return resolved is item
+    name = getattr(item, "__qualname__", None)
+    return name is not None and find_imported(f"{getattr(item, '__module__', None)}:{name}") is item
 
 
 def _type_name(item: object) -> str:

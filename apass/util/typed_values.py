@@ -5,8 +5,8 @@ Config options and pipeline options use it.
 
 import json
 import math
-import pkgutil
 import re
+import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence, Set
 from contextlib import suppress
@@ -28,6 +28,8 @@ from typing import (
     get_origin,
     runtime_checkable,
 )
+
+from apass.util.imported_names import find_imported
 
 __all__ = ["BARE_WORD", "Bare", "Entries", "convert", "read", "type_name", "write"]
 
@@ -86,7 +88,7 @@ class _Element(Protocol):
 
 
 class _UnresolvedError(TypeError):
-    """A word that is not the name of an importable object."""
+    """A word that is not the name of an object in an imported module."""
 
 
 def type_name(tp: Any) -> str:
@@ -307,15 +309,15 @@ def _convert_pairs(
 
 
 def _resolve(text: str) -> object:
-    # `resolve_name` takes a word without a colon for a module and imports it. For `Callable | str`, that word may be
-    # plain text that happens to be the name of a file.
-    if ":" not in text:
-        raise _UnresolvedError(f"expected something callable as 'package.module:name', got {text!r}")
-    try:
-        return pkgutil.resolve_name(text)
-    except (ImportError, AttributeError, ValueError) as error:
-        message = f"expected something callable as 'package.module:name', got {text!r} ({error})"
-        raise _UnresolvedError(message) from None
+    # For `Callable | str`, a word without a colon may be plain text that happens to be the name of a module.
+    module, colon, path = text.partition(":")
+    found = find_imported(text) if colon else None
+    if found is not None:
+        return found
+    reason = f" (module {module!r} has no attribute {path!r})" if colon else ""
+    if colon and module not in sys.modules:
+        reason = f" (module {module!r} is not imported; import it first)"
+    raise _UnresolvedError(f"expected something callable as 'package.module:name', got {text!r}{reason}")
 
 
 def _resolves_to(text: str, value: object) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from apass import AdapterError, FunctionPass, PassContext, PassInfo, adapter_for, register_adapter
 from apass.adapters.mapping import ADAPTER, DictAdapter
+from apass.core.adapter import adapter_by_name
 from apass.core.plugins import plugins
 from tests.helpers.repository import ROOT
 
@@ -166,3 +167,15 @@ def run_python(code: str, directory: Path) -> list[str]:
         [sys.executable, "-W", "error", "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     return completed.stdout.split()
+
+
+def test_name_of_a_type_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "planted_ir.py").write_text("class Module(dict): ...")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert adapter_by_name("planted_ir:Module") is None
+    assert "planted_ir" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["", ":", "os", "os:", "os:system", "os.path:", "subprocess:Popen", "a:b.c", "\0:\0"])
+def test_odd_type_name_has_no_adapter(name: str) -> None:
+    assert adapter_by_name(name) is None

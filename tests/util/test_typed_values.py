@@ -217,3 +217,11 @@ def test_read_does_not_import_a_word_without_colon(monkeypatch: pytest.MonkeyPat
     assert read(Bare("my_notes"), Callable[..., object] | str) == "my_notes"
     with pytest.raises(TypeError, match=r"expected something callable as .*, got 'my_notes'"):
         read(Bare("my_notes"), Callable[..., object])
+
+
+def test_word_of_a_module_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "planted_module.py").write_text("def function(): ...")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with pytest.raises(TypeError, match=r"\(module 'planted_module' is not imported; import it first\)"):
+        read(Bare("planted_module:function"), Callable[..., object])
+    assert "planted_module" not in sys.modules
