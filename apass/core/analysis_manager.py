@@ -246,12 +246,10 @@ class AnalysisManager:
         return _CachedResult(value, frozenset(computation.needs))
 
     async def _read(self, store: FaultTolerantStore, key: _Key) -> _CachedResult | None:
-        data = await store.get(_store_key(key))
-        if data is None:
-            return None
-        self.counts["stored"] += 1
-        needs, _, body = data.partition(b"\n")
-        return _CachedResult(key[1].loads(body), frozenset(json.loads(needs)))
+        entry = await store.read(_store_key(key), partial(_load, key[1]))
+        if entry is not None:
+            self.counts["stored"] += 1
+        return entry
 
     def _keep(self, key: _Key, entry: _CachedResult) -> None:
         with self._lock:
@@ -339,8 +337,8 @@ def _check_hashable(analysis: Analysis[Any], options: Mapping[str, Hashable]) ->
 
 def _store_key(key: _Key) -> str:
     fingerprint, analysis, options = key
-    # 2 is the version of the format; see `_dump`.
-    return f"analysis/2/{analysis.key}/{fingerprint_value(options)}/{fingerprint}"
+    # 3 is the version of the format; see `_dump`.
+    return f"analysis/3/{analysis.key}/{fingerprint_value(options)}/{fingerprint}"
 
 
 def _dump(analysis: Analysis[Any], entry: _CachedResult) -> bytes:
@@ -350,3 +348,17 @@ def _dump(analysis: Analysis[Any], entry: _CachedResult) -> bytes:
         return json.dumps(needs).encode() + b"\n" + analysis.dumps(entry.value)
     except (TypeError, ValueError) as error:
         raise AnalysisError(f"the result of {analysis.name} cannot be written to a store: {error}") from error
+
+
+def _load(analysis: Analysis[Any], data: bytes) -> _CachedResult:
+    """Return the result that `_dump` wrote.
+
+    Raises:
+        Exception: any error, if `_dump` did not write `data`.
+
+    """
+    needs, separator, body = data.partition(b"\n")
+    names: object = json.loads(needs)
+    if not separator or not isinstance(names, list):
+        raise ValueError("the value has no list of dependencies")
+    return _CachedResult(analysis.loads(body), frozenset(map(str, cast("list[object]", names))))

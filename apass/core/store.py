@@ -1,16 +1,51 @@
 """`Store`: the protocol of persistent result caches, which hold bytes by key."""
 
 import warnings
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from time import monotonic
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
+from apass.concurrency.coroutines import is_awaitable
 from apass.errors import StoreError, StoreWarning
 
-__all__ = ["FaultTolerantStore", "Store", "StoreInfo"]
+__all__ = ["SEAL_SIZE", "FaultTolerantStore", "Store", "StoreInfo", "seal", "unseal"]
+
+R = TypeVar("R")
 
 PAUSE_SECONDS: Final = 30.0
 """Seconds to wait before retrying a store that failed."""
+SEAL_SIZE: Final = 16
+"""Number of bytes by which `seal` makes a value longer."""
+_PROGRAMMING_ERRORS: Final = (AssertionError, AttributeError, ImportError, NameError, NotImplementedError, TypeError)
+"""Errors of a store that no outage causes, so that they must not be hidden behind a warning."""
+_LONGEST_REASON: Final = 300
+"""Maximum number of characters of an error that a warning quotes."""
+
+
+def seal(key: str, value: bytes) -> bytes:
+    """Return `value` after a digest of key and value, for `unseal`."""
+    digest = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=SEAL_SIZE, person=b"apass store")
+    # The size separates key and value: the key "a" with b"bc" differs from the key "ab" with b"c".
+    digest.update(len(value).to_bytes(8, "big"))
+    digest.update(value)
+    return digest.digest() + value
+
+
+def unseal(key: str, data: object, store_name: str) -> bytes | None:
+    """Return the value sealed under `key`; None with a StoreWarning if damaged.
+
+    >>> unseal("key", seal("key", b"value"), "store")
+    b'value'
+    """
+    if isinstance(data, bytes):
+        value = data[SEAL_SIZE:]
+        if seal(key, value) == data:
+            return value
+    message = f"the value of {key!r} in {store_name} is damaged; it is computed again"
+    warnings.warn(message, StoreWarning, stacklevel=2)
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +64,12 @@ class StoreInfo:
 class Store(Protocol):
     """Holds bytes by key; see `apass.stores` for implementations.
 
-    A store may lose entries, but must not change them. One object may serve many tasks at once. If the store is
-    unavailable, its methods raise StoreError. It is a Protocol, so that a store needs no base class of apass.
+    A store may lose entries. A context notices entries that were changed, because it seals each value with a digest of
+    key and value. A store with the attribute `seals = True` does that itself, and is not sealed once more.
+
+    One object may serve many tasks at once. If the store is unavailable, its methods raise StoreError, or any other
+    error that is no mistake in the code, such as an OSError. It is a Protocol, so that a store needs no base class of
+    apass.
     """
 
     async def get(self, key: str) -> bytes | None:
@@ -53,11 +92,16 @@ class Store(Protocol):
 class FaultTolerantStore:
     """A wrapper that treats a failing store as an empty one.
 
-    If the store fails, a StoreWarning is emitted, and the store is not used for the next 30 seconds.
+    If the store fails, a StoreWarning is emitted, and the store is not used for the next 30 seconds. A value that is
+    damaged, or cannot be read, counts as missing, also with a StoreWarning.
+
+    Values are sealed here, so that every store is checked, unless the store seals its values itself.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._name = f"the store {type(store).__qualname__}"
+        self._seals = not getattr(store, "seals", False)
         self._retry_at = 0.0
 
     async def get(self, key: str) -> bytes | None:
@@ -65,9 +109,26 @@ class FaultTolerantStore:
         if monotonic() < self._retry_at:
             return None
         try:
-            return await self._store.get(key)
-        except StoreError as error:
+            data: object = await self._store.get(key)
+        except Exception as error:
             self._give_up(error)
+            return None
+        if data is None or (isinstance(data, bytes) and not self._seals):
+            return data
+        return unseal(key, data, self._name)
+
+    async def read(self, key: str, load: Callable[[bytes], R | Awaitable[R | None] | None]) -> R | None:
+        """Return what `load` makes of the value under `key`; None if it raises an error."""
+        value = await self.get(key)
+        if value is None:
+            return None
+        try:
+            result: Any = load(value)
+            return cast("R | None", await result if is_awaitable(result) else result)
+        except Exception as error:
+            # The code that reads the bytes may raise any error if it did not write them.
+            message = f"the value of {key!r} in {self._name} cannot be read ({_reason(error)}); it is computed again"
+            warnings.warn(message, StoreWarning, stacklevel=2)
             return None
 
     async def put(self, key: str, value: bytes) -> None:
@@ -75,13 +136,33 @@ class FaultTolerantStore:
         if monotonic() < self._retry_at:
             return
         try:
-            await self._store.put(key, value)
-        except StoreError as error:
+            await self._store.put(key, seal(key, value) if self._seals else value)
+        except Exception as error:
             self._give_up(error)
 
-    def _give_up(self, error: StoreError) -> None:
+    def _give_up(self, error: Exception) -> None:
+        """Warn, and pause.
+
+        Raises:
+            Exception: `error`, if it is a mistake in the code of the store.
+
+        """
+        if _is_programming_error(error):
+            raise error
         now = monotonic()
         if now < self._retry_at:
             return  # a concurrent call has failed too, and has emitted the warning
         self._retry_at = now + PAUSE_SECONDS
-        warnings.warn(f"{error}; continuing without the store", StoreWarning, stacklevel=2)
+        message = str(error) if isinstance(error, StoreError) else f"{self._name} failed: {_reason(error)}"
+        warnings.warn(f"{message}; continuing without the store", StoreWarning, stacklevel=2)
+
+
+def _is_programming_error(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_programming_error, cast("BaseExceptionGroup[BaseException]", error).exceptions))
+    return isinstance(error, _PROGRAMMING_ERRORS)
+
+
+def _reason(error: Exception) -> str:
+    text = f"{type(error).__name__}: {error}"
+    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."

@@ -32,7 +32,7 @@ T = TypeVar("T")
 _SAME: Final = b"same"
 """Stored for a result that is the input itself."""
 _OTHER: Final = b"new:"
-"""The prefix of any other stored result."""
+"""The start of the header of any other stored result, and of the function in it."""
 
 
 def with_module_cache(
@@ -51,13 +51,14 @@ def with_module_cache(
         adapter = adapter_for(mod)
         fingerprint = await run_in_thread_if_safe(adapter, partial(exact_fingerprint, adapter, mod))
         name = _store_key(key, fingerprint)
-        stored = await store.get(name)
+
+        def load(data: bytes) -> Any:
+            return mod if data == _SAME else run_in_thread_if_safe(adapter, partial(_read_module, adapter, data))
+
+        stored: T | None = await store.read(name, load)
         if stored is not None:
-            read = partial(_read_module, adapter, stored[len(_OTHER) :])
-            result = mod if stored == _SAME else await run_in_thread_if_safe(adapter, read)
-            if result is not None:
-                ctx.analyses.counts["pass stored"] += 1
-                return result
+            ctx.analyses.counts["pass stored"] += 1
+            return stored
         with watch_failures() as failures:
             outcome: Any = work(mod, ctx)
             new: T = await outcome if is_awaitable(outcome) else outcome
@@ -66,7 +67,7 @@ def with_module_cache(
             return new
         data = _SAME
         if new is not mod:
-            data = _OTHER + await run_in_thread_if_safe(adapter_for(new), partial(_module_bytes, adapter, new))
+            data = await run_in_thread_if_safe(adapter_for(new), partial(_module_bytes, adapter, new))
         await store.put(name, data)
         return new
 
@@ -88,10 +89,14 @@ def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerant
         current = current_run()
         name = "" if current is None or current.function is None else current.function
         store_key = _store_key(key, exact_fingerprint(adapter, func))
-        stored = await store.get(store_key)
+
+        def load(data: bytes) -> Any:
+            return func if data == _SAME else _read_function(adapter, data, mod)
+
+        stored: Any = await store.read(store_key, load)
         if stored is not None:
             ctx.analyses.counts["pass stored"] += 1
-            return func if stored == _SAME else _read_function(adapter, stored, mod)
+            return stored
         result = body(func, mod, ctx)
         new = await result if is_awaitable(result) else result
         if new is not None and not is_awaitable(new):
@@ -104,12 +109,13 @@ def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerant
 def _function_bytes(adapter: Any, mod: Any, name: str, func: Any) -> bytes:
     """Return a function as bytes: its name, and a module that holds nothing else."""
     isolated = adapter.isolate(adapter.replace(mod, {name: func}), [name])
-    return _OTHER + _with_head(name, _module_bytes(adapter, isolated))
+    return _with_head(name, _module_bytes(adapter, isolated))
 
 
-def _read_function(adapter: Any, stored: bytes, mod: Any) -> Any:
-    name, data = _split_head(stored[len(_OTHER) :])
-    return extract_into(adapter, _read_module(adapter, data), [name], mod)[name]
+def _read_function(adapter: Any, data: bytes, mod: Any) -> Any:
+    name, body = _split_head(data)
+    sub = _read_module(adapter, body)
+    return None if sub is None else extract_into(adapter, sub, [name], mod)[name]
 
 
 def _module_bytes(adapter: Any, mod: Any) -> bytes:
@@ -124,7 +130,12 @@ def _module_bytes(adapter: Any, mod: Any) -> bytes:
 
 
 def _read_module(adapter: Any, data: bytes) -> Any:
-    """Return the module, None if no adapter knows its type."""
+    """Return the module, None if no adapter knows its type.
+
+    Raises:
+        Exception: any error, if `data` is not what `_module_bytes` returned.
+
+    """
     (kind, facts), body = _split_head(data)
     module_adapter: Any = adapter if kind is None else adapter_by_name(kind)
     if module_adapter is None:
@@ -134,16 +145,19 @@ def _read_module(adapter: Any, data: bytes) -> Any:
 
 def _with_head(head: object, data: bytes) -> bytes:
     text = json.dumps(head).encode()
-    return len(text).to_bytes(4, "big") + text + data
+    return b"".join((_OTHER, len(text).to_bytes(4, "big"), text, data))
 
 
 def _split_head(data: bytes) -> tuple[Any, bytes]:
-    end = 4 + int.from_bytes(data[:4], "big")
-    return json.loads(data[4:end]), data[end:]
+    start = len(_OTHER) + 4
+    if not data.startswith(_OTHER) or len(data) < start:
+        raise ValueError("the value has no header")
+    end = start + int.from_bytes(data[len(_OTHER) : start], "big")
+    return json.loads(data[start:end]), data[end:]
 
 
 def _store_key(pass_key: str, fingerprint: str) -> str:
-    return f"pass/4/{sha256(pass_key.encode()).hexdigest()}/{fingerprint}"
+    return f"pass/5/{sha256(pass_key.encode()).hexdigest()}/{fingerprint}"
 
 
 @cache

@@ -6,12 +6,12 @@ from typing import Final, Self, cast
 
 import anyio
 
-from apass.core.store import StoreInfo
+from apass.core.store import SEAL_SIZE, StoreInfo, seal, unseal
 from apass.errors import MissingExtraError, StoreError
 
 try:
     from coredis import Redis
-    from coredis.exceptions import RedisError
+    from coredis.exceptions import RedisError, WrongTypeError
 except ImportError as _error:
     raise MissingExtraError(f"RedisStore needs coredis ({_error}): pip install 'apass[redis]'") from _error
 
@@ -24,6 +24,8 @@ _ERRORS: Final = (RedisError, OSError)
 class RedisStore:
     """A `Store` in a Redis server, for use within `async with` on asyncio or trio.
 
+    A value that another client has changed counts as missing, with a StoreWarning.
+
     Parameters:
         url: the server, such as `redis://localhost:6379/0`.
         prefix: prefix of all keys, so that the server may have other users.
@@ -35,9 +37,13 @@ class RedisStore:
 
     """
 
+    seals: Final = True
+    """Values are sealed here, because any client of the server can change them."""
+
     def __init__(self, url: str, *, prefix: str = "apass:", timeout: float = 10.0, expire: int | None = None) -> None:
         self.url: Final = url
         """The URL of the server."""
+        self._shown_url = _without_password(url)
         self.prefix: Final = prefix
         """Prefix of all keys."""
         self._timeout = timeout
@@ -67,15 +73,18 @@ class RedisStore:
         """Return the value stored under `key`, or None."""
         try:
             with anyio.fail_after(self._timeout):
-                return await self._open().get(self.prefix + key)
+                data: object = await self._open().get(self.prefix + key)
+        except WrongTypeError as error:
+            data = error  # another client put a list or a hash under the key
         except _ERRORS as error:
             raise self._error(error) from error
+        return None if data is None else unseal(key, data, f"the Redis server {self._shown_url!r}")
 
     async def put(self, key: str, value: bytes) -> None:
         """Store `value` under `key`."""
         try:
             with anyio.fail_after(self._timeout):
-                await self._open().set(self.prefix + key, value, ex=self._expire)
+                await self._open().set(self.prefix + key, seal(key, value), ex=self._expire)
         except _ERRORS as error:
             raise self._error(error) from error
 
@@ -85,10 +94,10 @@ class RedisStore:
         try:
             async for key in client.scan_iter(match=f"{self.prefix}*", count=1000):
                 entries += 1
-                size += await client.strlen(key)
+                size += max(0, await client.strlen(key) - SEAL_SIZE)
         except _ERRORS as error:
             raise self._error(error) from error
-        return StoreInfo(place=self.url, entries=entries, size=size)
+        return StoreInfo(place=self._shown_url, entries=entries, size=size)
 
     async def clear(self) -> None:
         """Delete all results under the prefix."""
@@ -112,4 +121,16 @@ class RedisStore:
             cause = group.exceptions[0]
         if isinstance(cause, TimeoutError) and not str(cause):
             cause = TimeoutError(f"no reply within {self._timeout:g} s")
-        return StoreError(f"the Redis server {self.url!r} failed: {type(cause).__name__}: {cause}")
+        return StoreError(f"the Redis server {self._shown_url!r} failed: {type(cause).__name__}: {cause}")
+
+
+def _without_password(url: str) -> str:
+    """Return the URL for messages.
+
+    >>> _without_password("redis://user:secret@localhost:6379/0")
+    'redis://user:***@localhost:6379/0'
+    """
+    start, at, rest = url.rpartition("@")
+    scheme, _, login = start.partition("://")
+    user, colon, _ = login.partition(":")
+    return f"{scheme}://{user}{colon}***@{rest}" if at and colon else url

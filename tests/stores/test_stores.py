@@ -11,8 +11,6 @@ import warnings
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from shutil import which
-from tempfile import TemporaryDirectory
 
 import anyio
 import pytest
@@ -22,39 +20,16 @@ from apass.core.store import Store
 from apass.errors import StoreError, StoreWarning
 from apass.stores import MemoryStore, SqliteStore
 from apass.stores.redis import RedisStore
+from tests.helpers.redis_server import needs_redis, running_redis
 
 pytestmark = pytest.mark.anyio
-
-needs_redis = pytest.mark.skipif(which("redis-server") is None, reason="redis-server is not installed")
 
 
 @pytest.fixture(scope="module")
 def redis_url() -> Iterator[str]:
     """Run a Redis server on a free port."""
-    with TemporaryDirectory() as folder:
-        # Another process may take the free port before the server does. The server then exits; try another port.
-        for _ in range(10):
-            port = _free_port()
-            command = ["redis-server", "--port", str(port), "--save", "", "--dir", folder]
-            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-                if _is_ready(server):
-                    yield f"redis://127.0.0.1:{port}/0"
-                    server.terminate()
-                    server.communicate()
-                    return
-    raise AssertionError("the server did not start")
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def _is_ready(server: subprocess.Popen[str]) -> bool:
-    """Wait until the server is ready; return False if it exits instead."""
-    assert server.stdout is not None
-    return any("eady to accept connections" in line for line in server.stdout)
+    with running_redis() as server:
+        yield server.url
 
 
 @asynccontextmanager
