@@ -4,30 +4,32 @@ import os
 import sqlite3
 import warnings
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from time import time, time_ns
 from types import TracebackType
 from typing import Final, Self, TypeVar
-from zlib import crc32
 
 from anyio.to_thread import run_sync
 
-from apass.core.store import StoreInfo
+from apass.core.store import StoreInfo, seal, unseal
 from apass.errors import StoreError, StoreWarning
 
 __all__ = ["SqliteStore"]
 
 R = TypeVar("R")
 
-_SCHEMA: Final = """
-    CREATE TABLE IF NOT EXISTS results (
-        key TEXT PRIMARY KEY, size INTEGER NOT NULL, used INTEGER NOT NULL, sum INTEGER NOT NULL, value BLOB NOT NULL
-    ) WITHOUT ROWID
-"""
-_COLUMNS: Final = ("key", "size", "used", "sum", "value")
+_SCHEMA: Final = (
+    "CREATE TABLE results (key TEXT PRIMARY KEY, size INTEGER NOT NULL, used INTEGER NOT NULL, value BLOB NOT NULL) "
+    "WITHOUT ROWID"
+)
+_OLD_COLUMNS: Final = (("key", "size", "used", "sum", "value"),)
+"""The columns of the table `results` in files of earlier versions, which are replaced: a cache holds no originals."""
+_APPLICATION_ID: Final = int.from_bytes(b"apas")
+"""The number by which a file is recognized as a store although its schema is damaged."""
+_HEADER_SIZE: Final = 100
 _BUSY_TIMEOUT: Final = 30.0
 """Seconds to wait for a lock that another process holds."""
 _INLINE_LIMIT: Final = 65_536
@@ -37,7 +39,16 @@ For these, a worker thread would cost more than the read.
 """
 _USE_RESOLUTION: Final = 3600
 """Resolution in seconds of the time of last use; it limits the number of writes."""
-_DAMAGE_CODES: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_DAMAGE_CODES: Final = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    # The statements of this module are correct, so these errors are about the file.
+    sqlite3.SQLITE_ERROR,
+    sqlite3.SQLITE_INTERNAL,
+    sqlite3.SQLITE_MISMATCH,
+)
+_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
+"""Errors of the functions of `sqlite3`."""
 _INHERITED: Final[list[sqlite3.Connection]] = []
 """Connections that a parent process opened, kept so that a forked child never closes them."""
 
@@ -47,7 +58,7 @@ class SqliteStore:
 
     It is consistent even after kill -9. The first result creates the file. If the file is damaged, or not a database,
     it is renamed to `NAME.damaged-...` with a StoreWarning, and a new file is created. A single damaged result counts
-    as missing.
+    as missing, also with a StoreWarning. A file of an earlier version of apass is emptied.
 
     The store may be used without `async with`. With it, the file is opened on entry and closed on exit.
 
@@ -60,6 +71,9 @@ class SqliteStore:
         StoreError: on entry or use, if the file cannot be read or written, or is another program's database.
 
     """
+
+    seals: Final = True
+    """Values are sealed here, so that a damaged row is noticed and deleted."""
 
     def __init__(self, path: Path | str, *, limit: int = 2**32) -> None:
         if limit < 1:
@@ -89,13 +103,13 @@ class SqliteStore:
         row = self._run(self._reader, read) if is_open else await run_sync(self._run, self._reader, read)
         if row is not None and row[1] is None:
             row = await run_sync(self._run, self._reader, partial(_read_row, key, None))
-        if row is None or row[1] is None:
+        if row is None:
             return None
-        used, value, checksum = row[0], row[1], row[2]
-        if crc32(value) != checksum:
+        used, data = row
+        value = unseal(key, data, f"the store {str(self.path)!r}")
+        if value is None:
             await run_sync(self._run, self._writer, partial(_drop, key))
-            return None
-        if time() - used > _USE_RESOLUTION:
+        elif time() - used > _USE_RESOLUTION:
             await run_sync(self._run, self._writer, partial(_touch, key))
         return value
 
@@ -118,8 +132,8 @@ class SqliteStore:
         self._writer.close()
 
     def _put(self, key: str, value: bytes, connection: sqlite3.Connection) -> None:
-        row = (key, len(value), int(time()), crc32(value), value)
-        connection.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", row)
+        row = (key, len(value), int(time()), seal(key, value))
+        connection.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", row)
         self._unmeasured += len(value)
         # Measuring all results is slow, so do it only after 1/16 of the limit has been added.
         if self._unmeasured > self._limit // 16:
@@ -133,16 +147,21 @@ class SqliteStore:
         """
         try:
             return connection.run(work)
-        except sqlite3.DatabaseError as error:
-            if (getattr(error, "sqlite_errorcode", 0) & 0xFF) not in _DAMAGE_CODES:
-                raise StoreError(f"the store {str(self.path)!r} cannot be used: {error}") from error
+        except _ERRORS as error:
+            if not _is_damage(error, self.path):
+                raise self._error(error) from error
             self.close()
             if connection.is_of(self.path):
+                if _is_foreign(self.path):
+                    raise self._error(error) from error
                 _rename_damaged(self.path, error)
         try:
             return connection.run(work)
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"the store {str(self.path)!r} cannot be used: {error}") from error
+        except _ERRORS as error:
+            raise self._error(error) from error
+
+    def _error(self, error: Exception) -> StoreError:
+        return StoreError(f"the store {str(self.path)!r} cannot be used: {error}")
 
 
 class _Connection:
@@ -199,12 +218,13 @@ class _Connection:
         self._file = _identity(self._path)
         connection = sqlite3.connect(self._path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False)
         try:
-            _check_schema(connection, self._path)
+            # Before the file is changed in any way: it may be another program's.
+            if not _has_schema(connection, self._path):
+                _create(connection, self._path)
             # In WAL mode, readers do not wait for writers. With synchronous=NORMAL, written data survives the death
             # of the process.
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(_SCHEMA)
             self._file = _identity(self._path)
         except BaseException:
             connection.close()
@@ -212,15 +232,79 @@ class _Connection:
         return connection
 
 
-def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise StoreError unless the database is empty or a store."""
-    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    tables = [name for (name,) in connection.execute(query)]
+def _has_schema(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether the database has the table; False if that can be created.
+
+    Raises:
+        StoreError: if the database is another program's.
+        DatabaseError: if the schema is damaged.
+
+    """
+    # A damaged name may be no valid text.
+    query = "SELECT CAST(name AS BLOB), CAST(sql AS BLOB) FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+    tables = connection.execute(query).fetchall()
+    if tables == [(b"results", _SCHEMA.encode())]:
+        return True
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    if application_id == _APPLICATION_ID:
+        error = sqlite3.DatabaseError("the schema is damaged")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
     columns = tuple(row[1] for row in connection.execute("PRAGMA table_info(results)"))
-    if tables and (tables != ["results"] or columns != _COLUMNS):
+    if tables and (len(tables) > 1 or columns not in _OLD_COLUMNS):
         raise StoreError(
             f"the store {str(path)!r} is a database with another schema and was not changed; use another file"
         )
+    return False
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    """Create the table, in place of one of an earlier version."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have created it meanwhile.
+        if not _has_schema(connection, path):
+            connection.execute("DROP TABLE IF EXISTS results")
+            connection.execute(_SCHEMA)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _is_damage(error: Exception, path: Path) -> bool:
+    """Return whether an error is about the contents of the file."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    # A file whose header requires a later version of SQLite is reported as read-only.
+    if isinstance(error, UnicodeDecodeError):  # the text of the error contains damaged text
+        return True
+    return code in _DAMAGE_CODES or (code == sqlite3.SQLITE_READONLY and max(_header(path)[18:20], default=0) > 2)
+
+
+def _is_foreign(path: Path) -> bool:
+    """Return whether a file is a database, and no store of this version.
+
+    SQLite reports a database of a later version of SQLite as damaged, so a rename could harm another program.
+    """
+    header = _header(path)
+    page_size = int.from_bytes(header[16:18])
+    is_database = (
+        header.startswith(b"SQLite format 3\0")
+        and (page_size == 1 or (page_size >= 512 and page_size.bit_count() == 1))
+        and header[21:24] == bytes((64, 32, 32))
+    )
+    return is_database and header[68:72] != _APPLICATION_ID.to_bytes(4)
+
+
+def _header(path: Path) -> bytes:
+    """Return the first bytes of a file; none if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_HEADER_SIZE)
+    except OSError:
+        return b""
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -232,14 +316,15 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _read_row(key: str, limit: int | None, connection: sqlite3.Connection) -> tuple[int, bytes | None, int] | None:
-    """Return the time of last use, the value and the checksum of a result.
+def _read_row(key: str, limit: int | None, connection: sqlite3.Connection) -> tuple[int, bytes | None] | None:
+    """Return the time of last use and the sealed value of a result.
 
     The value is None if it is larger than `limit`.
     """
-    value = "value" if limit is None else f"CASE WHEN size <= {limit} THEN value END"
-    row: tuple[int, bytes | None, int] | None = connection.execute(
-        f"SELECT used, {value}, sum FROM results WHERE key = ?", (key,)
+    # The casts turn a damaged column of another type into a wrong value, which the seal reveals.
+    value = "CAST(value AS BLOB)" if limit is None else f"CASE WHEN size <= {limit} THEN CAST(value AS BLOB) END"
+    row: tuple[int, bytes | None] | None = connection.execute(
+        f"SELECT COALESCE(CAST(used AS INTEGER), 0), {value} FROM results WHERE key = ?", (key,)
     ).fetchone()
     return row
 
@@ -258,7 +343,9 @@ def _touch(key: str, connection: sqlite3.Connection) -> None:
 
 def _measure(connection: sqlite3.Connection) -> tuple[int, int]:
     """Return the number of results and their total size."""
-    totals: tuple[int, int] = connection.execute("SELECT COUNT(*), COALESCE(SUM(size), 0) FROM results").fetchone()
+    # `TOTAL` does not overflow if damaged sizes are huge.
+    query = "SELECT COUNT(*), CAST(TOTAL(size) AS INTEGER) FROM results"
+    totals: tuple[int, int] = connection.execute(query).fetchone()
     return totals
 
 
@@ -276,25 +363,29 @@ def _evict(connection: sqlite3.Connection, limit: int) -> None:
     excess = _measure(connection)[1] - limit
     if excess <= 0:
         return
-    excess += limit // 10
-    evicted: list[tuple[str]] = []
-    with closing(connection.execute("SELECT key, size FROM results ORDER BY used, key")) as rows:
-        for key, size in rows:
-            evicted.append((key,))
-            excess -= size
-            if excess <= 0:
-                break
-    connection.executemany("DELETE FROM results WHERE key = ?", evicted)
+    connection.execute(
+        """
+        DELETE FROM results WHERE key IN (
+            SELECT key FROM (
+                SELECT key, TOTAL(size) OVER (ORDER BY used, key ROWS UNBOUNDED PRECEDING) - size AS before FROM results
+            ) WHERE before < ?
+        )
+        """,
+        (excess + limit // 10,),
+    )
 
 
 def _rename_damaged(path: Path, error: Exception) -> None:
-    """Rename a damaged file, and delete SQLite's auxiliary files."""
+    """Rename a damaged file together with SQLite's auxiliary files."""
     renamed = path.with_name(f"{path.name}.damaged-{time_ns()}")
+    # First the log of latest changes: SQLite would apply it to the new file.
+    for ending in ("-wal", "-journal"):
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + ending).rename(renamed.with_name(renamed.name + ending))
+    path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
     # Another process may have renamed it first.
     with suppress(FileNotFoundError):
         path.rename(renamed)
         warnings.warn(
             f"the store {str(path)!r} is damaged ({error}); it was renamed to {str(renamed)!r}", StoreWarning, 3
         )
-    for ending in ("-wal", "-shm"):
-        path.with_name(path.name + ending).unlink(missing_ok=True)

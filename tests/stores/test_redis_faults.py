@@ -133,7 +133,7 @@ async def test_failing_server_costs_one_warning(fail: Callable[[RedisServer, Cli
                 await fail(server, client)
             with pytest.warns(StoreWarning, match="failed: .*; continuing without the store") as caught:
                 await use(store, modules=1)
-            assert {str(warning.message) for warning in caught} == {str(caught[0].message)}
+            assert len({str(warning.message) for warning in caught if warning.category is StoreWarning}) == 1
 
 
 async def test_restarted_server_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:

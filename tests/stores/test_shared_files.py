@@ -10,6 +10,7 @@ from weakref import ref
 
 import pytest
 
+from apass.core.store import seal
 from apass.errors import StoreWarning
 from apass.stores import SqliteStore, sqlite
 
@@ -79,7 +80,7 @@ async def test_forked_process_keeps_inherited_connections_open(
     gc.collect()
     connection = of_parent()
     assert connection is not None
-    assert connection.execute("SELECT value FROM results WHERE key = 'a'").fetchone() == (b"1",)
+    assert connection.execute("SELECT value FROM results WHERE key = 'a'").fetchone() == (seal("a", b"1"),)
     connection.close()
     store.close()
 
