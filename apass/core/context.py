@@ -3,7 +3,7 @@
 from collections.abc import Generator, Hashable, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypeVar, final
 
@@ -26,7 +26,7 @@ from apass.core.store import FaultTolerantStore, Store
 from apass.errors import PassContextError
 from apass.util.checks import is_count, is_seconds
 
-__all__ = ["PassContext", "PassScope", "current_scope", "waiting_for"]
+__all__ = ["PassContext", "PassScope", "current_scope", "enter_in_worker", "waiting_for"]
 
 R = TypeVar("R")
 
@@ -416,6 +416,15 @@ def current_scope() -> PassScope:
         # Worker threads that this task starts inherit contextvars, and cannot read a RunVar of the event loop.
         _SCOPE.set(scope)
     return scope
+
+
+def enter_in_worker(ctx: PassContext, deadline: Deadline | None) -> None:
+    """Make `ctx` current for plain code in a worker, without hooks of instruments.
+
+    It stays current until the end of the caller's contextvars context.
+    """
+    scope = ctx.default_scope()
+    _SCOPE.set(replace(scope, deadline=deadline, is_plain=deadline is None and scope.state.store is None))
 
 
 def _default_scope() -> PassScope:

@@ -1,7 +1,7 @@
 """Messages to workers: the pass, the module and the context's options of a run."""
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -21,7 +21,16 @@ from apass.core.run import Run, current_module_name, current_run
 from apass.errors import AdapterError, ExecutorError
 from apass.executors.pickling import dumps
 
-__all__ = ["ContextMessage", "ModuleMessage", "RunMessage", "pack_bodies", "pack_module", "pack_pass"]
+__all__ = [
+    "CallMessage",
+    "ContextMessage",
+    "ModuleMessage",
+    "RunMessage",
+    "pack_bodies",
+    "pack_call",
+    "pack_module",
+    "pack_pass",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +93,8 @@ class ContextMessage:
     """The concurrency limit of the context."""
     exit_grace: float
     """The exit grace of the context, in seconds."""
+    strict: bool
+    """Whether the analyses that passes claim to preserve are recomputed and compared."""
 
     @staticmethod
     def of(ctx: PassContext) -> "ContextMessage":
@@ -96,6 +107,7 @@ class ContextMessage:
             [find_option(key) for key in ctx.config],
             ctx.max_concurrency,
             ctx.exit_grace,
+            ctx.strict,
         )
 
     def open(self, instruments: Sequence[object], diag_ctx: DiagnosticContext) -> PassContext:
@@ -111,6 +123,7 @@ class ContextMessage:
             diag_ctx=diag_ctx,
             max_concurrency=self.max_concurrency,
             exit_grace=self.exit_grace,
+            strict=self.strict,
         )
 
 
@@ -135,11 +148,37 @@ class RunMessage:
 
     def run(self, function: str) -> Run:
         """Return the run of the body for a function."""
-        parent = None
-        for info in reversed(self.lineage):
-            parent = Run(info, parent, module=self.module_name)
-        assert parent is not None
-        return Run(parent.info, parent.parent, function, self.module_name, parent)
+        run = _run_of(self.lineage, self.module_name)
+        assert run is not None, "a body runs within a pass"
+        return run.body(function)
+
+
+@dataclass(frozen=True, slots=True)
+class CallMessage:
+    """A plain function, with what it sees of its caller."""
+
+    function: Callable[..., Any]
+    """The function."""
+    context: ContextMessage
+    """The options of the caller's context."""
+    lineage: Sequence[PassInfo]
+    """The active passes of the caller, innermost first; empty outside of any pass."""
+    body: str | None
+    """The function whose body calls, or None."""
+    module_name: str | None
+    """The module's key in `optimize_all`."""
+
+    def run(self) -> Run | None:
+        """Return the run of the caller; None outside of any pass."""
+        run = _run_of(self.lineage, self.module_name)
+        return run if run is None or self.body is None else run.body(self.body)
+
+
+def _run_of(lineage: Sequence[PassInfo], module_name: str | None) -> Run | None:
+    run = None
+    for info in reversed(lineage):
+        run = Run(info, run, module=module_name)
+    return run
 
 
 def pack_bodies(pass_: Any, mod: Any, ctx: PassContext) -> bytes:
@@ -163,6 +202,21 @@ def pack_pass(pass_: Any, mod: Any, ctx: PassContext, backend: str) -> bytes:
     """
     name = current_module_name()
     return _pack(RunMessage(pass_, pack_module(mod), ContextMessage.of(ctx), [pass_.info], name, False, backend))
+
+
+def pack_call(function: Callable[..., Any], label: str) -> bytes:
+    """Serialize what a worker needs to call a plain function in the current context.
+
+    Raises:
+        ExecutorError: if the function or the config cannot be serialized. The message calls the function `label`.
+
+    """
+    run = current_run()
+    infos = [] if run is None else [active.info for active in run.lineage]
+    ctx = ContextMessage.of(PassContext.current())
+    dumps(function, label)
+    dumps(ctx, "the config of the context")
+    return dumps(CallMessage(function, ctx, infos, run and run.function, current_module_name()), label)
 
 
 def _pack(message: RunMessage) -> bytes:

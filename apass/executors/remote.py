@@ -21,7 +21,7 @@ from apass.core.run import Run, current_run
 from apass.errors import PassTimeoutError, WorkerLostError
 from apass.executors.batching import Batches, Done
 from apass.executors.limits import Slots
-from apass.executors.messages import ModuleMessage, pack_bodies, pack_pass
+from apass.executors.messages import ModuleMessage, pack_bodies, pack_call, pack_pass
 from apass.executors.pickling import dumps, loads
 from apass.executors.worker import Answer, Reply, Request
 from apass.passes.base import Pass
@@ -142,10 +142,11 @@ class RemoteExecutor(ABC):
     async def call(self, function: Callable[[*Args], R], *args: *Args) -> R:
         """Return `function(*args)`, computed by a worker.
 
-        The function, the arguments and the result are pickled.
+        The function, the arguments and the result are pickled. The function runs in a context with the options, the
+        deadline and the `current_run()` of the caller. What it emits reaches the caller's context.
 
         Raises:
-            ExecutorError: if one of them cannot be pickled.
+            ExecutorError: if one of them, or the config of the context, cannot be pickled.
             WorkerLostError: if the call lost two workers in succession.
             Exception: any exception of the function, with its traceback as a note.
 
@@ -169,13 +170,15 @@ class RemoteExecutor(ABC):
             return await batches.submit_all(items)
 
     def _calls(self, function: Callable[..., Any]) -> Batch:
-        name = getattr(function, "__qualname__", repr(function))
-        return Batch(dumps(function, f"function {name!r}"), self.timeout, f"function {name!r}")
+        label = f"function {getattr(function, '__qualname__', repr(function))!r}"
+        return Batch(pack_call(function, label), self.timeout, label)
 
     async def _do_calls(self, batch: Batch, items: Sequence[Any]) -> list[Done[Any]]:
         done: list[Done[Any]] = []
         for sent in await self.dispatch(batch, items):
             for answer in sent.answers:
+                if answer.emitted is not None:
+                    answer.emitted.replay(PassContext.current())
                 result = None if answer.value is None else loads(answer.value)
                 done.append(Done(result, sent.error_of(answer), answer.seconds))
         return done
@@ -199,10 +202,12 @@ class RemoteExecutor(ABC):
             return Sent([item], None, _loss_error(died, batch))
 
     async def _send_batch(self, batch: Batch, items: Sequence[Any]) -> "Sent":
+        deadline = current_scope().deadline
+        budget = None if deadline is None else (deadline.seconds, deadline.left())
         with _traceback_file(batch.limit if self.ends_late_workers() else None) as file:
             limit = None if file is None else batch.limit
             analyses = {item: batch.analyses[item] for item in items} if batch.analyses else {}
-            request = dumps(Request(batch.key, items, limit, str(file), analyses), "an argument")
+            request = dumps(Request(batch.key, items, limit, str(file), analyses, budget), "an argument")
             try:
                 data = await self.exchange(request, batch)
             except WorkerDiedError as error:

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import getpid
 from time import perf_counter
@@ -18,14 +18,15 @@ import anyio
 from apass.concurrency.coroutines import is_awaitable
 from apass.core.adapter import adapter_for
 from apass.core.analysis_manager import give
-from apass.core.context import PassContext
+from apass.core.context import PassContext, enter_in_worker
+from apass.core.deadline import Deadline
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic
 from apass.core.executor import STOPPED, check_cancelled
 from apass.core.remarks import Remark
 from apass.core.run import RUN, Run, enter_module
 from apass.errors import ExecutorError, UnmatchedPassNameWarning
-from apass.executors.messages import ModuleMessage, RunMessage, pack_module
+from apass.executors.messages import CallMessage, ModuleMessage, RunMessage, pack_module
 from apass.executors.pickling import dumps, loads
 from apass.executors.remote_errors import SerializedError, failure_of
 
@@ -51,6 +52,13 @@ class Request:
     """File for the worker's traceback, written when an item exceeds the limit."""
     analyses: Mapping[str, bytes]
     """Pickled results of the analyses that the pass requires, by function name."""
+    budget: tuple[float, float] | None
+    """The seconds that the deadline of the context granted, and those left; None without a deadline."""
+
+    def deadline(self) -> Deadline | None:
+        """Return the deadline of the context by this machine's clock."""
+        # The clocks of machines differ. Only the time that the request travels is lost.
+        return None if self.budget is None else replace(Deadline.from_now(self.budget[1]), seconds=self.budget[0])
 
 
 @dataclass(slots=True)
@@ -94,7 +102,7 @@ class Answer:
     seconds: float
     """The duration in seconds."""
     emitted: Emitted | None
-    """What passes emitted; None for a plain function."""
+    """What the body or function emitted; None if it did not start."""
 
 
 def _worker_name() -> str:
@@ -185,32 +193,40 @@ def _is_stopped(key: str) -> bool:
 
 
 def _open(message: bytes) -> _Work:
-    contents = loads(message)
-    if isinstance(contents, RunMessage):
-        return _Bodies(contents) if contents.by_function else _WholePass(contents)
-    return _Calls(contents)
+    contents: RunMessage | CallMessage = loads(message)
+    if isinstance(contents, CallMessage):
+        return _Calls(contents)
+    return _Bodies(contents) if contents.by_function else _WholePass(contents)
 
 
 class _Calls:
-    """A plain function to call."""
+    """A plain function to call, in the context of its caller."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
+    def __init__(self, message: CallMessage) -> None:
+        self._function = message.function
+        self._message = message
+        self._ctx = message.context.open([_RecordingInstrument()], _RecordingDiagnosticContext())
 
     def run(self, request: Request, watch: _Watch) -> Reply:
         """Call the function with each item, a tuple of arguments."""
-        return Reply([self._answer(arguments, watch) for arguments in request.items], None)
+        enter_in_worker(self._ctx, request.deadline())
+        RUN.set(self._message.run())
+        if self._message.module_name is not None:
+            enter_module(self._message.module_name)
+        return Reply([copy_context().run(self._answer, arguments, watch) for arguments in request.items], None)
 
     def _answer(self, arguments: Any, watch: _Watch) -> Answer:
+        emitted = Emitted()
+        _EMITTED.set(emitted)
         start = perf_counter()
         try:
             check_cancelled()
             with watch():
-                result = copy_context().run(self._function, *arguments)
+                result = self._function(*arguments)
             value = dumps(check_plain(result, "the function"), f"the result of {self._function!r}")
         except BaseException as error:
-            return Answer("failed", None, failure_of(error), perf_counter() - start, None)
-        return Answer("value", value, None, perf_counter() - start, None)
+            return Answer("failed", None, failure_of(error), perf_counter() - start, emitted)
+        return Answer("value", value, None, perf_counter() - start, emitted)
 
 
 class _Bodies:
@@ -225,6 +241,7 @@ class _Bodies:
     def run(self, request: Request, watch: _Watch) -> Reply:
         """Run the bodies for the functions named in the request."""
         items = request.items
+        enter_in_worker(self._ctx, request.deadline())
         if self._message.module_name is not None:
             enter_module(self._message.module_name)
         changed: dict[str, Any] = {}
@@ -289,6 +306,7 @@ class _WholePass:
         _EMITTED.set(emitted)
         mod = self._message.module.open()
         ctx = self._message.context.open([_RecordingInstrument()], _RecordingDiagnosticContext())
+        enter_in_worker(ctx, request.deadline())
         start = perf_counter()
         try:
             check_cancelled()

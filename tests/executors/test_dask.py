@@ -16,7 +16,7 @@ import pytest
 from apass import ExecutorError, PassContext, RemoteError, WorkerLostError, optimize_all
 from apass.executors import dask as dask_executor
 from apass.executors.dask import DaskExecutor
-from tests.executors import work
+from tests.executors import contexts, work
 from tests.executors.files import pid_in, written
 
 pytestmark = [pytest.mark.anyio, pytest.mark.network, pytest.mark.process]
@@ -68,6 +68,16 @@ async def test_bodies_run_on_the_cluster(executor: DaskExecutor) -> None:
         assert "raised in process" in caught.value.__notes__[1]
         await work.Report({"a": "x"})
         assert [diagnostic.message for diagnostic in ctx.diag_ctx.diagnostics] == ["saw x"]
+
+
+async def test_work_on_the_cluster_sees_the_context(executor: DaskExecutor) -> None:
+    async with PassContext(3, executor=executor, config={"tests.executors.step": 50}, deadline=600) as ctx:
+        body: Any = await contexts.Describe({"f": 1})
+        module: Any = (await optimize_all([{"f": 1}], contexts.DescribeModule, executor=executor))[0]
+        assert body == {"f": [True, False, 3, 50, True, ["Describe", "f", None]]}
+        assert module == {"f": [True, 3, 50, True, ["DescribeModule", None, "0"]]}
+        assert await executor.call(contexts.describe) == [3, 50, True, None]
+    assert [diagnostic.message for diagnostic in ctx.diag_ctx.diagnostics] == ["described"] * 3
 
 
 async def test_modules_and_functions_run_on_the_cluster(executor: DaskExecutor) -> None:

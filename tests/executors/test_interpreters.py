@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from apass import ExecutorError, PassContext, RemoteError, optimize_all
 from apass.core.executor import executor_in_force
 from apass.executors import Executor
-from tests.executors import work
+from tests.executors import contexts, work
 from tests.executors.files import written_in
 
 HAS_INTERPRETERS = sys.version_info >= (3, 13)
@@ -33,6 +34,14 @@ async def test_bodies_functions_and_modules_run_in_interpreters() -> None:
             await work.Fail({"a": "odd"})
     assert await executor.map(work.pid_after, [0.0, 0.0]) == [os.getpid()] * 2
     assert await optimize_all([{"a": 1}], work.AddSum, executor=executor) == [{"a": 1, "sum": 1}]
+
+
+@pytest.mark.skipif(not HAS_INTERPRETERS, reason="the interpreter executor requires Python 3.13")
+@pytest.mark.anyio
+async def test_bodies_in_interpreters_see_the_context() -> None:
+    async with PassContext(3, executor="interpreter", config={"tests.executors.step": 50}, deadline=600):
+        result: Any = await contexts.Describe({"f": 1})
+    assert result == {"f": [True, False, 3, 50, True, ["Describe", "f", None]]}
 
 
 @pytest.mark.skipif(not HAS_INTERPRETERS, reason="the interpreter executor requires Python 3.13")
