@@ -12,7 +12,7 @@ from apass.core.executor import Executor
 from apass.errors import ExecutorError
 from apass.executors.limits import usable_cores
 from apass.executors.remote import Batch, RemoteExecutor, WorkerDiedError
-from apass.executors.watchdog import end_when_late
+from apass.executors.watchdog import Patience, Watchdog
 from apass.executors.worker import handle
 
 __all__ = ["ProcessExecutor", "default"]
@@ -30,8 +30,6 @@ CANCEL_GRACE: Final = 0.1
 The delay lets a batch that is nearly done finish, because starting a new worker costs more.
 """
 _MAIN_ADVICE: Final = "guard the code of the program's main file, which workers import, by `if __name__ == '__main__':`"
-ANSWER_SECONDS: Final = 60.0
-"""Seconds allowed, in addition to the limit, for starting, reading the request and replying."""
 
 
 class ProcessExecutor(RemoteExecutor):
@@ -65,17 +63,19 @@ class ProcessExecutor(RemoteExecutor):
 
     async def exchange(self, request: bytes, batch: Batch) -> bytes:
         """Process a request in a worker process."""
-        with anyio.move_on_after(None if batch.limit is None else batch.limit * 2 + ANSWER_SECONDS):
-            message = batch.message if len(batch.message) <= SMALL else None
-            return await self._send(request, message) or await self._send(request, batch.message)
-        raise WorkerDiedError("the worker did not reply", is_late=True)
+        message = batch.message if len(batch.message) <= SMALL else None
+        return await self._send(request, message, batch.limit) or await self._send(request, batch.message, batch.limit)
 
-    async def _send(self, request: bytes, message: bytes | None) -> bytes:
+    async def _send(self, request: bytes, message: bytes | None, limit: float | None) -> bytes:
+        patience = None if limit is None else Patience(limit)
+
         async def run() -> bytes:
-            return await run_in_worker(_serve, request, message)
+            if patience is None:
+                return await run_in_worker(handle, request, message)
+            return await run_in_worker(_serve, request, message, on_message=patience.on_message)
 
         try:
-            return await _with_grace(run)
+            return await _with_grace(run, patience)
         except BrokenWorkerProcess as error:
             # The error has arguments only if the worker failed to import the main module.
             if error.args:
@@ -83,15 +83,19 @@ class ProcessExecutor(RemoteExecutor):
             raise WorkerDiedError("the worker process died") from None
 
 
-def _serve(request: bytes, message: bytes | None) -> bytes:
-    """Handle a request, in a worker process."""
-    return handle(request, message, end_when_late)
+def _serve(request: bytes, message: bytes | None, send: Callable[[bytes], object]) -> bytes:
+    """Handle a request with a time limit, in a worker process."""
+    return handle(request, message, lambda decoded: Watchdog(decoded, send).item)
 
 
-async def _with_grace(work: Callable[[], Awaitable[R]]) -> R:
+async def _with_grace(work: Callable[[], Awaitable[R]], patience: Patience | None) -> R:
     """Await `work`, and return its result.
 
     After a cancellation, `work` has `CANCEL_GRACE` seconds left.
+
+    Raises:
+        WorkerDiedError: if `patience` is over.
+
     """
     results: list[R] = []
     failures: list[Exception] = []
@@ -99,6 +103,8 @@ async def _with_grace(work: Callable[[], Awaitable[R]]) -> R:
     async with anyio.create_task_group() as watchers:
         with scope:
             watchers.start_soon(_limit_when_cancelled, scope)
+            if patience is not None:
+                watchers.start_soon(patience.cancel_when_over, scope)
             try:
                 results.append(await work())
             except Exception as error:
@@ -109,6 +115,8 @@ async def _with_grace(work: Callable[[], Awaitable[R]]) -> R:
     await checkpoint_if_cancelled()
     if failures:
         raise failures[0]
+    if not results:
+        raise WorkerDiedError("the worker did not reply", is_late=True)
     return results[0]
 
 

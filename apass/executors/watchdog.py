@@ -1,33 +1,93 @@
-"""Time limit of a worker process, enforced by the process itself."""
+"""Time limit of a worker process, enforced by the process and its parent."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from time import perf_counter
+from typing import Any, Final
 
+import anyio
+
+from apass.concurrency.processes.pool import READY
 from apass.executors.worker import Request
 
-__all__ = ["end_when_late"]
+__all__ = ["Patience", "Watchdog"]
+
+BEGUN: Final = b"begun"
+"""Message of a worker: an item begins."""
+ENDED: Final = b"ended"
+"""Message of a worker: the last item has ended, and the reply is made."""
+INTERVAL: Final = 0.2
+"""Seconds between two messages about items, because short items would make thousands."""
+TICK: Final = 0.1
+"""Interval in seconds at which a `Patience` is checked."""
+START_SECONDS: Final = 60.0
+"""Seconds allowed for each of these: to start a worker, to load the work, and to make a reply."""
+LATE_SECONDS: Final = 3.0
+"""Seconds allowed to read a part of a request, and in addition to the limit of an item."""
 
 
-@contextmanager
-def end_when_late(request: Request) -> Generator[None]:
-    """Exit the process if the block takes longer than the limit.
+class Watchdog:
+    """Ends the process when an item takes longer than the limit, with `item`.
 
-    Write a traceback of the current position to the file `traceback_path` first. The timer of `faulthandler` is a C
-    thread that needs no GIL. It also ends a process that hangs in a C library.
+    It writes a traceback of the current position to the file `traceback_path` first. The timer of `faulthandler` is a C
+    thread that needs no GIL. It also ends a process that hangs in a C library. A process that is stopped cannot end
+    itself, so `send` reports the items that begin to the `Patience` of the parent.
     """
-    if request.limit is None:
-        yield
-        return
-    with Path(request.traceback_path).open("w") as file:
-        _faulthandler().dump_traceback_later(request.limit, exit=True, file=file)
-        try:
+
+    def __init__(self, request: Request, send: Callable[[bytes], object]) -> None:
+        self._limit = request.limit
+        self._path = request.traceback_path
+        self._left = len(request.items)
+        self._send = send
+        self._sent = float("-inf")
+
+    @contextmanager
+    def item(self) -> Generator[None]:
+        """Limit the time of the next item."""
+        if self._limit is None:
             yield
-        finally:
-            _faulthandler().cancel_dump_traceback_later()
+            return
+        now = perf_counter()
+        if now - self._sent > INTERVAL:
+            self._sent = now
+            self._send(BEGUN)
+        with Path(self._path).open("w") as file:
+            _faulthandler().dump_traceback_later(self._limit, exit=True, file=file)
+            try:
+                yield
+            finally:
+                _faulthandler().cancel_dump_traceback_later()
+                self._left -= 1
+                if self._left == 0:
+                    self._send(ENDED)
+
+
+class Patience:
+    """The time that a parent grants its worker for the next sign of life.
+
+    Parameters:
+        limit: time limit for one item in seconds.
+
+    """
+
+    def __init__(self, limit: float) -> None:
+        self._limits = {READY: LATE_SECONDS, BEGUN: limit + INTERVAL + LATE_SECONDS}
+        self._left = START_SECONDS
+
+    def on_message(self, message: bytes) -> None:
+        """Grant the time until the message after this one."""
+        self._left = self._limits.get(message, START_SECONDS)
+
+    async def cancel_when_over(self, scope: anyio.CancelScope) -> None:
+        """Cancel a scope when the time is over."""
+        # Count ticks, not time: if the machine or this event loop stalls, a message may have arrived meanwhile.
+        while self._left > 0:
+            await anyio.sleep(TICK)
+            self._left -= TICK
+        scope.cancel()
 
 
 @cache

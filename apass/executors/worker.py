@@ -137,18 +137,16 @@ class _Work(Protocol):
         ...
 
 
-def no_watch(_request: Request) -> AbstractContextManager[None]:
-    """Return a context manager without effect, for workers that cannot be killed."""
-    return nullcontext()
+def no_watch(_request: Request) -> _Watch:
+    """Return a watch without effect, for workers that cannot be killed."""
+    return nullcontext
 
 
-def handle(
-    request: bytes, message: bytes | None, watch: Callable[[Request], AbstractContextManager[None]] = no_watch
-) -> bytes:
+def handle(request: bytes, message: bytes | None, watch: Callable[[Request], _Watch] = no_watch) -> bytes:
     """Process a request, and return the pickled reply.
 
     If the worker has no message with the request's key, return an empty reply. The caller then sends the request again
-    with the message. `watch` is entered for each item, and enforces its time limit.
+    with the message. `watch` returns what is entered for each item of the request, and enforces its time limit.
     """
     token = STOPPED.set(_never)
     try:
@@ -163,7 +161,7 @@ def handle(
             while len(_OPEN) > OPEN_RUNS:
                 _OPEN.popitem(last=False)
         STOPPED.set(partial(_is_stopped, decoded.key))
-        reply = copy_context().run(work.run, decoded, partial(watch, decoded))
+        reply = copy_context().run(work.run, decoded, watch(decoded))
     except BaseException as error:
         reply = Reply([Answer("failed", None, failure_of(error), 0.0, None)], None)
     finally:

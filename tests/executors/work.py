@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -285,3 +286,18 @@ def pid_after(seconds: float) -> int:
     """Sleep, and return the process id."""
     time.sleep(seconds)
     return os.getpid()
+
+
+@function_pass(opt_level=0)
+def StopOnce(func: str, mod: Module, ctx: PassContext) -> str:
+    """If `func` is a missing file, create it, and stop the process as a debugger does."""
+    if func.startswith("/") and _is_first_call(func):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return "done"
+
+
+def send_twice(send: Callable[[bytes], object]) -> str:
+    """Send two messages to the parent."""
+    send(b"one")
+    send(b"two")
+    return "sent"

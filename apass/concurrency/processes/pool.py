@@ -4,7 +4,7 @@ import pickle
 import sys
 from collections.abc import AsyncGenerator, Callable
 from subprocess import PIPE
-from typing import Any, Final, TypeVar, TypeVarTuple
+from typing import Any, Final, TypeVar
 
 from anyio import BrokenResourceError, BrokenWorkerProcess, IncompleteRead, current_time
 from anyio.abc import Process
@@ -13,22 +13,33 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from apass.concurrency.processes import worker_main as process_worker
 from apass.concurrency.processes.group import end_group, kill_group, start_group
-from apass.concurrency.processes.worker_main import LENGTH
+from apass.concurrency.processes.worker_main import LENGTH, RECEIVED, TYPE_AND_LENGTH
 
-__all__ = ["run_in_worker"]
+__all__ = ["READY", "RECEIVED", "OnMessage", "run_in_worker"]
 
 R = TypeVar("R")
-Args = TypeVarTuple("Args")
 
 IDLE_SECONDS: Final = 300.0
 """A process that has been idle for this many seconds is ended at the next call."""
 
 
-async def run_in_worker(func: Callable[[*Args], R], *args: *Args) -> R:
+READY: Final = b"ready"
+"""Message to `on_message`: the worker has started, and reads a part of the request."""
+PART: Final = 1 << 20
+"""Bytes of a request that are sent at once."""
+
+OnMessage = Callable[[bytes], object]
+"""Called in the event loop with each message of a worker."""
+
+
+async def run_in_worker(func: Callable[..., R], *args: Any, on_message: OnMessage | None = None) -> R:
     """Return `func(*args)`, computed in an idle worker process or a new one.
 
     A cancellation kills the process. The processes belong to the event loop and end with it. A new process imports the
     program's main module, as with `multiprocessing`. The caller limits the number of concurrent calls.
+
+    If there is an `on_message`, `func` gets one more argument: a function that sends bytes to it. Before these messages
+    come `READY`, at each part of the request that is sent, and `RECEIVED`, when the worker has read the request.
 
     Raises:
         BrokenWorkerProcess: if the process ended. It has a message only if the main module could not be imported.
@@ -39,11 +50,11 @@ async def run_in_worker(func: Callable[[*Args], R], *args: *Args) -> R:
     # - As a loop ends, it kills its processes twice; asyncio on Python 3.11 may then print "Unknown child process".
     # - It leaks a process whose start is cancelled.
     # - It imports the main module by its file alone, so relative imports in the module fail.
-    request = pickle.dumps((func, *args), pickle.HIGHEST_PROTOCOL)
+    request = pickle.dumps((func, on_message is not None, *args), pickle.HIGHEST_PROTOCOL)
     await checkpoint_if_cancelled()
     pool = await _pool()
     worker = await pool.take()
-    has_returned, value = await pool.ask(worker, request)
+    has_returned, value = await pool.ask(worker, request, on_message or _ignore)
     pool.give_back(worker)
     if not has_returned:
         raise value
@@ -63,13 +74,20 @@ class _Worker:
         self._requests = process.stdin
         self._responses = BufferedByteReceiveStream(process.stdout)
 
-    async def exchange(self, request: bytes) -> tuple[bool, Any]:
+    async def exchange(self, request: bytes, on_message: OnMessage) -> tuple[bool, Any]:
         """Send a request; return `(True, result)` or `(False, error)`."""
         await self._requests.send(LENGTH.pack(len(request)))
-        await self._requests.send(request)
-        (length,) = LENGTH.unpack(await self._responses.receive_exactly(LENGTH.size))
-        outcome: tuple[bool, Any] = pickle.loads(await self._responses.receive_exactly(length))
-        return outcome
+        for start in range(0, len(request), PART):
+            on_message(READY)
+            await self._requests.send(request[start : start + PART])
+        while True:
+            header = await self._responses.receive_exactly(TYPE_AND_LENGTH.size)
+            is_response, length = TYPE_AND_LENGTH.unpack(header)
+            message = await self._responses.receive_exactly(length)
+            if is_response:
+                outcome: tuple[bool, Any] = pickle.loads(message)
+                return outcome
+            on_message(message)
 
 
 class _Pool:
@@ -95,7 +113,7 @@ class _Pool:
         worker.idle_since = current_time()
         self._idle.append(worker)
 
-    async def ask(self, worker: _Worker, request: bytes) -> tuple[bool, Any]:
+    async def ask(self, worker: _Worker, request: bytes, on_message: OnMessage) -> tuple[bool, Any]:
         """Return the outcome of a request; if there is none, end the worker.
 
         Raises:
@@ -103,7 +121,7 @@ class _Pool:
 
         """
         try:
-            return await worker.exchange(request)
+            return await worker.exchange(request, on_message)
         except BaseException as error:
             await self._end(worker)
             if isinstance(error, BrokenResourceError | IncompleteRead):
@@ -116,7 +134,7 @@ class _Pool:
         command = [sys.executable, "-P", process_worker.__file__]
         worker = _Worker(await start_group(command, stdin=PIPE, stdout=PIPE, stderr=None))
         self._workers.add(worker)
-        is_ready, error = await self.ask(worker, _first_request())
+        is_ready, error = await self.ask(worker, _first_request(), _ignore)
         if not is_ready:
             await self._end(worker)
             raise BrokenWorkerProcess("a worker process could not start") from error
@@ -151,6 +169,10 @@ async def _pool() -> _Pool:
         # The event loop registers an async generator at its first iteration.
         await anext(pool.cleanup)
         return pool
+
+
+def _ignore(_message: bytes) -> None:
+    """Ignore a message."""
 
 
 def _check_not_starting() -> None:

@@ -10,15 +10,20 @@ import runpy
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from struct import Struct
 from types import ModuleType
 from typing import Any, BinaryIO, Final
 
-__all__ = ["LENGTH"]
+__all__ = ["LENGTH", "RECEIVED", "TYPE_AND_LENGTH"]
 
 LENGTH: Final = Struct("!Q")
-"""The header of each request and each response: its length in bytes."""
+"""The header of each request: its length in bytes."""
+TYPE_AND_LENGTH: Final = Struct("!?Q")
+"""The header of what a worker sends: whether it is the response or an earlier message, and its length in bytes."""
+RECEIVED: Final = b"received"
+"""The first message of each request: the worker has read it."""
 
 
 def _serve() -> None:
@@ -27,12 +32,17 @@ def _serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests, responses = _take_pipes()
     handler: Callable[..., object] = _prepare
-    while header := requests.read(LENGTH.size):
-        response = _respond(handler, requests.read(*LENGTH.unpack(header)))
-        responses.write(LENGTH.pack(len(response)))
-        responses.write(response)
+
+    def send(message: bytes, is_response: bool = False) -> None:
+        responses.write(TYPE_AND_LENGTH.pack(is_response, len(message)))
+        responses.write(message)
         responses.flush()
-        handler = _call
+
+    while header := requests.read(LENGTH.size):
+        request = requests.read(*LENGTH.unpack(header))
+        send(RECEIVED)
+        send(_respond(handler, request), is_response=True)
+        handler = partial(_call, send)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -58,8 +68,8 @@ def _respond(handler: Callable[..., object], request: bytes) -> bytes:
         return pickle.dumps((False, error))
 
 
-def _call(func: Callable[..., object], *args: Any) -> object:
-    return func(*args)
+def _call(send: Callable[[bytes], None], func: Callable[..., object], is_sending: bool, *args: Any) -> object:
+    return func(*args, send) if is_sending else func(*args)
 
 
 def _prepare(path: list[str], arguments: list[str], name: str | None, file: str | None) -> None:
