@@ -36,15 +36,20 @@ class SerializedError:
 def failure_of(error: BaseException) -> SerializedError:
     """Serialize `error`."""
     # Notes of apass are a subclass of str that refers to the run. Send their text only.
-    notes = tuple(str.__str__(note) for note in getattr(error, "__notes__", ()))
+    original: list[str] = getattr(error, "__notes__", [])
+    notes = tuple(str.__str__(note) for note in original)
     summary = f"{type(error).__name__}: {error}"
     # Omit the first frame, which is in the executor.
     frames = error.__traceback__ and error.__traceback__.tb_next
     lines = traceback.format_exception(type(error), error, frames)
     trace = f"raised in process {os.getpid()}:\n{''.join(lines).rstrip()}"
-    if hasattr(error, "__notes__"):
-        error.__notes__ = list(notes)
-    return SerializedError(_pickle(error), summary, notes, trace)
+    if not original:
+        return SerializedError(_pickle(error), summary, notes, trace)
+    error.__notes__ = list(notes)
+    try:
+        return SerializedError(_pickle(error), summary, notes, trace)
+    finally:
+        error.__notes__ = original
 
 
 def _pickle(error: BaseException) -> bytes | None:
