@@ -18,6 +18,7 @@ from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
 from apass.core.info import PassInfo
 from apass.core.instrument import PassInstrument, pass_instrument
+from apass.core.portable import PortableInstrument
 from apass.core.position import Position
 from apass.core.remarks import Remark, RemarkKind
 from apass.core.run import Run, current_module_name, current_run
@@ -124,6 +125,7 @@ __all__ = [
     "PipelineCycleError",
     "PipelineSyntaxError",
     "PlannedPass",
+    "PortableInstrument",
     "Position",
     "PrimFuncPass",
     "PrintIR",

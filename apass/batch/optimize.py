@@ -78,12 +78,12 @@ async def optimize_all(
         errors: `"raise"` cancels the other modules if one fails, and raises its error. `"collect"` runs all modules and
             returns an `Outcome` for each.
         executor: runs whole modules elsewhere, with `pass_` and the options of the context; None runs them in this
-            event loop. Instruments cannot be used with an executor.
+            event loop. Instruments must define `for_worker` (see `PortableInstrument`).
         journal: a `Journal` or its path. Results are stored in it, and the same call in another process reuses them.
             Failures are not stored.
 
     Raises:
-        PassContextError: if there is an executor and the context has instruments.
+        PassContextError: if there is an executor, and an instrument of the context cannot be used in a worker.
         JournalError: if the journal belongs to another run or cannot be used.
         Exception: the error of a pass, or one group of several.
 

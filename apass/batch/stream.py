@@ -22,7 +22,7 @@ from apass.batch.source import ModuleSource
 from apass.core.adapter import ModT
 from apass.core.context import PassContext
 from apass.core.executor import ExecutorChoice, check_executor, executor_in_force
-from apass.core.instrument import instrument_name
+from apass.core.portable import check_portable
 from apass.core.run import enter_module
 from apass.errors import PassCancelledError, PassContextError
 from apass.passes.base import Pass
@@ -275,19 +275,14 @@ def runner(pass_: Pass[ModT], choice: ExecutorChoice) -> Callable[[ModT], Awaita
     """Return a function that runs a pass on a module, here or in the chosen executor.
 
     Raises:
-        PassContextError: if there is an executor and the context has instruments.
+        PassContextError: if there is an executor, and an instrument of the context cannot be used in a worker.
 
     """
     executor = executor_in_force(choice)
     ctx = PassContext.current()
     if executor is None:
         return pass_
-    if ctx.instruments:
-        names = ", ".join(map(instrument_name, ctx.instruments))
-        raise PassContextError(
-            f"instruments ({names}) cannot observe whole modules in an executor; remove them, "
-            "or choose the executor for single passes: function_pass(executor=...)"
-        )
+    check_portable(ctx.instruments)
 
     async def run_in_executor(mod: ModT) -> ModT:
         result: ModT = await executor.optimize(pass_, mod, ctx)

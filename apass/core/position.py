@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -77,10 +77,14 @@ class PositionTracker:
     """Assigns positions to runs as they start; one tracker for each instrument.
 
     Memory grows with the number of module names, not of runs. The methods are thread-safe.
+
+    Parameters:
+        first: the numbers of the first outermost runs by module name; 0 by default.
+
     """
 
-    def __init__(self) -> None:
-        self._outermost: Counter[str | None] = Counter()
+    def __init__(self, first: Mapping[str | None, int] | None = None) -> None:
+        self._outermost: Counter[str | None] = Counter(first)
         self._below: WeakKeyDictionary[Run, Counter[str | None]] = WeakKeyDictionary()
         self._positions: WeakKeyDictionary[Run, Position] = WeakKeyDictionary()
         self._lock = Lock()
@@ -97,6 +101,16 @@ class PositionTracker:
             position = Position(run.module, (*(() if parent is None else self._steps(parent)), step))
             self._positions[run] = position
             return position
+
+    def reserve(self, module: str | None) -> Mapping[str | None, int]:
+        """Count an outermost run on `module` that a tracker in a worker will begin.
+
+        Return the `first` of that tracker.
+        """
+        with self._lock:
+            number = self._outermost[module]
+            self._outermost[module] += 1
+            return {module: number}
 
     def position(self, run: Run) -> Position | None:
         """Return the position of a run, or of the pass whose body it is, or None."""

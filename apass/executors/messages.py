@@ -17,6 +17,8 @@ from apass.core.config import ConfigOption, find_option, register_config_option
 from apass.core.context import PassContext
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.info import PassInfo
+from apass.core.instrument import instrument_name
+from apass.core.portable import Delegates
 from apass.core.run import Run, current_module_name, current_run
 from apass.errors import AdapterError, ExecutorError
 from apass.executors.pickling import dumps
@@ -145,6 +147,8 @@ class RunMessage:
     """Whether the pass runs on one function at a time."""
     backend: str
     """The event loop for a whole pass, `asyncio` or `trio`."""
+    instruments: Sequence[Callable[[], object]] = ()
+    """Create the twins of the context's instruments, for a whole pass."""
 
     def run(self, function: str) -> Run:
         """Return the run of the body for a function."""
@@ -193,15 +197,18 @@ def pack_bodies(pass_: Any, mod: Any, ctx: PassContext) -> bytes:
     return _pack(RunMessage(pass_, pack_module(mod), ContextMessage.of(ctx), infos, run.module, True, ""))
 
 
-def pack_pass(pass_: Any, mod: Any, ctx: PassContext, backend: str) -> bytes:
+def pack_pass(pass_: Any, mod: Any, ctx: PassContext, delegates: Delegates, backend: str) -> bytes:
     """Serialize what a worker needs to run a whole pass.
 
     Raises:
-        ExecutorError: if the pass, the module or the config cannot be serialized.
+        ExecutorError: if the pass, the module, the config or an instrument cannot be serialized.
 
     """
-    name = current_module_name()
-    return _pack(RunMessage(pass_, pack_module(mod), ContextMessage.of(ctx), [pass_.info], name, False, backend))
+    for original, factory in zip(delegates.originals, delegates.factories, strict=True):
+        dumps(factory, f"the twin of instrument {instrument_name(original)!r}")
+    module, name = pack_module(mod), current_module_name()
+    context = ContextMessage.of(ctx)
+    return _pack(RunMessage(pass_, module, context, [pass_.info], name, False, backend, delegates.factories))
 
 
 def pack_call(function: Callable[..., Any], label: str) -> bytes:

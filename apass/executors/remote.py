@@ -17,6 +17,7 @@ from anyio.lowlevel import current_token
 
 from apass.core.adapter import adapter_for, extract_into, run_in_thread_if_safe
 from apass.core.context import PassContext, current_scope, waiting_for
+from apass.core.portable import Delegates, check_portable
 from apass.core.run import Run, current_run
 from apass.errors import PassTimeoutError, WorkerLostError
 from apass.executors.batching import Batches, Done
@@ -122,22 +123,40 @@ class RemoteExecutor(ABC):
     async def optimize(self, pass_: Pass[Any], mod: Any, ctx: PassContext) -> Any:
         """Run a whole pass on `mod` in a worker, and return the new module.
 
-        If nothing changed, return `mod` itself. Instruments are not called. Diagnostics, statistics and remarks of
-        the worker are emitted in `ctx`.
+        If nothing changed, return `mod` itself. The hooks of the context's instruments are called in the worker, on
+        their twins. Diagnostics are emitted in `ctx`.
+
+        Raises:
+            PassContextError: if an instrument cannot be used in a worker.
+
         """
+        check_portable(ctx.instruments)
         record_passes(pass_)
-        name = pass_.info.name
         async with self.slots():
-            message = await run_in_thread_if_safe(adapter_for(mod), partial(pack_pass, pass_, mod, ctx, backend_name()))
-            sent = (await self.dispatch(Batch(message, self.timeout, f"pass {name!r}"), [None]))[0]
+            delegates = Delegates.of(ctx.instruments)
+            try:
+                sent = await self._send_pass(pass_, mod, ctx, delegates)
+                records = None if sent.reply is None else sent.reply.records
+            except BaseException:
+                delegates.lose()
+                raise
         answer = sent.answers[0]
         if answer.emitted is not None:
             answer.emitted.replay(ctx)
+        if records is None:
+            delegates.lose()
+        else:
+            delegates.merge([loads(record) for record in records])
         error = sent.error_of(answer)
         if error is not None:
             raise error
         module = None if sent.reply is None else sent.reply.module
         return mod if module is None else await open_message(module)
+
+    async def _send_pass(self, pass_: Pass[Any], mod: Any, ctx: PassContext, delegates: Delegates) -> "Sent":
+        pack = partial(pack_pass, pass_, mod, ctx, delegates, backend_name())
+        message = await run_in_thread_if_safe(adapter_for(mod), pack)
+        return (await self.dispatch(Batch(message, self.timeout, f"pass {pass_.info.name!r}"), [None]))[0]
 
     async def call(self, function: Callable[[*Args], R], *args: *Args) -> R:
         """Return `function(*args)`, computed by a worker.

@@ -15,6 +15,7 @@ from apass.core.adapter import adapter_for
 from apass.core.analysis_manager import give
 from apass.core.context import PassContext, waiting_for
 from apass.core.executor import STOPPED, Executor
+from apass.core.portable import Delegates, check_portable, records_of
 from apass.core.run import RUN, Run, current_module_name, current_run
 from apass.errors import ExecutorError, PassTimeoutError
 from apass.executors.batching import Batches, Done
@@ -74,20 +75,37 @@ class ThreadExecutor:
     async def optimize(self, pass_: Pass[Any], mod: Any, ctx: PassContext) -> Any:
         """Run a whole pass on `mod` in a separate event loop in a thread.
 
-        Instruments are not called.
+        The hooks of the context's instruments are called in that loop, on their twins.
+
+        Raises:
+            PassContextError: if an instrument cannot be used in a worker.
+
         """
         _check_threads(mod)
+        check_portable(ctx.instruments)
         record_passes(pass_)
-        private = PassContext(
-            ctx.opt_level,
-            ctx.required_pass,
-            ctx.disabled_pass,
-            config=ctx.config,
-            diag_ctx=ctx.diag_ctx,
-            max_concurrency=ctx.max_concurrency,
-            exit_grace=ctx.exit_grace,
-        )
-        return await self.call(run_whole_pass, pass_, mod, private, current_module_name(), backend_name())
+        async with self.slots():
+            delegates = Delegates.of(ctx.instruments)
+            twins = [make() for make in delegates.factories]
+            private = PassContext(
+                ctx.opt_level,
+                ctx.required_pass,
+                ctx.disabled_pass,
+                twins,
+                ctx.config,
+                diag_ctx=ctx.diag_ctx,
+                max_concurrency=ctx.max_concurrency,
+                exit_grace=ctx.exit_grace,
+                strict=ctx.strict,
+            )
+            arguments = (pass_, mod, private, current_module_name(), backend_name())
+            try:
+                done: Done[Any] = (await _in_thread([(None, run_whole_pass, arguments)]))[0]
+            except BaseException:
+                delegates.lose()
+                raise
+        delegates.merge(list(map(records_of, twins)))
+        return done.unwrap()
 
     async def call(self, function: Callable[[*Args], R], *args: *Args) -> R:
         """Return `function(*args)`."""

@@ -23,6 +23,8 @@ from apass.core.deadline import Deadline
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic
 from apass.core.executor import STOPPED, check_cancelled
+from apass.core.instrument import instrument_name
+from apass.core.portable import records_of
 from apass.core.remarks import Remark
 from apass.core.run import RUN, Run, enter_module
 from apass.errors import ExecutorError, UnmatchedPassNameWarning
@@ -119,6 +121,8 @@ class Reply:
     """One answer for each item."""
     module: ModuleMessage | None
     """The new module, or a module of the new functions."""
+    records: Sequence[bytes] | None = None
+    """The pickled records of the instruments' twins, for a whole pass that was started."""
     worker: str = field(default_factory=_worker_name)
     """The name of the worker."""
 
@@ -299,21 +303,27 @@ class _WholePass:
         self._message = message
 
     def run(self, request: Request, watch: _Watch) -> Reply:
-        """Run the pass on the module."""
+        """Run the pass on the module, with the twins of the instruments."""
         emitted = Emitted()
         _EMITTED.set(emitted)
         mod = self._message.module.open()
-        ctx = self._message.context.open([_RecordingInstrument()], _RecordingDiagnosticContext())
+        twins = [make() for make in self._message.instruments]
+        ctx = self._message.context.open(twins, _RecordingDiagnosticContext())
         enter_in_worker(ctx, request.deadline())
         start = perf_counter()
+        module: ModuleMessage | None = None
+        failure: SerializedError | None = None
         try:
             check_cancelled()
             with watch():
                 result = run_whole_pass(self._message.pass_, mod, ctx, self._message.module_name, self._message.backend)
             module = None if result is mod else pack_module(result)
         except BaseException as error:
-            return Reply([Answer("failed", None, failure_of(error), perf_counter() - start, emitted)], None)
-        return Reply([Answer("new" if module else "same", None, None, perf_counter() - start, emitted)], module)
+            failure = failure_of(error)
+        seconds = perf_counter() - start
+        records = [dumps(records_of(twin), f"the records of instrument {instrument_name(twin)!r}") for twin in twins]
+        kind = "failed" if failure is not None else "same" if module is None else "new"
+        return Reply([Answer(kind, None, failure, seconds, emitted)], module, records)
 
 
 def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | None, backend: str) -> Any:

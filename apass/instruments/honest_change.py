@@ -1,5 +1,6 @@
 """`HonestChangeInstrument`: detects passes that change their input in place."""
 
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -43,6 +44,10 @@ class HonestChangeInstrument:
     def __init__(self) -> None:
         self._inputs: WeakKeyDictionary[Run, tuple[Any, _Prints]] = WeakKeyDictionary()
         self._lock = Lock()
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return HonestChangeInstrument
 
     async def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Take the fingerprint of the input."""

@@ -1,6 +1,6 @@
 """`LiveViewInstrument`: shows which passes run, which wait, and for what."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from apass.core.instrument import pass_instrument
@@ -52,6 +52,11 @@ class LiveViewInstrument(ProgressInstrument):
 
     def __init__(self, total: int | None = None, *, console: Console | None = None, interval: float = 5.0) -> None:
         super().__init__(total, console=console, interval=interval)
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        # The twin counts only, because its passes cannot be shown while they run.
+        return super().for_worker()
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
         """Record that a pass yields to the event loop."""

@@ -1,16 +1,20 @@
 """`LoggingInstrument`: logs passes as structured records of `logging`."""
 
 import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from threading import Lock
-from time import perf_counter
-from typing import Any, Final
+from time import perf_counter, time
+from typing import Any, Final, Self
 
 import anyio
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.position import PositionTracker
-from apass.core.run import Run, Whereabouts, current_run
+from apass.core.run import Run, Whereabouts, current_module_name, current_run
+from apass.executors.remote_errors import SerializedError, failure_of
 from apass.instruments.support.outcomes import ending_text
 
 __all__ = ["LoggingInstrument"]
@@ -49,9 +53,40 @@ class LoggingInstrument:
     """
 
     def __init__(self) -> None:
+        # A twin keeps its events, because the loggers of a worker are not those of the program.
+        self._levels: Mapping[str, int] | None = None
+        self._events: list[_Event] = []
         self._positions = PositionTracker()
         self._starts: dict[Run, tuple[float, object]] = {}
         self._lock = Lock()
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        levels = {logger.name: _enabled_level(logger) for logger in (_PASSES, _FUNCTIONS)}
+        return partial(LoggingInstrument._make_twin, levels, self._positions.reserve(current_module_name()))
+
+    def worker_records(self) -> Sequence["_Event"]:
+        """Return the events, for `merge_records` of the original."""
+        return self._events
+
+    def merge_records(self, records: Sequence["_Event"]) -> None:
+        """Log the events of a twin, with the times at which they happened."""
+        for event in records:
+            logger = logging.getLogger(event.logger)
+            error = None if event.failure is None else event.failure.error()
+            exc_info = None if error is None else (type(error), error, error.__traceback__)
+            record = logger.makeRecord(
+                logger.name, event.level, "", 0, event.name, (), exc_info, extra=dict(event.fields)
+            )
+            record.created, record.msecs = event.time, event.time % 1 * 1000
+            logger.handle(record)
+
+    @classmethod
+    def _make_twin(cls, levels: Mapping[str, int], first: Mapping[str | None, int]) -> Self:
+        twin = cls()
+        twin._levels = levels
+        twin._positions = PositionTracker(first)
+        return twin
 
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
         """Log the start of a pass."""
@@ -112,7 +147,8 @@ class LoggingInstrument:
         data: dict[str, Any],
         error: BaseException | None = None,
     ) -> None:
-        if not logger.isEnabledFor(level):
+        levels = self._levels
+        if not (logger.isEnabledFor(level) if levels is None else level >= levels[logger.name]):
             return
         position = self._positions.position(run)
         body = run if run.body_of is not None else run.parent
@@ -121,8 +157,30 @@ class LoggingInstrument:
             "pass_path": "/".join(run.path) if position is None else position.text,
             "module_name": run.module,
             "function": None if body is None else body.function,
+            **data,
         }
-        logger.log(level, event, extra={**fields, **data}, exc_info=error)
+        if levels is None:
+            logger.log(level, event, extra=fields, exc_info=error)
+        else:
+            failure = None if error is None else failure_of(error)
+            self._events.append(_Event(logger.name, level, event, fields, failure, time()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """An event in a worker."""
+
+    logger: str
+    level: int
+    name: str
+    fields: Mapping[str, Any]
+    failure: SerializedError | None
+    time: float
+
+
+def _enabled_level(logger: logging.Logger) -> int:
+    """Return the lowest level at which a logger logs."""
+    return max(logger.getEffectiveLevel(), logging.root.manager.disable + 1)
 
 
 def _is_from(error: BaseException, run: Run) -> bool:

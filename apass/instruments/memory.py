@@ -1,9 +1,10 @@
 """`PassMemoryInstrument`: measures the memory of each pass with `tracemalloc`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from os import getpid
 from threading import Lock
 from time import perf_counter
 from typing import Any, Final
@@ -115,6 +116,22 @@ class PassMemoryInstrument:
         """Record the end of a call that raised or was cancelled."""
         self._end(current_run())
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return PassMemoryInstrument
+
+    def worker_records(self) -> "_Records":
+        """Return the memory of passes, for `merge_records` of the original."""
+        return _Records(getpid(), self._totals, self._is_exact)
+
+    def merge_records(self, records: "_Records") -> None:
+        """Add the memory of a twin."""
+        with self._lock:
+            # Memory is traced for a whole process, so a twin in a thread of this one counts that of others.
+            self._is_exact = self._is_exact and records.is_exact and records.process != getpid()
+            for name, total in records.totals.items():
+                self._totals.setdefault(name, _Total()).merge(total)
+
     @property
     def is_exact(self) -> bool:
         """Whether modules never ran concurrently, so that all numbers are exact."""
@@ -212,6 +229,22 @@ class _Total:
         self.grown += call.grown
         if call.peak >= self.peak:
             self.peak, self.module = call.peak, module
+
+    def merge(self, other: "_Total") -> None:
+        """Add other calls."""
+        self.calls += other.calls
+        self.grown += other.grown
+        if other.peak >= self.peak:
+            self.peak, self.module = other.peak, other.module
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What a twin has recorded."""
+
+    process: int
+    totals: Mapping[str, _Total]
+    is_exact: bool
 
 
 def _render(memories: Iterable[PassMemory]) -> str:

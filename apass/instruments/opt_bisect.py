@@ -75,6 +75,9 @@ class BisectInstrument:
 
     """
 
+    not_for_worker: Final = "passes are numbered and reported in this process, one after the other"
+    """The reason why whole modules in an executor cannot be observed."""
+
     def __init__(
         self,
         limit: int | None = None,

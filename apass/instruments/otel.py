@@ -1,7 +1,7 @@
 """`OpenTelemetryInstrument`: OpenTelemetry spans (requires `apass[otel]`)."""
 
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
@@ -41,6 +41,9 @@ class OpenTelemetryInstrument:
         functions: also create a span for each function that a pass processes.
 
     """
+
+    not_for_worker: Final = "its spans are exported by this process, and workers have no exporter"
+    """The reason why whole modules in an executor cannot be observed."""
 
     def __init__(self, tracer: Tracer | None = None, *, functions: bool = False) -> None:
         self._tracer = trace.get_tracer("apass") if tracer is None else tracer

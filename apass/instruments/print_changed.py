@@ -1,8 +1,8 @@
 """`PrintChanged`: prints what each pass changed, as a diff of the text."""
 
-import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
+from io import StringIO
 from typing import Any, Final, TextIO
 
 from anyio.to_thread import run_sync
@@ -11,6 +11,7 @@ from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.run import current_module_name, current_run
 from apass.instruments.support.change_tracker import ChangeTracker
+from apass.instruments.support.printing import PrintsText
 from apass.instruments.support.selection import Selection
 from apass.util.text_diff import diff_texts, paint_diff, wants_color
 
@@ -21,7 +22,7 @@ _LARGE: Final = 100_000
 
 
 @pass_instrument
-class PrintChanged:
+class PrintChanged(PrintsText):
     """Prints a diff after each pass that made a change; LLVM's `-print-changed=diff`.
 
     A composite pass is shown only for changes that it made itself. The output of a pass is written in one call.
@@ -66,6 +67,20 @@ class PrintChanged:
         self._context = context
         self._tracker = ChangeTracker()
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        chosen = self._selection
+        color = wants_color(self.output) if self._color is None else self._color
+        return partial(
+            PrintChanged,
+            chosen.passes,
+            StringIO(),
+            modules=chosen.modules,
+            functions=chosen.functions,
+            color=color,
+            context=self._context,
+        )
+
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Record the module."""
         run = current_run()
@@ -85,7 +100,7 @@ class PrintChanged:
             return
         name = current_module_name()
         where = "" if name is None else f" (module {name!r})"
-        file = sys.stdout if self._file is None else self._file
+        file = self.output
         is_colored = wants_color(file) if self._color is None else self._color
         # A single write, because other tasks and threads may print to the same file.
         file.write(f"IR changed by {info.name}{where}\n{paint_diff(diff) if is_colored else diff}\n\n")

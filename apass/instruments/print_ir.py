@@ -1,12 +1,14 @@
 """Instruments that print the IR before and after passes."""
 
-import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from io import StringIO
 from typing import Any, Final, TextIO
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.run import current_module_name
+from apass.instruments.support.printing import PrintsText
 from apass.instruments.support.selection import Selection
 
 __all__ = ["PassPrintingInstrument", "PrintAfterAll", "PrintBeforeAll", "PrintIRAfter", "PrintIRBefore"]
@@ -15,7 +17,7 @@ _ALL: Final = Selection()
 
 
 @pass_instrument
-class PrintIRBefore:
+class PrintIRBefore(PrintsText):
     """Prints the input of each selected pass.
 
     Parameters:
@@ -52,14 +54,19 @@ class PrintIRBefore:
         self._selection = Selection.of(names, modules, functions)
         self._file = file
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        chosen = self._selection
+        return partial(PrintIRBefore, chosen.passes, StringIO(), modules=chosen.modules, functions=chosen.functions)
+
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
         if self._selection.covers(info):
-            _print(f"Print IR before: {info.name}", self._selection, mod, self._file)
+            _print(f"Print IR before: {info.name}", self._selection, mod, self.output)
 
 
 @pass_instrument
-class PrintIRAfter:
+class PrintIRAfter(PrintsText):
     """Prints the result of each selected pass, with `PrintIRBefore`'s parameters."""
 
     def __init__(
@@ -73,14 +80,19 @@ class PrintIRAfter:
         self._selection = Selection.of(names, modules, functions)
         self._file = file
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        chosen = self._selection
+        return partial(PrintIRAfter, chosen.passes, StringIO(), modules=chosen.modules, functions=chosen.functions)
+
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
         if self._selection.covers(info):
-            _print(f"Print IR after: {info.name}", self._selection, mod, self._file)
+            _print(f"Print IR after: {info.name}", self._selection, mod, self.output)
 
 
 @pass_instrument
-class PassPrintingInstrument:
+class PassPrintingInstrument(PrintsText):
     """Prints the module before and after selected passes, as in TVM.
 
     Parameters:
@@ -103,19 +115,23 @@ class PassPrintingInstrument:
         self._after = Selection.of(print_after_pass_names, None, None, parameter="print_after_pass_names")
         self._file = file
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return partial(PassPrintingInstrument, self._before.passes or (), self._after.passes or (), StringIO())
+
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
         if self._before.covers(info):
-            _print(f"Print IR before: {info.name}", self._before, mod, self._file)
+            _print(f"Print IR before: {info.name}", self._before, mod, self.output)
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
         if self._after.covers(info):
-            _print(f"Print IR after: {info.name}", self._after, mod, self._file)
+            _print(f"Print IR after: {info.name}", self._after, mod, self.output)
 
 
 @pass_instrument
-class PrintBeforeAll:
+class PrintBeforeAll(PrintsText):
     """Prints the metadata and the input of every pass; TVM's `PrintBeforeAll`.
 
     Parameters:
@@ -126,13 +142,17 @@ class PrintBeforeAll:
     def __init__(self, file: TextIO | None = None) -> None:
         self._file = file
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return partial(PrintBeforeAll, StringIO())
+
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the metadata and the module."""
-        _print(f"Before Running Pass: {info}", _ALL, mod, self._file)
+        _print(f"Before Running Pass: {info}", _ALL, mod, self.output)
 
 
 @pass_instrument
-class PrintAfterAll:
+class PrintAfterAll(PrintsText):
     """Prints the metadata and the result of every pass; TVM's `PrintAfterAll`.
 
     Parameters:
@@ -143,16 +163,20 @@ class PrintAfterAll:
     def __init__(self, file: TextIO | None = None) -> None:
         self._file = file
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return partial(PrintAfterAll, StringIO())
+
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the metadata and the module."""
-        _print(f"After Running Pass: {info}", _ALL, mod, self._file)
+        _print(f"After Running Pass: {info}", _ALL, mod, self.output)
 
 
-def _print(heading: str, selection: Selection, mod: Any, file: TextIO | None) -> None:
+def _print(heading: str, selection: Selection, mod: Any, file: TextIO) -> None:
     text = selection.text(mod)
     if selection.functions is not None and not text:
         return
     name = current_module_name()
     where = "" if name is None else f" (module {name!r})"
     # A single write, because other tasks and threads may print to the same file.
-    (sys.stdout if file is None else file).write(f"{heading}{where}\n{text}\n\n")
+    file.write(f"{heading}{where}\n{text}\n\n")

@@ -1,12 +1,13 @@
 """`ProgressInstrument`: shows how many modules are done, as a bar or as lines."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event, Lock, Thread
-from typing import Any
+from typing import Any, Final
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.run import Run, current_run
+from apass.core.run import Run, current_module_name, current_run
 from apass.errors import MissingExtraError
 from apass.instruments.support.activity import ActiveCounts, Activity
 
@@ -20,6 +21,9 @@ except ModuleNotFoundError as _error:
     raise MissingExtraError(f"the progress bars need rich ({_error}): pip install 'apass[cli]'") from _error
 
 __all__ = ["ProgressInstrument", "progress_text"]
+
+_IN_WORKER: Final = PassInfo(opt_level=0, name="in a worker")
+"""Represents the passes of a module in a worker."""
 
 
 def progress_text(counts: ActiveCounts, total: int | None = None) -> str:
@@ -49,6 +53,9 @@ class ProgressInstrument:
     redraws. Otherwise a line is printed every `interval` seconds, and one at the end. An outermost pass without
     a module name counts as a module. Memory grows with the number of concurrent runs.
 
+    If an executor optimizes whole modules, a module in a worker counts as one running pass. Its other passes and its
+    functions are counted when it is done.
+
     Parameters:
         total: the number of modules, if it is known.
         console: the console to write to; standard error by default.
@@ -66,6 +73,7 @@ class ProgressInstrument:
         self._live: Live | None = None
         self._printer: _Printer | None = None
         self._entered = 0
+        self._remote: dict[str | None, list[Run]] = {}
         self._lock = Lock()
 
     def enter_pass_ctx(self) -> None:
@@ -121,6 +129,32 @@ class ProgressInstrument:
         """Count a function as failed."""
         self._fail(run)
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        name = current_module_name()
+        run = Run(_IN_WORKER, None, module=name)
+        self.activity.begin(run)
+        self._remote.setdefault(name, []).append(run)
+        return _CountingTwin
+
+    def merge_records(self, records: ActiveCounts) -> None:
+        """Add what a twin has counted, and count its module as done."""
+        # The run that represents the worker is counted too, in place of the outermost pass.
+        self.activity.add(replace(records, passes_done=records.passes_done - records.modules_done))
+        self.activity.end(self._pop_remote(), failed=records.modules_failed > 0)
+
+    def worker_lost(self) -> None:
+        """Count a module as failed whose worker returned nothing."""
+        self.activity.end(self._pop_remote(), failed=True)
+
+    def _pop_remote(self) -> Run:
+        name = current_module_name()
+        runs = self._remote[name]
+        run = runs.pop()
+        if not runs:
+            del self._remote[name]
+        return run
+
     def shown(self) -> RenderableType:
         """Return the current display for a terminal."""
         counts = self.activity.counts()
@@ -146,6 +180,48 @@ class ProgressInstrument:
 
     def _fail(self, run: Run) -> None:
         self.activity.end(run, failed=True)
+
+
+@pass_instrument
+class _CountingTwin:
+    """Counts the passes and functions of a module in a worker."""
+
+    def __init__(self) -> None:
+        self._activity = Activity()
+
+    def worker_records(self) -> ActiveCounts:
+        """Return the counts, for `merge_records` of the original."""
+        return self._activity.counts()
+
+    def run_before_pass(self, mod: object, info: PassInfo) -> None:
+        """Count a pass as running."""
+        run = current_run()
+        if run is not None:
+            self._activity.begin(run)
+
+    def run_after_pass(self, mod: object, info: PassInfo) -> None:
+        """Count a pass as done."""
+        run = current_run()
+        if run is not None:
+            self._activity.end(run, failed=False)
+
+    def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
+        """Count a pass as failed."""
+        run = current_run()
+        if run is not None:
+            self._activity.end(run, failed=True)
+
+    def run_before_function(self, func: Any, run: Run) -> None:
+        """Count a function as running."""
+        self._activity.begin(run)
+
+    def run_after_function(self, func: Any, result: Any, run: Run) -> None:
+        """Count a function as done."""
+        self._activity.end(run, failed=False)
+
+    def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
+        """Count a function as failed."""
+        self._activity.end(run, failed=True)
 
 
 class _Printer(Thread):

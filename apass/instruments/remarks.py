@@ -1,11 +1,12 @@
 """`RemarksInstrument`: collects remarks, and writes them as LLVM does."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Final, Self
 
 import anyio
 from anyio.to_thread import run_sync
@@ -14,7 +15,7 @@ from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.position import PositionTracker
 from apass.core.remarks import Remark
-from apass.core.run import Run, current_run
+from apass.core.run import Run, current_module_name, current_run
 from apass.util.files import write_whole
 
 __all__ = ["RemarksInstrument", "render_remarks"]
@@ -103,6 +104,28 @@ class RemarksInstrument:
             else:
                 self._dropped += 1
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        first = self._positions.reserve(current_module_name())
+        return partial(RemarksInstrument._make_twin, self._passes.pattern, self._limit, first)
+
+    def worker_records(self) -> "_Records":
+        """Return the remarks, for `merge_records` of the original."""
+        return _Records(self._entries, self._dropped)
+
+    def merge_records(self, records: "_Records") -> None:
+        """Add the remarks of a twin, up to the limit."""
+        with self._lock:
+            room = max(0, self._limit - len(self._entries))
+            self._entries += records.entries[:room]
+            self._dropped += records.dropped + len(records.entries[room:])
+
+    @classmethod
+    def _make_twin(cls, passes: str, limit: int, first: Mapping[str | None, int]) -> Self:
+        twin = cls(passes, limit=limit)
+        twin._positions = PositionTracker(first)
+        return twin
+
     @property
     def remarks(self) -> tuple[Remark, ...]:
         """The stored remarks, sorted by module, pipeline position and function.
@@ -148,6 +171,14 @@ class _Entry:
 
     order: tuple[str, tuple[tuple[int, str], ...]]
     remark: Remark
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What a twin has recorded."""
+
+    entries: Sequence[_Entry]
+    dropped: int
 
 
 def _document(remark: Remark) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """`StatisticsInstrument`: adds up the statistics that passes count."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
@@ -56,6 +56,20 @@ class StatisticsInstrument:
         key = (None if run is None else run.module, "" if run is None else run.info.name, name)
         with self._lock:
             self._sums[key] = self._sums.get(key, 0) + amount
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return StatisticsInstrument
+
+    def worker_records(self) -> Mapping[tuple[str | None, str, str], float]:
+        """Return the sums, for `merge_records` of the original."""
+        return self._sums
+
+    def merge_records(self, records: Mapping[tuple[str | None, str, str], float]) -> None:
+        """Add the sums of a twin."""
+        with self._lock:
+            for key, amount in records.items():
+                self._sums[key] = self._sums.get(key, 0) + amount
 
     def totals(self, *, merge: bool = True) -> tuple[PassStatistic, ...]:
         """Return the sums, sorted by pass and statistic.

@@ -1,5 +1,7 @@
 """`VerifyInstrument`: verifies modules between passes."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Literal, get_args
 
 from anyio.to_thread import run_sync
@@ -55,6 +57,10 @@ class VerifyInstrument:
         self.when: Final = when
         """The `when` argument."""
         self._tracker = ChangeTracker()
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return partial(VerifyInstrument, self.when)
 
     async def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Record the module, and verify it if the pass is an outermost one."""

@@ -6,9 +6,8 @@ from typing import Any
 import anyio
 import pytest
 
-from apass import Diagnostic, PassContext, PassContextError, Sequential, optimize_all, optimize_stream, relay
+from apass import Diagnostic, PassContext, Sequential, optimize_all, optimize_stream, relay
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
-from apass.instruments import PassTimingInstrument
 from tests.executors import work
 
 pytestmark = pytest.mark.anyio
@@ -57,15 +56,6 @@ async def test_nested_executor_runs_inline_in_a_worker(executor: Executor) -> No
 async def test_workers_do_not_warn_of_unmatched_names(executor: Executor) -> None:
     async with PassContext(disabled_pass=["Keep"]):
         await optimize_all([{"a": 1}], Sequential([work.Keep]), executor=executor)
-
-
-@every_executor
-async def test_instruments_with_executor_are_rejected(executor: Executor) -> None:
-    async with PassContext(instruments=[PassTimingInstrument()]):
-        with pytest.raises(
-            PassContextError, match=r"instruments \(PassTimingInstrument\) cannot observe whole modules in an executor"
-        ):
-            await optimize_all([{"a": 1}], work.Keep, executor=executor)
 
 
 @pytest.mark.slow

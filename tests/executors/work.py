@@ -301,3 +301,16 @@ def send_twice(send: Callable[[bytes], object]) -> str:
     send(b"one")
     send(b"two")
     return "sent"
+
+
+@module_pass(opt_level=0)
+def Break(mod: Module, ctx: PassContext) -> Module:
+    """Return an invalid module."""
+    return {**mod, "a": None}
+
+
+@module_pass(opt_level=0)
+def Dishonest(mod: Module, ctx: PassContext) -> Module:
+    """Change the input in place."""
+    mod["a"] = 2
+    return mod

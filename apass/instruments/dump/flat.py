@@ -46,6 +46,9 @@ class DumpIR:
 
     """
 
+    not_for_worker: Final = "the files of all modules are numbered in one order; DumpTree can be used in workers"
+    """The reason why whole modules in an executor cannot be observed."""
+
     def __init__(self, dump_dir: Path | str, refresh: bool = False) -> None:
         self.dump_dir: Final = Path(dump_dir)
         """The output folder."""

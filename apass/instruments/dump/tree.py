@@ -1,13 +1,13 @@
 """`DumpTree`: writes the result of every pass to folders nested like the pipeline."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from os.path import relpath
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Self
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -17,7 +17,7 @@ from apass.core.adapter import adapter_for, suffix_of
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.position import Position, PositionTracker
-from apass.core.run import Run, current_run
+from apass.core.run import Run, current_module_name, current_run
 from apass.errors import ResumeError
 from apass.instruments.dump.index import DumpEntry, module_index, top_index
 from apass.instruments.support.change_tracker import ChangeTracker
@@ -89,6 +89,49 @@ class DumpTree:
         self._open: WeakKeyDictionary[Run, _DumpState] = WeakKeyDictionary()
         self._entries: dict[str | None, list[DumpEntry]] = {}
         self._summaries: dict[str | None, str] = {}
+        self._is_twin = False
+        self._base = self.dump_dir
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`).
+
+        The twin writes the files of a module, so the worker must share the file system.
+        """
+        name = current_module_name()
+        # The working directory of a worker may differ.
+        base = self._base.absolute()
+        assigned = {} if name is None else {name: self._names.folder(name)}
+        entries = tuple(self._entries.get(name, ()))
+        first = self._positions.reserve(name)
+        return partial(DumpTree._make_twin, self.dump_dir, base, self._resume, name, entries, assigned, first)
+
+    def worker_records(self) -> "_Records":
+        """Return the entries of the index, for `merge_records` of the original."""
+        return _Records(self._entries, self._summaries)
+
+    def merge_records(self, records: "_Records") -> None:
+        """Add what a twin has dumped to the index of modules."""
+        self._entries |= records.entries
+        self._summaries |= records.summaries
+
+    @classmethod
+    def _make_twin(
+        cls,
+        folder: Path,
+        base: Path,
+        resume: Resume,
+        module: str | None,
+        entries: Sequence[DumpEntry],
+        assigned: Mapping[str, str],
+        first: Mapping[str | None, int],
+    ) -> Self:
+        twin = cls(folder, resume=resume)
+        twin._entries[module] = list(entries)
+        twin._names = FolderNames(assigned=assigned)
+        twin._positions = PositionTracker(first)
+        twin._is_twin = True
+        twin._base = base
+        return twin
 
     async def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Record the module, and write it if the pass is an outermost one."""
@@ -138,7 +181,7 @@ class DumpTree:
 
     async def exit_pass_ctx(self) -> None:
         """Write the index of the modules."""
-        if self._summaries:
+        if self._summaries and not self._is_twin:
             await _write_text(self.dump_dir / "index.txt", top_index(self._summaries))
 
     def _pass_to_caller(self, run: Run, state: _DumpState, result: Any) -> None:
@@ -174,7 +217,7 @@ class DumpTree:
 
     def _resume_text(self, run: Run, position: Position, path: Path) -> str:
         if is_in_order(run):
-            return self._resume(position, path)
+            return self._resume(position, self.dump_dir / path.relative_to(self._base))
         # The outermost run has no enclosing pass, so it is always in order and `next` finds a run.
         enclosing = next(outer.body_of or outer for outer in run.lineage[1:] if is_in_order(outer))
         outer_position = self._positions.position(enclosing)
@@ -182,7 +225,7 @@ class DumpTree:
         return f"not from here, within pass {enclosing.info.name!r}{other}"
 
     def _folder(self, module: str | None) -> Path:
-        return self.dump_dir / ("module" if module is None else self._names.folder(module))
+        return self._base / ("module" if module is None else self._names.folder(module))
 
     def _path(self, position: Position) -> Path:
         """Return the path of the text file for a position."""
@@ -191,7 +234,15 @@ class DumpTree:
         return folder.joinpath(*parts[:-1], f"{parts[-1]}.txt")
 
     def _relative(self, path: Path) -> str:
-        return str(path.relative_to(self.dump_dir))
+        return str(path.relative_to(self._base))
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What a twin has recorded."""
+
+    entries: Mapping[str | None, list[DumpEntry]]
+    summaries: Mapping[str | None, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """`ReportInstrument`: records passes and modules for an HTML report."""
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -12,9 +14,10 @@ from anyio.to_thread import run_sync
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.portable import perf_epoch
 from apass.core.position import Position, PositionTracker
 from apass.core.remarks import Remark
-from apass.core.run import Run, current_run
+from apass.core.run import Run, current_module_name, current_run
 from apass.instruments.report.page import render_page
 from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark, RunStatus
 from apass.instruments.report.recorder import (
@@ -31,6 +34,8 @@ from apass.instruments.report.texts import LARGE, TextStore
 from apass.util.files import write_whole
 
 __all__ = ["ReportInstrument"]
+
+T = TypeVar("T")
 
 _SHORT: Final = 1e-4
 """Seconds. A body that is shorter, changes nothing and does not fail is not recorded."""
@@ -91,6 +96,43 @@ class ReportInstrument:
         self._remarks: list[tuple[_SortKey, RecordedRemark]] = []
         self._failed: dict[str | None, list[SharedFailure]] = {}
         self._failures: dict[str, RecordedError] = {}
+        self._merged: list[PassRun] = []
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        first = self._positions.reserve(current_module_name())
+        return partial(ReportInstrument._make_twin, self._limits, self._texts.limit, first)
+
+    def worker_records(self) -> "_Records":
+        """Return the record, for `merge_records` of the original."""
+        return _Records(self.record(), self._texts.digests(), self._remarks, perf_epoch())
+
+    def merge_records(self, records: "_Records") -> None:
+        """Add the record of a twin."""
+        record, shift = records.record, records.epoch - perf_epoch()
+        left_out = dict(record.left_out)
+        indices = self._texts.merge(record.texts, records.digests, left_out.pop("texts", 0))
+        twin = object()
+        runs = [_moved(run, indices, shift) for run in record.runs]
+        with self._lock:
+            for run in self._fitting(_RUNS, runs, len(self._entries) + len(self._merged)):
+                self._merged.append(run)
+                if run.failure is not None:
+                    self._failed.setdefault(run.module, []).append(SharedFailure(run.failure))
+            for body in self._fitting(_BODIES, record.bodies, len(self._bodies)):
+                worker = self._workers.setdefault((twin, body.worker), len(self._workers))
+                self._bodies.append(replace(body, worker=worker, start=body.start + shift, end=body.end + shift))
+            self._remarks += self._fitting(_REMARKS, records.remarks, len(self._remarks))
+            for kind, count in left_out.items():
+                self._left_out[kind] += count
+
+    @classmethod
+    def _make_twin(cls, limits: Mapping[str, int], max_bytes: int, first: Mapping[str | None, int]) -> Self:
+        twin = cls(
+            max_runs=limits[_RUNS], max_bodies=limits[_BODIES], max_remarks=limits[_REMARKS], max_bytes=max_bytes
+        )
+        twin._positions = PositionTracker(first)
+        return twin
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
         """Record the start of a run, with the text of the module."""
@@ -99,7 +141,7 @@ class ReportInstrument:
             return None
         with self._lock:
             position = self._positions.begin(run)
-            if not self._has_room(_RUNS, len(self._entries)):
+            if not self._has_room(_RUNS, len(self._entries) + len(self._merged)):
                 return None
             caller = self._caller(run)
             chain = Chain() if caller is None else caller.chain
@@ -187,7 +229,7 @@ class ReportInstrument:
         """Return the record so far, sorted by module and pipeline position."""
         now = perf_counter()
         with self._lock:
-            runs = [entry.value(now) for entry in self._entries]
+            runs = [*self._merged, *(entry.value(now) for entry in self._entries)]
             bodies, remarks, failures = list(self._bodies), list(self._remarks), dict(self._failures)
             left_out = {kind: count for kind, count in self._left_out.items() if count}
         if self._texts.refused:
@@ -222,6 +264,12 @@ class ReportInstrument:
             return True
         self._left_out[kind] += 1
         return False
+
+    def _fitting(self, kind: str, items: Sequence[T], count: int) -> Sequence[T]:
+        """Return the items for which there is room, and count the others."""
+        room = max(0, self._limits[kind] - count)
+        self._left_out[kind] += len(items[room:])
+        return items[:room]
 
     def _caller(self, run: Run) -> RecordedPass | None:
         """Return the nearest enclosing run that is recorded and has not ended."""
@@ -273,6 +321,23 @@ class ReportInstrument:
 
 _SortKey = tuple[str, tuple[tuple[int, str], ...], str]
 """Sorts by module, pipeline position and function."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What a twin has recorded."""
+
+    record: Record
+    digests: Mapping[bytes, int]
+    remarks: Sequence[tuple[_SortKey, RecordedRemark]]
+    epoch: float
+
+
+def _moved(run: PassRun, indices: Sequence[int], shift: float) -> PassRun:
+    """Return a run with the indices of its texts, and the clock, of another process."""
+    before, after = (-1 if index < 0 else indices[index] for index in (run.before, run.after))
+    slices = [time + shift for time in run.slices]
+    return replace(run, before=before, after=after, start=run.start + shift, end=run.end + shift, slices=slices)
 
 
 def _sort_key(module: str | None, position: Position | None, function: str | None) -> _SortKey:

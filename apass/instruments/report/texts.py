@@ -1,6 +1,7 @@
 """`TextStore`: stores texts of modules without duplicates, compressed."""
 
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from threading import Lock
@@ -54,7 +55,8 @@ class TextStore:
     """
 
     def __init__(self, limit: int = 2**28) -> None:
-        self._limit = limit
+        self.limit: Final = limit
+        """The number of compressed bytes after which further texts are refused."""
         self._lock = Lock()
         self._indices: dict[bytes, int] = {}
         self._texts: list[StoredText] = []
@@ -83,12 +85,35 @@ class TextStore:
         tail = data[-_WINDOW:]
         with self._lock:
             index = self._indices.get(digest)
-            if index is None and self._bytes >= self._limit:
+            if index is None and self._bytes >= self.limit:
                 self._refused += 1
                 return Base(-1, b"")
         if index is None:
             index = self._store(digest, data, base)
         return Base(index, tail)
+
+    def digests(self) -> Mapping[bytes, int]:
+        """Return the indices of the texts by their digests, for `merge`."""
+        with self._lock:
+            return dict(self._indices)
+
+    def merge(self, texts: Sequence[StoredText], digests: Mapping[bytes, int], refused: int) -> Sequence[int]:
+        """Add the texts of another store, and return their indices here; -1 if refused."""
+        indices: list[int] = []
+        with self._lock:
+            self._refused += refused
+            for digest, _ in sorted(digests.items(), key=lambda item: item[1]):
+                stored = texts[len(indices)]
+                base = -1 if stored.base < 0 else indices[stored.base]
+                index = self._indices.get(digest, -1)
+                if index < 0 and self._bytes < self.limit and (base >= 0) == (stored.base >= 0):
+                    index = self._indices[digest] = len(self._texts)
+                    links = 0 if base < 0 else self._texts[base].links + 1
+                    self._texts.append(StoredText(stored.data, base, links))
+                    self._bytes += len(stored.data)
+                self._refused += index < 0
+                indices.append(index)
+        return indices
 
     def text(self, index: int) -> str:
         """Return the text at an index."""

@@ -1,8 +1,10 @@
 """`ReproducerInstrument`: writes a folder that reproduces each failure of a pass."""
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 import anyio
 from anyio.to_thread import run_sync
@@ -12,7 +14,7 @@ from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.position import Position, PositionTracker
-from apass.core.run import Run, RunNote, Whereabouts, current_run
+from apass.core.run import Run, RunNote, Whereabouts, current_module_name, current_run
 from apass.errors import ApassError
 from apass.instruments.reproducer.folder import (
     ContextSettings,
@@ -60,6 +62,7 @@ class ReproducerInstrument:
             raise NotADirectoryError(
                 f"reproducers need a folder, got the file {str(reproducer_dir)!r}; choose another path"
             )
+        self._base = self.reproducer_dir
         self._names = FolderNames()
         self._positions = PositionTracker()
         self._written: list[Path] = []
@@ -70,6 +73,36 @@ class ReproducerInstrument:
         """The folders written so far, sorted."""
         with self._lock:
             return sorted(self._written)
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`).
+
+        The twin writes the folders, so the worker must share the file system.
+        """
+        name = current_module_name()
+        assigned = {} if name is None else {name: self._names.folder(name)}
+        # The working directory of a worker may differ.
+        base = self._base.absolute()
+        return partial(
+            ReproducerInstrument._make_twin, self.reproducer_dir, base, assigned, self._positions.reserve(name)
+        )
+
+    def worker_records(self) -> Sequence[Path]:
+        """Return the folders, for `merge_records` of the original."""
+        return self._written
+
+    def merge_records(self, records: Sequence[Path]) -> None:
+        """Add the folders that a twin has written."""
+        with self._lock:
+            self._written += records
+
+    @classmethod
+    def _make_twin(cls, folder: Path, base: Path, assigned: Mapping[str, str], first: Mapping[str | None, int]) -> Self:
+        twin = cls(folder)
+        twin._base = base
+        twin._names = FolderNames(assigned=assigned)
+        twin._positions = PositionTracker(first)
+        return twin
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Record the position of the pass."""
@@ -86,7 +119,7 @@ class ReproducerInstrument:
         if position is None:
             return
         with anyio.CancelScope(shield=True):
-            folder = await self._write(mod, run, position, error)
+            folder = self.reproducer_dir / (await self._write(mod, run, position, error)).relative_to(self._base)
             with self._lock:
                 self._written.append(folder)
             error.add_note(_FolderNote(f"reproducer: {folder}", run))
@@ -104,7 +137,7 @@ class ReproducerInstrument:
     def _folder(self, position: Position) -> Path:
         module = "module" if position.module is None else self._names.folder(position.module)
         steps = [f"{number}_{name}" + (f"@{func}" if func else "") for number, name, func in position.steps]
-        return self.reproducer_dir / module / file_name(".".join(steps[1:] or steps))
+        return self._base / module / file_name(".".join(steps[1:] or steps))
 
 
 class _FolderNote(RunNote):

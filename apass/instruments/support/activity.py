@@ -131,6 +131,12 @@ class Activity:
                 self._counts[f"{kind}_done"] += 1
                 self._counts[f"{kind}_failed"] += failed
 
+    def add(self, counts: ActiveCounts) -> None:
+        """Add the passes and functions that have ended elsewhere, as in a worker."""
+        with self._lock:
+            for name in ("passes_done", "functions_done", "functions_failed"):
+                self._counts[name] += getattr(counts, name)
+
     def lose(self) -> None:
         """Count a module that failed before its first pass began."""
         with self._lock:

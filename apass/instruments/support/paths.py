@@ -1,6 +1,7 @@
 """File and folder names for modules and passes, valid on every file system."""
 
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 from threading import Lock
 from typing import Final
@@ -27,15 +28,23 @@ class FolderNames:
 
     A module's name is used unchanged if it is a valid file name. Otherwise, the name is adapted and a hash is appended.
     Names that `reserved` matches are adapted as well.
+
+    Parameters:
+        reserved: names to adapt.
+        assigned: folder names by module, as assigned by another object, in whose worker this one is.
+
     """
 
-    def __init__(self, reserved: re.Pattern[str] | None = None) -> None:
+    def __init__(self, reserved: re.Pattern[str] | None = None, assigned: Mapping[str, str] | None = None) -> None:
         self._reserved = reserved
+        self._assigned = assigned or {}
         self._named: dict[str, str] = {}
         self._lock = Lock()
 
     def folder(self, module: str) -> str:
         """Return the folder name of a module; repeated calls return the same name."""
+        if module in self._assigned:
+            return self._assigned[module]
         fit = file_name(module)
         if fit == module != "" and not (self._reserved and self._reserved.fullmatch(module)):
             # Names that differ only in case are the same name on some file systems (macOS, Windows).

@@ -1,6 +1,7 @@
 """`FunctionTimingInstrument`: finds the slowest functions of a pass."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from heapq import heappush, heappushpop
 from itertools import count
 from threading import Lock
@@ -66,6 +67,21 @@ class FunctionTimingInstrument:
         """Stop the timer of a function that raised or was cancelled."""
         self._end(run, failed=True)
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return partial(FunctionTimingInstrument, self._top)
+
+    def worker_records(self) -> tuple[FunctionTiming, ...]:
+        """Return the slowest functions, for `merge_records` of the original."""
+        return self.slowest()
+
+    def merge_records(self, records: Iterable[FunctionTiming]) -> None:
+        """Add the slowest functions of a twin."""
+        with self._lock:
+            for timing in records:
+                if self._is_slow(timing.wall):
+                    self._push(timing)
+
     def slowest(self) -> tuple[FunctionTiming, ...]:
         """Return the functions that took the most time, slowest first."""
         with self._lock:
@@ -86,7 +102,7 @@ class FunctionTimingInstrument:
             return
         wall = perf_counter() - body.begin
         with self._lock:
-            if len(self._slowest) == self._top and wall <= self._slowest[0][0]:
+            if not self._is_slow(wall):
                 return
             timing = FunctionTiming(
                 module=run.module,
@@ -96,8 +112,14 @@ class FunctionTimingInstrument:
                 wall=wall,
                 busy=body.busy,
             )
-            push = heappush if len(self._slowest) < self._top else heappushpop
-            push(self._slowest, (wall, -next(self._order), timing))
+            self._push(timing)
+
+    def _is_slow(self, wall: float) -> bool:
+        return len(self._slowest) < self._top or wall > self._slowest[0][0]
+
+    def _push(self, timing: FunctionTiming) -> None:
+        push = heappush if len(self._slowest) < self._top else heappushpop
+        push(self._slowest, (timing.wall, -next(self._order), timing))
 
 
 class _Body:

@@ -1,6 +1,7 @@
 """`PassTimingInstrument`: times passes, split into work and waiting."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from threading import Lock
@@ -78,6 +79,19 @@ class PassTimingInstrument:
     def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
         """Stop the timer of a call that raised or was cancelled."""
         self._end(perf_counter(), failed=True)
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return PassTimingInstrument
+
+    def worker_records(self) -> tuple[PassTiming, ...]:
+        """Return the timings, for `merge_records` of the original."""
+        return self.profile()
+
+    def merge_records(self, records: Iterable[PassTiming]) -> None:
+        """Add the timings of a twin."""
+        with self._lock:
+            _merge(records, self._totals)
 
     def profile(self, *, merge: bool = False) -> tuple[PassTiming, ...]:
         """Return the timings of the outermost passes, with inner passes as `children`.
@@ -171,6 +185,21 @@ class _Call:
         before = self.counts.get(key, 0)
         self.counts[key] = before + 1
         return before
+
+
+def _merge(timings: Iterable[PassTiming], totals: dict["_Position", "_Total"]) -> None:
+    """Add timings to the totals at the same positions."""
+    counts: Counter[tuple[str, str | None]] = Counter()
+    for timing in timings:
+        key = timing.name, timing.module
+        total = totals.setdefault((*key, counts[key]), _Total())
+        counts[key] += 1
+        total.started += timing.calls + timing.unfinished
+        total.calls += timing.calls
+        total.failed += timing.failed
+        total.wall += timing.wall
+        total.busy += timing.busy
+        _merge(timing.children, total.children)
 
 
 def _is_part(run: Run | None, whole: Run | None) -> bool:

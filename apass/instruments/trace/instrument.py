@@ -1,18 +1,23 @@
 """`TraceInstrument`: writes a timeline of modules and passes for Perfetto."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from os import getpid
 from pathlib import Path
 from threading import Lock, current_thread, get_ident
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, Protocol, Self
 
 from anyio.to_thread import run_sync
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.portable import perf_epoch
 from apass.core.position import PositionTracker
-from apass.core.run import Run, current_run
+from apass.core.run import Run, current_module_name, current_run
 from apass.instruments.support.outcomes import ending_text
-from apass.instruments.trace.event_file import EventFile
+from apass.instruments.trace.event_file import Event, EventFile
 from apass.instruments.trace.tracks import TimelineSpan, Track, TrackGroup
 from apass.util.files import is_device
 
@@ -51,7 +56,7 @@ class TraceInstrument:
 
     """
 
-    def __init__(self, path: Path | str, *, functions: bool = True) -> None:
+    def __init__(self, path: Path | str, *, functions: bool = True, _sink: "_Sink | None" = None) -> None:
         self.path: Final = Path(path)
         """The output file."""
         if self.path.is_dir():
@@ -59,12 +64,13 @@ class TraceInstrument:
         if is_device(self.path):
             raise OSError(f"TraceInstrument writes a file, and {str(path)!r} is a device; choose a file")
         self._functions = functions
-        self._file = EventFile(self.path)
+        self._file: _Sink = EventFile(self.path) if _sink is None else _sink
         self._positions = PositionTracker()
         self._spans: dict[Run, TimelineSpan] = {}
         self._idle: dict[str | None, list[TrackGroup]] = {}
         self._threads: dict[int, int] = {}
         self._workers: dict[str, tuple[int, float]] = {}
+        self._remote: dict[tuple[int, str], int] = {}
         self._groups = self._tracks = self._entered = 0
         self._lock = Lock()
         self._begin = perf_counter()
@@ -82,6 +88,61 @@ class TraceInstrument:
         self._entered -= 1
         if self._entered == 0:
             await run_sync(self._finish)
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        first = self._positions.reserve(current_module_name())
+        return partial(TraceInstrument._make_twin, self.path.absolute(), self._functions, first)
+
+    def worker_records(self) -> "_Records":
+        """Return the events, for `merge_records` of the original."""
+        events = self._file.events if isinstance(self._file, _EventList) else []
+        return _Records(events, perf_epoch() + self._begin, _process_name())
+
+    def merge_records(self, records: "_Records") -> None:
+        """Add the events of a twin, on tracks of their own."""
+        shift = round((records.begin - perf_epoch() - self._begin) * 1e6, 3)
+        tids: dict[tuple[int, int], int] = {}
+        with self._lock:
+            self._groups += 1
+            for event in records.events:
+                self._merge(event, records.process, shift, tids)
+
+    def _merge(self, event: Event, process: str, shift: float, tids: dict[tuple[int, int], int]) -> None:
+        kind, tid = event["pid"], event["tid"]
+        if event["ph"] == "X":
+            self._file.add({**event, "ts": round(event["ts"] + shift, 3), "tid": tids[kind, tid]})
+        elif event["name"] == "thread_sort_index":
+            order = {"sort_index": self._groups * 10_000 + event["args"]["sort_index"] % 10_000}
+            self._file.add({**event, "tid": tids[kind, tid], "args": order})
+        elif event["name"] == "thread_name":
+            name = event["args"]["name"]
+            if kind == _MODULES:
+                self._tracks += 1
+                tids[kind, tid] = self._tracks
+            else:
+                name = name if kind == _WORKERS else f"{name} of {process}"
+                known = self._remote.get((kind, name))
+                tids[kind, tid] = known or self._new_tid(kind, name)
+                if known:
+                    return
+            self._name("thread_name", kind, tids[kind, tid], name)
+
+    def _new_tid(self, kind: int, name: str) -> int:
+        """Return the track of a thread of another process."""
+        if kind == _WORKERS:
+            tid, _ = self._workers.setdefault(name, (len(self._workers) + 1, 0.0))
+        else:
+            # No identifier of a thread is negative.
+            tid = self._threads[-len(self._threads) - 1] = len(self._threads) + 1
+        self._remote[kind, name] = tid
+        return tid
+
+    @classmethod
+    def _make_twin(cls, path: Path, functions: bool, first: Mapping[str | None, int]) -> Self:
+        twin = cls(path, functions=functions, _sink=_EventList())
+        twin._positions = PositionTracker(first)
+        return twin
 
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
         """Open the span of a pass."""
@@ -235,6 +296,46 @@ class TraceInstrument:
         for run in sorted(self._spans, key=lambda run: -self._spans[run].begin):
             self._close(run, {"unfinished": True})
         self._file.finish()
+
+
+class _Sink(Protocol):
+    """Where events go: to a file or, in a worker, to a list."""
+
+    def add(self, event: Event) -> None: ...
+
+    def start(self) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class _EventList:
+    """Keeps events."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def add(self, event: Event) -> None:
+        """Keep an event."""
+        self.events.append(event)
+
+    def start(self) -> None:
+        """Do nothing: there is no file."""
+
+    def finish(self) -> None:
+        """Do nothing: there is no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What a twin has recorded."""
+
+    events: Sequence[Event]
+    begin: float
+    process: str
+
+
+def _process_name() -> str:
+    return f"process {getpid()}"
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
