@@ -265,20 +265,43 @@ def _width(char: str) -> int:
     return 0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
 
 
-def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "") -> str:
+_LONGEST_COMPARED: Final = 100
+"""Length of the longest names that are compared; comparing two names takes the product of their lengths."""
+
+_LISTED: Final = 5
+"""Maximum number of names in a message."""
+
+
+def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "", lister: str = "") -> str:
     """Return `"; did you mean 'X'?"` for the candidate nearest to `name`.
 
-    If no candidate is similar, return `listing` followed by all candidates in order. If either is empty, return `""`.
+    If no candidate is similar, return `listing` followed by the five nearest candidates and the number of the others.
+    If either is empty, return `""`.
+
+    Parameters:
+        name: the unknown name.
+        candidates: the known names.
+        listing: the words before the list.
+        lister: the command or the call that lists all names, for a list that is cut.
 
     >>> did_you_mean("FoldConstnat", ["FoldConstant", "Inline"])
     "; did you mean 'FoldConstant'?"
     >>> did_you_mean("zzz", ["b", "a"], listing="known: ")
     '; known: a, b'
+    >>> did_you_mean("zzz", "abcdefg", listing="known: ", lister="list_passes()")
+    '; known: a, b, c, d, e and 2 more; list_passes() lists all'
+
     """
     by_folded = {candidate.casefold(): candidate for candidate in candidates}
-    near = difflib.get_close_matches(name.casefold(), by_folded, n=1)
+    folded = name.casefold()
+    comparable = sorted(key for key in by_folded if max(len(key), len(folded)) <= _LONGEST_COMPARED)
+    near = difflib.get_close_matches(folded, comparable, n=1)
     if near:
         return f"; did you mean {by_folded[near[0]]!r}?"
     if not listing or not by_folded:
         return ""
-    return f"; {listing}{', '.join(sorted(by_folded.values()))}"
+    if len(by_folded) <= _LISTED:
+        return f"; {listing}{', '.join(sorted(by_folded.values()))}"
+    nearest = difflib.get_close_matches(folded, comparable, n=_LISTED, cutoff=0.0) or sorted(by_folded)[:_LISTED]
+    names = ", ".join(sorted(by_folded[key] for key in nearest))
+    return f"; {listing}{names} and {len(by_folded) - len(nearest)} more{f'; {lister} lists all' if lister else ''}"

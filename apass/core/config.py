@@ -90,9 +90,11 @@ def find_option(key: str) -> ConfigOption:
     missing = import_all(_MODULES) if key not in _OPTIONS else []
     if key not in _OPTIONS:
         near = did_you_mean(key, _OPTIONS)
-        candidates = f"; registered are: {', '.join(sorted(_OPTIONS))}" if _OPTIONS else "; none is registered"
-        absent = "".join(f"; a plug-in is not installed: {error}" for error in missing)
-        raise UnknownConfigError(f"unknown config option {key!r}{near or candidates + absent}")
+        if not near:
+            listed = did_you_mean(key, _OPTIONS, listing="registered are: ", lister="PassContext.list_configs()")
+            absent = "".join(f"; a plug-in is not installed: {error}" for error in missing)
+            near = (listed or "; none is registered") + absent
+        raise UnknownConfigError(f"unknown config option {key!r}{near}")
     return _OPTIONS[key]
 
 

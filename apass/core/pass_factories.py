@@ -128,5 +128,5 @@ def _load(point: EntryPoint) -> Factory:
 
 def _unknown(name: str) -> UnknownPassError:
     load_providers()  # suggestions must not depend on which modules are imported
-    near = did_you_mean(name, known_names(), listing="registered are: ")
+    near = did_you_mean(name, known_names(), listing="registered are: ", lister="`apass passes` or list_passes()")
     return UnknownPassError(f"no pass is registered under the name {name!r}{near}")
