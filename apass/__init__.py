@@ -18,6 +18,7 @@ from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
 from apass.core.info import PassInfo
 from apass.core.instrument import PassInstrument, pass_instrument
+from apass.core.named_callables import list_callables, register_callable, unregister_callable
 from apass.core.portable import PortableInstrument
 from apass.core.position import Position
 from apass.core.remarks import Remark, RemarkKind
@@ -43,6 +44,7 @@ from apass.errors import (
     PassCancelledError,
     PassContextError,
     PassDefinitionError,
+    PassNotAllowedError,
     PassRegistrationError,
     PassResultError,
     PassTimeoutError,
@@ -52,6 +54,7 @@ from apass.errors import (
     ReproducerError,
     ResumeError,
     ServiceTimeoutError,
+    UnknownCallableError,
     UnknownConfigError,
     UnknownPassError,
     UnmatchedPassNameWarning,
@@ -118,6 +121,7 @@ __all__ = [
     "PassDefinitionError",
     "PassInfo",
     "PassInstrument",
+    "PassNotAllowedError",
     "PassOptions",
     "PassRegistrationError",
     "PassResultError",
@@ -144,6 +148,7 @@ __all__ = [
     "ServiceTimeoutError",
     "SingleFlight",
     "Span",
+    "UnknownCallableError",
     "UnknownConfigError",
     "UnknownPassError",
     "UnmatchedPassNameWarning",
@@ -159,6 +164,7 @@ __all__ = [
     "function_pass",
     "get_pass",
     "instruments",
+    "list_callables",
     "list_passes",
     "module_pass",
     "optimize_all",
@@ -173,11 +179,13 @@ __all__ = [
     "read_reproducer",
     "reduce",
     "register_adapter",
+    "register_callable",
     "register_config_option",
     "register_pass",
     "replay",
     "rest_of",
     "run",
+    "unregister_callable",
     "unregister_pass",
     "waiting_for",
 ]

@@ -1,5 +1,12 @@
 """`python -m apass` and the command `apass`: the command line."""
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__" and sys.path[:1] == [str(Path.cwd())]:
+    # `python -m` searches the working directory first. A file there, such as `rich.py`, must not run.
+    del sys.path[0]
+
 try:
     from apass.cli import main
 except ModuleNotFoundError as _error:

@@ -26,6 +26,7 @@ __all__ = [
     "PassCancelledError",
     "PassContextError",
     "PassDefinitionError",
+    "PassNotAllowedError",
     "PassRegistrationError",
     "PassResultError",
     "PassTimeoutError",
@@ -37,6 +38,7 @@ __all__ = [
     "ServiceTimeoutError",
     "StoreError",
     "StoreWarning",
+    "UnknownCallableError",
     "UnknownConfigError",
     "UnknownPassError",
     "UnmatchedPassNameWarning",
@@ -55,6 +57,10 @@ class UnknownPassError(ApassError, LookupError):
 
     The nearest name is found by spelling, ignoring case.
     """
+
+
+class UnknownCallableError(ApassError, LookupError):
+    """No callable is registered under the name; the message suggests the nearest one."""
 
 
 class PassRegistrationError(ApassError, ValueError):
@@ -157,6 +163,10 @@ class PipelineSyntaxError(ApassError, ValueError):
     def __reduce__(self) -> tuple[type["PipelineSyntaxError"], tuple[str, str, int]]:
         """Support pickling; the default calls `__init__` with the formatted message."""
         return type(self), (self._message, self.text, self.position)
+
+
+class PassNotAllowedError(PipelineSyntaxError):
+    """The text of a pipeline names a pass or a callable that is not allowed."""
 
 
 class UnknownConfigError(ApassError, LookupError):

@@ -1,8 +1,6 @@
 """The Typer application: its commands and its global options."""
 
-import sys
 from importlib.metadata import version
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -54,7 +52,4 @@ app.command("reduce")(reduce)
 
 def main() -> None:
     """Run the command line; the entry point of `apass` and of `python -m apass`."""
-    # Pipelines may name `package.module:name` in the current directory. Appended, so that a file there (`json.py`)
-    # does not shadow a module of the standard library or of an installed package.
-    sys.path.append(str(Path.cwd()))
     app(prog_name="apass")

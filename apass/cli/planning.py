@@ -1,17 +1,21 @@
 """The plan of a run: the models, their pipelines and the paths of the results."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from apass.cli.formats import ModelFormat, format_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, plan_jobs
 from apass.cli.optimize import Treatment
+from apass.errors import PipelineSyntaxError
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["Plan", "make_plan", "read_pipeline"]
+
+_COMMENT: Final = re.compile(r"#[^\n]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ def make_plan(
 
     Raises:
         InputError: if models are missing, results cannot be written, or options exclude each other.
-        PipelineSyntaxError: if the text of the pipeline does not parse.
+        PipelineSyntaxError: if the text of the pipeline is empty or does not parse.
         UnknownPassError: if the pipeline names an unknown pass.
         MissingExtraError: if the library for a model format is not installed.
 
@@ -54,4 +58,19 @@ def make_plan(
         source: model_format.DEFAULT_PIPELINE if pipeline is None else pipeline
         for source, model_format in formats.items()
     }
-    return Plan(jobs, formats, {source: parse_pipeline(text) for source, text in texts.items()})
+    return Plan(jobs, formats, {source: read_pipeline(text) for source, text in texts.items()})
+
+
+def read_pipeline(text: str) -> Pass[Any]:
+    """Return the pass of the option `--pipeline`.
+
+    Raises:
+        PipelineSyntaxError: if the text contains no pass, or does not parse.
+        UnknownPassError: if it names an unknown pass.
+
+    """
+    # `parse_pipeline` accepts such a text: it is that of an empty Sequential. On a command line it is a mistake, such
+    # as an unset variable of the shell.
+    if not _COMMENT.sub("", text).strip():
+        raise PipelineSyntaxError("the pipeline is empty; expected the name of a pass", text, 0)
+    return parse_pipeline(text)

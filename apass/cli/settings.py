@@ -9,6 +9,7 @@ import typer
 from apass.cli.inputs import InputError
 from apass.core.config import find_option
 from apass.core.context import PassContext
+from apass.core.named_callables import find_callable
 from apass.core.pass_factories import known_names, load_providers
 from apass.core.store import Store
 from apass.errors import ConfigTypeError, UnknownPassError, did_you_mean
@@ -91,7 +92,7 @@ def check_pass_names(option: str, names: Iterable[str], pipelines: Iterable[Pass
             load_providers()
             candidates |= {*known_names()}
         if name not in candidates:
-            hint = did_you_mean(name, candidates, listing="expected one of ")
+            hint = did_you_mean(name, candidates, listing="expected one of ", lister="`apass passes`")
             raise UnknownPassError(f"{option}: no pass is named {name!r}{hint}")
 
 
@@ -107,7 +108,7 @@ def _config_item(text: str) -> tuple[str, object]:
         raise InputError(f"--config must be KEY=VALUE, got {text!r}")
     option = find_option(key)
     try:
-        return key, read(Bare(value), option.type)
+        return key, read(Bare(value), option.type, find_callable)
     except TypeError as error:
         # An error in a part of the value (an element of a list) does not name the type of the option itself.
         expected = f"expected {type_name(option.type)}"

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, TypeGuard, cast
 
 import anyio
 
@@ -35,7 +35,14 @@ __all__ = ["Reduced", "Size", "reduce"]
 _VARIES: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|[%@][\w.]+|0x[0-9a-f]+|\d+(?:\.\d+)?")
 """Parts of a message that depend on the module: names and numbers."""
 
-_CHILD: Final = "import sys; from apass.debugging.replay import report_failure; report_failure(sys.argv[1])"
+_CHILD: Final = """
+import json, sys
+folder, path, modules = sys.argv[1:]
+sys.path[:] = json.loads(path)
+from apass.debugging.replay import report_failure
+report_failure(folder, json.loads(modules))
+"""
+"""The program of a child process: it can import what this process can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,8 @@ async def reduce(
         message: a regular expression that the failure's message must match. By default the first line must be the
             same, except for names and numbers. The type must always be the same.
         timeout: seconds after which the smallest module so far is the result.
-        isolate: whether each attempt runs in a separate process, for a pass that may crash or never end.
+        isolate: whether each attempt runs in a separate process, for a pass that may crash or never end. The process
+            imports the modules that define the registered pass.
         output: the output folder. The default is `reduced` in the folder, or `reduced~2` if that exists.
         report: called with a line for each step that made the module smaller.
         on_try: called after each attempt with the number of attempts and the size of the smallest module in bytes.
@@ -124,10 +132,13 @@ async def reduce(
         raise ReproducerError(
             f"the adapter for {type(mod).__qualname__} has no method `shrinkings`, so reduce does not support it"
         )
-    runner = None if isolate else (read_pass(path, reproducer) if pass_ is None else pass_)
+    runner = read_pass(path, reproducer) if pass_ is None else pass_
     with TemporaryDirectory(prefix="apass-reduce-") as scratch:
         matcher = _FailureMatcher(reproducer.failure, message)
-        search = _Reduction(reproducer, runner, matcher, timeout, Path(scratch), report or _ignore, on_try or _ignore)
+        child = _child_command(runner) if isolate else None
+        search = _Reduction(
+            reproducer, runner, child, matcher, timeout, Path(scratch), report or _ignore, on_try or _ignore
+        )
         return await search.run(mod, path / "reduced" if output is None else Path(output))
 
 
@@ -159,7 +170,8 @@ class _Reduction:
     def __init__(
         self,
         reproducer: Reproducer,
-        pass_: Pass[Any] | None,
+        pass_: Pass[Any],
+        child: Callable[[Path], list[str]] | None,
         matcher: _FailureMatcher,
         timeout: float | None,
         scratch: Path,
@@ -168,6 +180,7 @@ class _Reduction:
     ) -> None:
         self.reproducer = reproducer
         self.pass_ = pass_
+        self.child = child
         self.matcher = matcher
         self.scratch = scratch
         self.report = report
@@ -267,12 +280,12 @@ class _Reduction:
 
     async def run_pass(self, mod: Any, data: bytes) -> Failure | None:
         """Run the pass, here or in another process; return its failure."""
-        if self.pass_ is not None:
+        if self.child is None:
             error = await run_once(self.reproducer, self.pass_, mod)
             return None if error is None else Failure.of(error)
         folder = write_reproducer(self.scratch / "try", self.reproducer, data, "")
         try:
-            done = await anyio.run_process([sys.executable, "-c", _CHILD, str(folder)], check=False)
+            done = await anyio.run_process(self.child(folder), check=False)
         finally:
             shutil.rmtree(folder)
         lines = done.stdout.decode(errors="replace").splitlines()
@@ -291,6 +304,42 @@ class _Reduction:
         names = [name for name, _ in adapter_for(mod).functions(mod)]
         smaller = replace(self.reproducer, failure=failure, function=function if function in names else None)
         return await anyio.to_thread.run_sync(write_reproducer, output, smaller, data, description)
+
+
+def _child_command(pass_: Pass[Any]) -> Callable[[Path], list[str]]:
+    """Return the command that replays a folder in another process.
+
+    Raises:
+        ReproducerError: if the process cannot import a module that defines the pass.
+
+    """
+    modules = sorted({name for name in _modules(pass_) if name.partition(".")[0] != "apass"})
+    if "__main__" in modules:
+        raise ReproducerError(
+            f"another process cannot import the program that defines pass {pass_.info.name!r}; move the pass to a "
+            f"module, or omit isolate"
+        )
+    # An empty entry would be the working directory of the child process, which may be anybody's.
+    path = [entry for entry in sys.path if entry]
+    return lambda folder: [sys.executable, "-P", "-c", _CHILD, str(folder), json.dumps(path), json.dumps(modules)]
+
+
+def _modules(value: object) -> Iterator[str]:
+    """Iterate over the Python modules that define a pass, its options and passes."""
+    name: object = getattr(value, "__module__", None)
+    if callable(value) and isinstance(name, str):
+        yield name
+    if _is_pass(value):
+        options = () if value.spec is None else value.spec[1].values()
+        for part in (*value.children(), *options):
+            yield from _modules(part)
+    elif isinstance(value, list | tuple):
+        for item in cast("Iterable[object]", value):
+            yield from _modules(item)
+
+
+def _is_pass(value: object) -> TypeGuard[Pass[Any]]:
+    return isinstance(value, Pass)
 
 
 def _normalized(message: str) -> str:

@@ -1,8 +1,7 @@
 """`replay`: repeats a failure from a reproducer folder."""
 
 import json
-import re
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import Enum
 from importlib import import_module
@@ -12,9 +11,8 @@ from typing import Any
 import anyio
 
 from apass.core.context import PassContext, current_scope
-from apass.core.pass_factories import known_names
 from apass.core.run import enter_module, leave_module
-from apass.errors import ReproducerError, UnknownPassError
+from apass.errors import PipelineSyntaxError, ReproducerError, UnknownPassError
 from apass.instruments.reproducer.folder import Failure, Reproducer, load_module, read_reproducer
 from apass.instruments.verify import VerifyInstrument, VerifyWhen
 from apass.passes.base import Pass
@@ -50,8 +48,7 @@ async def replay(folder: Path | str, pass_: Pass[Any] | None = None) -> Replay:
     """Run the pass of a reproducer, and compare the failure with the recorded one.
 
     The pass runs on the recorded module, in the recorded context. Earlier passes and required passes are not repeated.
-    The current event loop may differ from the recorded one. If the pass is not registered, the module that defined it
-    is imported.
+    The current event loop may differ from the recorded one. The pass must be registered: no module is imported by name.
 
     Parameters:
         folder: the folder written by `ReproducerInstrument`.
@@ -91,11 +88,13 @@ async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any) -> Except
             leave_module(token)
 
 
-def report_failure(folder: str) -> None:
+def report_failure(folder: str, modules: Iterable[str]) -> None:
     """Replay a reproducer, and print the failure as a line of JSON, or `null`.
 
-    Runs in a separate process.
+    Runs in a separate process. `modules` define the pass; the caller has them loaded, so they are trusted.
     """
+    for name in modules:
+        import_module(name)
     result = anyio.run(replay, folder, backend=read_reproducer(Path(folder)).backend)
     print(json.dumps(None if result.error is None else asdict(Failure.of(result.error))))  # noqa: T201  the caller reads it
 
@@ -124,8 +123,7 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
     """Return the pass of a reproducer.
 
     Raises:
-        ReproducerError: if the reproducer has no pipeline text, or its pass is not registered, even after importing
-            the module that defined it.
+        ReproducerError: if the reproducer has no pipeline text, the text is invalid, or its pass is not registered.
 
     """
     text = reproducer.pipeline
@@ -133,20 +131,23 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
         raise ReproducerError(
             f"the reproducer in {folder} has no pipeline: {reproducer.trouble}; call replay with pass_ from Python"
         )
-    name = re.split(r"[{(]", text, maxsplit=1)[0]
-    # Import the defining module before parsing: an unknown name would import every pass of apass.
-    if reproducer.defined_in and name not in set(known_names()):
-        with suppress(ImportError):
-            import_module(reproducer.defined_in)
     try:
         return _only_pass(text)
     except UnknownPassError as error:
         raise ReproducerError(
-            f"the reproducer in {folder} has the pipeline {text}, which has an unregistered pass; import the module "
-            f"that registers it ({reproducer.defined_in}), or call replay with pass_ from Python"
+            f"the reproducer in {folder} has the pipeline {text}, which has an unregistered pass; first import the "
+            f"module that registers it (the pass was defined in {reproducer.defined_in!r}), or call replay with pass_"
+        ) from error
+    except Exception as error:  # the factory of a pass may raise anything for an unexpected option
+        raise ReproducerError(
+            f"the reproducer in {folder} has an invalid pipeline: {type(error).__name__}: {error}"
         ) from error
 
 
 def _only_pass(text: str) -> Pass[Any]:
     """Return the pass of a pipeline text, without the Sequential that surrounds it."""
-    return parse_pipeline(f"Sequential{{name=around}}({text})").passes[0]
+    # The line end closes a comment. A text with unbalanced parentheses gives more than one pass.
+    around = parse_pipeline(f"Sequential{{name=around}}({text}\n)")
+    if around.info.name != "around" or len(around.passes) != 1:
+        raise PipelineSyntaxError("expected one pass", text, 0)
+    return around.passes[0]

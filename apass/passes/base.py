@@ -9,6 +9,7 @@ from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
 from apass.core.context import PassContext, current_scope
 from apass.core.info import PassInfo
+from apass.core.named_callables import callable_name
 from apass.core.run import RUN, Run, current_module_name, current_run
 from apass.errors import PassDefinitionError
 from apass.runner.error_policy import OnError
@@ -137,7 +138,7 @@ class Pass(ABC, Generic[ModT]):
 
         """
         name, options = self.spec or (self.info.name, {})
-        values = ",".join(f"{key}={write(value)}" for key, value in options.items())
+        values = ",".join(f"{key}={write(value, callable_name)}" for key, value in options.items())
         inner = ",".join(child.text() for child in self.children())
         return name + (f"{{{values}}}" if values else "") + (f"({inner})" if inner else "")
 

@@ -21,8 +21,8 @@ OTHERWISE: Final = "otherwise"
 class If(Combinator[ModT]):
     """Passes that run if a predicate is true, and optionally others if it is false.
 
-    In a pipeline's text the predicate is written as module and name, and the other passes in parentheses:
-    `If{predicate=my_package.rules:is_large,otherwise=(C,D)}(A,B)`.
+    In a pipeline's text the predicate is written as the name given to `register_callable`, and the other passes in
+    parentheses: `If{predicate=is_large,otherwise=(C,D)}(A,B)`.
 
     Parameters:
         predicate: a function of the module, `def` or `async def`. Its result is tested for truth.

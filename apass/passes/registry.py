@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeGuard, TypeVar, cast, overload
 
 from apass.core.info import PassInfo
+from apass.core.named_callables import find_callable
 from apass.core.pass_factories import Factory, add_factory, find_factory, known_names, load_providers, remove_factory
 from apass.errors import PassDefinitionError, PassRegistrationError, did_you_mean
 from apass.passes.base import Pass
@@ -172,12 +173,15 @@ class Recipe:
         near = did_you_mean(key, options, listing="it takes ") or "; it takes none"
         raise PassDefinitionError(f"pass {self.name!r} has no option {key!r}{near}")
 
-    def read_option(self, key: str, value: object) -> Any:
-        """Return `value`, which may be parsed text, converted to the type of the option."""
+    def read_option(self, key: str, value: object, find: Callable[[str], object] = find_callable) -> Any:
+        """Return `value`, which may be parsed text, converted to the type of the option.
+
+        `find` returns the callable that a word of the text names, or raises LookupError.
+        """
         parameter = self.options.get(key)
         tp = Any if parameter is None or parameter.annotation is parameter.empty else parameter.annotation
         try:
-            return read(value, tp)
+            return read(value, tp, find)
         except TypeError as error:
             raise PassDefinitionError(f"option {key!r} of pass {self.name!r}: {error}") from None
 

@@ -2,13 +2,21 @@
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from apass.errors import PassDefinitionError, PipelineSyntaxError, UnknownPassError
+from apass.core.named_callables import find_callable
+from apass.errors import (
+    PassDefinitionError,
+    PassNotAllowedError,
+    PipelineSyntaxError,
+    UnknownPassError,
+    did_you_mean,
+)
 from apass.passes.base import Pass
 from apass.passes.registry import Recipe, find_recipe
 from apass.passes.sequential import Sequential
@@ -33,7 +41,7 @@ class UnknownPassSyntaxError(PipelineSyntaxError, UnknownPassError):
     """The text of a pipeline contains the name of an unregistered pass."""
 
 
-def parse_pipeline(text: str) -> Sequential[Any]:
+def parse_pipeline(text: str, *, allow: Iterable[str] | None = None) -> Sequential[Any]:
     r"""Return the Sequential of the passes in `text`; `str()` of it restores the text.
 
     An element is the name of a registered pass, optionally followed by options in braces and contained passes in
@@ -41,15 +49,21 @@ def parse_pipeline(text: str) -> Sequential[Any]:
     one `Sequential{...}(...)`, that one is returned. A text without passes gives an empty Sequential.
 
     The value of an option is a word, a JSON string, a list `[a,b]`, a mapping `{a=1,b=2}`, or passes `(A,B)`. It is
-    converted to the type that the pass declares. White space and a comma after the last element are ignored. A comment
-    extends from `#` to the end of the line.
+    converted to the type that the pass declares. White space is ignored. A comment extends from `#` to the end of the
+    line.
 
-    A function as an option is written as module and name, and parsing imports the module. Do not parse text from
-    untrusted sources: it can run code.
+    A function as an option is written as the name given to `register_callable`. A text names registered objects only:
+    parsing imports installed plug-ins, and no other module.
+
+    Parameters:
+        text: the text of the pipeline.
+        allow: the names of the passes and callables that the text may contain, or patterns such as `onnx.*`; None
+            allows all. A pass that an allowed pass requires may run without being in the list.
 
     Raises:
         PipelineSyntaxError: if the text cannot be parsed, or an option is invalid; the message shows the location.
         UnknownPassError: if no pass is registered under a name; the error is also a PipelineSyntaxError.
+        PassNotAllowedError: if `allow` does not contain a name; the error is also a PipelineSyntaxError.
         MissingExtraError: if a pass requires a library that is not installed.
 
     >>> str(parse_pipeline("Sequential { opt_level=2 } (Sequential, Sequential)  # three in all"))
@@ -65,7 +79,8 @@ def parse_pipeline(text: str) -> Sequential[Any]:
     if not isinstance(text, str):
         raise TypeError(f"parse_pipeline takes text, not {text!r}")
     elements = _Parser(text).pipeline()
-    passes = [_make(text, element) for element in elements]
+    builder = _Builder(text, _patterns(allow))
+    passes = [builder.make(element) for element in elements]
     if len(passes) == 1 and elements[0].name == "Sequential" and isinstance(passes[0], Sequential):
         return passes[0]
     return Sequential(passes)
@@ -218,12 +233,15 @@ class _Parser:
 
     def list_of(self, parse_item: Callable[[], R], closing: str) -> list[R]:
         """Parse items separated by commas, up to the closing mark."""
-        items: list[R] = []
-        while self.next.kind != closing:
-            items.append(parse_item())
-            if self.next.kind != ",":
-                break
+        if self.next.kind == closing:
+            return []
+        items = [parse_item()]
+        while self.next.kind == ",":
+            comma = self.next
             self.advance()
+            if self.next.kind == closing:
+                raise PipelineSyntaxError("nothing follows this comma; remove it", self.text, comma.position)
+            items.append(parse_item())
         return items
 
     def take(self, kind: str, expected: str) -> _Token:
@@ -244,32 +262,68 @@ class _Parser:
         return PipelineSyntaxError(message, self.text, self.next.position)
 
 
-def _make(text: str, element: _Element) -> Pass[Any]:
-    """Return the pass that an element describes."""
-    with _errors_at(text, element.position):
-        recipe = find_recipe(element.name)
-    options: dict[str, Any] = {}
-    for option in element.options:
-        with _errors_at(text, option.position):
-            recipe.check_option(option.key)
-        if option.key in options:
-            raise PipelineSyntaxError(f"option {option.key!r} is given twice", text, option.position)
-        value = option.value if option.passes is None else [_make(text, inner) for inner in option.passes]
-        with _errors_at(text, option.value_position):
-            options[option.key] = _read(text, recipe, option, value)
-    with _errors_at(text, element.passes_position):
-        recipe.check_passes(bool(element.passes))
-    passes = [_make(text, inner) for inner in element.passes]
-    with _errors_at(text, element.position, {option.key: option.value_position for option in element.options}):
-        return recipe.make(options, passes or None)
+def _patterns(allow: Iterable[str] | None) -> tuple[str, ...] | None:
+    """Return the checked patterns of `allow`."""
+    if allow is None:
+        return None
+    if isinstance(allow, str):
+        raise TypeError(f"allow must be a list of names or patterns, not {allow!r}; write [{allow!r}]")
+    patterns = tuple(allow)
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise TypeError(f"allow must be a list of names or patterns, but contains {pattern!r}")
+    return patterns
 
 
-def _read(text: str, recipe: Recipe, option: _Option, value: object) -> object:
-    """Return the value of an option, converted to its type."""
-    try:
-        return recipe.read_option(option.key, value)
-    except PassDefinitionError as error:
-        raise PipelineSyntaxError(str(error), text, _error_position(recipe, option)) from error
+class _Builder:
+    """Creates the passes of one text."""
+
+    def __init__(self, text: str, allow: tuple[str, ...] | None) -> None:
+        self.text = text
+        self.allow = allow
+
+    def make(self, element: _Element) -> Pass[Any]:
+        """Return the pass that an element describes."""
+        text = self.text
+        # Before the lookup, which may import the plug-in that provides the pass.
+        self.check_allowed("pass", element.name, element.position)
+        with _errors_at(text, element.position):
+            recipe = find_recipe(element.name)
+        options: dict[str, Any] = {}
+        for option in element.options:
+            with _errors_at(text, option.position):
+                recipe.check_option(option.key)
+            if option.key in options:
+                raise PipelineSyntaxError(f"option {option.key!r} is given twice", text, option.position)
+            value = option.value if option.passes is None else [self.make(inner) for inner in option.passes]
+            with _errors_at(text, option.value_position):
+                options[option.key] = self.read(recipe, option, value)
+        with _errors_at(text, element.passes_position):
+            recipe.check_passes(bool(element.passes))
+        passes = [self.make(inner) for inner in element.passes]
+        with _errors_at(text, element.position, {option.key: option.value_position for option in element.options}):
+            return recipe.make(options, passes or None)
+
+    def read(self, recipe: Recipe, option: _Option, value: object) -> object:
+        """Return the value of an option, converted to its type."""
+
+        def find(name: str) -> object:
+            # After the lookup: for a type such as `Callable | str`, an unknown name is a plain word.
+            found = find_callable(name)
+            self.check_allowed("callable", name, option.value_position)
+            return found
+
+        try:
+            return recipe.read_option(option.key, value, find)
+        except PassDefinitionError as error:
+            raise PipelineSyntaxError(str(error), self.text, _error_position(recipe, option)) from error
+
+    def check_allowed(self, kind: str, name: str, position: int) -> None:
+        """Raise PassNotAllowedError if `allow` has no pattern for a name."""
+        if self.allow is None or any(fnmatchcase(name, pattern) for pattern in self.allow):
+            return
+        hint = did_you_mean(name, self.allow, listing="allowed are: ") or "; nothing is allowed"
+        raise PassNotAllowedError(f"the {kind} {name!r} is not allowed here{hint}", self.text, position)
 
 
 def _error_position(recipe: Recipe, option: _Option) -> int:

@@ -6,12 +6,12 @@ Config options and pipeline options use it.
 import json
 import math
 import re
-import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import PurePath
 from typing import (
     Annotated,
@@ -29,9 +29,7 @@ from typing import (
     runtime_checkable,
 )
 
-from apass.util.imported_names import find_imported
-
-__all__ = ["BARE_WORD", "Bare", "Entries", "convert", "read", "type_name", "write"]
+__all__ = ["BARE_WORD", "Bare", "Entries", "convert", "is_plain_word", "read", "type_name", "write"]
 
 
 class Bare(str):
@@ -88,7 +86,15 @@ class _Element(Protocol):
 
 
 class _UnresolvedError(TypeError):
-    """A word that is not the name of an object in an imported module."""
+    """A word that is not the name of a callable."""
+
+
+def _no_callables(name: str) -> object:
+    raise LookupError(f"no callable has the name {name!r}")
+
+
+def _no_names(_value: object) -> None:
+    return None
 
 
 def type_name(tp: Any) -> str:
@@ -161,11 +167,16 @@ def convert(value: object, tp: Any) -> Any:
     return _convert_plain(value, tp, kind)
 
 
-def read(value: object, tp: Any) -> Any:
+def read(value: object, tp: Any, find_callable: Callable[[str], object] = _no_callables) -> Any:
     """Return parsed text as a value of type `tp`.
 
     `Bare` words are interpreted according to the type. Lists and `Entries` are read item by item. All other values are
     passed to `convert`.
+
+    Parameters:
+        value: the parsed text.
+        tp: the type.
+        find_callable: returns the callable or class of a name, or raises LookupError. By default there is none.
 
     Raises:
         TypeError: if the text is not valid for the type.
@@ -175,35 +186,40 @@ def read(value: object, tp: Any) -> Any:
 
     """
     tp = _plain_type(tp)
+    read_item = partial(read, find_callable=find_callable)
     if get_origin(tp) in _UNIONS:
-        return _convert_union(read, value, tp)
+        return _convert_union(read_item, value, tp)
     if isinstance(value, Bare):
-        return _read_word(str(value), tp)
+        return _read_word(str(value), tp, find_callable)
     if isinstance(value, list):
         items = cast("list[object]", value)
-        return convert([read(item, kind) for item, kind in zip(items, _item_types(tp, items), strict=True)], tp)
+        return convert([read_item(item, kind) for item, kind in zip(items, _item_types(tp, items), strict=True)], tp)
     if isinstance(value, Entries):
-        return convert(_convert_pairs(read, value.pairs, tp), tp)
+        return convert(_convert_pairs(read_item, value.pairs, tp), tp)
     return convert(value, tp)
 
 
-def write(value: object) -> str:
+def write(value: object, callable_name: Callable[[object], str | None] = _no_names) -> str:
     """Return the text of `value`, from which the parser and `read` restore it.
 
     A list of passes is written in parentheses. A value is restored exactly if it is a result of `convert` for the
     declared type. For a union such as `str | Path`, a string with the same letters may come back as the other type.
 
+    Parameters:
+        value: the value.
+        callable_name: returns the name of a callable or class, or None if it has none. By default none has a name.
+
     Raises:
-        TypeError: if values of this kind have no text.
+        TypeError: if values of this kind have no text, or the value is a callable without a name.
 
     >>> write([1, 2.5, True, None, "plain", "two words", "3"])
     '[1,2.5,true,none,plain,"two words","3"]'
-    >>> write(json.dumps)
-    'json:dumps'
+    >>> write(json.dumps, {json.dumps: "dumps"}.get)
+    'dumps'
 
     """
     if isinstance(value, Enum):
-        return _write_string(value.name) if value.name in type(value).__members__ else write(value.value)
+        return _write_string(value.name) if value.name in type(value).__members__ else write(value.value, callable_name)
     if value is None or isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -213,14 +229,15 @@ def write(value: object) -> str:
     if isinstance(value, str | PurePath):
         return _write_string(str(value))
     if isinstance(value, list | tuple | Set):
-        return _write_items(cast("Collection[object]", value))
+        return _write_items(cast("Collection[object]", value), callable_name)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
-        return f"{{{','.join(f'{_write_key(key)}={write(item)}' for key, item in pairs)}}}"
-    name = f"{getattr(value, '__module__', None)}:{getattr(value, '__qualname__', None)}"
-    if callable(value) and BARE_WORD.fullmatch(name) and _resolves_to(name, value):
+        texts = [f"{_write_key(key, callable_name)}={write(item, callable_name)}" for key, item in pairs]
+        return f"{{{','.join(texts)}}}"
+    name = callable_name(value) if callable(value) else None
+    if name is not None:
         return name
-    hint = "; define the callable at the top level of an importable module" if callable(value) else ""
+    hint = "; give it a name with apass.register_callable" if callable(value) else ""
     raise TypeError(f"{value!r} ({type(value).__name__}) cannot be written as text{hint}")
 
 
@@ -248,10 +265,13 @@ def _item_types(tp: Any, items: Sequence[object]) -> Sequence[Any]:
     return [arguments[0] if arguments else Any] * len(items)
 
 
-def _read_word(text: str, tp: Any) -> Any:
+def _read_word(text: str, tp: Any, find_callable: Callable[[str], object]) -> Any:
     kind = get_origin(tp) or tp
     if kind is Callable or kind is type:
-        return convert(_resolve(text), tp)
+        try:
+            return convert(find_callable(text), tp)
+        except LookupError as error:
+            raise _UnresolvedError(str(error)) from None
     meanings = [_untyped(text), text]
     if isinstance(kind, type) and issubclass(kind, str | PurePath | Enum):
         meanings.reverse()
@@ -273,21 +293,25 @@ def _untyped(text: str) -> object:
     return text
 
 
+def is_plain_word(text: str) -> bool:
+    """Return whether a text without quotes is a word: `3` and `none` are not."""
+    return _PLAIN_STRING.fullmatch(text) is not None and isinstance(_untyped(text), str)
+
+
 def _write_string(text: str) -> str:
-    plain = _PLAIN_STRING.fullmatch(text) and isinstance(_untyped(text), str)
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return text if is_plain_word(text) else json.dumps(text, ensure_ascii=False)
 
 
-def _write_items(value: Collection[object]) -> str:
+def _write_items(value: Collection[object], callable_name: Callable[[object], str | None]) -> str:
     passes = [item.text() for item in value if isinstance(item, _Element)]
     if passes and len(passes) == len(value):
         return f"({','.join(passes)})"
-    items = [write(item) for item in value]
+    items = [write(item, callable_name) for item in value]
     return f"[{','.join(sorted(items) if isinstance(value, Set) else items)}]"
 
 
-def _write_key(key: object) -> str:
-    text = write(key)
+def _write_key(key: object, callable_name: Callable[[object], str | None]) -> str:
+    text = write(key, callable_name)
     if text[0] not in "[{(":
         return text
     raise TypeError(f"{key!r} ({type(key).__name__}) cannot be written as text, as the key of a mapping")
@@ -306,25 +330,6 @@ def _convert_pairs(
             raise TypeError(f"expected each key once, got {key!r} twice")
         result[key] = convert_item(value, value_type)
     return result
-
-
-def _resolve(text: str) -> object:
-    # For `Callable | str`, a word without a colon may be plain text that happens to be the name of a module.
-    module, colon, path = text.partition(":")
-    found = find_imported(text) if colon else None
-    if found is not None:
-        return found
-    reason = f" (module {module!r} has no attribute {path!r})" if colon else ""
-    if colon and module not in sys.modules:
-        reason = f" (module {module!r} is not imported; import it first)"
-    raise _UnresolvedError(f"expected something callable as 'package.module:name', got {text!r}{reason}")
-
-
-def _resolves_to(text: str, value: object) -> bool:
-    try:
-        return _resolve(text) == value
-    except _UnresolvedError:
-        return False
 
 
 def _convert_union(convert_item: Callable[[object, Any], Any], value: object, tp: Any) -> Any:

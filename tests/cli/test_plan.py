@@ -1,10 +1,19 @@
 """`apass plan`: its output and its error messages."""
 
-from tests.helpers.command_line import apass
+from pathlib import Path
+
+import pytest
+
+from apass import register_callable, unregister_callable
+from tests.helpers.command_line import apass, program
 
 
 def test_plan_prints_the_passes_of_a_pipeline() -> None:
-    result = apass("plan", "-p", "FoldConstant,If{predicate=builtins:bool}(SimplifyExpr,FastMath)", "-O", 2)
+    register_callable("cli.is_large", bool)
+    try:
+        result = apass("plan", "-p", "FoldConstant,If{predicate=cli.is_large}(SimplifyExpr,FastMath)", "-O", 2)
+    finally:
+        unregister_callable("cli.is_large")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == (
         "run    sequential\n"
@@ -30,3 +39,14 @@ def test_plan_rejects_unknown_pass_names() -> None:
     result = apass("plan", "-p", "FoldConstant", "--disable", "FoldConstat")
     message = "apass: --disable: no pass is named 'FoldConstat'; did you mean 'FoldConstant'?\n"
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
+
+
+@pytest.mark.parametrize("text", ["", " ", "# nothing\n"])
+@pytest.mark.parametrize("command", ["plan", "opt", "bisect"])
+def test_empty_pipeline_is_rejected(command: str, text: str, tmp_path: Path) -> None:
+    model = [] if command == "plan" else [program(tmp_path / "m.relay")]
+    check = ["--check", "true"] if command == "bisect" else []
+    result = apass(command, *model, *check, "-p", text)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("apass: the pipeline is empty; expected the name of a pass (at character 0)")
+    assert not (tmp_path / "m.opt.relay").exists()

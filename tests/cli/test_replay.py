@@ -64,7 +64,7 @@ def test_onnx_reproducer_fails_again(tmp_path: Path, backend: str) -> None:
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_replay_imports_module_of_a_user_pass(tmp_path: Path) -> None:
+def test_replay_runs_a_registered_user_pass(tmp_path: Path) -> None:
     (tmp_path / "my_passes.py").write_text(PASSES)
     (tmp_path / "m.relay").write_text(RELAY)
     path = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
@@ -76,6 +76,9 @@ def test_replay_imports_module_of_a_user_pass(tmp_path: Path) -> None:
     text = (folder / "module.relay").read_text()
     (folder / "module.relay").write_text(text.replace("@main", "@main2"))
     status, shown, error = process("replay", folder, body=path)
+    assert (status, shown) == (2, "")
+    assert "first import the module that registers it (the pass was defined in 'my_passes')" in error
+    status, shown, error = process("replay", folder, body=f"{path}; import my_passes")
     assert (status, error) == (1, "")
     assert shown.splitlines()[-3:] == [
         "NotImplementedError: multiply in 4 lines",

@@ -1,6 +1,7 @@
 """`replay`: the verdicts, and the errors of invalid reproducers."""
 
 import json
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,27 @@ async def test_replay_restores_relay_types(tmp_path: Path) -> None:
         assert (result.verdict, result.reproducer.module_file) == (apass.Verdict.SAME, "module.relay")
 
 
+async def test_replay_imports_no_recorded_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hostile.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    folder = await reproducer(FailOn(1), {"f": 1}, tmp_path / "r")
+    path = folder / "reproducer.json"
+    facts = json.loads(path.read_text())
+    for text in ("Unknown", "FailOn", "If{predicate=hostile:go}(FailOn{value=1})"):
+        path.write_text(json.dumps({**facts, "defined_in": "hostile", "pipeline": text}))
+        with pytest.raises(apass.ReproducerError, match="pipeline"):
+            await apass.replay(folder)
+
+
+@pytest.mark.parametrize("text", ["", "FailOn{value=1},FailOn{value=1}", "FailOn{value=1}),Sequential(Strict", "# ("])
+async def test_pipeline_of_reproducer_is_one_pass(text: str, tmp_path: Path) -> None:
+    folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)
+    path = folder / "reproducer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pipeline": text}))
+    with pytest.raises(apass.ReproducerError, match="has an invalid pipeline: PipelineSyntaxError: expected one pass"):
+        await apass.replay(folder)
+
+
 async def test_invalid_reproducers_raise(tmp_path: Path) -> None:
     with pytest.raises(apass.ReproducerError, match=r"no reproducer in '.*nowhere': .*; give a folder that has a repr"):
         await apass.replay(tmp_path / "nowhere")
@@ -103,7 +125,7 @@ async def test_invalid_reproducers_raise(tmp_path: Path) -> None:
     apass.unregister_pass("FailOn")
     try:
         with pytest.raises(
-            apass.ReproducerError, match=r"has the pipeline FailOn{value=1}, which.*registers it \(tests"
+            apass.ReproducerError, match=r"has the pipeline FailOn{value=1}, which.*was defined in 'tests"
         ):
             await apass.replay(folder)
     finally:

@@ -80,12 +80,16 @@ async def size_of(mod: Module) -> int:
 
 @contextmanager
 def registered() -> Generator[None]:
-    """Register the passes above, also by names that look like other tokens."""
+    """Register the passes and functions, also by names that look like other tokens."""
     names = ("FoldConstant", "demo.Fold-1", "none", "3")
     for factory in (Tune, Broken, Nested, Rescue):
         apass.register_pass(factory.__name__, factory)
     for name in names:
         apass.register_pass(name, FoldConstant)
+    for function in (is_large, size_of, len):
+        apass.register_callable(function)
     yield
+    for function in (is_large, size_of, len):
+        apass.unregister_callable(function.__name__)
     for name in ("Tune", "Broken", "Nested", "Rescue", *names):
         apass.unregister_pass(name)

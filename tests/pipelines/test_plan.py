@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import apass
 from apass.core.run import current_run
 from apass.pipelines.plan import Decision, plan
+from tests.helpers.pipeline_text import registered as registered_texts
 from tests.helpers.recording import logging_pass
 
 Path = tuple[str, ...]
@@ -139,10 +140,9 @@ def test_plan_gives_reasons_for_skipped_passes() -> None:
 
 
 def test_children_of_a_skipped_pass_have_reasons() -> None:
-    pipeline: apass.Pass[Any] = apass.parse_pipeline(
-        "Sequential{name=Outer,opt_level=3}(Repeat(Sequential{name=a}),"
-        "If{predicate=tests.pipelines.test_plan:registered,otherwise=(Sequential{name=c})}(Sequential{name=b}))"
-    )
+    inner = "Repeat(Sequential{name=a}),If{predicate=is_large,otherwise=(Sequential{name=c})}(Sequential{name=b})"
+    with registered_texts():
+        pipeline = apass.parse_pipeline(f"Sequential{{name=Outer,opt_level=3}}({inner})")
     assert str(plan(apass.Sequential([pipeline]), apass.PassContext(2))) == (
         "run    sequential\n"
         "skip     Outer     level 3 is above 2\n"

@@ -31,6 +31,7 @@ def _double() -> apass.Pass[Module]:
     return apass.module_pass(double, opt_level=0, name="resume.Double", required=["resume.Add"])
 
 
+@apass.register_callable("resume.is_even")
 def is_even(mod: Module) -> bool:
     return mod["f"] % 2 == 0
 
@@ -67,7 +68,7 @@ def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         rows.map("Sequential({})".format),
         rows.map("Repeat{{times=3}}({})".format),
         rows.map("Repeat({})".format),
-        st.tuples(rows, rows).map(lambda pair: f"If{{predicate={__name__}:is_even,otherwise=({pair[1]})}}({pair[0]})"),
+        st.tuples(rows, rows).map(lambda pair: f"If{{predicate=resume.is_even,otherwise=({pair[1]})}}({pair[0]})"),
     )
 
 

@@ -12,11 +12,11 @@ from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.formats import ModelFormat, format_of
 from apass.cli.inputs import InputError
+from apass.cli.planning import read_pipeline
 from apass.cli.settings import ConfigOption, ContextOptions, DisableOption, LevelOption, RequireOption, make_context
 from apass.core.run import enter_module
 from apass.debugging.bisect import Bisected
 from apass.debugging.bisect import bisect as find_culprit
-from apass.pipelines.parser import parse_pipeline
 
 __all__ = ["bisect"]
 
@@ -58,7 +58,7 @@ def bisect(
         if not model.is_file():
             raise InputError(f"no such file: {str(model)!r}")
         model_format = format_of(model)
-        passes = parse_pipeline(model_format.DEFAULT_PIPELINE if pipeline is None else pipeline)
+        passes = read_pipeline(model_format.DEFAULT_PIPELINE if pipeline is None else pipeline)
         options = ContextOptions(opt_level=opt_level, disable=disable, require=require, config=config)
         context = make_context(options, [passes])
         command = read_command(check)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from apass.cli.errors import errors_as_lines
+from apass.core.named_callables import callable_name
 from apass.core.pass_factories import find_factory
 from apass.core.plugins import plugins
 from apass.errors import ApassError, PassDefinitionError
@@ -92,6 +93,6 @@ def _option(key: str, parameter: inspect.Parameter) -> str:
 
 def _default(value: object) -> str:
     try:
-        return write(value)
+        return write(value, callable_name)
     except TypeError:
         return repr(value)

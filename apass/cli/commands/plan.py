@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from apass.cli.errors import errors_as_lines
+from apass.cli.planning import read_pipeline
 from apass.cli.settings import ContextOptions, DisableOption, LevelOption, RequireOption, make_context
-from apass.pipelines.parser import parse_pipeline
 from apass.pipelines.plan import plan as make_plan
 
 __all__ = ["plan"]
@@ -26,6 +26,6 @@ def plan(
     Lines begin with `run`, `skip`, or with `maybe` if it is decided at run time.
     """
     with errors_as_lines():
-        passes = parse_pipeline(pipeline)
+        passes = read_pipeline(pipeline)
         context = make_context(ContextOptions(opt_level=opt_level, disable=disable, require=require), [passes])
         typer.echo(str(make_plan(passes, context)))

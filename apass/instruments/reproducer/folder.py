@@ -130,7 +130,7 @@ class Reproducer:
     rest: str | None
     """The text of the rest of the pipeline after this pass, or None if it cannot be determined."""
     defined_in: str | None
-    """The Python module that defines the pass. It is imported if the pass is not registered."""
+    """The Python module that defined the pass, for human readers: a replay does not import it."""
     module: str | None
     """The name of the IR module, or None if it has no name."""
     position: str

@@ -1,0 +1,96 @@
+"""`parse_pipeline(allow=...)`, and that a text imports nothing by name."""
+
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import apass
+from apass import PassNotAllowedError, parse_pipeline
+from apass.core.plugins import plugins
+from tests.helpers.pipeline_text import registered
+
+
+@pytest.fixture(autouse=True)
+def _registered() -> Generator[None]:
+    with registered():
+        yield
+
+
+@pytest.mark.parametrize(
+    ("text", "allow"),
+    [
+        ("Tune", ["Tune"]),
+        ("Tune,Repeat(Tune)", ["Repeat", "Tu*"]),
+        ("If{predicate=is_large,otherwise=(Tune)}(Tune)", ["If", "is_*", "Tune"]),
+        ("Tune{device=is_large}", ["Tune"]),
+        ("Sequential{name=Other}", ("Sequential",)),
+        ("", []),
+    ],
+)
+def test_allowed_names_are_accepted(text: str, allow: list[str]) -> None:
+    assert parse_pipeline(text, allow=allow) == parse_pipeline(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "position"),
+    [
+        ("Tune,FoldConstant", "the pass 'FoldConstant' is not allowed here; allowed are: If, Repeat, Tune", 5),
+        ("Repeat(Race(Tune))", "the pass 'Race' is not allowed here; allowed are", 7),
+        ("If{predicate=is_large}(Tune)", "the callable 'is_large' is not allowed here; allowed are", 13),
+        ("If{predicate=size_of,otherwise=(Race(Tune))}(Tune)", "the callable 'size_of' is not allowed here", 13),
+        ("Repaet(Tune)", "the pass 'Repaet' is not allowed here; did you mean 'Repeat'?", 0),
+    ],
+)
+def test_other_names_are_rejected(text: str, message: str, position: int) -> None:
+    with pytest.raises(PassNotAllowedError) as caught:
+        parse_pipeline(text, allow=["If", "Repeat", "Tune"])
+    assert str(caught.value).startswith(message)
+    assert (caught.value.text, caught.value.position) == (text, position)
+
+
+def test_empty_list_allows_nothing() -> None:
+    with pytest.raises(PassNotAllowedError, match=r"^the pass 'Tune' is not allowed here; nothing is allowed"):
+        parse_pipeline("Tune", allow=[])
+
+
+@pytest.mark.parametrize("allow", ["Tune", [3], [None, "Tune"]])
+def test_invalid_allow_list_raises(allow: Any) -> None:
+    with pytest.raises(TypeError, match=r"^allow must be a list of names or patterns, "):
+        parse_pipeline("Tune", allow=allow)
+
+
+def test_rejected_pass_imports_no_plug_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    info = tmp_path / "hostile-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hostile\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[apass.passes]\nhostile = hostile:go\n")
+    (tmp_path / "hostile.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    plugins.cache_clear()
+    try:
+        with pytest.raises(PassNotAllowedError, match=r"^the pass 'hostile' is not allowed"):
+            parse_pipeline("hostile", allow=["Tune"])
+    finally:
+        plugins.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If{predicate=hostile:go}(Tune)",
+        "If{predicate=hostile}(Tune)",
+        "If{predicate=hostile.go}(Tune)",
+        'If{predicate="hostile:go"}(Tune)',
+        "Race{key=hostile:go}(Tune)",
+        "hostile:go",
+        "hostile.go",
+    ],
+)
+def test_text_imports_no_module(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "hostile.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    with pytest.raises(apass.PipelineSyntaxError, match="hostile"):
+        parse_pipeline(text)
