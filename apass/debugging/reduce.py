@@ -17,7 +17,7 @@ from typing import Any, Final, TypeGuard, cast
 import anyio
 
 from apass.core.adapter import adapter_for
-from apass.debugging.replay import read_module, read_pass, run_once
+from apass.debugging.replay import check_context, read_module, read_pass, run_once
 from apass.errors import ReproducerError
 from apass.instruments.reproducer.folder import (
     Failure,
@@ -127,6 +127,7 @@ async def reduce(
         raise ReproducerError(
             "pass_ cannot be sent to another process; omit isolate, or register the pass and omit pass_"
         )
+    check_context(path, reproducer)
     mod = read_module(path, reproducer)
     if not hasattr(adapter_for(mod), "shrinkings"):
         raise ReproducerError(
@@ -292,8 +293,11 @@ class _Reduction:
         if done.returncode != 0 or not lines:
             last_line = done.stderr.decode(errors="replace").splitlines()[-1:]
             return Failure(type="crash", message=": ".join([f"the process ended with {done.returncode}", *last_line]))
-        failure = json.loads(lines[-1])
-        return None if failure is None else Failure(**failure)
+        try:
+            failure = json.loads(lines[-1])
+            return None if failure is None else Failure(**failure)
+        except (ValueError, TypeError):
+            return Failure(type="crash", message=f"the process printed no failure: {lines[-1]}")
 
     async def write(self, output: Path) -> Path:
         """Write the smallest reproducer found."""

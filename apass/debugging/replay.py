@@ -12,13 +12,14 @@ import anyio
 
 from apass.core.context import PassContext, current_scope
 from apass.core.run import enter_module, leave_module
-from apass.errors import PipelineSyntaxError, ReproducerError, UnknownPassError
-from apass.instruments.reproducer.folder import Failure, Reproducer, load_module, read_reproducer
+from apass.errors import ApassError, PipelineSyntaxError, ReproducerError, UnknownPassError
+from apass.instruments.reproducer.folder import FACTS, Failure, Reproducer, load_module, read_reproducer
+from apass.instruments.reproducer.reading import read_file, shorten
 from apass.instruments.verify import VerifyInstrument, VerifyWhen
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 
-__all__ = ["Replay", "Verdict", "read_module", "read_pass", "replay", "report_failure", "run_once"]
+__all__ = ["Replay", "Verdict", "check_context", "read_module", "read_pass", "replay", "report_failure", "run_once"]
 
 
 class Verdict(Enum):
@@ -60,6 +61,7 @@ async def replay(folder: Path | str, pass_: Pass[Any] | None = None) -> Replay:
     """
     path = Path(folder)
     reproducer = read_reproducer(path)
+    check_context(path, reproducer)
     mod = read_module(path, reproducer)
     error = await run_once(reproducer, read_pass(path, reproducer) if pass_ is None else pass_, mod)
     if error is None:
@@ -103,6 +105,19 @@ def _when(text: str) -> VerifyWhen:
     return "always" if text == "always" else "changed"
 
 
+def check_context(folder: Path, reproducer: Reproducer) -> None:
+    """Check the settings of the context.
+
+    Raises:
+        ReproducerError: if a config option does not exist, or has another type now.
+
+    """
+    try:
+        reproducer.context.make()
+    except ApassError as error:
+        raise ReproducerError(f"{folder / FACTS} has an invalid field 'context': {shorten(error)}") from error
+
+
 def read_module(folder: Path, reproducer: Reproducer) -> Any:
     """Return the module of a reproducer.
 
@@ -111,12 +126,16 @@ def read_module(folder: Path, reproducer: Reproducer) -> Any:
 
     """
     if reproducer.module_file is None:
-        raise ReproducerError(f"the reproducer in {folder} has no module: {reproducer.trouble}")
+        raise ReproducerError(f"the reproducer in {folder} has no module: {shorten(reproducer.trouble)}")
+    path = folder / reproducer.module_file
     try:
-        data = (folder / reproducer.module_file).read_bytes()
+        return load_module(reproducer.module_type, read_file(folder, reproducer.module_file), reproducer.facts)
+    except ReproducerError as error:
+        raise ReproducerError(f"{folder / FACTS} has an invalid field 'module_type': {shorten(error)}") from error
     except OSError as error:
-        raise ReproducerError(f"cannot read {folder / reproducer.module_file}: {error}") from error
-    return load_module(reproducer.module_type, data, reproducer.facts)
+        raise ReproducerError(f"cannot read {path}: {error}") from error
+    except Exception as error:  # adapters raise anything for invalid data or facts
+        raise ReproducerError(f"cannot read {path}: {type(error).__name__}: {shorten(error)}") from error
 
 
 def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
@@ -129,18 +148,20 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
     text = reproducer.pipeline
     if text is None:
         raise ReproducerError(
-            f"the reproducer in {folder} has no pipeline: {reproducer.trouble}; call replay with pass_ from Python"
+            f"the reproducer in {folder} has no pipeline: {shorten(reproducer.trouble)}; "
+            f"call replay with pass_ from Python"
         )
     try:
         return _only_pass(text)
     except UnknownPassError as error:
         raise ReproducerError(
-            f"the reproducer in {folder} has the pipeline {text}, which has an unregistered pass; first import the "
-            f"module that registers it (the pass was defined in {reproducer.defined_in!r}), or call replay with pass_"
+            f"the reproducer in {folder} has the pipeline {shorten(text)}, which has an unregistered pass; "
+            f"first import the module that registers it (the pass was defined in {shorten(reproducer.defined_in)!r}), "
+            f"or call replay with pass_"
         ) from error
     except Exception as error:  # the factory of a pass may raise anything for an unexpected option
         raise ReproducerError(
-            f"the reproducer in {folder} has an invalid pipeline: {type(error).__name__}: {error}"
+            f"the reproducer in {folder} has an invalid pipeline: {type(error).__name__}: {shorten(error)}"
         ) from error
 
 

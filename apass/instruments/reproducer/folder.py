@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from apass.core.adapter import adapter_by_name, adapter_for, facts_of, load_with_facts, suffix_of
 from apass.core.context import PassContext
-from apass.errors import ApassError, ReproducerError
+from apass.errors import ReproducerError
+from apass.instruments.reproducer.reading import Record, check_bare_name, read_record
 from apass.util.files import write_whole
 
 __all__ = [
@@ -97,10 +98,14 @@ class ContextSettings:
         )
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> "ContextSettings":
-        """Return the settings that JSON data holds."""
-        disabled, required, lost = (tuple(data[key]) for key in ("disabled", "required", "lost"))
-        return cls(opt_level=data["opt_level"], disabled=disabled, required=required, config=data["config"], lost=lost)
+    def read(cls, data: Record) -> "ContextSettings":
+        """Return the settings that a JSON object holds.
+
+        Raises:
+            ReproducerError: if a field is missing or invalid.
+
+        """
+        return cls(**{field.name: data.field(field.name, field.type) for field in fields(cls)})
 
     def make(self, instruments: Iterable[object] = ()) -> PassContext:
         """Return a context with these settings.
@@ -212,7 +217,8 @@ def write_reproducer(folder: Path, reproducer: Reproducer, data: bytes | None, e
     try:
         part.mkdir()
         facts = json.dumps({"format": FORMAT, **asdict(reproducer)}, indent=2, ensure_ascii=False)
-        write_whole(part / FACTS, facts + "\n")
+        # A name may have a lone surrogate, for which UTF-8 has no code. Its escape is valid in JSON.
+        write_whole(part / FACTS, (facts + "\n").encode(errors="backslashreplace"))
         text = error if isinstance(error, str) else "".join(traceback.format_exception(error))
         write_whole(part / TRACEBACK, text.encode(errors="backslashreplace"))
         if data is not None and reproducer.module_file is not None:
@@ -231,23 +237,30 @@ def free_folder(folder: Path, number: int) -> Path:
 def read_reproducer(folder: Path) -> Reproducer:
     """Return the reproducer that `write_reproducer` wrote to a folder.
 
+    Every field is checked, because the folder may come from a stranger. Nothing is imported.
+
     Raises:
-        ReproducerError: if the folder holds no reproducer, or one of another format version.
+        ReproducerError: if the folder holds no reproducer, or one of another format version; the message names the
+            file and the field.
 
     """
+    record = read_record(folder, FACTS)
+    if record.field("format", Any) != FORMAT:
+        raise ReproducerError(f"{folder} was written by another version of apass; its format must be {FORMAT}")
+    failure, context = record.record("failure"), record.record("context")
+    types: dict[str, Any] = {field.name: field.type for field in fields(Reproducer)}
+    values = {name: record.field(name, tp) for name, tp in types.items() if name not in ("failure", "context")}
+    record.choice("backend", ("asyncio", "trio"))
+    record.choice("verify", (None, "changed", "always"))
     try:
-        data = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        if data.pop("format") != FORMAT:
-            raise ReproducerError(f"{folder} was written by another version of apass; its format must be {FORMAT}")
-        data["failure"] = Failure(**data["failure"])
-        data["context"] = ContextSettings.read(data["context"])
-        return Reproducer(**{field.name: data[field.name] for field in fields(Reproducer)})
-    except OSError as error:
-        raise ReproducerError(f"no reproducer in {str(folder)!r}: {error}; give a folder that has a {FACTS}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, ApassError):
-            raise
-        raise ReproducerError(f"{folder / FACTS} is no reproducer: {type(error).__name__}: {error}") from error
+        check_bare_name(values["module_file"], (FACTS, TRACEBACK))
+    except ValueError as error:
+        raise record.error("module_file", str(error)) from None
+    return Reproducer(
+        **values,
+        failure=Failure(type=failure.field("type", str), message=failure.field("message", str)),
+        context=ContextSettings.read(context),
+    )
 
 
 def _rename(part: Path, folder: Path) -> Path:

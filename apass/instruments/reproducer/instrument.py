@@ -158,7 +158,7 @@ def _reproducer(
         trouble.append(f"the pass has no text: {reason}")
     try:
         suffix, data, facts = dump_module(mod)
-        file = f"module{suffix}"
+        file = file_name(f"module{suffix}")
     except Exception as reason:  # adapters raise anything; the rest of the reproducer must still be written
         trouble.append(f"the module could not be written: {type(reason).__name__}: {reason}")
     reproducer = Reproducer(
