@@ -11,13 +11,13 @@ from typing import Final, Self, cast
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from apass.cli.inputs import Job
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
+from apass.cli.terminal import safe_markup, safe_name
 from apass.core.diagnostic_context import DiagnosticContext
 
 __all__ = ["Reporter", "RunDisplay"]
@@ -89,7 +89,7 @@ class Reporter:
 
     def show(self, text: str) -> None:
         """Print plain text below the table."""
-        self._out.print(escape(text), soft_wrap=True)
+        self._out.print(safe_markup(text), soft_wrap=True)
 
     def summarize(self, diagnostics: DiagnosticContext) -> None:
         """Print the table, the diagnostics, each failure with its notes, and the totals."""
@@ -109,16 +109,16 @@ class Reporter:
 def _table(results: Sequence[JobResult]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     ending = _common_ending([result.job.name for result in results])
-    table.add_column(f"model ({escape(ending)})" if ending else "model", overflow="fold")
+    table.add_column(f"model ({safe_name(ending)})" if ending else "model", overflow="fold")
     for column in ("before", "after", "seconds"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("result", overflow="ellipsis", no_wrap=True)
     for result in results:
         if result.error is not None:
-            outcome = f"[red]{type(result.error).__name__}[/]"
+            outcome = f"[red]{safe_name(type(result.error).__name__)}[/]"
         else:
-            outcome = f"[green]ok[/] {escape(result.remark)}".rstrip()
-        name = escape(result.job.name.removesuffix(ending))
+            outcome = f"[green]ok[/] {safe_name(result.remark)}".rstrip()
+        name = safe_name(result.job.name.removesuffix(ending))
         table.add_row(name, _number(result.before), _number(result.after), f"{result.seconds:.3f}", outcome)
     return table
 
@@ -141,8 +141,8 @@ def _most_relevant(results: list[JobResult]) -> list[JobResult]:
 
 def _failure(result: JobResult) -> str:
     assert result.error is not None
-    first, *rest = map(escape, _lines(result.error))
-    return "\n".join([f"[red]failed[/] {escape(result.job.name)}: {first}", *rest])
+    first, *rest = map(safe_markup, _lines(result.error))
+    return "\n".join([f"[red]failed[/] {safe_name(result.job.name)}: {first}", *rest])
 
 
 def _lines(error: BaseException) -> Iterator[str]:

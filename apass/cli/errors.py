@@ -10,8 +10,8 @@ from typing import Final, TextIO
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
+from apass.cli.terminal import safe_markup
 from apass.errors import ApassError, JournalWarning, StoreWarning, UnmatchedPassNameWarning
 
 __all__ = ["FAILED", "INTERRUPTED", "MISUSED", "errors_as_lines", "warnings_as_lines"]
@@ -80,4 +80,4 @@ def _discard_output() -> None:
 
 
 def _print_line(style: str, text: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"[{style}]apass:[/] {escape(text)}")
+    Console(stderr=True, highlight=False, soft_wrap=True).print(f"[{style}]apass:[/] {safe_markup(text)}")

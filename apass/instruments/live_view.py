@@ -8,6 +8,7 @@ from apass.core.run import Run
 from apass.errors import MissingExtraError
 from apass.instruments.progress import ProgressInstrument
 from apass.instruments.support.activity import ActiveRun
+from apass.util.printable import printable
 
 try:
     from rich import box
@@ -32,7 +33,7 @@ def waiting_text(active: ActiveRun) -> str:
     if active.waiting is None or (active.waiting < _SOON and not active.waits_for):
         return "runs"
     reason = f" for {', then '.join(active.waits_for)}" if active.waits_for else ""
-    return f"waits {active.waiting:.1f} s{reason}"
+    return f"waits {active.waiting:.1f} s{printable(reason)}"
 
 
 @pass_instrument
@@ -92,7 +93,7 @@ class LiveViewInstrument(ProgressInstrument):
 
 def _label(run: Run) -> str:
     module = "" if run.module is None else f"{run.module}: "
-    return module + "/".join(run.path) + ("" if run.function is None else f"@{run.function}")
+    return printable(module + "/".join(run.path) + ("" if run.function is None else f"@{run.function}"))
 
 
 def _table(rows: Iterable[ActiveRun], width: int) -> Table:
@@ -109,4 +110,5 @@ def _table(rows: Iterable[ActiveRun], width: int) -> Table:
 
 def _end(text: str | None, width: int) -> str:
     """Return the last `width` characters of a name, which are the most specific ones."""
-    return text or "" if text is None or len(text) <= width else f"\N{HORIZONTAL ELLIPSIS}{text[1 - width :]}"
+    shown = printable(text or "")
+    return shown if len(shown) <= width else f"\N{HORIZONTAL ELLIPSIS}{shown[1 - width :]}"

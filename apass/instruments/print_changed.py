@@ -13,6 +13,7 @@ from apass.core.run import current_module_name, current_run
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.instruments.support.printing import PrintsText
 from apass.instruments.support.selection import Selection
+from apass.util.printable import for_file, printable
 from apass.util.text_diff import diff_texts, paint_diff, wants_color
 
 __all__ = ["PrintChanged"]
@@ -102,8 +103,9 @@ class PrintChanged(PrintsText):
         where = "" if name is None else f" (module {name!r})"
         file = self.output
         is_colored = wants_color(file) if self._color is None else self._color
+        shown = for_file(diff, file)
         # A single write, because other tasks and threads may print to the same file.
-        file.write(f"IR changed by {info.name}{where}\n{paint_diff(diff) if is_colored else diff}\n\n")
+        file.write(f"IR changed by {printable(info.name)}{where}\n{paint_diff(shown) if is_colored else shown}\n\n")
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Forget the module."""

@@ -10,6 +10,7 @@ from apass.core.instrument import pass_instrument
 from apass.core.run import current_module_name
 from apass.instruments.support.printing import PrintsText
 from apass.instruments.support.selection import Selection
+from apass.util.printable import for_file, printable
 
 __all__ = ["PassPrintingInstrument", "PrintAfterAll", "PrintBeforeAll", "PrintIRAfter", "PrintIRBefore"]
 
@@ -179,4 +180,4 @@ def _print(heading: str, selection: Selection, mod: Any, file: TextIO) -> None:
     name = current_module_name()
     where = "" if name is None else f" (module {name!r})"
     # A single write, because other tasks and threads may print to the same file.
-    file.write(f"{heading}{where}\n{text}\n\n")
+    file.write(for_file(f"{printable(heading)}{where}\n{text}\n\n", file))

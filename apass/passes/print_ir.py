@@ -11,6 +11,7 @@ from apass.core.run import current_module_name
 from apass.errors import PassDefinitionError
 from apass.passes.base import ModulePass
 from apass.passes.registry import register_pass
+from apass.util.printable import for_file, printable
 
 __all__ = ["PrintIR"]
 
@@ -49,7 +50,8 @@ class PrintIR(ModulePass[Any]):
         name = current_module_name()
         where = "" if name is None else f" (module {name!r})"
         # A single write, because other tasks and threads may print to the same file.
-        sys.stdout.write(f"PrintIR({self.header}){where}:\n{adapter_for(mod).to_text(mod)}\n")
+        text = f"PrintIR({printable(self.header)}){where}:\n{adapter_for(mod).to_text(mod)}\n"
+        sys.stdout.write(for_file(text, sys.stdout))
         return mod
 
 

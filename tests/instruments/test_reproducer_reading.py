@@ -47,25 +47,24 @@ def test_sample_is_valid(tmp_path: Path) -> None:
     assert apass.read_reproducer(write(tmp_path, SAMPLE)).pass_name == SAMPLE["pass_name"]
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "is no reproducer: Expecting value"),
-        (b"\xff\xfe{}", "is no reproducer: 'utf-8' codec can't decode byte"),
-        (b"not JSON", "is no reproducer: Expecting value"),
-        (b"[1]", "is no reproducer: expected a JSON object, got [1]"),
-        (b"null", "is no reproducer: expected a JSON object, got None"),
-        (b"[" * 200_000, "is no reproducer: the JSON is nested too deeply"),
-        (b'{"format": 1, "format": 1}', "is no reproducer: the key 'format' is given twice"),
-        (b'{"format": NaN}', "is no reproducer: NaN is not a value of JSON"),
-        (b'{"format": 1e999}', "is no reproducer: the number 1e999 is too large"),
-        (b'{"format": ' + b"9" * 5000 + b"}", "is no reproducer: Exceeds the limit"),
-        (b"{}", "has no field 'format'"),
-        ({**SAMPLE, "format": 99}, "was written by another version of apass; its format must be 1"),
-        ({**SAMPLE, "format": [[]]}, "was written by another version of apass"),
-    ],
-    ids=range(13),
-)
+INVALID: list[tuple[Any, str]] = [
+    (b"", "is no reproducer: Expecting value"),
+    (b"\xff\xfe{}", "is no reproducer: 'utf-8' codec can't decode byte"),
+    (b"not JSON", "is no reproducer: Expecting value"),
+    (b"[1]", "is no reproducer: expected a JSON object, got [1]"),
+    (b"null", "is no reproducer: expected a JSON object, got None"),
+    (b"[" * 200_000, "is no reproducer: the JSON is nested too deeply"),
+    (b'{"format": 1, "format": 1}', "is no reproducer: the key 'format' is given twice"),
+    (b'{"format": NaN}', "is no reproducer: NaN is not a value of JSON"),
+    (b'{"format": 1e999}', "is no reproducer: the number 1e999 is too large"),
+    (b'{"format": ' + b"9" * 5000 + b"}", "is no reproducer: Exceeds the limit"),
+    (b"{}", "has no field 'format'"),
+    ({**SAMPLE, "format": 99}, "was written by another version of apass; its format must be 1"),
+    ({**SAMPLE, "format": [[]]}, "was written by another version of apass"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), INVALID, ids=range(len(INVALID)))
 def test_invalid_file_is_one_error(data: object, message: str, tmp_path: Path) -> None:
     assert message in message_of(write(tmp_path / "r", data))
 
@@ -76,14 +75,18 @@ def test_missing_field_is_named(field: str, tmp_path: Path) -> None:
     assert f"reproducer.json has no field '{field}'" in message_of(write(tmp_path / "r", data))
 
 
-@pytest.mark.parametrize("value", [3, [], {"a": "b"}, True, "x" * 10_000], ids=range(5))
+VALUES: list[object] = [3, [], {"a": "b"}, True, "x" * 10_000]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 @pytest.mark.parametrize("field", sorted(set(SAMPLE) - {"facts", "format"}))
 def test_field_of_another_type_is_named(field: str, value: object, tmp_path: Path) -> None:
+    data = {**SAMPLE, field: value}
     if isinstance(value, str) and field not in ("failure", "context", "versions", "module_file", "backend", "verify"):
         return
     if isinstance(value, dict) and field == "versions":
         return
-    message = message_of(write(tmp_path / "r", {**SAMPLE, field: value}))
+    message = message_of(write(tmp_path / "r", data))
     assert f"reproducer.json has an invalid field '{field}': expected " in message or f"field '{field}'" in message
 
 

@@ -14,6 +14,7 @@ from apass.cli.formats import ModelFormat, format_of
 from apass.cli.inputs import InputError
 from apass.cli.planning import read_pipeline
 from apass.cli.settings import ConfigOption, ContextOptions, DisableOption, LevelOption, RequireOption, make_context
+from apass.cli.terminal import echo
 from apass.core.run import enter_module
 from apass.debugging.bisect import Bisected
 from apass.debugging.bisect import bisect as find_culprit
@@ -67,9 +68,9 @@ def bisect(
 
         async def work() -> None:
             enter_module(model.name)
-            checker = Checker(command, model_format, folder / model.name, timeout=check_timeout, report=typer.echo)
+            checker = Checker(command, model_format, folder / model.name, timeout=check_timeout, report=echo)
             async with context:
-                results.append(await find_culprit(model_format.load(model), passes, checker.is_good, report=typer.echo))
+                results.append(await find_culprit(model_format.load(model), passes, checker.is_good, report=echo))
 
         with ExitStack() as stack:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="apass-bisect-")))
@@ -79,12 +80,12 @@ def bisect(
 
 
 def _show(result: Bisected[Any], model_format: ModelFormat, model: Path, output: Path | None) -> None:
-    typer.echo(str(result))
-    typer.echo(result.diff or "(the text of the model is unchanged)")
+    echo(str(result))
+    echo(result.diff or "(the text of the model is unchanged)")
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         for word, mod in (("before", result.before), ("after", result.after)):
             path = output / f"{model.stem}.{word}{model.suffix}"
             model_format.save(mod, path)
-            typer.echo(f"model {word} this pass: {path}")
-    typer.echo(f"to stop after this pass: apass opt --opt-bisect-limit {result.number} ...")
+            echo(f"model {word} this pass: {path}")
+    echo(f"to stop after this pass: apass opt --opt-bisect-limit {result.number} ...")

@@ -8,6 +8,7 @@ import typer
 
 from apass.cli.cache_location import DEFAULT, store_at
 from apass.cli.errors import errors_as_lines, warnings_as_lines
+from apass.cli.terminal import echo
 from apass.core.store import Store
 
 __all__ = ["cache"]
@@ -48,7 +49,7 @@ def _run(location: str, work: Callable[[Store], Awaitable[str]]) -> None:
             return await work(store)
 
     with errors_as_lines(), warnings_as_lines():
-        typer.echo(anyio.run(main))
+        echo(anyio.run(main))
 
 
 def _size(count: int) -> str:

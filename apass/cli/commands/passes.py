@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
 from apass.cli.errors import errors_as_lines
+from apass.cli.terminal import safe_markup
 from apass.core.named_callables import callable_name
 from apass.core.pass_factories import find_factory
 from apass.core.plugins import plugins
@@ -49,12 +49,12 @@ def describe_passes(only: str | None = None) -> Iterator[str]:
             yield from _describe(name, is_full=False)
         except Exception as error:
             # The factory is user code and may raise anything. List the other passes all the same.
-            yield f"[bold]{escape(name)}[/]"
-            yield f"    {escape(str(error) if isinstance(error, ApassError) else repr(error))}"
+            yield f"[bold]{safe_markup(name)}[/]"
+            yield f"    {safe_markup(str(error) if isinstance(error, ApassError) else repr(error))}"
     for pattern in plugins("apass.pass_modules"):
         if not any(fnmatchcase(name, pattern) for name in names):
-            yield f"[bold]{escape(pattern)}[/]"
-            yield f"    {escape(_reason_missing(pattern))}"
+            yield f"[bold]{safe_markup(pattern)}[/]"
+            yield f"    {safe_markup(_reason_missing(pattern))}"
 
 
 def _reason_missing(pattern: str) -> str:
@@ -67,11 +67,11 @@ def _reason_missing(pattern: str) -> str:
 
 def _describe(name: str, *, is_full: bool) -> Iterator[str]:
     text = inspect.getdoc(find_factory(name)) or "no documentation"
-    yield f"[bold]{escape(name)}[/]{escape(_metadata(name))}"
+    yield f"[bold]{safe_markup(name)}[/]{safe_markup(_metadata(name))}"
     for line in text.splitlines() if is_full else text.splitlines()[:1]:
-        yield f"    {escape(line)}"
+        yield f"    {safe_markup(line)}"
     for key, parameter in pass_options(name).items():
-        yield f"    [dim]{escape(_option(key, parameter))}[/]"
+        yield f"    [dim]{safe_markup(_option(key, parameter))}[/]"
 
 
 def _metadata(name: str) -> str:

@@ -7,6 +7,7 @@ import typer
 from apass.cli.errors import errors_as_lines
 from apass.cli.planning import read_pipeline
 from apass.cli.settings import ContextOptions, DisableOption, LevelOption, RequireOption, make_context
+from apass.cli.terminal import echo
 from apass.pipelines.plan import plan as make_plan
 
 __all__ = ["plan"]
@@ -28,4 +29,4 @@ def plan(
     with errors_as_lines():
         passes = read_pipeline(pipeline)
         context = make_context(ContextOptions(opt_level=opt_level, disable=disable, require=require), [passes])
-        typer.echo(str(make_plan(passes, context)))
+        echo(str(make_plan(passes, context)))

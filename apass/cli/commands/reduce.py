@@ -9,6 +9,7 @@ from rich.console import Console
 
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.terminal import echo
 from apass.debugging.reduce import Reduced
 from apass.debugging.reduce import reduce as find_smaller
 from apass.instruments.reproducer.folder import read_reproducer
@@ -84,13 +85,13 @@ class _StatusLine:
     def report(self, text: str) -> None:
         """Print a line above the status line."""
         self.__exit__()
-        typer.echo(text)
+        echo(text)
         self.__enter__()
 
 
 def _show(result: Reduced) -> None:
-    typer.echo(f"before: {result.before}")
-    typer.echo(f"after:  {result.after}")
+    echo(f"before: {result.before}")
+    echo(f"after:  {result.after}")
     note = "" if result.complete else "; stopped by --timeout, so a smaller module may exist"
-    typer.echo(f"{result.tries} modules tried{note}")
-    typer.echo(f"to reproduce: {shlex.join(['apass', 'replay', str(result.folder)])}")
+    echo(f"{result.tries} modules tried{note}")
+    echo(f"to reproduce: {shlex.join(['apass', 'replay', str(result.folder)])}")

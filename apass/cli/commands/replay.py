@@ -8,6 +8,7 @@ import typer
 
 from apass.cli.errors import FAILED, errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.terminal import echo
 from apass.debugging.replay import Replay, Verdict
 from apass.debugging.replay import replay as run_again
 from apass.instruments.reproducer.folder import read_reproducer, versions
@@ -49,15 +50,15 @@ def replay(
 def _show(result: Replay) -> None:
     recorded = result.reproducer
     if result.error is not None:
-        typer.echo("".join(traceback.format_exception(result.error)), nl=False)
+        echo("".join(traceback.format_exception(result.error)), end="")
     where = f"pass {recorded.pass_name} at {recorded.position}" + (f" on {recorded.module}" if recorded.module else "")
-    typer.echo(f"{where}: {result.verdict.value}")
+    echo(f"{where}: {result.verdict.value}")
     if result.verdict is not Verdict.SAME:
-        typer.echo(f"  recorded failure: {recorded.failure}")
+        echo(f"  recorded failure: {recorded.failure}")
         now = versions()
         for name in sorted(recorded.versions.keys() | now.keys()):
             then, here = recorded.versions.get(name, "not installed"), now.get(name, "not installed")
             if then != here:
-                typer.echo(f"  {name} was {then}, is now {here}")
+                echo(f"  {name} was {then}, is now {here}")
     if recorded.context.lost:
-        typer.echo(f"  config options missing from the reproducer: {', '.join(recorded.context.lost)}")
+        echo(f"  config options missing from the reproducer: {', '.join(recorded.context.lost)}")

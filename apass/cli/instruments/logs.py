@@ -14,6 +14,7 @@ import typer
 from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.instruments import LoggingInstrument
+from apass.util.printable import printable
 
 __all__ = ["LogFormat", "LogLevel", "LogOptions"]
 
@@ -115,7 +116,12 @@ class _AsText(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  name required by logging
         fields = " ".join(f"{key}={_text(value)}" for key, value in _fields(record).items() if value is not None)
-        return f"{super().formatMessage(record)} {fields}".rstrip()
+        # One line for each record, whatever the names in it.
+        return f"{printable(super().formatMessage(record))} {fields}".rstrip()
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  name required by logging
+        # Indented, so that no line of a message looks like a record.
+        return "\n".join(f"    {printable(line)}" for line in super().formatException(ei).splitlines())
 
 
 class _AsJson(logging.Formatter):
@@ -135,4 +141,4 @@ def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6f}"
     text = str(value)
-    return repr(text) if not text or any(char.isspace() for char in text) else text
+    return repr(text) if not text or " " in text or not text.isprintable() else text

@@ -22,7 +22,7 @@ from apass.errors import ResumeError
 from apass.instruments.dump.index import DumpEntry, module_index, top_index
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.instruments.support.outcomes import ending_text
-from apass.instruments.support.paths import FolderNames, file_name
+from apass.instruments.support.paths import FolderNames, unique_file_name
 from apass.pipelines.resume import is_in_order
 from apass.util.files import write_whole
 
@@ -230,7 +230,9 @@ class DumpTree:
     def _path(self, position: Position) -> Path:
         """Return the path of the text file for a position."""
         folder = self._folder(position.module)
-        parts = [file_name(f"{number}_{step}" + (f"@{func}" if func else "")) for number, step, func in position.steps]
+        steps = [f"{number}_{step}" + (f"@{func}" if func else "") for number, step, func in position.steps]
+        # Functions such as `a/b` and `a.b` must not share a folder.
+        parts = [unique_file_name(step) for step in steps]
         return folder.joinpath(*parts[:-1], f"{parts[-1]}.txt")
 
     def _relative(self, path: Path) -> str:

@@ -14,6 +14,7 @@ from math import isfinite
 from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark
 from apass.instruments.report.recorder import module_name
 from apass.instruments.report.texts import StoredText
+from apass.util.printable import printable
 
 __all__ = ["render_page"]
 
@@ -46,7 +47,7 @@ def render_page(record: Record) -> str:
     texts = [b64encode(text.data).decode() for text in record.texts]
     index = json.dumps(_index(record, texts), separators=(",", ":"), allow_nan=False).encode()
     return _PAGE.format(
-        title=escape(record.title),
+        title=escape(printable(record.title)),
         style=(assets / "report.css").read_text("utf-8"),
         index=b64encode(_deflate(index)).decode(),
         texts="".join(texts),
@@ -93,16 +94,16 @@ def _index(record: Record, texts: Sequence[str]) -> dict[str, object]:
     modules = {name: index for index, name in enumerate(_modules(record))}
     indices = {(run.module, run.steps): index for index, run in enumerate(record.runs)}
     return {
-        "title": record.title,
+        "title": printable(record.title),
         "version": version("apass"),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "modules": list(modules),
+        "modules": list(map(printable, modules)),
         "moduleFailures": [[modules[name], failures.number(error)] for name, error in record.failures.items()],
         "runs": _run_columns(record, modules, indices, names, failures),
         "bodies": _body_columns(record.bodies, record.origin, indices, names),
         "texts": _text_columns(record.texts, texts),
         "remarks": [_remark(remark, modules, indices, names) for remark in record.remarks],
-        "names": list(names.all),
+        "names": list(map(printable, names.all)),
         "failures": [[item.kind, item.message, list(item.notes), item.traceback] for item in failures.all.values()],
         "leftOut": dict(record.left_out),
     }

@@ -6,7 +6,7 @@ from hashlib import sha256
 from threading import Lock
 from typing import Final
 
-__all__ = ["FolderNames", "file_name"]
+__all__ = ["FolderNames", "file_name", "unique_file_name"]
 
 _UNFIT: Final = re.compile(r"[^\w.@-]|^\.|\.$", re.ASCII)
 """Characters, and dots at the start or end, that not every file system allows in a name."""
@@ -21,6 +21,11 @@ def file_name(name: str) -> str:
     'onnx.Fold_Constant'
     """
     return _UNFIT.sub("_", name)[:_LONGEST]
+
+
+def unique_file_name(name: str) -> str:
+    """Return `name` if it is a valid file name, else an adapted one with a hash."""
+    return name if file_name(name) == name != "" else _hashed(name)
 
 
 class FolderNames:
@@ -45,10 +50,13 @@ class FolderNames:
         """Return the folder name of a module; repeated calls return the same name."""
         if module in self._assigned:
             return self._assigned[module]
-        fit = file_name(module)
-        if fit == module != "" and not (self._reserved and self._reserved.fullmatch(module)):
+        if file_name(module) == module != "" and not (self._reserved and self._reserved.fullmatch(module)):
             # Names that differ only in case are the same name on some file systems (macOS, Windows).
             with self._lock:
                 if self._named.setdefault(module.casefold(), module) == module:
                     return module
-        return f"{fit}~{sha256(module.encode(errors='surrogatepass')).hexdigest()[:8]}"
+        return _hashed(module)
+
+
+def _hashed(name: str) -> str:
+    return f"{file_name(name)}~{sha256(name.encode(errors='surrogatepass')).hexdigest()[:8]}"
