@@ -14,9 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from apass.cli.errors import print_error
 from apass.cli.inputs import Job
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
+from apass.cli.output_files import OutputError
 from apass.cli.terminal import safe_markup, safe_name
 from apass.core.diagnostic_context import DiagnosticContext
 
@@ -177,6 +179,8 @@ class RunDisplay:
     def __init__(self, reporter: Reporter, observers: Sequence[RunObserver]) -> None:
         self._reporter = reporter
         self._observers = observers
+        self.failed_outputs = 0
+        """Number of observers whose output could not be written."""
 
     @property
     def is_complete(self) -> bool:
@@ -195,6 +199,14 @@ class RunDisplay:
         for observer in self._observers:
             observer.result(result)
 
+    def _finish(self, observer: RunObserver) -> None:
+        """Let an observer write its output; if it cannot, print an error."""
+        try:
+            observer.finish(self._reporter.show)
+        except OutputError as error:
+            self.failed_outputs += 1
+            print_error(str(error))
+
     @contextmanager
     def closing(self, diagnostics: DiagnosticContext) -> Generator[None]:
         """Display the run in the block.
@@ -204,7 +216,7 @@ class RunDisplay:
         with ExitStack() as closing:
             # Callbacks run in reverse order of registration: the table first, then the observers from first to last.
             for observer in reversed(self._observers):
-                closing.callback(observer.finish, self._reporter.show)
+                closing.callback(self._finish, observer)
             closing.callback(self._reporter.summarize, diagnostics)
             for observer in self._observers:
                 observer.begin()

@@ -11,15 +11,26 @@ from typing import Final, TextIO
 import typer
 from rich.console import Console
 
+from apass.cli.output_files import OutputError
 from apass.cli.terminal import safe_markup
 from apass.errors import ApassError, JournalWarning, StoreWarning, UnmatchedPassNameWarning
 
-__all__ = ["FAILED", "INTERRUPTED", "MISUSED", "errors_as_lines", "warnings_as_lines"]
+__all__ = [
+    "FAILED",
+    "INTERRUPTED",
+    "MISUSED",
+    "OUTPUT_FAILED",
+    "errors_as_lines",
+    "print_error",
+    "warnings_as_lines",
+]
 
 FAILED: Final = 1
 """Exit status if a model failed; the other models were written."""
 MISUSED: Final = 2
 """Exit status if nothing was started, because an option, a file or a pass is wrong."""
+OUTPUT_FAILED: Final = 4
+"""Exit status if the models were written, but another output could not be; 3 is a status of `apass replay`."""
 INTERRUPTED: Final = 130
 """Exit status after Ctrl-C: 128 + SIGINT, as in a shell."""
 
@@ -32,23 +43,29 @@ def errors_as_lines() -> Generator[None]:
     """Turn errors of apass, Ctrl-C and a full output into a line and a status."""
     try:
         yield
+    except OutputError as error:
+        print_error(str(error))
+        raise typer.Exit(OUTPUT_FAILED) from None
     except ApassError as error:
-        _print_line("bold red", str(error))
+        print_error(str(error))
         raise typer.Exit(MISUSED) from None
     except KeyboardInterrupt:
-        _print_line("bold red", "interrupted; all files written so far are complete")
+        print_error("interrupted; all files written so far are complete")
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of the pipe has exited (`apass passes | head`), so there is nowhere to print a message.
         _discard_output()
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(OUTPUT_FAILED) from None
     except OSError as error:
         # With a file name, the error is about a file of the run; without one, about the output stream.
-        if error.errno not in _OUTPUT_FULL or error.filename is not None:
+        if error.filename is not None:
+            print_error(f"cannot use {error.filename}: {error.strerror}")
+            raise typer.Exit(OUTPUT_FAILED if error.errno in _OUTPUT_FULL else MISUSED) from None
+        if error.errno not in _OUTPUT_FULL:
             raise
-        _print_line("bold red", f"cannot write the output: {error.strerror}")
+        print_error(f"cannot write the output: {error.strerror}")
         _discard_output()
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(OUTPUT_FAILED) from None
 
 
 @contextmanager
@@ -77,6 +94,11 @@ def _discard_output() -> None:
     """Redirect standard output to the null device."""
     # Otherwise Python would flush the remaining output at exit, fail again and print a traceback.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_error(text: str) -> None:
+    """Print an error on standard error."""
+    _print_line("bold red", text)
 
 
 def _print_line(style: str, text: str) -> None:

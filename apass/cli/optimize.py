@@ -13,6 +13,7 @@ from apass.batch.stream import runner
 from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
+from apass.cli.output_files import named
 from apass.core.executor import Executor
 from apass.core.run import enter_module
 from apass.errors import ApassError, PassCancelledError
@@ -179,4 +180,7 @@ class _FileRun:
         if self.journal is not None:
             finished = Finished(before=self.before, after=self.after, remark=self.remark)
             prepared = self.journal.prepared(self.job, self.sources, finished)
-        self.format.save(result, self.job.target, prepared)
+        try:
+            self.format.save(result, self.job.target, prepared)
+        except OSError as error:
+            raise named(error, self.job.target) from error

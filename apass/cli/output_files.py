@@ -4,9 +4,14 @@ import os
 from pathlib import Path
 
 from apass.cli.inputs import InputError
+from apass.errors import ApassError
 from apass.util.files import is_device, write_whole
 
-__all__ = ["check_file", "write_file"]
+__all__ = ["OutputError", "cannot_write", "check_file", "named", "write_file"]
+
+
+class OutputError(ApassError, OSError):
+    """An output besides the models, such as a report, could not be written."""
 
 
 def check_file(option: str, path: Path) -> None:
@@ -23,7 +28,7 @@ def check_file(option: str, path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _cannot_write(option, path, error) from None
+        raise InputError(cannot_write(option, path, error)) from None
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InputError(f"{option} cannot write {path}: permission denied")
 
@@ -32,14 +37,20 @@ def write_file(option: str, path: Path, text: str) -> None:
     """Write a file atomically.
 
     Raises:
-        InputError: if the file cannot be written; the message names `option`.
+        OutputError: if the file cannot be written; the message names `option`.
 
     """
     try:
         write_whole(path, text)
     except OSError as error:
-        raise _cannot_write(option, path, error) from None
+        raise OutputError(cannot_write(option, path, error)) from None
 
 
-def _cannot_write(option: str, path: Path, error: OSError) -> InputError:
-    return InputError(f"{option} cannot write {path}: {error.strerror or error}")
+def cannot_write(option: str, path: Path, error: OSError) -> str:
+    """Return the message about a file that cannot be written."""
+    return f"{option} cannot write {path}: {error.strerror or error}"
+
+
+def named(error: OSError, path: Path) -> OSError:
+    """Return an error that names the file; that of a full disk does not."""
+    return error if error.filename is not None else OSError(error.errno, error.strerror, str(path))

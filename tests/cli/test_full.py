@@ -35,7 +35,7 @@ def test_full_output_is_reported(tmp_path: Path, command: str) -> None:
     model = write_model(tmp_path / "m.onnx")
     result = run_into_full_device(*((command, model) if command == "opt" else (command,)))
     message = "apass: cannot write the output: No space left on device\n"
-    assert (result.returncode, result.stderr) == (1, message)
+    assert (result.returncode, result.stderr) == (4, message)
     if command == "opt":
         assert nodes_of(tmp_path / "m.opt.onnx") == ["Relu", "Neg"]
 

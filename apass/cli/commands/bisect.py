@@ -12,6 +12,7 @@ from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.formats import ModelFormat, format_of
 from apass.cli.inputs import InputError
+from apass.cli.output_files import OutputError, cannot_write
 from apass.cli.planning import read_pipeline
 from apass.cli.settings import ConfigOption, ContextOptions, DisableOption, LevelOption, RequireOption, make_context
 from apass.cli.terminal import echo
@@ -52,7 +53,8 @@ def bisect(
 ) -> None:
     """Find the first pass, and its function, that makes a check of the model fail.
 
-    Exit status: 0 if it was found; 2 if the original model is bad, the optimized model is good, or a pass fails.
+    Exit status: 0 if it was found; 2 if the original model is bad, the optimized model is good, or a pass fails;
+    4 if it was found, but --output cannot be written.
     """
     with errors_as_lines():
         check_backend(backend)
@@ -83,9 +85,12 @@ def _show(result: Bisected[Any], model_format: ModelFormat, model: Path, output:
     echo(str(result))
     echo(result.diff or "(the text of the model is unchanged)")
     if output is not None:
-        output.mkdir(parents=True, exist_ok=True)
         for word, mod in (("before", result.before), ("after", result.after)):
             path = output / f"{model.stem}.{word}{model.suffix}"
-            model_format.save(mod, path)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                model_format.save(mod, path)
+            except OSError as error:
+                raise OutputError(cannot_write("--output", path, error)) from None
             echo(f"model {word} this pass: {path}")
     echo(f"to stop after this pass: apass opt --opt-bisect-limit {result.number} ...")

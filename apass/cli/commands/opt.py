@@ -10,7 +10,7 @@ import typer
 
 from apass.cli.cache_location import CacheStore, store_at
 from apass.cli.display import Reporter, RunDisplay
-from apass.cli.errors import FAILED, errors_as_lines, warnings_as_lines
+from apass.cli.errors import FAILED, OUTPUT_FAILED, errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import ExecutorScope, executor_scope
 from apass.cli.inputs import check_writable
@@ -91,7 +91,8 @@ def opt(
 ) -> None:
     """Optimize models concurrently in one event loop, and write the results.
 
-    Exit status: 0, 1 if a model failed (the others are written), 2 if nothing was started, 130 after Ctrl-C.
+    Exit status: 0, 1 if a model failed (the others are written), 2 if nothing was started, 4 if only another output
+    (report, trace, times, remarks) could not be written, 130 after Ctrl-C.
     """
     result_options, context_options, run_options, *observer_options = options
     with errors_as_lines():
@@ -116,6 +117,8 @@ def opt(
         _run(plan, run_options, store, context, executors, display)
         if not display.is_complete:
             raise typer.Exit(FAILED)
+        if display.failed_outputs:
+            raise typer.Exit(OUTPUT_FAILED)
 
 
 def _plan(

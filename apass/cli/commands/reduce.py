@@ -9,6 +9,7 @@ from rich.console import Console
 
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.output_files import OutputError, cannot_write
 from apass.cli.terminal import echo
 from apass.debugging.reduce import Reduced
 from apass.debugging.reduce import reduce as find_smaller
@@ -35,7 +36,7 @@ def reduce(
 ) -> None:
     """Write a smaller reproducer, with which the pass fails in the same way.
 
-    Exit status: 0, or 2 if there is nothing to reduce.
+    Exit status: 0, 2 if there is nothing to reduce, or 4 if the result cannot be written.
     """
     with errors_as_lines():
         backend = read_reproducer(folder).backend
@@ -44,8 +45,8 @@ def reduce(
         results: list[Reduced] = []
 
         async def work() -> None:
-            results.append(
-                await find_smaller(
+            try:
+                result = await find_smaller(
                     folder,
                     message=message,
                     timeout=timeout,
@@ -54,7 +55,9 @@ def reduce(
                     report=line.report,
                     on_try=line.update,
                 )
-            )
+            except OSError as error:
+                raise OutputError(cannot_write("reduce", output or folder, error)) from None
+            results.append(result)
 
         with warnings_as_lines(), _StatusLine() as line:
             run_until_interrupted(work, backend)

@@ -1,6 +1,6 @@
 """`--trace`: a timeline of the run, in the Chrome trace format."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +9,7 @@ import typer
 
 from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.cli.output_files import OutputError, cannot_write
 from apass.instruments import TraceInstrument
 
 __all__ = ["TracingOptions"]
@@ -40,14 +41,39 @@ class TracingOptions:
             return None
         try:
             self.trace.parent.mkdir(parents=True, exist_ok=True)
-            return _Tracing(TraceInstrument(self.trace))
+            return _Tracing(_Trace(self.trace))
         except OSError as error:
             raise InputError(f"--trace cannot write {self.trace}: {error}") from None
 
 
+class _Trace(TraceInstrument):
+    """A trace whose failure does not replace the results of the run."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.error: OSError | None = None
+        """The reason why the file was not written."""
+
+    async def enter_pass_ctx(self) -> None:
+        try:
+            await super().enter_pass_ctx()
+        except OSError as error:
+            raise InputError(cannot_write("--trace", self.path, error)) from None
+
+    async def exit_pass_ctx(self) -> None:
+        try:
+            await super().exit_pass_ctx()
+        except OSError as error:
+            self.error = error
+
+
 class _Tracing(RunObserver):
-    def __init__(self, instrument: TraceInstrument) -> None:
+    def __init__(self, instrument: _Trace) -> None:
         self._instrument = instrument
 
     def instruments(self) -> Iterable[object]:
         return (self._instrument,)
+
+    def finish(self, show: Callable[[str], None]) -> None:
+        if self._instrument.error is not None:
+            raise OutputError(cannot_write("--trace", self._instrument.path, self._instrument.error))

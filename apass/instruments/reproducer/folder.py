@@ -201,7 +201,7 @@ def load_module(kind: str, data: bytes, facts: Any) -> Any:
     return load_with_facts(adapter, data, facts)
 
 
-def write_reproducer(folder: Path, reproducer: Reproducer, data: bytes | None, error: BaseException | str) -> Path:
+def write_reproducer(folder: Path, reproducer: Reproducer, data: bytes | None, cause: BaseException | str) -> Path:
     """Write a reproducer folder and return its path.
 
     The path is `folder`, or `folder~2` and so on if the name is taken.
@@ -219,13 +219,16 @@ def write_reproducer(folder: Path, reproducer: Reproducer, data: bytes | None, e
         facts = json.dumps({"format": FORMAT, **asdict(reproducer)}, indent=2, ensure_ascii=False)
         # A name may have a lone surrogate, for which UTF-8 has no code. Its escape is valid in JSON.
         write_whole(part / FACTS, (facts + "\n").encode(errors="backslashreplace"))
-        text = error if isinstance(error, str) else "".join(traceback.format_exception(error))
+        text = cause if isinstance(cause, str) else "".join(traceback.format_exception(cause))
         write_whole(part / TRACEBACK, text.encode(errors="backslashreplace"))
         if data is not None and reproducer.module_file is not None:
             write_whole(part / reproducer.module_file, data)
         return _rename(part, folder)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(part, ignore_errors=True)
+        # The error of a full disk names no file.
+        if isinstance(error, OSError) and error.filename is None:
+            raise OSError(error.errno, error.strerror, str(folder)) from error
         raise
 
 
