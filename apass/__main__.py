@@ -13,6 +13,10 @@ except ModuleNotFoundError as _error:
     if _error.name not in ("rich", "typer"):
         raise
     raise SystemExit(f"apass: the command line needs typer and rich ({_error}): pip install 'apass[cli]'") from _error
+except KeyboardInterrupt:
+    # Ctrl-C during the import, as later (`apass.cli.errors`); nothing was begun.
+    sys.stderr.write("apass: interrupted\n")
+    raise SystemExit(130) from None
 
 if __name__ == "__main__":
     main()

@@ -1,5 +1,6 @@
 """The Typer application: its commands and its global options."""
 
+import signal
 from importlib.metadata import version
 from typing import Annotated, Final
 
@@ -12,6 +13,7 @@ from apass.cli.commands.passes import passes
 from apass.cli.commands.plan import plan
 from apass.cli.commands.reduce import reduce
 from apass.cli.commands.replay import replay
+from apass.cli.errors import INTERRUPTED
 from apass.cli.instruments import OBSERVER_OPTIONS
 from apass.cli.options import command_with
 
@@ -52,4 +54,10 @@ app.command("reduce")(reduce)
 
 def main() -> None:
     """Run the command line; the entry point of `apass` and of `python -m apass`."""
-    app(prog_name="apass")
+    try:
+        app(prog_name="apass")
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        # The work is done. While the interpreter ends, Ctrl-C would kill the process by the signal.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -12,6 +12,7 @@ from apass.batch.journal import Journal, OpenJournal, describe_run
 from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.core.context import PassContext
+from apass.errors import JournalError
 from apass.passes.base import Pass
 from apass.util.files import Prepared
 
@@ -86,7 +87,11 @@ def file_journal(
         yield None
         return
     description = describe_run(passes, context, **{"--verify-outputs": verify})
-    with closing(OpenJournal(Journal(path), description)) as journal:
+    try:
+        opened = OpenJournal(Journal(path), description)
+    except OSError as error:  # that of a full disk names no file
+        raise JournalError(f"the journal {str(path)!r} cannot be written: {error.strerror}") from error
+    with closing(opened) as journal:
         yield FileJournal(journal)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command_line import nodes_of, script, write_model
+from tests.helpers.command_line import nodes_of, process, script, write_model
 from tests.helpers.folders import files
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -40,11 +40,49 @@ def test_interrupt_leaves_only_complete_files(tmp_path: Path, backend: str) -> N
         write_model(tmp_path / "in" / name)
     pipeline = "onnx.IdentityElimination,Hold"
     arguments = ("opt", tmp_path / "in", "-p", pipeline, "-o", tmp_path / "out", "--jobs", 1, "--backend", backend)
-    with script(HOLD_PASS, arguments) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "holding\n"
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=300)
-    assert (process.returncode, err) == (130, "apass: interrupted; all files written so far are complete\n")
+    with script(HOLD_PASS, arguments) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "holding\n"
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=300)
+    assert (running.returncode, err) == (130, "apass: interrupted; all files written so far are complete\n")
     assert out.splitlines()[-1] == "1 of 3 models written, 4 nodes before, 2 after, 2 not done"
     assert (files(tmp_path / "out"), nodes_of(tmp_path / "out" / "a.onnx")) == (["a.onnx"], ["Relu", "Neg"])
+
+
+INTERRUPT_IMPORT = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from apass.__main__ import main
+"""
+"""Sends the signal of Ctrl-C to the process when it imports a module."""
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("typer", "apass: interrupted\n"),
+        ("apass.cli.app", "apass: interrupted\n"),
+        ("apass.adapters.onnx", "apass: interrupted; all files written so far are complete\n"),
+        ("onnx", "apass: interrupted; all files written so far are complete\n"),
+        ("onnx_ir", "apass: interrupted; all files written so far are complete\n"),
+    ],
+)
+def test_interrupt_during_import_has_no_traceback(module: str, message: str, tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    status, out, err = process("opt", model, body=INTERRUPT_IMPORT.format(name=module))
+    assert (status, out, err) == (130, "", message)
+    assert files(tmp_path) == ["m.onnx"]
+
+
+def test_interrupt_after_the_end_keeps_the_status(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    body = "import atexit, os, signal; atexit.register(os.kill, os.getpid(), signal.SIGINT)"
+    status, _, err = process("opt", model, body=body)
+    assert (status, err) == (0, "")
