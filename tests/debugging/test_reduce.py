@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -20,7 +19,6 @@ from apass.instruments import ReproducerInstrument
 from tests.helpers.failing_passes import FailOn, add_one, failing_passes
 from tests.helpers.idle_clock import idle_clock
 from tests.helpers.recording import function_pass_of, module_pass_of
-from tests.helpers.repository import ROOT
 
 pytestmark = pytest.mark.anyio
 
@@ -251,8 +249,11 @@ async def Crash(mod, ctx):
 @pytest.mark.slow
 async def test_isolated_pass_may_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "crashing.py").write_text(CRASHING)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT}")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    # The child process must not search the working directory, which the empty entry means.
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "apass.py").write_text("raise RuntimeError('imported from the working directory')")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
     crash: Any = importlib.import_module("crashing").Crash
     try:
         folder = await reproducer(crash, {"a": 1, "keep": 2}, tmp_path / "r")
@@ -277,6 +278,19 @@ async def _fail_then_wait(mod: Any) -> Any:
     if len(mod) < 2:
         await anyio.sleep_forever()
     raise ValueError("cannot do 1")
+
+
+@apass.register_pass("reduce.Main")
+@apass.module_pass(opt_level=0, name="reduce.Main")
+def defined_in_a_program(mod: Any, ctx: Any) -> Any:
+    raise ValueError("always")
+
+
+async def test_isolated_pass_of_a_program_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(defined_in_a_program, "__module__", "__main__")
+    folder = await reproducer(defined_in_a_program, {"f": 1}, tmp_path)
+    with pytest.raises(apass.ReproducerError, match="another process cannot import the program that defines pass"):
+        await apass.reduce(folder, isolate=True)
 
 
 async def test_irreducible_reproducers_raise(tmp_path: Path) -> None:
