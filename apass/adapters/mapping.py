@@ -80,7 +80,15 @@ class DictAdapter:
         """Return the name and the `pformat` text of each function."""
         if not isinstance(x, dict):
             return _show(x)
-        return "\n".join(f"{name}: {_show(func)}" for name, func in cast("Module", x).items())
+        return "\n".join(self.text_parts(cast("Module", x), cast("Module", x))[1].values())
+
+    def text_parts(self, mod: Module, names: Iterable[str]) -> tuple[str, Mapping[str, str]]:
+        """Return the name and the `pformat` text of each named function.
+
+        There is no text outside of functions.
+        """
+        functions = dict(self.functions(mod))
+        return "", {name: f"{name}: {_show(functions[name])}" for name in names}
 
     def verify(self, mod: Module) -> None:
         """Check that names are strings and no function is None.

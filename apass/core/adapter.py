@@ -1,6 +1,7 @@
 """`IRAdapter`: the runner's interface to an IR, looked up by the type of a module."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
 from anyio.to_thread import run_sync
@@ -26,6 +27,7 @@ __all__ = [
     "run_in_thread_if_safe",
     "select_functions",
     "suffix_of",
+    "text_parts",
     "type_name",
 ]
 
@@ -86,7 +88,11 @@ class IRAdapter(Protocol[ModT, FuncT]):
         ...
 
     def to_text(self, x: ModT | FuncT) -> str:
-        """Return the text of a module or of a function, for people."""
+        """Return the text of a module or of a function, for people.
+
+        People compare the texts of a module before and after a pass. The text of a function should therefore not
+        depend on other functions of its module.
+        """
         ...
 
     def verify(self, mod: ModT) -> None:
@@ -152,6 +158,14 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         """Return `sub` with the objects that it shares replaced by those of `mod`.
 
         `sub` was read from bytes. The method is needed if functions refer to objects of their module.
+        """
+        ...
+
+    def text_parts(self, mod: ModT, names: Iterable[str]) -> tuple[str, Mapping[str, str]]:
+        """Return the text outside of functions, and that of each named function.
+
+        The text of a function must not depend on other functions: numbers of values start anew in each. Without this
+        method, diffs use the text of a module from `isolate` for each function.
         """
         ...
 
@@ -287,6 +301,25 @@ def extract_into(adapter: IRAdapter[ModT, FuncT], sub: ModT, names: Iterable[str
     """Return the named functions of `sub`, which was read from bytes, for `mod`."""
     adopt = getattr(adapter, "adopt", None)
     return adapter.extract(sub if adopt is None else cast("ModT", adopt(sub, mod)), names)
+
+
+def text_parts(adapter: IRAdapter[ModT, Any], mod: ModT, names: Iterable[str]) -> tuple[str, Mapping[str, str]]:
+    """Return the text outside of functions, and that of each named function.
+
+    The text of a function does not depend on other functions, so an unchanged function has an unchanged text.
+    """
+    parts = getattr(adapter, "text_parts", None)
+    if parts is not None:
+        return cast("tuple[str, Mapping[str, str]]", parts(mod, names))
+    outside = adapter.to_text(adapter.isolate(mod, ()))
+    return outside, {name: _without_head(adapter.to_text(adapter.isolate(mod, [name])), outside) for name in names}
+
+
+def _without_head(text: str, head: str) -> str:
+    """Return `text` without the lines that are also at the start of `head`."""
+    lines = text.splitlines(keepends=True)
+    common = takewhile(lambda pair: pair[0] == pair[1], zip(lines, head.splitlines(keepends=True), strict=False))
+    return "".join(lines[sum(1 for _ in common) :])
 
 
 async def run_in_thread_if_safe(adapter: IRAdapter[Any, Any], work: Callable[[], R]) -> R:

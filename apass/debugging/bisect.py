@@ -10,9 +10,9 @@ from apass.core.context import PassContext, current_scope
 from apass.core.position import Position
 from apass.errors import BisectError
 from apass.instruments.opt_bisect import BisectInstrument, BisectStep
+from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
 from apass.passes.function_pass import FunctionPass
-from apass.util.text_diff import diff_texts
 
 __all__ = ["Bisected", "Check", "bisect"]
 
@@ -49,12 +49,11 @@ class Bisected(Generic[ModT]):
 
     @property
     def diff(self) -> str:
-        """Unified diff of the module's text before and after the pass.
+        """Unified diff of the changed functions before and after the pass.
 
         It is empty if the text does not show the change.
         """
-        adapter = adapter_for(self.before)
-        return diff_texts(adapter.to_text(self.before), adapter_for(self.after).to_text(self.after))
+        return ModuleDiff.of(self.before, self.after).text()
 
     def __str__(self) -> str:
         """Return a one-line summary."""

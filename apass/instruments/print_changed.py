@@ -11,10 +11,11 @@ from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.run import current_module_name, current_run
 from apass.instruments.support.change_tracker import ChangeTracker
+from apass.instruments.support.module_diff import ModuleDiff
 from apass.instruments.support.printing import PrintsText
 from apass.instruments.support.selection import Selection
 from apass.util.printable import for_file, printable
-from apass.util.text_diff import diff_texts, paint_diff, wants_color
+from apass.util.text_diff import paint_diff, wants_color
 
 __all__ = ["PrintChanged"]
 
@@ -26,7 +27,9 @@ _LARGE: Final = 100_000
 class PrintChanged(PrintsText):
     """Prints a diff after each pass that made a change; LLVM's `-print-changed=diff`.
 
-    A composite pass is shown only for changes that it made itself. The output of a pass is written in one call.
+    Each function is compared by itself, and only those that changed are shown. The line numbers count from the first
+    line of the function, and its name follows them. A composite pass is shown only for changes that it made itself. The
+    output of a pass is written in one call.
 
     Parameters:
         names: names of passes; None selects all. Here and in the next two, `*` and `?` match any characters.
@@ -44,10 +47,9 @@ class PrintChanged(PrintsText):
     >>> context = apass.PassContext(instruments=[PrintChanged()])
     >>> result = apass.run(apass.Sequential([Halve]), {"f": 8, "g": 1}, context=context)
     IR changed by Halve
-    @@ -1,2 +1,2 @@
+    @@ -1 +1 @@ f
     -f: 8
     +f: 4
-     g: 1
     <BLANKLINE>
 
     """
@@ -114,6 +116,7 @@ class PrintChanged(PrintsText):
             self._tracker.fail(run)
 
     async def _diff(self, before: Any, after: Any) -> str:
-        texts = self._selection.text(before), self._selection.text(after)
-        compare = partial(diff_texts, *texts, context=self._context)
-        return await run_sync(compare) if max(map(len, texts)) >= _LARGE else compare()
+        selects = None if self._selection.functions is None else self._selection.includes
+        texts = ModuleDiff.of(before, after, selects)
+        compare = partial(texts.text, context=self._context)
+        return await run_sync(compare) if texts.size >= _LARGE else compare()

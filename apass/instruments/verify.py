@@ -12,7 +12,7 @@ from apass.core.instrument import pass_instrument
 from apass.core.run import current_run
 from apass.errors import VerifyError
 from apass.instruments.support.change_tracker import ChangeTracker
-from apass.util.text_diff import diff_texts
+from apass.instruments.support.module_diff import ModuleDiff
 
 __all__ = ["VerifyInstrument", "VerifyWhen"]
 
@@ -45,7 +45,7 @@ class VerifyInstrument:
     ...     print(error)
     pass 'Lose' broke the module: function 'f' of a dict module is None
     changes:
-    @@ -1 +1 @@
+    @@ -1 +1 @@ f
     -f: 8
     +f: None
 
@@ -117,7 +117,7 @@ async def _verify(adapter: Any, mod: Any) -> None:
 def _changes(before: Any, after: Any) -> str:
     """Return the changes as the end of a message, or nothing if the texts are equal."""
     try:
-        diff = diff_texts(adapter_for(before).to_text(before), adapter_for(after).to_text(after), limit=_MOST_LINES)
+        diff = ModuleDiff.of(before, after).text(limit=_MOST_LINES)
     except Exception as error:
         return f"\nthe changes cannot be shown: {type(error).__name__}: {error}"
     return f"\nchanges:\n{diff}" if diff else ""

@@ -6,16 +6,16 @@ from difflib import unified_diff
 from itertools import takewhile
 from typing import Final, TextIO
 
-__all__ = ["diff_texts", "paint_diff", "wants_color"]
+__all__ = ["diff_texts", "limit_lines", "paint_diff", "wants_color"]
 
 _COLORS: Final = {"@": "36", "+": "32", "-": "31"}
 """ANSI colour codes by the first character of a line."""
 
 
-def diff_texts(before: str, after: str, *, context: int = 3, limit: int | None = None) -> str:
+def diff_texts(before: str, after: str, *, context: int = 3, heading: str = "") -> str:
     r"""Return a unified diff without file names, or "" if the texts are equal.
 
-    If the diff is longer than `limit` lines, a last line gives the number of lines left out.
+    `heading` follows the line numbers of each hunk.
 
     >>> print(diff_texts("a\nb\nc", "a\nx\nc"))
     @@ -1,3 +1,3 @@
@@ -33,10 +33,19 @@ def diff_texts(before: str, after: str, *, context: int = 3, limit: int | None =
     start = max(head - context, 0)
     cut = max(tail - context, 0)
     hunks = list(unified_diff(old[start : len(old) - cut], new[start : len(new) - cut], n=context, lineterm=""))[2:]
-    lines = [_shift_header(line, start) if line.startswith("@@") else line for line in hunks]
-    if limit is not None and len(lines) > limit:
-        lines = [*lines[:limit], f"... and {len(lines) - limit} more lines"]
-    return "\n".join(lines)
+    end = f" {heading}" if heading else ""
+    return "\n".join(f"{_shift_header(line, start)}{end}" if line.startswith("@@") else line for line in hunks)
+
+
+def limit_lines(text: str, limit: int | None) -> str:
+    """Return the first `limit` lines of a text.
+
+    If there are more, a last line gives the number of lines left out.
+    """
+    lines = [] if limit is None else text.split("\n")
+    if limit is None or len(lines) <= limit:
+        return text
+    return "\n".join([*lines[:limit], f"... and {len(lines) - limit} more lines"])
 
 
 def paint_diff(diff: str) -> str:

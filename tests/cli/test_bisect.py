@@ -41,7 +41,7 @@ def test_bisect_finds_the_pass_and_shows_the_diff(tmp_path: Path, backend: str) 
         "after passes 1-2: good (already checked)\n"
         "after passes 1-3: bad (already checked)\n"
         "the first bad pass is (3) onnx.IdentityElimination at m.onnx: 0:sequential/2:onnx.IdentityElimination\n"
-        "@@ -4,7 +4,5 @@\n >\n g (float[2] x) => (float[2] y) {\n    v0 = Relu (x)\n"
+        "@@ -1,6 +1,4 @@ main\n g (float[2] x) => (float[2] y) {\n    v0 = Relu (x)\n"
         "-   v1 = Identity (v0)\n-   v2 = Identity (v1)\n-   y = Neg (v2)\n+   y = Neg (v0)\n }\n"
         f"model before this pass: {tmp_path / 'out' / 'm.before.onnx'}\n"
         f"model after this pass: {tmp_path / 'out' / 'm.after.onnx'}\n"

@@ -43,7 +43,7 @@ async def test_bisect_finds_the_pass_in_few_attempts() -> None:
     result = await apass.bisect({"f": 0}, pipeline, check, report=lines.append)
     assert (result.number, result.total, result.checks) == (61, 100, len(checked))
     assert (result.before, result.after, result.function) == ({"f": 0}, {"f": 1}, None)
-    assert result.diff == "@@ -1 +1 @@\n-f: 0\n+f: 1"
+    assert result.diff == "@@ -1 +1 @@ f\n-f: 0\n+f: 1"
     assert str(result) == "the first bad pass is (61) Add60 at 0:sequential/60:Add60"
     assert lines == [
         "the untouched module: good",
@@ -68,7 +68,7 @@ async def test_bisect_finds_the_function_of_a_pass() -> None:
     mod = {name: index for index, name in enumerate("abcdefgh")}
     result = await apass.bisect(mod, pipeline, lambda mod: mod["g"] <= 10)
     assert str(result) == "the first bad pass is (2) Double at 0:sequential/1:Double in function g"
-    assert result.diff == "@@ -4,5 +4,5 @@\n d: 4\n e: 5\n f: 6\n-g: 7\n+g: 14\n h: 8"
+    assert result.diff == "@@ -1 +1 @@ g\n-g: 7\n+g: 14"
 
 
 async def test_functions_bad_only_together_are_reported() -> None:

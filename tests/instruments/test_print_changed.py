@@ -41,20 +41,19 @@ async def printed(pass_: apass.Pass[Module], mod: Module, **options: Any) -> str
 
 async def test_change_is_printed_once_for_its_pass() -> None:
     text = await printed(apass.Sequential([Keep, apass.Sequential([Increment]), Keep]), {"f": 1})
-    assert text == "IR changed by Increment\n@@ -1 +1 @@\n-f: 1\n+f: 2\n\n"
+    assert text == "IR changed by Increment\n@@ -1 +1 @@ f\n-f: 1\n+f: 2\n\n"
 
 
 async def test_composite_pass_is_printed_for_its_own_change() -> None:
     text = await printed(Around, {"f": 1})
     expected = """\
         IR changed by Increment
-        @@ -1 +1 @@
+        @@ -1 +1 @@ f
         -f: 1
         +f: 2
 
         IR changed by Around
-        @@ -1 +1,2 @@
-         f: 2
+        @@ -0,0 +1 @@ own
         +own: 1
 
         """
@@ -63,16 +62,16 @@ async def test_composite_pass_is_printed_for_its_own_change() -> None:
 
 async def test_race_is_not_printed_for_its_winner() -> None:
     text = await printed(apass.Race([Keep, Increment], key=lambda mod: -mod["f"]), {"f": 1})
-    assert text == "IR changed by Increment\n@@ -1 +1 @@\n-f: 1\n+f: 2\n\n"
+    assert text == "IR changed by Increment\n@@ -1 +1 @@ f\n-f: 1\n+f: 2\n\n"
 
 
 async def test_selection_limits_passes_modules_and_functions() -> None:
     mod = {"f": 1, "g": 5}
     assert await printed(Increment, mod, names=["Other"]) == ""
     assert await printed(Increment, mod, names=["Inc*"], functions=["g"], color=True) == (
-        "IR changed by Increment\n\x1b[36m@@ -1,2 +1,2 @@\x1b[0m\n g:\n\x1b[31m-5\x1b[0m\n\x1b[32m+6\x1b[0m\n\n"
+        "IR changed by Increment\n\x1b[36m@@ -1 +1 @@ g\x1b[0m\n\x1b[31m-g: 5\x1b[0m\n\x1b[32m+g: 6\x1b[0m\n\n"
     )
     file = io.StringIO()
     async with apass.PassContext(instruments=[PrintChanged(file=file, modules=["b"])]):
         await apass.optimize_all({"a": {"f": 1}, "b": {"f": 2}}, Increment)
-    assert file.getvalue() == "IR changed by Increment (module 'b')\n@@ -1 +1 @@\n-f: 2\n+f: 3\n\n"
+    assert file.getvalue() == "IR changed by Increment (module 'b')\n@@ -1 +1 @@ f\n-f: 2\n+f: 3\n\n"

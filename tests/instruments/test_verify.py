@@ -43,7 +43,7 @@ async def failure(pass_: apass.Pass[Module], mod: Module, instrument: object) ->
 async def test_error_names_the_pass_and_its_changes() -> None:
     text = await failure(apass.Sequential([Increment, Break, Keep]), {"f": 1}, VerifyInstrument())
     assert text == (
-        "pass 'Break' broke the module: function 'g' of a dict module is None\nchanges:\n@@ -1 +1,2 @@\n f: 2\n+g: None"
+        "pass 'Break' broke the module: function 'g' of a dict module is None\nchanges:\n@@ -0,0 +1 @@ g\n+g: None"
     )
 
 

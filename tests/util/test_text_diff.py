@@ -5,7 +5,7 @@ from difflib import unified_diff
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apass.util.text_diff import diff_texts, paint_diff
+from apass.util.text_diff import diff_texts, limit_lines, paint_diff
 
 lines = st.lists(st.sampled_from("abc"), max_size=12).map("\n".join)
 
@@ -33,7 +33,9 @@ def test_single_change_matches_difflib(index: int, size: int) -> None:
 
 
 def test_limited_diff_counts_the_remaining_lines() -> None:
-    assert diff_texts("a\nb\nc", "x\ny\nz", limit=3) == "@@ -1,3 +1,3 @@\n-a\n-b\n... and 4 more lines"
+    diff = diff_texts("a\nb\nc", "x\ny\nz", heading="f")
+    assert limit_lines(diff, 3) == "@@ -1,3 +1,3 @@ f\n-a\n-b\n... and 4 more lines"
+    assert limit_lines(diff, 7) == limit_lines(diff, None) == diff
 
 
 def test_first_character_decides_the_colour() -> None:

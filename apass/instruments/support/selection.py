@@ -57,12 +57,16 @@ class Selection:
             self.modules is None or _matches(self.modules, current_module_name() or "")
         )
 
+    def includes(self, name: str) -> bool:
+        """Return whether a function is to be shown."""
+        return _matches(self.functions, name)
+
     def text(self, mod: Any) -> str:
         """Return the text of a module, or of the selected functions in it."""
         adapter = adapter_for(mod)
         if self.functions is None:
             return adapter.to_text(mod)
-        selected = [(name, func) for name, func in adapter.functions(mod) if _matches(self.functions, name)]
+        selected = [(name, func) for name, func in adapter.functions(mod) if self.includes(name)]
         return "\n\n".join(f"{name}:\n{adapter.to_text(func)}" for name, func in selected)
 
 

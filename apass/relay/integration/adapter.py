@@ -15,7 +15,7 @@ from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.structural.equality import exact_fingerprint, fingerprint, structural_equal
 from apass.relay.text.parsing.reader import read_module
-from apass.relay.text.printing.printer import astext
+from apass.relay.text.printing.printer import astext, text_by_function, text_parts
 from apass.relay.type_inference.infer import infer_function, infer_module
 from apass.util.delta_debugging import Shrinking
 from apass.util.fingerprint import fingerprint_value
@@ -87,8 +87,15 @@ class RelayAdapter:
         return a is b or structural_equal(a, b)
 
     def to_text(self, x: IRModule | Expr) -> str:
-        """Return the program as Relay text, without the contents of constants."""
-        return astext(x, show_meta_data=False)
+        """Return the program as Relay text, without the contents of constants.
+
+        In a module, the numbers of graph variables and of references to the metadata start anew in each function.
+        """
+        return text_by_function(x) if isinstance(x, IRModule) else astext(x, show_meta_data=False)
+
+    def text_parts(self, mod: IRModule, names: Iterable[str]) -> tuple[str, Mapping[str, str]]:
+        """Return the text of version and data types, and of each named function."""
+        return text_parts(mod, names)
 
     def verify(self, mod: IRModule) -> None:
         """Check that the module is well-formed and that its types can be inferred.

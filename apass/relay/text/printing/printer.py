@@ -1,5 +1,6 @@
 """`astext` returns text that the parser accepts; `pretty_print` is for reading."""
 
+from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from apass.relay.ir.adt import Pattern, TypeData
@@ -13,7 +14,7 @@ from apass.relay.text.printing.doc import NEWLINE, Doc, braced, render
 from apass.relay.text.printing.exprs import ExprText
 from apass.relay.visitors.recursion import Walk, walk_deep
 
-__all__ = ["VERSION_LINE", "Printable", "astext", "pretty_print"]
+__all__ = ["VERSION_LINE", "Printable", "astext", "pretty_print", "text_by_function", "text_parts"]
 
 VERSION_LINE: Final = '#[version = "0.0.5"]'
 """The first line of a text: the version of the format."""
@@ -59,12 +60,50 @@ def pretty_print(obj: Printable) -> str:
     return _text(obj, False, None)
 
 
+def text_parts(mod: IRModule, names: Iterable[str]) -> tuple[str, dict[str, str]]:
+    """Return the text of version and data types, and of each named function.
+
+    `astext` numbers graph variables, variables of equal names and references to the metadata over the whole module.
+    Here the numbers start anew in each function, so the text of a function does not depend on other functions.
+    """
+    types, functions, _ = _parts(mod, names)
+    return f"{VERSION_LINE}\n" + "\n".join(types), functions
+
+
+def text_by_function(mod: IRModule) -> str:
+    """Return the text of a module, numbered anew in each function, without metadata."""
+    types, functions, uses_metadata = _parts(mod, [gvar.name_hint for gvar in mod.get_global_vars()])
+    body = "\n".join([*types, *functions.values()])
+    return f"{VERSION_LINE}\n{body}" + (f"\n{_OMITTED}" if uses_metadata else "")
+
+
+def _parts(mod: IRModule, names: Iterable[str]) -> tuple[list[str], dict[str, str], bool]:
+    """Return the texts of the data types and of the named functions.
+
+    The third item is whether the functions refer to the metadata.
+    """
+    meta = MetadataWriter()
+    types = [_body(IRModule({}, {data.header: data}), meta) for data in mod.type_definitions.values()]
+    uses_metadata = bool(meta)
+    functions: dict[str, str] = {}
+    for name in names:
+        meta = MetadataWriter()
+        functions[name] = _body(IRModule({name: mod[name]}), meta)
+        uses_metadata = uses_metadata or bool(meta)
+    return types, functions, uses_metadata
+
+
 def _text(obj: Printable, show_meta_data: bool, annotate: Annotate | None) -> str:
     meta = MetadataWriter()
-    body = render(walk_deep(_doc(obj, ExprText(meta, annotate, show_meta_data))))
+    body = _body(obj, meta, show_meta_data, annotate)
     if not meta:
         return body
     return f"{body}\n#[metadata]\n{meta.section()}" if show_meta_data else f"{body}\n{_OMITTED}"
+
+
+def _body(obj: Printable, meta: MetadataWriter, show_meta_data: bool = False, annotate: Annotate | None = None) -> str:
+    """Return the text of an object without the metadata, which `meta` collects."""
+    return render(walk_deep(_doc(obj, ExprText(meta, annotate, show_meta_data))))
 
 
 def _doc(obj: Printable, text: ExprText) -> Walk[Doc]:
