@@ -2,11 +2,12 @@
 
 from apass.relay.ir.expr import Expr
 from apass.relay.ir.module import IRModule
+from apass.relay.text.limits import TextLimits
 from apass.relay.text.metadata import MetaTable
 from apass.relay.text.parsing.reader import read_expr, read_module
 from apass.relay.type_inference.infer import infer_module
 
-__all__ = ["fromtext", "parse", "parse_expr"]
+__all__ = ["TextLimits", "fromtext", "parse", "parse_expr", "read_module"]
 
 
 def parse(

@@ -14,7 +14,7 @@ from apass.relay.ir.expr import Expr
 from apass.relay.ir.function import Function
 from apass.relay.ir.module import IRModule
 from apass.relay.structural.equality import exact_fingerprint, fingerprint, structural_equal
-from apass.relay.text.parsing.reader import read_module
+from apass.relay.text.parsing.reader import read_module, read_module_bytes
 from apass.relay.text.printing.printer import astext, text_by_function, text_parts
 from apass.relay.type_inference.infer import infer_function, infer_module
 from apass.util.delta_debugging import Shrinking
@@ -124,7 +124,7 @@ class RelayAdapter:
             ParseError: if `data` is not the text of a module.
 
         """
-        return read_module(data.decode())
+        return read_module_bytes(data)
 
     def adopt(self, sub: IRModule, mod: IRModule) -> IRModule:
         """Return `sub`, read from bytes, with the data types of `mod` in place of its own.

@@ -20,6 +20,7 @@ __all__ = [
     "scalar_text",
     "string_of",
     "string_text",
+    "whole_of",
 ]
 
 DTYPES: Final = re.compile(r"(u?int|float)\d+|bool|bfloat16|handle")
@@ -48,6 +49,8 @@ KEYWORDS: Final = frozenset(
 """Reserved words."""
 
 _NUMBER: Final = re.compile(r"(?P<minus>-*)(?P<digits>[\d.]+(?:[eE][+-]?\d+)?)(?P<kind>[iuf]?)(?P<bits>\d*)")
+_MOST_CHARACTERS: Final = 1000
+"""Maximum length of a number. Python converts decimal digits in quadratic time."""
 _KINDS: Final = {"i": "int", "u": "uint", "f": "float"}
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _ESCAPE: Final = re.compile(rb"\\([0-7]{1,3}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
@@ -88,16 +91,32 @@ def scalar_text(data: NDArray) -> str | None:
     return f"{exact}f64" if kind == "float64" else f"{exact}f"
 
 
+def whole_of(text: str) -> int:
+    """Return the integer of digits, perhaps with a sign.
+
+    Raises:
+        LiteralError: if the integer needs more than 64 bits.
+
+    """
+    value = int(_checked(text))
+    if not -(2**63) <= value < 2**64:
+        raise LiteralError(f"`{text}` does not fit an integer of 64 bits")
+    return value
+
+
 def number_of(text: str) -> int | float:
     """Return the number of a literal in an attribute, ignoring its suffix.
+
+    Raises:
+        LiteralError: if the number is too large.
 
     >>> number_of("1e-05f"), number_of("-3i64")
     (1e-05, -3)
     """
     if text.isdigit():
-        return int(text)
+        return whole_of(text)
     sign, digits, kind, _ = _split(text)
-    return sign * (float(digits) if _is_float(digits, kind) else int(digits))
+    return sign * float(digits) if _is_float(digits, kind) else whole_of(f"{'-' * (sign < 0)}{digits}")
 
 
 def integer_of(text: str) -> int:
@@ -119,10 +138,11 @@ def scalar_of(text: str) -> NDArray:
     dtype = f"{_KINDS[kind or ('f' if _is_float(digits, kind) else 'i')]}{bits or 32}"
     try:
         target = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         raise LiteralError(f"`{text}` has an unknown element type {dtype} as its suffix") from None
     if target.kind == "f":
-        return NDArray.of(np.asarray(sign * float(digits)).astype(target))
+        with np.errstate(over="ignore"):
+            return NDArray.of(np.asarray(sign * float(digits)).astype(target))
     value = sign * _whole(digits, text)
     info = np.iinfo(target)
     if not info.min <= value <= info.max:
@@ -136,8 +156,15 @@ def _whole(digits: str, text: str) -> int:
     return int(digits)
 
 
+def _checked(text: str) -> str:
+    """Return the text of a number, if its conversion is fast."""
+    if len(text) > _MOST_CHARACTERS:
+        raise LiteralError(f"a number has {len(text)} characters; at most {_MOST_CHARACTERS} are supported")
+    return text
+
+
 def _split(text: str) -> tuple[int, str, str, str]:
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.fullmatch(_checked(text))
     if match is None:
         raise LiteralError(f"`{text}` is not a number")
     minus, digits, kind, bits = match.groups()
@@ -154,7 +181,7 @@ def string_text(value: str) -> str:
     >>> print(string_text('a"b\né'))
     "a\"b\n\303\251"
     """
-    return f'"{"".join(map(_byte_text, value.encode()))}"'
+    return f'"{"".join(map(_byte_text, value.encode(errors="surrogatepass")))}"'
 
 
 def _byte_text(byte: int) -> str:

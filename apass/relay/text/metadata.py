@@ -4,10 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
-from apass.errors import did_you_mean
+from apass.errors import ApassError, did_you_mean
 from apass.relay.ir.attrs import Attrs, DictAttrs
 from apass.relay.ir.expr import OPS, Constant, GlobalVar
 from apass.relay.ir.ty import Any, ShapeVar
+from apass.relay.text.limits import DEFAULT_LIMITS, TextLimits
 from apass.relay.text.tensors import TensorFormatError, tensor_from_base64, tensor_to_base64
 
 __all__ = ["MetaTable", "MetadataError", "MetadataWriter", "attrs_key", "attrs_type_of", "frozen", "read_metadata"]
@@ -22,7 +23,7 @@ _ATTRS: Final = "relay.attrs."
 _NULL: Final = 0
 
 
-class MetadataError(ValueError):
+class MetadataError(ApassError, ValueError):
     """The metadata section is invalid, or a value cannot be written into it."""
 
 
@@ -164,65 +165,112 @@ class _Nodes:
         return str(len(self._tensors) - 1)
 
 
-def read_metadata(text: str) -> MetaTable:
+def read_metadata(text: str, limits: TextLimits = DEFAULT_LIMITS) -> MetaTable:
     """Return the objects of a metadata section.
 
     Raises:
-        MetadataError: if the section is not JSON in TVM's format, or contains an unsupported object.
+        MetadataError: if the section is not JSON in TVM's format, contains an unsupported object, or exceeds a limit.
 
     """
     try:
         document = json.loads(text)
-        reader = _Reader(document["nodes"], document.get("b64ndarrays", []))
-        table = reader.value(document["root"])
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise MetadataError(f"the metadata is not in TVM's format: {type(error).__name__}: {error}") from None
+        reader = _Reader(document["nodes"], document.get("b64ndarrays", []), limits)
+        table = reader.value(_index(document["root"]))
+    except MetadataError:
+        raise
     except json.JSONDecodeError as error:
         raise MetadataError(f"the metadata is not valid JSON: {error}") from None
     except TensorFormatError as error:
         raise MetadataError(f"the metadata contains an invalid constant: {error}") from None
+    except RecursionError:
+        raise MetadataError("the metadata is not in TVM's format: its JSON is nested too deeply") from None
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise MetadataError(f"the metadata is not in TVM's format: {type(error).__name__}: {error}") from None
     if not isinstance(table, Mapping):
-        raise MetadataError(f"the root of the metadata must be a table, got {table!r}")
+        raise MetadataError(f"the root of the metadata must be a table, got a {type(table).__name__}")
     entries = cast("Mapping[object, object]", table)
     return {str(key): cast("list[object]", entry) for key, entry in entries.items() if isinstance(entry, list)}
 
 
 class _Reader:
-    """Converts nodes to values, each once."""
+    """Converts nodes to values, each once and without recursion."""
 
-    def __init__(self, nodes: Sequence[_Node], tensors: Sequence[str]) -> None:
+    def __init__(self, nodes: Sequence[_Node], tensors: Sequence[str], limits: TextLimits) -> None:
         self._nodes = nodes
         self._tensors = tensors
+        self._limits = limits
         self._values_by_index: dict[int, object] = {_NULL: None}
+        # The number of values and the nesting of each value as a tree, in which a shared node occurs several times.
+        self._sizes: dict[int, int] = {_NULL: 1}
+        self._depths: dict[int, int] = {_NULL: 0}
 
-    def value(self, index: int) -> object:
-        if index not in self._values_by_index:
-            self._values_by_index[index] = self._make(self._nodes[index])
-        return self._values_by_index[index]
+    def value(self, root: int) -> object:
+        """Return the value of a node."""
+        values, stack, entered = self._values_by_index, [root], set[int]()
+        while stack:
+            index = stack[-1]
+            if index in values:
+                stack.pop()
+                continue
+            node = self._node(index)
+            references = _references(node)
+            pending = [reference for reference in references if reference not in values]
+            if not pending:
+                stack.pop()
+                self._measure(index, references)
+                values[index] = self._make(node)
+            elif index in entered:
+                raise MetadataError(f"the metadata is not in TVM's format: node {index} contains itself")
+            else:
+                entered.add(index)
+                stack += pending
+        return values[root]
+
+    def _node(self, index: int) -> _Node:
+        if not 0 <= index < len(self._nodes):
+            raise MetadataError(
+                f"the metadata is not in TVM's format: there is no node {index}; it has {len(self._nodes)}"
+            )
+        return self._nodes[index]
+
+    def _measure(self, index: int, references: Sequence[int]) -> None:
+        """Check the size and the nesting of a value against the limits."""
+        size = self._sizes[index] = 1 + sum(self._sizes[reference] for reference in references)
+        depth = self._depths[index] = 1 + max((self._depths[reference] for reference in references), default=0)
+        if size > max(self._limits.values, len(self._nodes)):
+            raise MetadataError(
+                f"node {index} of the metadata expands to {size} values through shared arrays; "
+                f"the limit TextLimits.values is {self._limits.values}"
+            )
+        if depth > self._limits.nesting + _TABLE_DEPTH:
+            raise MetadataError(
+                f"node {index} of the metadata is nested {depth} levels deep; "
+                f"the limit TextLimits.nesting is {self._limits.nesting}"
+            )
 
     def _make(self, node: _Node) -> object:
         key = node["type_key"]
         if key == "Array":
             return self._values(node)
-        if key in {"Map", "StrMap"}:
+        if key in _MAPS:
             return dict(zip(map(str, _list_of(node, "keys")), self._values(node), strict=True))
         if key == "runtime.String":
-            return node["repr_str"]
-        attrs = node.get("attrs") or {}
-        return self._object(
-            str(key), {name: str(field) for name, field in attrs.items()} if isinstance(attrs, dict) else {}
-        )
+            return _text_of(node["repr_str"])
+        return self._object(str(key), _fields_of(node))
 
     def _values(self, node: _Node) -> list[object]:
-        return [self.value(int(str(item))) for item in _list_of(node, "data")]
+        return [self._values_by_index[index] for index in _references(node)]
+
+    def _value_of(self, index: str) -> object:
+        return self._values_by_index[_index(index)]
 
     def _object(self, key: str, attrs: Mapping[str, str]) -> object:
         if key == "relay.Constant":
-            return Constant(tensor_from_base64(self._tensors[int(attrs["data"])]))
-        if key in {"tir.Var", "tir.SizeVar"}:
-            return ShapeVar(str(self.value(int(attrs["name"]))))
+            return Constant(tensor_from_base64(self._tensors[_index(attrs["data"])]))
+        if key in _SHAPE_VARS:
+            return ShapeVar(str(self._value_of(attrs["name"])))
         if key == "GlobalVar":
-            return GlobalVar(str(self.value(int(attrs["name_hint"]))))
+            return GlobalVar(str(self._value_of(attrs["name_hint"])))
         if key == "tir.Any":
             return Any()
         if key == "IntImm":
@@ -232,9 +280,51 @@ class _Reader:
         return self._attrs(key, attrs)
 
     def _attrs(self, key: str, attrs: Mapping[str, str]) -> Attrs:
-        values = {name: frozen(self.value(int(index))) for name, index in attrs.items()}
+        values = {name: frozen(self._value_of(index)) for name, index in attrs.items()}
         kind = attrs_type_of(key)
         return DictAttrs(values) if kind is DictAttrs else kind(**values)
+
+
+_MAPS: Final = frozenset({"Map", "StrMap"})
+_SHAPE_VARS: Final = frozenset({"tir.Var", "tir.SizeVar"})
+_NAME_FIELDS: Final[Mapping[str, str]] = {**dict.fromkeys(_SHAPE_VARS, "name"), "GlobalVar": "name_hint"}
+_LEAVES: Final = frozenset({"runtime.String", "relay.Constant", "tir.Any", "IntImm", "FloatImm"})
+_TABLE_DEPTH: Final = 3
+"""Levels of the table above a value of an attribute: the table, a list of objects, and the object."""
+
+
+def _references(node: _Node) -> list[int]:
+    """Return the indices of the nodes that a node contains."""
+    key = node["type_key"]
+    if key == "Array" or key in _MAPS:
+        return list(map(_index, _list_of(node, "data")))
+    if key in _LEAVES:
+        return []
+    fields = _fields_of(node)
+    if key in _NAME_FIELDS:
+        return [_index(fields[_NAME_FIELDS[str(key)]])]
+    return list(map(_index, fields.values()))
+
+
+def _fields_of(node: _Node) -> dict[str, str]:
+    attrs = node.get("attrs") or {}
+    return {name: str(field) for name, field in attrs.items()} if isinstance(attrs, dict) else {}
+
+
+def _index(item: object) -> int:
+    if isinstance(item, int | str):
+        return int(item)
+    raise MetadataError(f"the metadata is not in TVM's format: expected the number of a node, got {item!r:.50}")
+
+
+def _text_of(item: object) -> str:
+    if not isinstance(item, str):
+        raise MetadataError(f"the metadata is not in TVM's format: expected a string, got {item!r:.50}")
+    try:
+        item.encode()
+    except UnicodeEncodeError as error:
+        raise MetadataError(f"a string of the metadata is not valid Unicode: {error.reason}") from None
+    return item
 
 
 def _list_of(node: _Node, name: str) -> "list[_Json]":

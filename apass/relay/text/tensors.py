@@ -2,10 +2,12 @@
 
 import struct
 from base64 import b64decode, b64encode
+from math import prod
 from typing import Final
 
 import numpy as np
 
+from apass.errors import ApassError
 from apass.relay.ir.ndarray import NDArray
 
 __all__ = ["TensorFormatError", "tensor_from_base64", "tensor_from_bytes", "tensor_to_base64", "tensor_to_bytes"]
@@ -13,11 +15,12 @@ __all__ = ["TensorFormatError", "tensor_from_base64", "tensor_from_bytes", "tens
 _MAGIC: Final = 0xDD5E40F096B4A13F
 _HEADER: Final = struct.Struct("<QQiiiBBH")  # magic, reserved, device type and number, rank, code, bits, lanes
 _CPU: Final = 1
+_MOST_DIMENSIONS: Final = 32  # of an array in numpy 1
 _CODES: Final = {"i": 0, "u": 1, "f": 2, "b": 1}
 _PREFIXES: Final = {0: "int", 1: "uint", 2: "float"}
 
 
-class TensorFormatError(ValueError):
+class TensorFormatError(ApassError, ValueError):
     """The bytes are not a tensor in TVM's format, or a tensor does not fit the format."""
 
 
@@ -35,7 +38,7 @@ def tensor_from_base64(text: str) -> NDArray:
     """
     try:
         raw = b64decode(text, validate=True)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise TensorFormatError(f"invalid tensor: expected base64: {error}") from None
     tensor, end = tensor_from_bytes(raw)
     if end != len(raw):
@@ -77,12 +80,17 @@ def tensor_from_bytes(raw: bytes, start: int = 0) -> tuple[NDArray, int]:
         raise TensorFormatError(f"invalid tensor: {error}") from None
     if magic != _MAGIC:
         raise TensorFormatError(f"invalid tensor: expected magic number {_MAGIC:#x}, got {magic:#x}")
+    if not 0 <= rank <= _MOST_DIMENSIONS or min(shape, default=0) < 0:
+        raise TensorFormatError(f"invalid tensor: it cannot have {rank} dimensions of {list(shape[:8])}")
     dtype = _dtype(code, bits, lanes)
     begin = start + _HEADER.size + 8 * len(shape) + 8
     body = raw[begin : begin + max(size, 0)]
-    if len(body) != size or size != dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
+    if len(body) != size or size != dtype.itemsize * prod(shape):
         raise TensorFormatError(f"invalid tensor: {dtype}{list(shape)} cannot have {len(body)} bytes")
-    return NDArray.of(np.frombuffer(body, dtype).reshape(shape)), begin + size
+    try:
+        return NDArray.of(np.frombuffer(body, dtype).reshape(shape)), begin + size
+    except ValueError as error:  # such as an empty tensor whose other dimensions are too large
+        raise TensorFormatError(f"invalid tensor: {error}") from None
 
 
 def _dtype(code: int, bits: int, lanes: int) -> np.dtype[np.generic]:

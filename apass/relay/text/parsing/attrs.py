@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from functools import cache
 from math import inf, nan
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from apass.errors import did_you_mean
 from apass.relay.ir.attrs import Attrs, DictAttrs
 from apass.relay.ir.expr import Op
-from apass.relay.text.literals import number_of, string_of
+from apass.relay.text.literals import number_of, string_of, whole_of
 from apass.relay.text.metadata import MetadataError, attrs_type_of
 from apass.relay.text.parsing.source import TextError
 from apass.relay.text.parsing.types import TypeBuilder
@@ -47,11 +47,11 @@ class AttrsBuilder(TypeBuilder):
 
     def attr_number(self, picked: str, start: int, end: int) -> int | float:
         """Return a number, ignoring its suffix."""
-        return number_of(picked)
+        return self._literal(number_of, picked, start, end)
 
     def attr_integers(self, picked: str, start: int, end: int) -> tuple[int, ...]:
         """Return a sequence of integers."""
-        return tuple(map(int, picked[1:-1].split(",")))
+        return tuple(self._literal(whole_of, text.strip(), start, end) for text in picked[1:-1].split(","))
 
     def attr_string(self, picked: str, start: int, end: int) -> str:
         """Return a string."""
@@ -86,11 +86,15 @@ class AttrsBuilder(TypeBuilder):
 
     def attr_values(self, picked: list[object], start: int, end: int) -> tuple[object, ...]:
         """Return a sequence of values."""
-        return tuple(picked)
+        return self._sequence(picked, start, end)
 
     def attr_group(self, picked: list[object], start: int, end: int) -> object:
         """Return the value in parentheses, or a sequence of several values."""
-        return picked[0] if len(picked) == 1 else tuple(picked)
+        return picked[0] if len(picked) == 1 else self._sequence(picked, start, end)
+
+    def _sequence(self, items: list[object], start: int, end: int) -> tuple[object, ...]:
+        self._check_nesting(items, _items_of, start, end)
+        return tuple(items)
 
     def _entries(self, attrs: list[AttrEntry]) -> dict[str, object]:
         """Return the attributes by name."""
@@ -131,3 +135,7 @@ class AttrsBuilder(TypeBuilder):
             return DictAttrs(entries) if kind is DictAttrs else kind(**entries)
         except (MetadataError, TypeError, ValueError) as error:
             raise TextError(f"invalid attributes: {error}", start, end) from error
+
+
+def _items_of(value: object) -> tuple[object, ...]:
+    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()

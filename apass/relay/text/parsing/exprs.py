@@ -26,7 +26,8 @@ from apass.relay.ir.expr import (
 )
 from apass.relay.ir.ndarray import NDArray
 from apass.relay.ir.ty import GlobalTypeVar, Type
-from apass.relay.text.literals import LiteralError, scalar_of, string_of
+from apass.relay.text.limits import TextLimits
+from apass.relay.text.literals import scalar_of, string_of, whole_of
 from apass.relay.text.metadata import MetaTable
 from apass.relay.text.parsing.attrs import AttrEntry, AttrsBuilder
 from apass.relay.text.parsing.precedence import Operand, Operation, resolve
@@ -66,8 +67,9 @@ class ExprBuilder(AttrsBuilder):
         types: Mapping[str, GlobalTypeVar],
         constructors: Mapping[str, Constructor],
         globals_: Mapping[str, GlobalVar],
+        limits: TextLimits,
     ) -> None:
-        super().__init__(source, meta, types)
+        super().__init__(source, meta, types, limits)
         self._span = source.span
         self._constructors = dict(constructors)
         self._globals = dict(globals_)
@@ -224,10 +226,7 @@ class ExprBuilder(AttrsBuilder):
 
     def number(self, picked: str, start: int, end: int) -> Constant:
         """Return a scalar constant."""
-        try:
-            return Constant(scalar_of(picked), span=self._span(start, end))
-        except LiteralError as error:
-            raise TextError(str(error), start, end) from None
+        return Constant(self._literal(scalar_of, picked, start, end), span=self._span(start, end))
 
     def true(self, picked: object, start: int, end: int) -> Constant:
         """Return the constant true."""
@@ -252,7 +251,7 @@ class ExprBuilder(AttrsBuilder):
     def get_field(self, picked: tuple[Expr, str], start: int, end: int) -> TupleGetItem:
         """Return a field of a tuple."""
         value, field = picked
-        return TupleGetItem(value, int(field[1:]), span=self._span(start, end))
+        return TupleGetItem(value, self._literal(whole_of, field[1:], start, end), span=self._span(start, end))
 
     def call_of_names(self, picked: str, start: int, end: int) -> Call:
         """Return a call of variables in the printer's spacing: `name(%x, %0)`."""

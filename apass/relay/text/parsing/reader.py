@@ -9,6 +9,7 @@ from apass.relay.ir.base import SourceName
 from apass.relay.ir.expr import Expr, GlobalVar
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ty import GlobalTypeVar
+from apass.relay.text.limits import DEFAULT_LIMITS, TextLimits
 from apass.relay.text.literals import name_text
 from apass.relay.text.metadata import MetadataError, MetaTable, read_metadata
 from apass.relay.text.parsing.builder import Builder, Definitions
@@ -16,7 +17,7 @@ from apass.relay.text.parsing.lalr import drive
 from apass.relay.text.parsing.source import Source, TextError
 from apass.relay.text.parsing.tables import load_tables
 
-__all__ = ["read_expr", "read_module"]
+__all__ = ["read_expr", "read_module", "read_module_bytes"]
 
 _METADATA: Final = re.compile(r"^[ \t]*#\[\s*metadata\s*\]", re.MULTILINE)
 
@@ -28,6 +29,7 @@ def read_module(
     init_meta_table: MetaTable | None = None,
     *,
     needs_version: bool = False,
+    limits: TextLimits = DEFAULT_LIMITS,
 ) -> IRModule:
     """Return the module that a text defines, with annotated types only.
 
@@ -38,6 +40,7 @@ def read_module(
         init_meta_table: objects by type key, which the text refers to as `meta[key][index]`, in addition to the
             objects of its own metadata section.
         needs_version: whether the text must start with the version of the format.
+        limits: what a small text may expand to.
 
     Raises:
         ParseError: if the text is not valid Relay, or a required version is missing. The message shows the location.
@@ -51,13 +54,32 @@ def read_module(
     result = IRModule() if init_module is None else init_module.copy()
     parts = _split(text)
     source = Source(SourceName(source_name), parts.program)
-    definitions = cast("Definitions", _parse("module", source, parts, result, init_meta_table or {}))
+    definitions = cast("Definitions", _parse("module", source, parts, result, init_meta_table or {}, limits))
     if needs_version and definitions.version is None:
         advice = 'start the text with `#[version = "0.0.5"]`'
         raise source.error(TextError("the text has no version", 0, 0, advice))
     result.update(IRModule(definitions.functions, definitions.types))
     result.source_map[source_name] = parts.program
     return result
+
+
+def read_module_bytes(data: bytes) -> IRModule:
+    """Return the module that a text in UTF-8 defines.
+
+    Raises:
+        ParseError: if the text is not valid UTF-8 or not valid Relay. The message shows the location.
+
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        source = Source(SourceName("from_string"), data[: error.end].decode(errors="replace"))
+        message = f"the byte {data[error.start]:#04x} at offset {error.start} is not valid UTF-8"
+        offset = len(data[: error.start].decode(errors="replace"))
+        parse_error = source.error(TextError(message, offset, offset + 1))
+    else:
+        return read_module(text)
+    raise parse_error
 
 
 def read_expr(text: str) -> Expr:
@@ -70,7 +92,8 @@ def read_expr(text: str) -> Expr:
 
     """
     parts = _split(text)
-    return cast("Expr", _parse("program", Source(SourceName("from_string"), parts.program), parts, IRModule(), {}))
+    source = Source(SourceName("from_string"), parts.program)
+    return cast("Expr", _parse("program", source, parts, IRModule(), {}, DEFAULT_LIMITS))
 
 
 class _Parts(NamedTuple):
@@ -86,18 +109,28 @@ def _split(text: str) -> _Parts:
     return _Parts(text, "", "") if match is None else _Parts(text[: match.start()], match[0], text[match.end() :])
 
 
-def _parse(start: str, source: Source, parts: _Parts, mod: IRModule, meta: MetaTable) -> object:
+def _parse(start: str, source: Source, parts: _Parts, mod: IRModule, meta: MetaTable, limits: TextLimits) -> object:
     try:
-        builder = Builder(source, {**meta, **_metadata(parts)}, *_names(mod))
+        _check_encoding(source.text)
+        builder = Builder(source, {**meta, **_metadata(parts, limits)}, *_names(mod), limits)
         return drive(load_tables(Builder), start, source.text, builder)
     except TextError as error:
         parse_error = Source(source.name, source.text + parts.heading).error(error)
     raise parse_error
 
 
-def _metadata(parts: _Parts) -> MetaTable:
+def _check_encoding(text: str) -> None:
+    """Raise TextError if a text has a character that no encoding of Unicode has."""
     try:
-        return read_metadata(parts.metadata) if parts.heading else {}
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"the character U+{ord(text[error.start]):04X} is not allowed"
+        raise TextError(message, error.start, error.end) from None
+
+
+def _metadata(parts: _Parts, limits: TextLimits) -> MetaTable:
+    try:
+        return read_metadata(parts.metadata, limits) if parts.heading else {}
     except MetadataError as error:
         end = len(parts.program) + len(parts.heading)
         raise TextError(str(error), end - len(parts.heading.lstrip()), end) from None

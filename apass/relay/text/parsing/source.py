@@ -2,12 +2,23 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from typing import Final
 
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Span
 from apass.relay.errors import ParseError
 
-__all__ = ["Source", "TextError"]
+__all__ = ["Source", "TextError", "shortened"]
+
+_MOST_CHARACTERS: Final = 500
+"""Maximum length of a message. A message may contain a name or a number of any length."""
+
+
+def shortened(message: str) -> str:
+    """Return a message with dots in place of its middle, if it is too long."""
+    if len(message) <= _MOST_CHARACTERS:
+        return message
+    return f"{message[: _MOST_CHARACTERS * 2 // 3]} ... {message[-_MOST_CHARACTERS // 3 :]}"
 
 
 class TextError(Exception):
@@ -66,7 +77,7 @@ class Source:
     def error(self, error: TextError) -> ParseError:
         """Return a ParseError that shows the location of `error` in the text."""
         diag_ctx = DiagnosticContext({self.name: self.text})
-        diag_ctx.error(error.message, self.span(error.start, error.end))
+        diag_ctx.error(shortened(error.message), self.span(error.start, error.end))
         if error.advice:
-            diag_ctx.help(error.advice)
+            diag_ctx.help(shortened(error.advice))
         return ParseError(diag_ctx.rendered())

@@ -1,7 +1,8 @@
 """`TypeBuilder`: grammar actions for types, and base of the other builders."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
+from typing import TypeVar as PythonTypeVar
 
 from apass.errors import did_you_mean
 from apass.relay.ir.ty import (
@@ -18,11 +19,14 @@ from apass.relay.ir.ty import (
     TypeCall,
     TypeVar,
 )
-from apass.relay.text.literals import DTYPES, LiteralError, integer_of
+from apass.relay.text.limits import TextLimits
+from apass.relay.text.literals import DTYPES, LiteralError, integer_of, whole_of
 from apass.relay.text.metadata import MetaTable, frozen
 from apass.relay.text.parsing.source import Source, TextError
 
 __all__ = ["TypeBuilder"]
+
+T = PythonTypeVar("T")
 
 _ANY: Final = Any()
 
@@ -38,8 +42,9 @@ class TypeBuilder:
     An action raises TextError if the text has no meaning.
     """
 
-    def __init__(self, source: Source, meta: MetaTable, types: Mapping[str, GlobalTypeVar]) -> None:
+    def __init__(self, source: Source, meta: MetaTable, types: Mapping[str, GlobalTypeVar], limits: TextLimits) -> None:
         self._source = source
+        self._limits = limits
         self._meta = meta
         self._global_types = dict(types)
         self._mentions: dict[str, tuple[int, int]] = {}  # the first use of each data type without a definition
@@ -78,10 +83,11 @@ class TypeBuilder:
         if key not in self._meta:
             hint = did_you_mean(key, self._meta, listing="it has: ") or "; it is empty"
             raise TextError(f"the metadata has no entry `{key}`{hint}", start, end)
-        if int(index) >= len(self._meta[key]):
+        number = self._literal(whole_of, index, start, end)
+        if number >= len(self._meta[key]):
             message = f"index {index} of `{key}` is out of range; the metadata has {len(self._meta[key])}"
             raise TextError(message, start, end)
-        return frozen(self._meta[key][int(index)])
+        return frozen(self._meta[key][number])
 
     def meta_type(self, picked: str, start: int, end: int) -> Type:
         """Look up a type in the metadata."""
@@ -116,10 +122,11 @@ class TypeBuilder:
                 self._type_vars[param.name_hint] = hidden
 
     def _check_params(self, params: list[TypeVar], start: int, end: int) -> None:
-        names = [param.name_hint for param in params]
-        for name in names:
-            if names.count(name) > 1:
-                raise TextError(f"duplicate type parameter `{name}`", start, end)
+        names = set[str]()
+        for param in params:
+            if param.name_hint in names:
+                raise TextError(f"duplicate type parameter `{param.name_hint}`", start, end)
+            names.add(param.name_hint)
 
     # Types.
 
@@ -149,7 +156,8 @@ class TypeBuilder:
         """Return a tensor type with constant dimensions, in the printer's spacing."""
         if picked not in self._tensor_types:
             dims, _, dtype = picked.removeprefix("Tensor[(").removesuffix("]").partition("), ")
-            self._tensor_types[picked] = self.tensor_type(([int(dim) for dim in dims.split(", ")], dtype), start, end)
+            shape: list[Dim] = [self.dim(dim, start, end) for dim in dims.split(", ")]
+            self._tensor_types[picked] = self.tensor_type((shape, dtype), start, end)
         return self._tensor_types[picked]
 
     def tensor_type(self, picked: tuple[list[Dim], str], start: int, end: int) -> TensorType:
@@ -165,8 +173,27 @@ class TypeBuilder:
 
     def dim(self, picked: str, start: int, end: int) -> int:
         """Return a constant dimension."""
+        size = self._literal(integer_of, picked, start, end)
+        if not 0 <= size < 2**63:
+            raise TextError(
+                f"`{picked}` is not a dimension", start, end, "a dimension is an integer from 0 to 2**63 - 1"
+            )
+        return size
+
+    def _check_nesting(self, items: Sequence[T], parts: Callable[[T], Iterable[T]], start: int, end: int) -> None:
+        """Raise TextError if the parts of `items` are nested too deeply."""
+        depth = 0
+        while items:
+            depth += 1
+            if depth > self._limits.nesting:
+                message = f"values are nested more than {depth - 1} levels deep, which is the limit TextLimits.nesting"
+                raise TextError(message, start, end)
+            items = [part for item in items for part in parts(item)]
+
+    def _literal(self, read: Callable[[str], T], text: str, start: int, end: int) -> T:
+        """Return the value of a literal. Raise TextError if it has none."""
         try:
-            return integer_of(picked)
+            return read(text)
         except LiteralError as error:
             raise TextError(str(error), start, end) from None
 
