@@ -6,8 +6,10 @@ __all__ = [
     "EvaluationError",
     "OpNotImplementedError",
     "ParseError",
+    "TextLimitError",
     "TypeInferenceError",
     "UnknownOpError",
+    "shortened",
 ]
 
 
@@ -29,6 +31,13 @@ class ParseError(DiagnosticError, ValueError):
     """
 
 
+class TextLimitError(ApassError, ValueError):
+    """A part of a program has too long a text.
+
+    A type that shares parts can be small in memory, but exponentially long as text.
+    """
+
+
 class TypeInferenceError(DiagnosticError, TypeError):
     """The program is ill-typed.
 
@@ -41,3 +50,13 @@ class EvaluationError(ApassError, RuntimeError):
 
     Causes are a free variable, a match in which no clause fits, or an operator without a kernel.
     """
+
+
+def shortened(message: str, limit: int = 500) -> str:
+    """Return a message with dots in place of its middle, if it is too long.
+
+    A message may contain a name, a number or a type of any length.
+    """
+    if len(message) <= limit:
+        return message
+    return f"{message[: limit * 2 // 3]} ... {message[-limit // 3 :]}"

@@ -32,6 +32,8 @@ __all__ = [
 
 _Numbers: TypeAlias = Mapping[Hashable, int]
 _NONE_BOUND: Final[_Numbers] = {}
+_MOST_CHARACTERS: Final = 1_000_000
+"""Length after which the text of a type is cut."""
 
 
 class Compound:
@@ -77,8 +79,16 @@ class Compound:
         return _hash(self)
 
     def __str__(self) -> str:
-        """Return Relay's text."""
-        return "".join(_texts(self))
+        """Return Relay's text, cut if it is very long."""
+        pieces: list[str] = []
+        length = 0
+        for piece in _texts(self):
+            pieces.append(piece)
+            length += len(piece)
+            if length > _MOST_CHARACTERS:  # a type that shares parts can have a text of exponential length
+                pieces.append("...")
+                break
+        return "".join(pieces)
 
     def __repr__(self) -> str:
         """Return the kind and Relay's text."""

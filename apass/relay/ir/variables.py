@@ -88,10 +88,14 @@ def _types_of(node: Expr) -> list[Type]:
 
 
 def _free_in(ty: Type) -> Iterator[TypeVar]:
-    """Iterate over free occurrences of type variables; others may be bound."""
+    """Iterate over free type variables in order of first use; others may be bound."""
     stack: list[tuple[Type, frozenset[TypeVar]]] = [(ty, frozenset())]
+    seen = set[tuple[int, frozenset[TypeVar]]]()  # a type that shares parts may be exponentially large as a tree
     while stack:
         node, bound = stack.pop()
+        if (id(node), bound) in seen:
+            continue
+        seen.add((id(node), bound))
         if isinstance(node, TypeVar) and node not in bound:
             yield node
         if isinstance(node, FuncType) and node.type_params:
@@ -100,10 +104,13 @@ def _free_in(ty: Type) -> Iterator[TypeVar]:
 
 
 def _type_nodes(ty: Type) -> Iterator[Type]:
-    """Iterate over a type and its components, without recursion."""
-    stack = [ty]
+    """Iterate over a type and its components, each once and without recursion."""
+    stack, seen = [ty], set[int]()
     while stack:
         node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
         yield node
         stack += reversed(_parts_of(node))
 

@@ -198,11 +198,14 @@ def _variables_of(ty: Type | None) -> Iterator[object]:
     if isinstance(ty, TensorType) and ty.is_static:
         return
     stack: list[object] = [] if ty is None else [ty]
+    seen = set[int]()  # a type that shares parts may be exponentially large as a tree
     while stack:
         node = stack.pop()
         if type(node) in _VARIABLES:
             yield node
-        stack += _parts(node)[1]
+        if id(node) not in seen:
+            seen.add(id(node))
+            stack += _parts(node)[1]
 
 
 def _parts(node: object) -> _Parts:

@@ -18,6 +18,11 @@ class TextLimits:
 
     Python compares, hashes and copies nested tuples by recursion, so a high limit can crash the process.
     """
+    type_params: int = 1000
+    """Maximum number of type parameters in scope.
+
+    The cost of a type grows with the number of its parts times the number of type parameters around them.
+    """
     values: int = 1_000_000
     """Maximum number of values in an object of the metadata, if it has fewer nodes than values.
 

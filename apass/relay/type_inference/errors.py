@@ -1,10 +1,11 @@
 """`TypeErrors`: collects type errors. `describe`: short texts of expressions."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
-from apass.relay.errors import TypeInferenceError
+from apass.relay.errors import TypeInferenceError, shortened
 from apass.relay.ir.adt import Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar
 from apass.relay.ir.expr import (
     Call,
@@ -24,6 +25,9 @@ from apass.relay.ir.expr import (
 from apass.relay.ir.function import Function
 
 __all__ = ["TypeErrors", "describe", "describe_pattern"]
+
+_MOST_CHARACTERS: Final = 5000
+"""Maximum length of a message."""
 
 
 class TypeErrors:
@@ -47,7 +51,7 @@ class TypeErrors:
 
         `at` is a subexpression. If it has a span, the message shows its source text instead.
         """
-        text = f"in `{describe(expr)}`: {message}"
+        text = f"in `{shortened(describe(expr))}`: {shortened(message, _MOST_CHARACTERS)}"
         # A variable is one shared node whose span is its binding, not the erroneous use.
         location = expr if at is None or at.span is None or isinstance(at, Var | GlobalVar) else at
         self._errors.append(Diagnostic(DiagnosticLevel.ERROR, text, location.span, function=self.function))

@@ -297,7 +297,11 @@ class Inferencer:
         self.solver.unify_at(match, self.types[var], ty, summary)
 
     def _check_complete(self, match: Match) -> None:
-        unmatched = unmatched_cases(match, self._mod)
+        try:
+            unmatched = unmatched_cases(match, self._mod)
+        except TypeInferenceError as error:
+            self._errors.add(match, str(error))
+            return
         if unmatched:
             cases = ", ".join(f"`{describe_pattern(pattern)}`" for pattern in unmatched)
             self._errors.add(match, f"the match does not handle the following cases: {cases}")

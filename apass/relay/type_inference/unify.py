@@ -40,6 +40,8 @@ class TypeUnifier:
         # Keyed by id, because hashing a type visits all of it. The entry keeps the type alive, so its id is unique.
         self._complete: dict[int, tuple[Type, bool]] = {}
         self._settled: dict[int, tuple[Type, Type]] = {}
+        # Pairs of types that the current call of `unify` has unified, by their ids, and the results.
+        self._pairs: dict[tuple[int, int], tuple[Type, Type, _Unified]] = {}
 
     def find(self, ty: Type) -> Type:
         """Return the known type of an IncompleteType, or `ty`. Parts are not replaced."""
@@ -81,6 +83,7 @@ class TypeUnifier:
             return lhs if lhs is rhs else self._unify_tensors(lhs, rhs)
         if type(rhs) is TensorType and isinstance(lhs, IncompleteType) and lhs not in self._parents:
             return self._bind(lhs, rhs)
+        self._pairs.clear()
         return walk_deep(self._unify(lhs, rhs))[0]
 
     def is_complete(self, ty: Type) -> bool:
@@ -161,7 +164,10 @@ class TypeUnifier:
             tensor = self._unify_tensors(lhs, rhs)
             result: _Unified = (tensor, tensor != lhs, tensor != rhs)
         else:
-            result = yield self._unify_parts(lhs, rhs)
+            key = (id(lhs), id(rhs))
+            if key not in self._pairs:
+                self._pairs[key] = (lhs, rhs, (yield self._unify_parts(lhs, rhs)))
+            result = self._pairs[key][2]
         unified, more_than_lhs, more_than_rhs = result
         if more_than_lhs and isinstance(left, IncompleteType):
             more_than_lhs = self._generalize(left, unified)

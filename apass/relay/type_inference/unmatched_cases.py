@@ -3,11 +3,18 @@
 from collections.abc import Sequence
 from enum import Enum, auto
 from itertools import product
+from math import prod
+from typing import Final
 
+from apass.relay.errors import TypeInferenceError
 from apass.relay.ir.adt import Match, Pattern, PatternConstructor, PatternTuple, PatternWildcard
 from apass.relay.ir.module import IRModule
 
 __all__ = ["unmatched_cases"]
+
+
+_MOST_CASES: Final = 10_000
+"""Maximum number of cases to check."""
 
 
 class _Fit(Enum):
@@ -28,13 +35,18 @@ def unmatched_cases(match: Match, mod: IRModule | None = None) -> list[Pattern]:
 
     Raises:
         KeyError: if a matched data type is not defined.
+        TypeInferenceError: if there are too many cases to check. Their number can be exponential in that of clauses.
 
     """
     context = mod if mod is not None else IRModule()
     failed: list[Pattern] = []
     candidates: list[Pattern] = [PatternWildcard()]
+    checked = 0
     while candidates:
         candidate = candidates.pop()
+        checked += 1
+        if checked > _MOST_CASES:
+            raise _too_many()
         fits = ((_fit(clause.lhs, candidate), clause.lhs) for clause in match.clauses)
         first = next((entry for entry in fits if entry[0] is not _Fit.CLASHES), None)
         if first is None:
@@ -71,6 +83,8 @@ def _split(pattern: Pattern, candidate: Pattern, mod: IRModule) -> list[Pattern]
     if not isinstance(candidate, PatternConstructor | PatternTuple):
         return _expand(pattern, mod)
     fields = [_split(*both, mod) for both in zip(pattern.patterns, candidate.patterns, strict=True)]
+    if prod(map(len, fields)) > _MOST_CASES:
+        raise _too_many()
     # The last field varies slowest, which is TVM's order of cases.
     return [_with_parts(candidate, tuple(reversed(parts))) for parts in product(*reversed(fields))]
 
@@ -87,3 +101,7 @@ def _with_parts(candidate: PatternConstructor | PatternTuple, inner: Sequence[Pa
     if isinstance(candidate, PatternTuple):
         return PatternTuple(inner)
     return PatternConstructor(candidate.constructor, inner)
+
+
+def _too_many() -> TypeInferenceError:
+    return TypeInferenceError(f"the match has more than {_MOST_CASES} cases to check; write `match?` to skip the check")

@@ -2,23 +2,12 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Final
 
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Span
-from apass.relay.errors import ParseError
+from apass.relay.errors import ParseError, shortened
 
-__all__ = ["Source", "TextError", "shortened"]
-
-_MOST_CHARACTERS: Final = 500
-"""Maximum length of a message. A message may contain a name or a number of any length."""
-
-
-def shortened(message: str) -> str:
-    """Return a message with dots in place of its middle, if it is too long."""
-    if len(message) <= _MOST_CHARACTERS:
-        return message
-    return f"{message[: _MOST_CHARACTERS * 2 // 3]} ... {message[-_MOST_CHARACTERS // 3 :]}"
+__all__ = ["Source", "TextError"]
 
 
 class TextError(Exception):

@@ -107,6 +107,9 @@ class TypeBuilder:
 
     def type_param(self, picked: str, start: int, end: int) -> TypeVar:
         """Bind a type parameter until `_release` is called."""
+        if len(self._hidden_type_vars) >= self._limits.type_params:
+            message = f"there are more than {self._limits.type_params} type parameters in scope"
+            raise TextError(message, start, end, "the limit is TextLimits.type_params")
         var = TypeVar(picked)
         self._hidden_type_vars.append(self._type_vars.get(picked))
         self._type_vars[picked] = var

@@ -44,7 +44,7 @@ class ExprText:
     """Printer of expressions, shared by the functions of a module for unique names."""
 
     def __init__(self, meta: MetadataWriter, annotate: Annotate | None, show_meta_data: bool) -> None:
-        self.types: TypeText = TypeText(meta)
+        self.types: TypeText = TypeText(meta, may_cut=not show_meta_data)
         """The printer of types."""
         self._meta = meta
         self._annotate = annotate
@@ -161,9 +161,9 @@ class ExprText:
         if self._annotate is not None:
             return self._annotate(expr)
         if isinstance(expr, Call) and expr.checked_type_ is not None:
-            return f" /* ty={self.types(expr.checked_type_)} */"
+            return f" /* ty={self.types.in_comment(expr.checked_type_)} */"
         if isinstance(expr, Constant) and expr in self._typed:
-            return f" /* ty={self.types(expr.checked_type)} */"
+            return f" /* ty={self.types.in_comment(expr.checked_type)} */"
         return ""
 
     # Kinds of nodes.

@@ -1,9 +1,11 @@
 """Unique names of variables, and the text of types."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from string import ascii_letters
 from typing import Final
 
+from apass.relay.errors import TextLimitError
 from apass.relay.ir.ty import (
     FuncType,
     IncompleteType,
@@ -18,11 +20,17 @@ from apass.relay.ir.ty import (
 )
 from apass.relay.text.literals import name_text
 from apass.relay.text.metadata import MetadataWriter
-from apass.relay.visitors.recursion import Walk, walk_deep
 
 __all__ = ["Names", "TypeText"]
 
 _LETTERS: Final = frozenset(ascii_letters)
+
+_MOST_CHARACTERS: Final = 2_000_000
+"""Maximum length of the text of a type that the parser must be able to read."""
+_MOST_CHARACTERS_CUT: Final = 100_000
+"""Length of a type after which its text for people is cut."""
+_MOST_CHARACTERS_IN_COMMENT: Final = 10_000
+"""Length of a type after which its text in a comment is cut. Each call has such a comment."""
 
 
 class Names:
@@ -47,10 +55,15 @@ class Names:
 
 
 class TypeText:
-    """Printer of types. The text of each type object is cached."""
+    """Printer of types. The text of each type object is cached.
 
-    def __init__(self, meta: MetadataWriter) -> None:
+    `may_cut` is whether the text of a very long type is cut, so that the parser rejects it.
+    """
+
+    def __init__(self, meta: MetadataWriter, may_cut: bool) -> None:
         self._meta = meta
+        self._may_cut = may_cut
+        self._comments: dict[int, tuple[Type, str]] = {}
         self._tensors: dict[TensorType, str] = {}
         self._others: dict[int, tuple[Type, str]] = {}
         self._names: dict[TypeVar, str] = {}
@@ -71,58 +84,100 @@ class TypeText:
             number += 1
             name = f"{param.name_hint}{number}"
         if self._names.get(param, name) != name:
+            self._comments.clear()
             self._others.clear()  # cached texts may contain the previous name of the variable
         self._names[param] = name
         self._in_scope[name] = param
         return name
 
     def __call__(self, ty: Type) -> str:
-        """Return the text of a type."""
-        if isinstance(ty, TensorType):
-            if ty not in self._tensors:
-                self._tensors[ty] = self._tensor(ty)
-            return self._tensors[ty]
-        if id(ty) in self._others:
-            return self._others[id(ty)][1]
-        return walk_deep(self._walk(ty))
+        """Return the text of a type in an annotation.
 
-    def _walk(self, ty: Type) -> Walk[str]:
-        """Return the text of a type. A walk, because types may be nested to any depth."""
+        Raises:
+            TextLimitError: if the text is too long, and it must not be cut.
+
+        """
         if isinstance(ty, TensorType):
-            return self(ty)
+            return self._tensor(ty)
         if id(ty) not in self._others:
-            self._others[id(ty)] = (ty, (yield self._other(ty)))  # the entry keeps the type alive, so its id is unique
+            text, is_whole = self._limited(ty, _MOST_CHARACTERS_CUT if self._may_cut else _MOST_CHARACTERS)
+            if not is_whole and not self._may_cut:
+                raise TextLimitError(
+                    f"the text of a type has more than {_MOST_CHARACTERS} characters: {text:.100}...; "
+                    "call `astext(show_meta_data=False)`, which cuts such a text"
+                )
+            self._others[id(ty)] = (ty, text)  # the entry keeps the type alive, so its id is unique
         return self._others[id(ty)][1]
 
+    def in_comment(self, ty: Type) -> str:
+        """Return the text of a type in a comment, cut if it is long."""
+        if isinstance(ty, TensorType):
+            return self._tensor(ty)
+        if id(ty) not in self._comments:
+            self._comments[id(ty)] = (ty, self._limited(ty, _MOST_CHARACTERS_IN_COMMENT)[0])
+        return self._comments[id(ty)][1]
+
+    def _limited(self, root: Type, limit: int) -> tuple[str, bool]:
+        """Return the text of a type, cut after `limit` characters, and whether it is whole."""
+        # A type that shares parts can have a text of exponential length, so the text is created piece by piece.
+        pieces: list[str] = []
+        stack: list[str | Type | _Release] = [root]
+        length = 0
+        while stack:
+            item = stack.pop()
+            if isinstance(item, _Release):
+                self.release(item.params)
+            elif isinstance(item, str):
+                pieces.append(item)
+                length += len(item)
+                if length > limit:
+                    for rest in stack:
+                        self.release(rest.params if isinstance(rest, _Release) else ())
+                    return f"{''.join(pieces)[:limit]}...", False
+            else:
+                stack += reversed(self._pieces(item))
+        return "".join(pieces), True
+
     def _tensor(self, ty: TensorType) -> str:
+        if ty not in self._tensors:
+            self._tensors[ty] = self._tensor_text(ty)
+        return self._tensors[ty]
+
+    def _tensor_text(self, ty: TensorType) -> str:
         if not any(isinstance(dim, ShapeVar) for dim in ty.shape):
             return str(ty)
         dims = [self._meta.reference(dim) if isinstance(dim, ShapeVar) else str(dim) for dim in ty.shape]
         return f"Tensor[({', '.join(dims)}), {ty.dtype}]"
 
-    def _other(self, ty: Type) -> Walk[str]:
+    def _pieces(self, ty: Type) -> "Sequence[str | Type | _Release]":
+        """Return the text of a type as strings and component types, in order."""
+        if isinstance(ty, TensorType):
+            return (self._tensor(ty),)
         if isinstance(ty, TypeVar):
-            return self._names.get(ty, ty.name_hint)
+            return (self._names.get(ty, ty.name_hint),)
         if isinstance(ty, TupleType):
-            return f"({(yield self._joined(ty.fields))}{',' if len(ty.fields) == 1 else ''})"
+            return ("(", *_separated(ty.fields), ",)" if len(ty.fields) == 1 else ")")
         if isinstance(ty, RefType):
-            return f"ref({(yield self._walk(ty.value))})"
+            return ("ref(", ty.value, ")")
         if isinstance(ty, TypeCall):
-            return f"{(yield self._walk(ty.func))}[{(yield self._joined(ty.args))}]"
+            return (ty.func, "[", *_separated(ty.args), "]")
         if isinstance(ty, FuncType):
-            return (yield self._function(ty))
+            params = f"[{', '.join(self.bind(ty.type_params))}]" if ty.type_params else ""
+            return (f"fn {params}(", *_separated(ty.arg_types), ") -> ", ty.ret_type, _Release(ty.type_params))
         if isinstance(ty, TypeRelation):
-            return f"{ty.func}({(yield self._joined(ty.args))})"
-        return "_" if isinstance(ty, IncompleteType) else str(ty)
+            return (f"{ty.func}(", *_separated(ty.args), ")")
+        return ("_" if isinstance(ty, IncompleteType) else str(ty),)
 
-    def _function(self, ty: FuncType) -> Walk[str]:
-        params = f"[{', '.join(self.bind(ty.type_params))}]" if ty.type_params else ""
-        text = f"fn {params}({(yield self._joined(ty.arg_types))}) -> {(yield self._walk(ty.ret_type))}"
-        self.release(ty.type_params)
-        return text
 
-    def _joined(self, types: Iterable[Type]) -> Walk[str]:
-        texts: list[str] = []
-        for ty in types:
-            texts += [(yield self._walk(ty))]
-        return ", ".join(texts)
+@dataclass(frozen=True, slots=True)
+class _Release:
+    """The end of the scope of type parameters, among the pieces of a text."""
+
+    params: tuple[TypeVar, ...]
+
+
+def _separated(types: Iterable[Type]) -> Iterator[str | Type]:
+    for index, ty in enumerate(types):
+        if index:
+            yield ", "
+        yield ty
