@@ -14,6 +14,7 @@ import onnx
 import onnx_ir as ir
 from onnx.serialization import registry
 
+from apass.adapters.onnx.validation import MAX_NESTING, check_structure, quoted, short_reason
 from apass.errors import AdapterError
 from apass.util.files import PartFile, Prepared
 
@@ -96,7 +97,7 @@ def model_proto(model: ir.Model, how: Callable[[Tensor], Tensor] | None = None) 
     try:
         return ir.to_proto(copied)
     except ir.serde.SerdeError as error:
-        raise AdapterError(f"this ONNX model cannot be serialized: {_innermost(error)}") from error
+        raise AdapterError(f"this ONNX model cannot be serialized: {short_reason(_innermost(error))}") from error
 
 
 def model_to_bytes(model: ir.Model) -> bytes:
@@ -120,10 +121,15 @@ def model_from_bytes(data: bytes) -> ir.Model:
     """Return the model that `model_to_bytes` wrote.
 
     Raises:
-        AdapterError: if `data` is not an ONNX model.
+        AdapterError: if `data` is not an ONNX model, or refers to external data.
 
     """
-    return _deserialized(data, "protobuf", "these bytes")
+    model = _deserialized(data, "protobuf", "these bytes")
+    for tensor in _tensors(model):
+        if isinstance(tensor, ir.ExternalTensor):
+            message = f"tensor {quoted(tensor.name)} has its data in a file; load the model with load_model"
+            raise AdapterError(f"these bytes: {message}")
+    return model
 
 
 def load_model(path: str | os.PathLike[str]) -> ir.Model:
@@ -311,46 +317,48 @@ def _in_memory(tensor: Tensor) -> Tensor:
 
 
 def _deserialized(data: bytes, model_format: str, source: str) -> ir.Model:
+    """Return the model in `data`, after checking its structure."""
     try:
         proto = registry.get(model_format).deserialize_proto(data, onnx.ModelProto())
     except Exception as error:
         # The decoder of each format raises errors of other types.
-        raise AdapterError(f"{source}: not an ONNX model in the format {model_format!r}: {error}") from error
+        reason = f"{short_reason(error)} (damaged, or nested deeper than {MAX_NESTING} subgraphs)"
+        raise AdapterError(f"{source}: not an ONNX model in the format {model_format!r}: {reason}") from error
     if not proto.HasField("graph") or not proto.ir_version:
         message = f"{source}: not an ONNX model in the format {model_format!r}: the graph or the IR version is missing"
         raise AdapterError(message)
-    for part in _unsupported_parts(proto):
-        raise AdapterError(f"{source}: the model has {part}, which onnx_ir would discard; remove this part first")
     try:
+        check_structure(proto)
         model = ir.from_proto(proto)
-    except (ir.serde.SerdeError, ValueError) as error:
-        raise AdapterError(f"{source}: onnx_ir cannot read this ONNX model: {_innermost(error)}") from error
-    for owner in _owners(model):
-        _map_tensors(owner, _copy_tensor)
+        for owner in _owners(model):
+            _map_tensors(owner, _copy_tensor)
+    except AdapterError as error:
+        raise AdapterError(f"{source}: {error}") from None
+    except Exception as error:
+        # Texts are decoded on access, and onnx_ir raises errors of many types.
+        raise AdapterError(
+            f"{source}: onnx_ir cannot read this ONNX model: {short_reason(_innermost(error))}"
+        ) from error
     return model
 
 
-def _unsupported_parts(proto: onnx.ModelProto) -> Iterator[str]:
-    if proto.training_info:
-        yield "training information"
-    graphs = [proto.graph]
-    while graphs:
-        graph = graphs.pop()
-        if graph.sparse_initializer:
-            yield f"sparse initializers in graph {graph.name!r}"
-        for node in graph.node:
-            for attr in node.attribute:
-                graphs += [*attr.graphs, *([attr.g] if attr.HasField("g") else ())]
-
-
 def _check_external(tensor: ir.ExternalTensor, path: Path) -> None:
-    file = Path(tensor.path)
-    end = (tensor.offset or 0) + (tensor.length or tensor.nbytes)
+    """Raise unless a file in the folder of the model has the data of a tensor."""
+    where = f"{path}: tensor {quoted(tensor.name)}"
+    location = str(cast("Any", tensor).location)
+    folder, file = path.parent.resolve(), Path(path.parent, location)
+    # A model from elsewhere must not read other files, such as keys, into its results.
+    if not location or "\0" in location or folder not in file.resolve().parents:
+        reason = "is outside of the folder of the model; move the data there, and change the location"
+        raise AdapterError(f"{where} has its data in {quoted(location)}, which {reason}")
+    start, length = tensor.offset or 0, tensor.nbytes if tensor.length is None else tensor.length
+    if length != tensor.nbytes:
+        raise AdapterError(f"{where} needs {tensor.nbytes:,} bytes, but refers to {length:,}; correct its length")
     size = file.stat().st_size if file.is_file() else -1
-    if size < end:
+    if size < start + length:
         state = "does not exist" if size < 0 else f"has {size:,} bytes"
-        message = f"{path}: tensor {tensor.name!r} ends at byte {end:,} of {file}, which {state}; restore that file"
-        raise AdapterError(message)
+        shown = quoted(str(file))[1:-1]
+        raise AdapterError(f"{where} ends at byte {start + length:,} of {shown}, which {state}; restore that file")
 
 
 def _weights_path(path: Path, tensors: Iterable[Tensor]) -> Path:

@@ -19,7 +19,7 @@ from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import current_module_name
-from apass.errors import AdapterError, MissingExtraError, VerifyError
+from apass.errors import AdapterError, ApassError, MissingExtraError, VerifyError
 from apass.passes.base import ModulePass
 from apass.passes.registry import make_pass, provide_pass
 from apass.passes.sequential import Sequential
@@ -43,6 +43,7 @@ from apass.adapters.onnx.passes.workarounds import (
     cause_of,
     keep_output_types,
 )
+from apass.adapters.onnx.validation import quoted, short_reason
 
 __all__ = ["DEFAULT", "TABLE", "OnnxPass", "PassEntry", "is_large"]
 
@@ -129,12 +130,15 @@ class OnnxPass(ModulePass[ir.Model]):
         try:
             with caught_errors() as warnings:
                 result = self._on_copy(adapter.isolate(mod, [name for name, _ in adapter.functions(mod)]))
+        except ApassError:
+            raise
         except Exception as error:
+            # onnx_ir raises errors of many types, such as AssertionError, for models that its passes do not support.
             cause = cause_of(error)
-            if cause is error:
-                raise
-            cause.add_note(f"raised in {self.target.__name__} of onnx_ir")
-            raise cause from cause.__cause__
+            where = (
+                f"{self.target.__name__} of onnx_ir failed on model {quoted(current_module_name() or 'without name')}"
+            )
+            raise AdapterError(f"{where}: {short_reason(cause)}") from cause
         if result is None or adapter.equal(mod, result):
             return mod, warnings
         self._check(mod, result, adapter)

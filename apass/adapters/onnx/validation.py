@@ -1,0 +1,354 @@
+"""Structural rules of ONNX models, checked before onnx_ir reads a model.
+
+onnx_ir reads models that break these rules. Its passes then fail, run forever, or discard parts.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final, cast
+
+import onnx
+import onnx_ir as ir
+from onnx.helper import tensor_dtype_to_field
+
+from apass.errors import AdapterError
+
+__all__ = ["MAX_CALLS", "MAX_NESTING", "Calls", "call_order", "check_structure", "quoted", "short_reason"]
+
+MAX_NESTING: Final = 32
+"""Maximum depth of subgraphs. protobuf decodes 100 nested messages, and each subgraph is three of them."""
+
+MAX_CALLS: Final = 100
+"""Maximum depth of calls of functions, as in onnx."""
+
+LONGEST_NAME: Final = 80
+"""Maximum number of characters of a name in a message."""
+
+LONGEST_REASON: Final = 400
+"""Maximum number of characters of an error of another library in a message."""
+
+_ONNX: Final = "ai.onnx"
+"""The other name of the default domain."""
+
+_FIRST_IR_WITH_OPSETS: Final = 3
+"""The first IR version in which a model must import its operator sets."""
+
+_SHOWN: Final = 5
+"""Maximum number of parts of a cycle in a message."""
+
+Calls = Mapping[ir.OperatorIdentifier, Iterable[ir.OperatorIdentifier]]
+"""The functions that each function calls."""
+
+_Body = onnx.GraphProto | onnx.FunctionProto
+
+
+def check_structure(proto: onnx.ModelProto) -> None:
+    """Raise for the first structural error of a model.
+
+    The time is linear in the size of the model. Nodes may have any order, but no cycles.
+
+    Raises:
+        AdapterError: if the model breaks a rule; the message names the node and the value.
+
+    """
+    for problem in _problems(proto):
+        raise AdapterError(problem)
+
+
+def _problems(proto: onnx.ModelProto) -> Iterator[str]:
+    if not 1 <= proto.ir_version <= onnx.IR_VERSION:
+        yield f"the IR version is {proto.ir_version}, expected 1 to {onnx.IR_VERSION}; upgrade onnx if it is newer"
+    if proto.training_info:
+        yield "the model has training information, which onnx_ir would discard; remove this part first"
+    for kind in _undecoded(proto):
+        yield f"the model has a text in {kind} that is not valid UTF-8"
+        return
+    bodies: list[tuple[str, _Body]] = [(f"graph {quoted(proto.graph.name)}", proto.graph)]
+    bodies += [(f"function {quoted(_function_name(_identifier(func)))}", func) for func in proto.functions]
+    # The other checks recurse into subgraphs, so this one comes first.
+    too_deep = [where for where, body in bodies if _is_too_deep(body)]
+    if too_deep:
+        yield f"{too_deep[0]} has more than {MAX_NESTING} nested subgraphs, the limit of protobuf; flatten them"
+        return
+    yield from _function_problems(proto.functions)
+    for where, body in bodies:
+        # Before IR version 3, models import version 1 of the default domain implicitly.
+        implicit = {""} if proto.ir_version < _FIRST_IR_WITH_OPSETS else set[str]()
+        imports = (proto if isinstance(body, onnx.GraphProto) else body).opset_import
+        yield from _import_problems(where, imports)
+        check = _GraphCheck(where, {_domain(entry.domain) for entry in imports} | implicit)
+        yield from check.run(body)
+        for name, user in check.undefined.items():
+            yield f"{user} reads {quoted(name)}, which no node, input or initializer defines"
+
+
+def call_order(calls: Calls) -> list[ir.OperatorIdentifier]:
+    """Return the functions so that each follows the functions it calls.
+
+    Raises:
+        AdapterError: if functions call each other in a cycle.
+
+    """
+    try:
+        return list(TopologicalSorter(calls).static_order())
+    except CycleError as error:
+        cycle = _cycle([_function_name(name) for name in error.args[1]])
+        raise AdapterError(f"functions call each other in a cycle: {cycle}") from None
+
+
+def quoted(name: str) -> str:
+    r"""Return a name in quotes, shortened, with control characters as escapes.
+
+    >>> print(quoted("a\x1b[2J"))
+    'a\x1b[2J'
+    """
+    return repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}...")
+
+
+def short_reason(error: BaseException) -> str:
+    r"""Return the type and the message of an error as one line of limited length.
+
+    >>> short_reason(ValueError("first\nsecond"))
+    'ValueError: first second'
+    """
+    text = " ".join(str(error)[: 2 * LONGEST_REASON].split())
+    text = "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    shortened = text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."
+    return f"{type(error).__name__}: {shortened}".removesuffix(": ")
+
+
+class _GraphCheck:
+    """The checks of a graph or of a function, and of the subgraphs in it."""
+
+    def __init__(self, where: str, domains: set[str]) -> None:
+        self.where = where
+        self.domains = domains
+        """The domains of operators that are imported."""
+        self.undefined: dict[str, str] = {}
+        """After `run`: the values that are read but not defined here, with the first reader of each."""
+
+    def run(self, body: _Body) -> Iterator[str]:
+        """Iterate over the errors, except for undefined values."""
+        yield from self._definitions(body)
+        dependencies: list[list[str]] = []
+        for index, node in enumerate(body.node):
+            described = self._describe(index, node)
+            captured: dict[str, str] = {}
+            yield from self._node(node, described, captured)
+            names = [*filter(None, node.input), *captured]
+            dependencies.append(names)
+            for name in names:
+                if name not in self.defined:
+                    self.undefined.setdefault(name, captured.get(name, described))
+        yield from self._cycle(body.node, dependencies)
+        for output in body.output:
+            name = output if isinstance(output, str) else output.name
+            if name not in self.defined:
+                yield f"{self.where} has the output {quoted(name)}, which no node, input or initializer defines"
+
+    def _definitions(self, body: _Body) -> Iterator[str]:
+        """Set `defined` to the producer of each value; None for inputs and initializers."""
+        self.defined: dict[str, int | None] = {}
+        for entry in body.input:
+            name = entry if isinstance(entry, str) else entry.name
+            if name in self.defined or not name:
+                yield f"{self.where} has {'two inputs' if name else 'an input'} named {quoted(name)}"
+            self.defined[name] = None
+        if isinstance(body, onnx.GraphProto):
+            if body.sparse_initializer:
+                yield f"the model has sparse initializers in {self.where}, which onnx_ir would discard; remove them"
+            yield from self._initializers(body.initializer)
+        for index, node in enumerate(body.node):
+            for name in filter(None, node.output):
+                if name in self.defined:
+                    other = self.defined[name]
+                    first = "an input or initializer" if other is None else self._describe(other, body.node[other])
+                    yield f"{self._describe(index, node)} defines {quoted(name)} again; {first} defines it first"
+                self.defined[name] = index
+
+    def _initializers(self, tensors: Iterable[onnx.TensorProto]) -> Iterator[str]:
+        names: set[str] = set()
+        for tensor in tensors:
+            if tensor.name in names or not tensor.name:
+                yield f"{self.where} has {'two initializers' if tensor.name else 'an initializer'} named " + quoted(
+                    tensor.name
+                )
+            names.add(tensor.name)
+            yield from _tensor_problems(tensor, f"initializer {quoted(tensor.name)}")
+        self.defined.update(dict.fromkeys(names))
+
+    def _node(self, node: onnx.NodeProto, described: str, captured: dict[str, str]) -> Iterator[str]:
+        """Check a node; add the outer values that its subgraphs read to `captured`."""
+        if _domain(node.domain) not in self.domains:
+            yield f"{described} uses the operator set {quoted(node.domain)}, which is not imported"
+        names: set[str] = set()
+        for attr in node.attribute:
+            if attr.name in names:
+                yield f"{described} has two attributes named {quoted(attr.name)}"
+            names.add(attr.name)
+            if attr.type == onnx.AttributeProto.UNDEFINED:
+                yield f"attribute {quoted(attr.name)} of {described} has no known type"
+            for tensor in (*((attr.t,) if attr.HasField("t") else ()), *attr.tensors):
+                yield from _tensor_problems(tensor, f"attribute {quoted(attr.name)} of {described}")
+            for graph in _subgraphs(attr):
+                inner = _GraphCheck(f"subgraph {quoted(graph.name)} of {described}", self.domains)
+                yield from inner.run(graph)
+                for name, reader in inner.undefined.items():
+                    captured.setdefault(name, reader)
+
+    def _cycle(self, nodes: Sequence[onnx.NodeProto], dependencies: Sequence[Sequence[str]]) -> Iterator[str]:
+        producers = [[self.defined.get(name) for name in names] for names in dependencies]
+        edges = [[item for item in sources if item is not None] for sources in producers]
+        if all(source < index for index, sources in enumerate(edges) for source in sources):
+            return
+        try:
+            TopologicalSorter(dict(enumerate(edges))).prepare()
+        except CycleError as error:
+            indices: list[int] = error.args[1]
+            yield f"the nodes form a cycle: {_cycle([self._describe(index, nodes[index]) for index in indices])}"
+
+    def _describe(self, index: int, node: onnx.NodeProto) -> str:
+        name = quoted(node.name) if node.name else f"{index}"
+        return f"node {name} ({quoted(node.op_type)[1:-1]}) of {self.where}"
+
+
+def _undecoded(proto: onnx.ModelProto) -> Iterator[str]:
+    """Iterate over the messages that have a text which is not valid UTF-8."""
+    messages: list[Any] = [proto]
+    while messages:
+        message = messages.pop()
+        kind = message.DESCRIPTOR.name
+        # Do not read the data of tensors, which may be large.
+        names = ("name", "doc_string", "external_data", "metadata_props") if kind == "TensorProto" else None
+        fields = message.ListFields() if names is None else [(_TENSOR[name], getattr(message, name)) for name in names]
+        for descriptor, value in fields:
+            values = cast("Sequence[Any]", value if _is_repeated(value) else [value])
+            if descriptor.message_type is not None:
+                messages += values
+            # protobuf returns bytes for such a text.
+            elif descriptor.type == descriptor.TYPE_STRING and not all(isinstance(text, str) for text in values):
+                yield f"a {kind}"
+
+
+def _is_repeated(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _function_problems(functions: Sequence[onnx.FunctionProto]) -> Iterator[str]:
+    calls: dict[ir.OperatorIdentifier, set[ir.OperatorIdentifier]] = {}
+    for func in functions:
+        name = _identifier(func)
+        if name in calls:
+            yield f"there are two functions {quoted(_function_name(name))}"
+        calls[name] = {(_domain(node.domain), node.op_type, node.overload) for node in _all_nodes(func)}
+    depths: dict[ir.OperatorIdentifier, int] = {}
+    local = {name: called & calls.keys() for name, called in calls.items()}
+    for name in call_order(local):
+        depths[name] = 1 + max((depths[called] for called in local[name]), default=0)
+    deepest = max(depths, key=depths.__getitem__, default=None)
+    if deepest is not None and depths[deepest] > MAX_CALLS:
+        depth = f"{depths[deepest]:,} deep, but onnx allows {MAX_CALLS}"
+        yield f"calls from function {quoted(_function_name(deepest))} are nested {depth}; inline some of them"
+
+
+def _import_problems(where: str, imports: Iterable[onnx.OperatorSetIdProto]) -> Iterator[str]:
+    versions: dict[str, int] = {}
+    for entry in imports:
+        domain, version = _domain(entry.domain), entry.version
+        newest = _NEWEST.get(domain)
+        if not 1 <= version <= (newest or _BIGGEST_VERSION):
+            expected = f"1 to {newest or _BIGGEST_VERSION}"
+            hint = "; upgrade onnx if it is newer" if newest else ""
+            yield f"{where} imports operator set {quoted(domain)} of version {version}, expected {expected}{hint}"
+        if versions.setdefault(domain, version) != version:
+            yield f"{where} imports two versions of operator set {quoted(domain)}: {versions[domain]} and {version}"
+
+
+def _tensor_problems(tensor: onnx.TensorProto, where: str) -> Iterator[str]:
+    if tensor.HasField("segment"):
+        yield f"{where} is one segment of a tensor, which onnx_ir does not support"
+    try:
+        dtype = ir.DataType(tensor.data_type)
+    except ValueError:
+        dtype = ir.DataType.UNDEFINED
+    if dtype is ir.DataType.UNDEFINED:
+        yield f"{where} has the unknown data type {tensor.data_type}"
+        return
+    dims = list(tensor.dims)
+    # numpy multiplies the dimensions other than 0, and rejects a product that overflows.
+    if min(dims, default=0) < 0 or math.prod(filter(None, dims)) > _BIGGEST_COUNT:
+        yield f"{where} has the shape {_shown(dims)}, expected up to {_BIGGEST_COUNT:,} elements in each direction"
+        return
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        for entry in tensor.external_data:
+            if entry.key in ("offset", "length") and not (entry.value.isascii() and entry.value.isdecimal()):
+                yield f"{where} has the {entry.key} {quoted(entry.value)} of external data, expected a number of bytes"
+        return
+    size, expected, unit = _sizes(tensor, dtype, math.prod(dims))
+    if size != expected:
+        yield f"{where} has {size:,} {unit} of data, but its shape {_shown(dims)} needs {expected:,}"
+
+
+def _sizes(tensor: onnx.TensorProto, dtype: ir.DataType, count: int) -> tuple[int, int, str]:
+    """Return the actual and the expected amount of data, and its unit."""
+    if dtype is ir.DataType.STRING:
+        return len(tensor.string_data), count, "strings"
+    packed = -(-count * dtype.bitwidth // 8)
+    if tensor.HasField("raw_data"):
+        return len(tensor.raw_data), packed, "bytes"
+    values: Sequence[Any] = getattr(tensor, tensor_dtype_to_field(dtype.value))
+    if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
+        return len(values), 2 * count, "values"
+    return len(values), packed if dtype.bitwidth < _BYTE else count, "values"
+
+
+def _is_too_deep(body: _Body) -> bool:
+    level: list[_Body] = [body]
+    for _ in range(MAX_NESTING + 1):
+        level = [graph for item in level for node in item.node for attr in node.attribute for graph in _subgraphs(attr)]
+    return bool(level)
+
+
+def _all_nodes(body: _Body) -> Iterator[onnx.NodeProto]:
+    bodies: list[_Body] = [body]
+    while bodies:
+        for node in bodies.pop().node:
+            yield node
+            bodies += [graph for attr in node.attribute for graph in _subgraphs(attr)]
+
+
+def _subgraphs(attr: onnx.AttributeProto) -> Sequence[onnx.GraphProto]:
+    return [attr.g, *attr.graphs] if attr.HasField("g") else attr.graphs
+
+
+def _identifier(func: onnx.FunctionProto) -> ir.OperatorIdentifier:
+    return _domain(func.domain), func.name, func.overload
+
+
+def _function_name(identifier: ir.OperatorIdentifier) -> str:
+    domain, name, overload = identifier
+    return f"{domain}::{name}" + (f":{overload}" if overload else "")
+
+
+def _domain(name: str) -> str:
+    return "" if name == _ONNX else name
+
+
+def _cycle(names: list[str]) -> str:
+    shown = names if len(names) <= _SHOWN else [*names[: _SHOWN - 1], f"... ({len(names) - _SHOWN} more)", names[-1]]
+    return " -> ".join(shown)
+
+
+def _shown(dims: Sequence[int]) -> str:
+    return str(list(dims)) if len(dims) <= _SHOWN else f"[{', '.join(map(str, dims[:_SHOWN]))}, ...]"
+
+
+_TENSOR: Final[Mapping[str, Any]] = cast("Any", onnx.TensorProto).DESCRIPTOR.fields_by_name
+_BYTE: Final = 8
+_BIGGEST_COUNT: Final = 2**55
+"""Maximum number of elements of a tensor; numpy counts its bytes, up to 16 for each, in 63 bits."""
+_BIGGEST_VERSION: Final = 2**31 - 1
+"""Maximum version of an operator set that onnx does not know; onnx stores it in 32 bits."""
+_NEWEST: Final[Mapping[str, int]] = {"": onnx.defs.onnx_opset_version()}
+"""The newest version of operator sets whose operators the installed onnx knows."""
