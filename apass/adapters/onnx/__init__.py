@@ -16,6 +16,7 @@ try:
 except ImportError as _error:
     raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({_error}): pip install 'apass[onnx]'") from _error
 
+from apass.adapters.onnx.calls import MAX_EXPANDED, expanded_nodes, function_name
 from apass.adapters.onnx.model_fingerprint import fingerprint, tensor_digest
 from apass.adapters.onnx.reductions import Change, inner_nodes, leave_out, shrinkable
 from apass.adapters.onnx.storage import (
@@ -86,7 +87,7 @@ class OnnxAdapter:
         """Iterate over the main graph and the functions, without copying them."""
         yield MAIN, mod.graph
         for function in mod.functions.values():
-            yield function_name(function), function
+            yield function_name(function.identifier()), function
 
     def get(self, mod: ir.Model, name: str) -> OnnxFunction:
         """Return the main graph or the function of that name."""
@@ -106,7 +107,7 @@ class OnnxAdapter:
         for name, func in updates.items():
             _check_update(name, func)
         graph = updates.get(MAIN, mod.graph)
-        functions = [updates.get(function_name(func), func) for func in mod.functions.values()]
+        functions = [updates.get(function_name(func.identifier()), func) for func in mod.functions.values()]
         assert isinstance(graph, ir.Graph)
         return with_parts(mod, graph, [func for func in functions if isinstance(func, ir.Function)])
 
@@ -212,15 +213,11 @@ class OnnxAdapter:
         return {name: by_name[name] for name in names}
 
 
-def function_name(function: ir.Function) -> str:
-    """Return `domain::name` or `domain::name:overload` of a model-local function."""
-    domain, name, overload = function.identifier()
-    return f"{domain}::{name}" + (f":{overload}" if overload else "")
-
-
 def _with_types(mod: ir.Model) -> ir.Model:
     """Return a model with inferred types, or `mod` if the inference fails."""
     try:
+        if expanded_nodes(mod) > MAX_EXPANDED:
+            return mod
         proto = onnx.shape_inference.infer_shapes(model_proto(_without_big_initializers(mod)))
     except (AdapterError, ValueError, RuntimeError, onnx.shape_inference.InferenceError):
         return mod
@@ -245,8 +242,10 @@ def _check_update(name: str, func: OnnxFunction) -> None:
             raise AdapterError(f"the main graph must be an ir.Graph, got {type(func).__name__}")
     elif not isinstance(func, ir.Function):
         raise AdapterError(f"function {name!r} must be an ir.Function, got {type(func).__name__}")
-    elif function_name(func) != name:
-        raise AdapterError(f"the update of function {name!r} is named {function_name(func)!r}; keep the name")
+    else:
+        actual = function_name(func.identifier())
+        if actual != name:
+            raise AdapterError(f"the update of function {name!r} is named {actual!r}; keep the name")
 
 
 def _empty(graph: ir.Graph) -> ir.Graph:

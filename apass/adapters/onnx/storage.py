@@ -95,9 +95,12 @@ def model_proto(model: ir.Model, how: Callable[[Tensor], Tensor] | None = None) 
     for owner in _owners(copied):
         _map_tensors(owner, how or _in_memory)
     try:
-        return ir.to_proto(copied)
+        proto = ir.to_proto(copied)
     except ir.serde.SerdeError as error:
         raise AdapterError(f"this ONNX model cannot be serialized: {short_reason(_innermost(error))}") from error
+    # protobuf omits an empty graph, and the reader would miss it.
+    proto.graph.SetInParent()
+    return proto
 
 
 def model_to_bytes(model: ir.Model) -> bytes:

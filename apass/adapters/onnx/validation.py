@@ -12,9 +12,10 @@ import onnx
 import onnx_ir as ir
 from onnx.helper import tensor_dtype_to_field
 
+from apass.adapters.onnx.calls import call_order, cycle_text, function_name
 from apass.errors import AdapterError
 
-__all__ = ["MAX_CALLS", "MAX_NESTING", "Calls", "call_order", "check_structure", "quoted", "short_reason"]
+__all__ = ["MAX_CALLS", "MAX_NESTING", "check_structure", "quoted", "short_reason"]
 
 MAX_NESTING: Final = 32
 """Maximum depth of subgraphs. protobuf decodes 100 nested messages, and each subgraph is three of them."""
@@ -35,10 +36,7 @@ _FIRST_IR_WITH_OPSETS: Final = 3
 """The first IR version in which a model must import its operator sets."""
 
 _SHOWN: Final = 5
-"""Maximum number of parts of a cycle in a message."""
-
-Calls = Mapping[ir.OperatorIdentifier, Iterable[ir.OperatorIdentifier]]
-"""The functions that each function calls."""
+"""Maximum number of dimensions of a shape in a message."""
 
 _Body = onnx.GraphProto | onnx.FunctionProto
 
@@ -65,7 +63,7 @@ def _problems(proto: onnx.ModelProto) -> Iterator[str]:
         yield f"the model has a text in {kind} that is not valid UTF-8"
         return
     bodies: list[tuple[str, _Body]] = [(f"graph {quoted(proto.graph.name)}", proto.graph)]
-    bodies += [(f"function {quoted(_function_name(_identifier(func)))}", func) for func in proto.functions]
+    bodies += [(f"function {quoted(function_name(_identifier(func)))}", func) for func in proto.functions]
     # The other checks recurse into subgraphs, so this one comes first.
     too_deep = [where for where, body in bodies if _is_too_deep(body)]
     if too_deep:
@@ -81,20 +79,6 @@ def _problems(proto: onnx.ModelProto) -> Iterator[str]:
         yield from check.run(body)
         for name, user in check.undefined.items():
             yield f"{user} reads {quoted(name)}, which no node, input or initializer defines"
-
-
-def call_order(calls: Calls) -> list[ir.OperatorIdentifier]:
-    """Return the functions so that each follows the functions it calls.
-
-    Raises:
-        AdapterError: if functions call each other in a cycle.
-
-    """
-    try:
-        return list(TopologicalSorter(calls).static_order())
-    except CycleError as error:
-        cycle = _cycle([_function_name(name) for name in error.args[1]])
-        raise AdapterError(f"functions call each other in a cycle: {cycle}") from None
 
 
 def quoted(name: str) -> str:
@@ -206,7 +190,7 @@ class _GraphCheck:
             TopologicalSorter(dict(enumerate(edges))).prepare()
         except CycleError as error:
             indices: list[int] = error.args[1]
-            yield f"the nodes form a cycle: {_cycle([self._describe(index, nodes[index]) for index in indices])}"
+            yield f"the nodes form a cycle: {cycle_text([self._describe(index, nodes[index]) for index in indices])}"
 
     def _describe(self, index: int, node: onnx.NodeProto) -> str:
         name = quoted(node.name) if node.name else f"{index}"
@@ -240,7 +224,7 @@ def _function_problems(functions: Sequence[onnx.FunctionProto]) -> Iterator[str]
     for func in functions:
         name = _identifier(func)
         if name in calls:
-            yield f"there are two functions {quoted(_function_name(name))}"
+            yield f"there are two functions {quoted(function_name(name))}"
         calls[name] = {(_domain(node.domain), node.op_type, node.overload) for node in _all_nodes(func)}
     depths: dict[ir.OperatorIdentifier, int] = {}
     local = {name: called & calls.keys() for name, called in calls.items()}
@@ -249,7 +233,7 @@ def _function_problems(functions: Sequence[onnx.FunctionProto]) -> Iterator[str]
     deepest = max(depths, key=depths.__getitem__, default=None)
     if deepest is not None and depths[deepest] > MAX_CALLS:
         depth = f"{depths[deepest]:,} deep, but onnx allows {MAX_CALLS}"
-        yield f"calls from function {quoted(_function_name(deepest))} are nested {depth}; inline some of them"
+        yield f"calls from function {quoted(function_name(deepest))} are nested {depth}; inline some of them"
 
 
 def _import_problems(where: str, imports: Iterable[onnx.OperatorSetIdProto]) -> Iterator[str]:
@@ -326,18 +310,8 @@ def _identifier(func: onnx.FunctionProto) -> ir.OperatorIdentifier:
     return _domain(func.domain), func.name, func.overload
 
 
-def _function_name(identifier: ir.OperatorIdentifier) -> str:
-    domain, name, overload = identifier
-    return f"{domain}::{name}" + (f":{overload}" if overload else "")
-
-
 def _domain(name: str) -> str:
     return "" if name == _ONNX else name
-
-
-def _cycle(names: list[str]) -> str:
-    shown = names if len(names) <= _SHOWN else [*names[: _SHOWN - 1], f"... ({len(names) - _SHOWN} more)", names[-1]]
-    return " -> ".join(shown)
 
 
 def _shown(dims: Sequence[int]) -> str:

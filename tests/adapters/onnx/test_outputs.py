@@ -246,6 +246,13 @@ def test_random_inputs_names_input_of_unsupported_type() -> None:
         random_inputs(proto.SerializeToString())
 
 
+@pytest.mark.parametrize("dims", ["9000000000, 0, 9000000000", "1000000, 1000000"])
+def test_random_inputs_rejects_huge_shapes(dims: str) -> None:
+    model = ADAPTER.dumps(model_of(f"g (float[{dims}] a) => (float[M] x) {{ x = Relu(a) }}"))
+    with pytest.raises(ValueError, match=r"input 'a' has the shape \[.*\], expected at most 268,435,456 elements"):
+        random_inputs(model)
+
+
 class KillsWorker:
     """Ends the worker process that unpickles it."""
 

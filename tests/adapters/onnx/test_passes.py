@@ -52,6 +52,8 @@ def test_options_are_those_of_the_class() -> None:
         "check_type": True,
         "strict_mode": True,
         "data_prop": True,
+        "max_nodes": 100_000,
+        "max_propagated": 2**20,
     }
     assert {name for name in NAMES if pass_options(name)} == {
         "onnx.Checker",

@@ -105,6 +105,11 @@ def test_corrupt_file_is_named_in_the_error(tmp_path: Path, suffix: str, content
         load_model(path)
 
 
+def test_empty_graph_is_read_back() -> None:
+    model = ir.Model(ir.Graph([], [], nodes=[]), ir_version=10)
+    assert len(ADAPTER.loads(ADAPTER.dumps(model)).graph) == 0
+
+
 def test_missing_file_is_a_file_not_found_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"none\.onnx"):
         load_model(tmp_path / "none.onnx")

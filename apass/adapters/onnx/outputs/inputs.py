@@ -1,5 +1,6 @@
 """Random inputs of a model, for the types of the inputs and their operators."""
 
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,9 @@ SYMBOLIC_SIZES: Final = (2, 3, 4)
 
 WORDS: Final = ("", "a", "Monday", "pass", "ß", "two words")
 """The values of random strings."""
+
+MAX_ELEMENTS: Final = 2**28
+"""Maximum number of elements of a random tensor. Models can declare inputs of any size."""
 
 _SHAPE_INPUTS: Final = frozenset({("ConstantOfShape", 0), ("Expand", 1), ("Tile", 1), ("Loop", 0), ("TopK", 1)})
 """Operands that determine a size, such as a shape or a number of iterations."""
@@ -37,7 +41,7 @@ def random_inputs(model: bytes, seed: int = 0) -> dict[str, Any]:
     - Shapes and axes are valid for the operator that uses them.
 
     Raises:
-        ValueError: if the type of an input is not supported, or `model` is not an ONNX model.
+        ValueError: if the type or the shape of an input is not supported, or `model` is not an ONNX model.
 
     """
     try:
@@ -61,6 +65,9 @@ def _value(
 ) -> Any:
     kind = tp.WhichOneof("value")
     if kind == "tensor_type" and tp.tensor_type.elem_type:
+        shape = [dim.dim_value for dim in tp.tensor_type.shape.dim]
+        if min(shape, default=0) < 0 or prod(filter(None, shape)) > MAX_ELEMENTS:
+            raise ValueError(f"input {name!r} has the shape {shape}, expected at most {MAX_ELEMENTS:,} elements")
         return _tensor(tp.tensor_type, rng, sizes, role)
     if kind == "sequence_type":
         return [_value(name, tp.sequence_type.elem_type, rng, sizes, role) for _ in range(2)]

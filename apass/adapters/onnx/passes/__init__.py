@@ -33,6 +33,7 @@ except ImportError as _error:
         f"the passes onnx.* need onnx and onnx-ir ({_error}): pip install 'apass[onnx]'"
     ) from _error
 
+from apass.adapters.onnx.passes.limits import LIMITS, limited_options
 from apass.adapters.onnx.passes.log_capture import caught_errors
 from apass.adapters.onnx.passes.table import DEFAULT, TABLE, PassEntry
 from apass.adapters.onnx.passes.workarounds import (
@@ -70,14 +71,15 @@ class OnnxPass(ModulePass[ir.Model]):
 
     - The pass runs in a thread if the model is large, otherwise on the event loop.
     - The input model is not changed. If the pass changes nothing, the result is the input model itself.
-    - Errors of onnx_ir are raised without the errors in which onnx_ir wraps them.
     - Errors that onnx_ir only logs are emitted as warnings to `diag_ctx` of the context.
     - An invalid result, or a result with other inputs or outputs, raises VerifyError.
+    - Any other error of onnx_ir raises AdapterError, with the error as its cause.
+    - Work that would be exponential is limited by options.
 
     Parameters:
         target: the class of the pass in onnx_ir.
         info: level and name of the pass.
-        options: keyword arguments of the class.
+        options: keyword arguments of the class, and limits (`LIMITS`).
 
     """
 
@@ -89,7 +91,7 @@ class OnnxPass(ModulePass[ir.Model]):
         self.target = target
         """The class of the pass in onnx_ir. Its instances have state, so each run creates one."""
         self.options: dict[str, Any] = dict(options)
-        """Keyword arguments of the class."""
+        """Keyword arguments of the class, and limits."""
 
     def transform_module(self, mod: ir.Model, ctx: PassContext) -> ir.Model | Awaitable[ir.Model]:
         """Run the pass on a copy of `mod`.
@@ -128,8 +130,9 @@ class OnnxPass(ModulePass[ir.Model]):
         """Return the new model, or `mod` if nothing changed, and the logged errors."""
         adapter = adapter_for(mod)
         try:
+            options, notes = limited_options(self.info.name.removeprefix(PREFIX), mod, self.options)
             with caught_errors() as warnings:
-                result = self._on_copy(adapter.isolate(mod, [name for name, _ in adapter.functions(mod)]))
+                result = self._on_copy(adapter.isolate(mod, [name for name, _ in adapter.functions(mod)]), options)
         except ApassError:
             raise
         except Exception as error:
@@ -139,15 +142,16 @@ class OnnxPass(ModulePass[ir.Model]):
                 f"{self.target.__name__} of onnx_ir failed on model {quoted(current_module_name() or 'without name')}"
             )
             raise AdapterError(f"{where}: {short_reason(cause)}") from cause
+        warnings += notes
         if result is None or adapter.equal(mod, result):
             return mod, warnings
         self._check(mod, result, adapter)
         return result, warnings
 
-    def _on_copy(self, copied: ir.Model) -> ir.Model | None:
+    def _on_copy(self, copied: ir.Model, options: Mapping[str, Any]) -> ir.Model | None:
         """Run the pass on a private copy; return None if the pass changes nothing."""
         name = self.info.name.removeprefix(PREFIX)
-        pass_ = self.target(**self.options)
+        pass_ = self.target(**options)
         all_props = [copied.graph.metadata_props, *(func.metadata_props for func in copied.functions.values())]
         marks = [(props, props[SKIP]) for props in all_props if SKIP in props]
         undos = [keep_output_types(copied), *([GUARDS[name](copied)] if name in GUARDS else [])]
@@ -240,7 +244,7 @@ def _is_valid(mod: ir.Model, adapter: IRAdapter[ir.Model, Any]) -> bool:
 
 
 def _factory(name: str, target: type[ir.passes.PassBase]) -> Callable[..., OnnxPass]:
-    """Return a function that creates the pass, with the parameters of `target`."""
+    """Return a function that creates the pass, with its limits as parameters."""
     entry = TABLE.get(name) or PassEntry(0, (inspect.getdoc(target) or name).partition("\n")[0])
     info = PassInfo(entry.opt_level, f"{PREFIX}{name}")
 
@@ -250,7 +254,12 @@ def _factory(name: str, target: type[ir.passes.PassBase]) -> Callable[..., OnnxP
     described = cast("Any", factory)
     described.__name__ = described.__qualname__ = name
     described.__doc__ = f"{entry.doc}\n\n{entry.caution}".strip()
-    described.__signature__ = inspect.signature(target, eval_str=True)
+    signature = inspect.signature(target, eval_str=True)
+    limits = [
+        inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=int)
+        for option, default in LIMITS.get(name, {}).items()
+    ]
+    described.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *limits])
     return factory
 
 

@@ -54,7 +54,11 @@ TABLE: Final[Mapping[str, PassEntry]] = {
         "Remove Identity nodes.",
         "Keeps nodes that give an output a second name, or return an outer value from a subgraph.",
     ),
-    "Inline": PassEntry(3, "Replace calls of model-local functions by their bodies, and remove the functions."),
+    "Inline": PassEntry(
+        3,
+        "Replace calls of model-local functions by their bodies, and remove the functions.",
+        "Fails if the calls expand to more than `max_nodes` nodes.",
+    ),
     "LiftConstantsToInitializers": PassEntry(
         2,
         "Replace Constant nodes by initializers.",
@@ -82,7 +86,9 @@ TABLE: Final[Mapping[str, PassEntry]] = {
     "ShapeInference": PassEntry(
         0,
         "Infer the types and shapes of values with `onnx.shape_inference`.",
-        "Takes longer than all other passes together, and no other pass needs it.",
+        "Takes longer than all other passes together, and no other pass needs it. "
+        "Fails if calls expand to more than `max_nodes` nodes. "
+        "Propagates no data if a value could exceed `max_propagated` elements.",
     ),
     "TopologicalSort": PassEntry(0, "Sort the nodes so that each follows the nodes it uses.", "Changes only the form."),
 }
