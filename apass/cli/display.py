@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, cast
 
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -21,6 +20,8 @@ from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError
 from apass.cli.terminal import safe_markup, safe_name
 from apass.core.diagnostic_context import DiagnosticContext
+from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
+from apass.util.printable import printable
 
 __all__ = ["Reporter", "RunDisplay"]
 
@@ -98,7 +99,7 @@ class Reporter:
         if self.results:
             rows = sorted(self.results, key=lambda result: result.job.name)
             shown = _most_relevant(rows) if self._is_narrow else rows
-            self._out.print(_table(shown))
+            self._out.print(_table(shown, self._out.width))
             if len(shown) < len(rows):
                 self._out.print(f"[dim]and {len(rows) - len(shown)} more; redirect the output to a file to get all[/]")
         if diagnostics.diagnostics:
@@ -108,21 +109,30 @@ class Reporter:
         self._out.print(_totals(self.results, self._total), soft_wrap=True)
 
 
-def _table(results: Sequence[JobResult]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    ending = _common_ending([result.job.name for result in results])
-    table.add_column(f"model ({safe_name(ending)})" if ending else "model", overflow="fold")
-    for column in ("before", "after", "seconds"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("result", overflow="ellipsis", no_wrap=True)
-    for result in results:
-        if result.error is not None:
-            outcome = f"[red]{safe_name(type(result.error).__name__)}[/]"
-        else:
-            outcome = f"[green]ok[/] {safe_name(result.remark)}".rstrip()
-        name = safe_name(result.job.name.removesuffix(ending))
-        table.add_row(name, _number(result.before), _number(result.after), f"{result.seconds:.3f}", outcome)
-    return table
+def _table(results: Sequence[JobResult], width: int) -> Table:
+    """Return the table of results, which has fewer columns if it is narrow."""
+    names = [result.job.name for result in results]
+    ending = _common_ending(names)
+    title = f"model ({printable(ending)})" if ending else "model"
+    model = Column(title=title, cells=[printable(name.removesuffix(ending)) for name in names], shorten=keep_ends)
+    outcomes = [_outcome(result) for result in results]
+    status = max(len(outcome.partition(" ")[0]) for outcome in outcomes)
+    columns = [
+        Column(title="before", cells=[_number(result.before) for result in results], justify="right"),
+        Column(title="after", cells=[_number(result.after) for result in results], justify="right"),
+        Column(title="seconds", cells=[f"{result.seconds:.3f}" for result in results], justify="right"),
+        Column(
+            title="result",
+            cells=outcomes,
+            smallest=status,
+            style=lambda row: "green" if results[row].error is None else "red",
+        ),
+    ]
+    return fitted_table(model, columns, width, drop=("seconds", "before", "after", "result"))
+
+
+def _outcome(result: JobResult) -> str:
+    return f"ok {printable(result.remark)}".rstrip() if result.error is None else type(result.error).__name__
 
 
 def _common_ending(names: Sequence[str]) -> str:

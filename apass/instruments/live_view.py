@@ -1,6 +1,6 @@
 """`LiveViewInstrument`: shows which passes run, which wait, and for what."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from apass.core.instrument import pass_instrument
@@ -11,10 +11,11 @@ from apass.instruments.support.activity import ActiveRun
 from apass.util.printable import printable
 
 try:
-    from rich import box
     from rich.console import Console, Group, RenderableType
     from rich.table import Table
     from rich.text import Text
+
+    from apass.instruments.support.table_layout import Column, fitted_table, keep_end, keep_ends
 except ModuleNotFoundError as _error:
     raise MissingExtraError(f"the live view needs rich ({_error}): pip install 'apass[cli]'") from _error
 
@@ -24,6 +25,10 @@ _SOON: Final = 0.25
 """Seconds without a step before a pass counts as waiting: about two frames of the display."""
 _FEWEST: Final = 3
 """Minimum number of rows on a terminal, even a small one."""
+_PASS_WIDTH: Final = 12
+_FUNCTION_WIDTH: Final = 8
+_STATE_WIDTH: Final = 24
+"""Widths to which the cells of a column are shortened before it is dropped; the last has room for a reason."""
 _LINES: Final = 5
 """Number of rows that are printed without a terminal."""
 
@@ -96,19 +101,24 @@ def _label(run: Run) -> str:
     return printable(module + "/".join(run.path) + ("" if run.function is None else f"@{run.function}"))
 
 
-def _table(rows: Iterable[ActiveRun], width: int) -> Table:
-    """Return rows as a table whose name columns leave space for the reason of a wait."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("module", "pass", "function", "now"):
-        table.add_column(column, overflow="ellipsis", no_wrap=True)
-    for active in rows:
-        run, state = active.run, waiting_text(active)
-        names = (_end(run.module, width // 5), _end("/".join(run.path), width // 4), _end(run.function, width // 8))
-        table.add_row(*map(Text, names), Text(state, style="green" if state == "runs" else "yellow"))
-    return table
-
-
-def _end(text: str | None, width: int) -> str:
-    """Return the last `width` characters of a name, which are the most specific ones."""
-    shown = printable(text or "")
-    return shown if len(shown) <= width else f"\N{HORIZONTAL ELLIPSIS}{shown[1 - width :]}"
+def _table(rows: Sequence[ActiveRun], width: int) -> Table:
+    """Return rows as a table, which has fewer columns if it is narrow."""
+    states = [waiting_text(active) for active in rows]
+    paths = [printable("/".join(active.run.path)) for active in rows]
+    functions = [printable(active.run.function or "") for active in rows]
+    modules = [printable(active.run.module or "") for active in rows]
+    module = Column(title="module", cells=modules, shorten=keep_ends)
+    columns = [
+        # The end of a path is the most specific part.
+        Column(title="pass", cells=paths, smallest=_PASS_WIDTH, shorten=keep_end),
+        Column(title="function", cells=functions, smallest=_FUNCTION_WIDTH, shorten=keep_end),
+        Column(
+            title="now",
+            cells=states,
+            smallest=_STATE_WIDTH,
+            style=lambda row: "green" if states[row] == "runs" else "yellow",
+        ),
+    ]
+    if any(modules):
+        return fitted_table(module, columns, width, drop=("function", "now", "pass"))
+    return fitted_table(columns[0], columns[1:], width, drop=("function", "now"))

@@ -82,8 +82,19 @@ def test_failed_pass_is_shown_with_its_notes(tmp_path: Path) -> None:
     result = apass("opt", tmp_path, "-p", "onnx.Checker", "-o", tmp_path / "out")
     assert (result.exit_code, files(tmp_path / "out")) == (1, ["good.onnx"])
     shown = result.stdout[result.stdout.index("failed wrong.onnx") :].splitlines()
-    assert shown[0].startswith("failed wrong.onnx: ValidationError: ")
+    assert shown[0].startswith("failed wrong.onnx: AdapterError: CheckerPass of onnx_ir failed on model 'wrong.onnx': ")
     assert "    in pass 'sequential > onnx.Checker', module 'wrong.onnx'" in shown
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_table_shows_names_at_any_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    write_model(tmp_path / "resnet50-v1-12-quantized-int8-model.onnx")
+    write_model(tmp_path / "a\x1b[2J\u202eb.onnx")
+    table = apass("opt", tmp_path, "-o", tmp_path / "out").stdout.splitlines()[:5]
+    assert max(map(len, table)) <= width
+    assert re.search("resnet.*onnx", table[-1] + table[-2])
+    assert r"a\x1b" in table[-1] + table[-2]
 
 
 def test_table_has_a_row_for_each_model(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_replay_shows_recorded_failure_when_it_differs(tmp_path: Path) -> None:
     ]
     assert result.exit_code == 3
     assert last[1].startswith(
-        "  recorded failure: onnx.onnx_cpp2py_export.checker.ValidationError: No Op registered for Ngg"
+        "  recorded failure: apass.errors.AdapterError: CheckerPass of onnx_ir failed on model 'bad.onnx': Valid"
     )
     assert last[-1] == f"  python was 1{python_version()}, is now {python_version()}"
 

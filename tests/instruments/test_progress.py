@@ -7,6 +7,7 @@ import anyio
 import pytest
 from anyio import from_thread
 from anyio.lowlevel import current_token
+from rich.cells import cell_len
 from rich.console import Console
 
 import apass
@@ -229,6 +230,46 @@ async def test_live_view_fits_into_any_terminal(width: int) -> None:
         await apass.optimize_all([{"f": 1}] * 20, Look, limit=None)
     assert len(seen[0]) == 16
     assert re.fullmatch(r"and \d+ more", seen[0][-1].strip())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "name", ["net", "models/vision/resnet50-v1-12-qdq-int8", "\N{CJK UNIFIED IDEOGRAPH-6A21}" * 30]
+)
+async def test_live_view_shows_names_at_any_width(name: str) -> None:
+    asks, over = anyio.Event(), anyio.Event()
+
+    @apass.function_pass(opt_level=0)
+    async def Ask(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        with apass.waiting_for("the cost model"):
+            asks.set()
+            await over.wait()
+        return func
+
+    view = LiveViewInstrument(console=console()[0])
+    shown: dict[int, list[str]] = {}
+    async with apass.PassContext(instruments=[view]), anyio.create_task_group() as tasks:
+
+        async def optimize() -> None:
+            await apass.optimize_all({name: {"main": 1}}, Ask)
+
+        tasks.start_soon(optimize)
+        await asks.wait()
+        shown = {width: lines_at(width, view) for width in range(20, 201, 5)}
+        over.set()
+    for width, lines in shown.items():
+        assert max(map(cell_len, lines)) <= width
+        assert any(line.strip().startswith(name[:3]) and name[-3:] in line.split()[0] for line in lines[3:]), width
+    assert "cost model" in "".join(shown[200])
+
+
+def lines_at(width: int, view: LiveViewInstrument) -> list[str]:
+    """Return the lines of a view on a terminal of a width."""
+    file = io.StringIO()
+    paper = Console(file=file, force_terminal=True, width=width, height=30, color_system=None)
+    view._console = paper  # pyright: ignore[reportPrivateUsage]
+    paper.print(view.shown())
+    return [line for line in file.getvalue().splitlines() if line.strip()]
 
 
 @pytest.mark.anyio
