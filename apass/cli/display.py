@@ -20,6 +20,7 @@ from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError
 from apass.cli.terminal import safe_markup, safe_name
 from apass.core.diagnostic_context import DiagnosticContext
+from apass.executors.remote_errors import RemoteTraceback
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
 from apass.util.printable import printable
 
@@ -160,10 +161,10 @@ def _failure(result: JobResult) -> str:
 def _lines(error: BaseException) -> Iterator[str]:
     """Iterate over the lines of an error, its notes and the errors of a group.
 
-    Each level of nesting is indented.
+    Each level of nesting is indented. The traceback of a worker is left out, as those of this process are.
     """
     yield f"{type(error).__name__}: {error}"
-    notes: list[str] = getattr(error, "__notes__", [])
+    notes = [note for note in getattr(error, "__notes__", ()) if not isinstance(note, RemoteTraceback)]
     inner = cast("BaseExceptionGroup[BaseException]", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
     for text in chain(notes, *map(_lines, inner)):
         yield from (f"    {line}" for line in text.splitlines())

@@ -1,6 +1,6 @@
 """`--executor`: the executor that runs the passes of a command."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from importlib import import_module
 from typing import Any, Final, cast
@@ -19,12 +19,12 @@ DASK: Final = "dask://"
 """Prefix of the address of a Dask scheduler."""
 
 
-def executor_scope(text: str | None, unsupported: Sequence[str]) -> ExecutorScope:
+def executor_scope(text: str | None, unsupported: Mapping[str, str]) -> ExecutorScope:
     """Return the executor that `--executor` names.
 
     Parameters:
         text: the value of the option; None for the event loop.
-        unsupported: options in use whose instruments cannot observe passes in an executor.
+        unsupported: options in use whose instruments cannot observe passes in an executor, with the reasons.
 
     Raises:
         InputError: if there is no such executor, or `unsupported` is not empty.
@@ -34,8 +34,8 @@ def executor_scope(text: str | None, unsupported: Sequence[str]) -> ExecutorScop
     """
     if text is None:
         return nullcontext(None)
-    if unsupported:
-        raise InputError(f"--executor cannot be used with {', '.join(unsupported)}, which cannot observe its passes")
+    for option, reason in unsupported.items():
+        raise InputError(f"{option} cannot be combined with --executor {text}: {reason}; leave one of them out")
     if text == "dask" or text.startswith(DASK):
         address = text.removeprefix(DASK) if text.startswith(DASK) else None
         if address == "":

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from apass.errors import RemoteError
 
-__all__ = ["SerializedError", "failure_of"]
+__all__ = ["RemoteTraceback", "SerializedError", "failure_of"]
+
+
+class RemoteTraceback(str):
+    """The note on an error of a worker that holds its traceback there."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,7 @@ class SerializedError:
         If the exception cannot be unpickled, return a RemoteError.
         """
         error = _unpickle(self.pickled) or RemoteError(self.summary)
-        error.__notes__ = [*self.notes, self.trace]
+        error.__notes__ = [*self.notes, RemoteTraceback(self.trace)]
         return error
 
 

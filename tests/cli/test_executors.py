@@ -1,12 +1,14 @@
 """`apass opt --executor`: passes run outside the event loop."""
 
 import json
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.helpers.command_line import apass, nodes_of, write_model
+from tests.helpers.command_line import apass, nodes_of, program, write_model
 from tests.helpers.folders import files
 
 
@@ -37,16 +39,13 @@ def test_failure_in_an_executor_fails_its_model(tmp_path: Path) -> None:
         (["mars"], "unknown executor 'mars'; expected process, thread, interpreter, dask or dask://HOST:PORT"),
         (["dask://"], "--executor dask:// has no scheduler address; write dask://HOST:PORT, or dask"),
         (
-            ["process", "--trace", "t.json", "--progress"],
-            "--executor cannot be used with --trace, --progress, which cannot observe its passes",
-        ),
-        (
-            ["process", "--timing", "--timing-functions", "3"],
+            ["process", "--timing", "--opt-bisect-limit", "3"],
             (
-                "--timing-functions cannot be used here: passes in an executor (--executor) are not observed, "
-                "so only models are timed"
+                "--opt-bisect-limit cannot be combined with --executor process: passes are numbered and reported in "
+                "this process, one after the other; leave one of them out"
             ),
         ),
+        (["thread", "--opt-bisect", "1-2"], "--opt-bisect cannot be combined with --executor thread: passes are"),
     ],
 )
 def test_invalid_executor_options_are_rejected_before_the_run(
@@ -58,30 +57,60 @@ def test_invalid_executor_options_are_rejected_before_the_run(
     assert files(tmp_path) == ["a.onnx"]
 
 
-@pytest.mark.parametrize("form", ["", "=list"])
-def test_timing_in_an_executor_times_models(tmp_path: Path, form: str) -> None:
-    for name in ("a", "b"):
-        write_model(tmp_path / f"{name}.onnx")
-    result = apass("opt", tmp_path, "-o", tmp_path / "out", "--executor", "thread", f"--timing{form}")
-    assert (result.exit_code, result.stderr) == (0, "")
-    *_, header, first, second, note = result.stdout.splitlines()
-    assert header.split() == ["wall", "ms", "busy", "ms", "waiting", "ms", "of", "all", "module"]
-    assert {line.split()[-1] for line in (first, second)} == {"a.onnx", "b.onnx"}
-    assert note == "passes in an executor (--executor) are not observed, so only models are timed"
+def observed(folder: Path, *arguments: object) -> dict[str, Any]:
+    """Optimize two programs and an unfit model, and return what the instruments wrote."""
+    options = ["--progress", "--timing=json", "--timing-output", folder / "times.json", "--statistics", "--memory"]
+    options += ["--remarks", folder / "remarks.yaml", "--report", folder / "report.html", "--trace", folder / "t.json"]
+    options += [
+        "--verify",
+        "always",
+        "--check-changes",
+        "--reproducer",
+        folder / "failures",
+        "--dump-ir",
+        folder / "ir",
+    ]
+    options += ["--print-changed", "--print-ir-before", "FoldConstant", "--log-level", "info"]
+    passes = ["-p", "InferType,FoldConstant"]
+    result = apass("opt", folder / "in", "-o", folder / "out", *passes, "--jobs", "1", *options, *arguments)
+    assert result.exit_code == 1, result.output
+    times = json.loads((folder / "times.json").read_text())
+    text = re.sub(r"\d+[.:,]\d+[^ ]*|\b\d+ms\b", "TIME", result.stdout.replace(str(folder), "DIR"))
+    return {
+        "times": structure(times["passes"]),
+        "functions": len(times["functions"]),
+        # The text of a program that travels to a worker does not name its file.
+        "remarks": re.sub("File: [^,]*", "File", (folder / "remarks.yaml").read_text()),
+        "failures": files(folder / "failures"),
+        "dumps": files(folder / "ir"),
+        "written": files(folder / "out"),
+        "changes": text.count("IR changed by"),
+        "printed": text.count("Print IR before: "),
+        "statistics": [line for line in text.splitlines() if line.startswith("  ") and "TIME" not in line],
+        "logged": sorted(re.findall(r"pass_\w+ pass_name=\S+ pass_path=\S+ module_name=\S+", result.stderr)),
+        "progress": re.findall(r"\d of \d modules, \d failed; running: \d modules, \d passes", result.stderr)[-1],
+    }
 
 
-def test_timing_json_counts_failed_models(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write_model(tmp_path / f"{name}.onnx")
-    (tmp_path / "b.onnx").write_bytes((tmp_path / "b.onnx").read_bytes()[:40])
-    (tmp_path / "c.relay").write_text('#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), float32]) { %x }\n')
-    times = tmp_path / "times.json"
-    options = ["-p", "InferType", "--executor", "thread", "--timing=json", "--timing-output", times]
-    result = apass("opt", tmp_path, "-o", tmp_path / "out", *options)
-    assert result.exit_code == 1
-    passes = json.loads(times.read_text())["passes"]
-    models = [(entry["module"], entry["calls"], entry["failed"], entry["children"]) for entry in passes]
-    assert sorted(models) == [("a.onnx", 1, 1, []), ("c.relay", 1, 0, [])]
+def structure(passes: list[dict[str, Any]]) -> list[Any]:
+    """Return the tree of times without the times."""
+    return [
+        [*(item[key] for key in ("name", "module", "calls", "failed", "unfinished")), structure(item["children"])]
+        for item in passes
+    ]
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("executor", ["thread", "process"])
+def test_instruments_observe_passes_in_an_executor(tmp_path: Path, executor: str) -> None:
+    for folder in (tmp_path / "inline", tmp_path / "remote"):
+        for name in ("a", "b"):
+            program(folder / "in" / f"{name}.relay")
+        write_model(folder / "in" / "unfit.onnx")
+    inline, remote = observed(tmp_path / "inline"), observed(tmp_path / "remote", "--executor", executor)
+    assert remote == inline
+    assert (len(inline["times"]), inline["changes"]) == (3, 2)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="this Python has interpreters")

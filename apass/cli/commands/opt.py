@@ -22,6 +22,7 @@ from apass.cli.planning import Plan, make_plan
 from apass.cli.resume import resume_plan
 from apass.cli.settings import ContextOptions, make_context
 from apass.core.context import PassContext
+from apass.core.portable import why_not_portable
 
 __all__ = ["opt"]
 
@@ -98,7 +99,7 @@ def opt(
     with errors_as_lines():
         check_backend(run_options.backend)
         plan = _plan(models, result_options, context_options, run_options)
-        run = RunPlan(plan=plan, context=context_options, backend=run_options.backend, executor=run_options.executor)
+        run = RunPlan(plan=plan, context=context_options, backend=run_options.backend)
         enabled = [
             (group, observer) for group in observer_options if (observer := group.create_observer(run)) is not None
         ]
@@ -108,9 +109,13 @@ def opt(
         context = make_context(
             context_options, plan.passes.values(), [instrument for _, instrument in instruments], store
         )
-        # An observer without instruments, such as the timing of whole models, works with any executor.
-        unsupported = dict.fromkeys(option for group, _ in instruments for option in options_in_use(group))
-        executors = executor_scope(run_options.executor, list(unsupported))
+        unsupported = {
+            option: reason
+            for group, instrument in instruments
+            for option in options_in_use(group)
+            if (reason := why_not_portable(instrument)) is not None
+        }
+        executors = executor_scope(run_options.executor, unsupported)
         check_writable(plan.jobs, result_options.output)
         reporter = Reporter(len(plan.jobs), bar=not any(observer.takes_terminal for observer in observers))
         display = RunDisplay(reporter, observers)

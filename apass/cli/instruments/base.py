@@ -25,8 +25,6 @@ class RunPlan:
     """The options of the context."""
     backend: str
     """The event loop."""
-    executor: str | None = None
-    """The executor of the passes; None for the event loop."""
 
 
 class RunObserver:

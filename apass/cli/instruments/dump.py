@@ -1,14 +1,14 @@
 """`--dump-ir`: the result of each pass, in folders nested like the pipeline."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from apass.cli.inputs import InputError
+from apass.cli.inputs import InputError, Job
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.core.position import Position
 from apass.instruments import DumpTree
@@ -38,35 +38,37 @@ class DumpingOptions:
 
 class _Dumping(RunObserver):
     def __init__(self, folder: Path, run: RunPlan) -> None:
-        self._run = run
-        self._jobs = {job.name: job for job in run.plan.jobs}
         try:
-            self._tree = DumpTree(folder, resume=self._resume)
+            self._tree = DumpTree(folder, resume=_Resume({job.name: _command(job, run) for job in run.plan.jobs}))
         except NotADirectoryError as error:
             raise InputError(f"--dump-ir: {error}") from None
 
     def instruments(self) -> Iterable[object]:
         return (self._tree,)
 
-    def _resume(self, position: Position, path: Path) -> str:
-        """Return the command that continues after the pass at `position`."""
-        run, context, job = self._run, self._run.context, self._jobs[position.module or ""]
-        parts = [
-            "apass",
-            "opt",
-            str(job.source),
-            "-p",
-            str(run.plan.passes[job.source.suffix]),
-            "-O",
-            str(context.opt_level),
-        ]
-        for option, values in (
-            ("--disable", context.disable),
-            ("--require", context.require),
-            ("--config", context.config),
-        ):
-            for value in values or ():
-                parts += [option, value]
-        if job.target.suffix != job.source.suffix:
-            parts += ["--to", job.target.suffix.removeprefix(".")]
-        return shlex.join([*parts, "--resume-from", str(path)])
+
+@dataclass(frozen=True, slots=True)
+class _Resume:
+    """Returns the command that continues after a pass; can be pickled for a worker."""
+
+    commands: Mapping[str, Sequence[str]]
+    """The command for each model, without the position."""
+
+    def __call__(self, position: Position, path: Path) -> str:
+        return shlex.join([*self.commands[position.module or ""], "--resume-from", str(path)])
+
+
+def _command(job: Job, run: RunPlan) -> Sequence[str]:
+    context = run.context
+    pipeline = str(run.plan.passes[job.source.suffix])
+    parts = ["apass", "opt", str(job.source), "-p", pipeline, "-O", str(context.opt_level)]
+    for option, values in (
+        ("--disable", context.disable),
+        ("--require", context.require),
+        ("--config", context.config),
+    ):
+        for value in values or ():
+            parts += [option, value]
+    if job.target.suffix != job.source.suffix:
+        parts += ["--to", job.target.suffix.removeprefix(".")]
+    return parts

@@ -11,7 +11,6 @@ import typer
 
 from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
-from apass.cli.instruments.module_timing import ONLY_MODELS, ModuleTiming
 from apass.cli.options import FlagValue
 from apass.cli.output_files import check_file, write_file
 from apass.instruments import (
@@ -83,8 +82,7 @@ class TimingOptions:
         """Return the observer that times the run, or None if it is not enabled.
 
         Raises:
-            InputError: if `--timing` is missing, the file cannot be written, or functions in an executor are
-                requested.
+            InputError: if `--timing` is missing, or the file cannot be written.
 
         """
         if self.timing is None:
@@ -96,10 +94,6 @@ class TimingOptions:
             check_file("--timing-output", self.timing_output)
         output = _Output(self.timing, self.timing_output)
         functions = self.timing_functions
-        if run.executor is not None:
-            if functions:
-                raise InputError(f"--timing-functions cannot be used here: {ONLY_MODELS}")
-            return ModuleTiming(run, output.write_models)
         if functions is None:
             functions = 0 if self.timing is TimingForm.TREE else _FUNCTIONS
         return _Timing(output, functions)
@@ -132,13 +126,6 @@ class _Output:
         return render_modules(shown) + (
             f"\nand {omitted} more modules; use --timing-output to get all" if omitted else ""
         )
-
-    def write_models(self, profile: Sequence[PassTiming], show: Show) -> None:
-        """Write the times of models, without those of their passes."""
-        if self.form is TimingForm.JSON:
-            self.write_json(profile, (), show)
-        else:
-            self.write(f"{self.modules(profile)}\n{ONLY_MODELS}", show)
 
 
 class _Timing(RunObserver):
