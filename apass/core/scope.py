@@ -89,6 +89,9 @@ class Scope(Generic[ContextT]):
     records_passes: bool = False
     """Whether this context, or one around it, names passes to require or to disable."""
 
+    expected: set[str] = field(default_factory=set[str])
+    """Names that `warn_unmatched` does not report, although no pass may have them."""
+
     def record_pass(self, pass_: HasNames) -> None:
         """Record that a pass was seen, for `warn_unmatched`."""
         if self.records_passes:
@@ -103,7 +106,7 @@ class Scope(Generic[ContextT]):
         if not frozenset().union(*parameters.values()) <= {*self.passes, *known_names()}:
             load_providers()  # a pass of apass counts as registered before its module is imported
         for parameter, names in parameters.items():
-            for name in sorted(names - self.passes - set(known_names())):
+            for name in sorted(names - self.passes - self.expected - set(known_names())):
                 near = did_you_mean(name, {*known_names(), *self.passes})
                 message = f"{parameter} names {name!r}, but no pass of that name ran or is registered{near}"
                 warnings.warn(message, UnmatchedPassNameWarning, stacklevel=3)

@@ -105,8 +105,7 @@ class _Bisection(Generic[ModT]):
         self.pass_ = pass_
         self.check = check
         self.report = report
-        self.scope: Final = current_scope()
-        self.ctx: Final = self.scope.ctx
+        self.ctx: Final = current_scope().ctx
         self.results: dict[int, ModT] = {}
         # Keep the modules alive: a fingerprint may depend on the identity of live objects.
         self.verdicts: dict[str, tuple[bool, ModT]] = {}
@@ -158,8 +157,7 @@ class _Bisection(Generic[ModT]):
             async with context:
                 result, inner = await self.pass_(self.mod), current_scope()
                 # Names that match no pass are reported by the caller's context, not by each attempt's.
-                self.scope.passes.update(inner.passes)
-                inner.passes.update(ctx.disabled_pass, ctx.required_pass)
+                inner.expected.update(ctx.disabled_pass, ctx.required_pass)
                 return result
         except Exception as error:
             raise BisectError(

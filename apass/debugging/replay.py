@@ -78,8 +78,8 @@ async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any) -> Except
         checks = [] if reproducer.verify is None else [VerifyInstrument(_when(reproducer.verify))]
         context: PassContext = reproducer.context.make(checks)
         async with context:
-            # Most disabled and required names belong to passes that do not run here. Mark them as matched.
-            current_scope().passes.update(context.disabled_pass, context.required_pass)
+            # Most disabled and required names belong to passes that do not run here.
+            current_scope().expected.update(context.disabled_pass, context.required_pass)
             try:
                 await pass_(mod)
             except Exception as error:

@@ -186,7 +186,7 @@ class _Contest(Generic[ModT]):
             # The deadline is that of the context, so that it is one error, as without a Race.
             for error in errors:
                 if not isinstance(error, BudgetExceededError):
-                    late.add_note(f"before that, another alternative raised {type(error).__name__}: {error}")
+                    late.add_note(f"another alternative raised {type(error).__name__}: {error}")
             return late
         exceptions = [error for error in errors if isinstance(error, Exception)]
         return flatten_errors(f"every alternative of pass {self.race.info.name!r} failed", exceptions or errors[:1])

@@ -10,7 +10,7 @@ from tests.helpers.command_line import apass, process, write_model
 from tests.helpers.folders import files
 
 NO_PASS = "no pass is registered under the name 'onnx.Inlin'"
-NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria"
+NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria, max_nodes"
 
 
 @pytest.mark.parametrize(

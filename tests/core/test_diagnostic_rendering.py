@@ -102,7 +102,7 @@ def test_origin_is_named_below_excerpt() -> None:
     """)
 
 
-def test_text_does_not_depend_on_order_of_concurrent_bodies() -> None:
+def test_text_is_independent_of_concurrent_order() -> None:
     emitted = [
         Diagnostic(WARNING, f"{module} {pass_name} {function} {number}", None, pass_name, function, module)
         for module in ("a", "b")

@@ -511,11 +511,20 @@ async def test_deadline_within_race_is_one_error(kind: str) -> None:
     async def wait_for_module(mod: Any, ctx: Any) -> Any:
         await anyio.sleep_forever()
 
+    late = function_pass_of(wait) if kind == "function" else module_pass_of(wait_for_module)
+    async with PassContext(deadline=0.01):
+        with pytest.raises(apass.BudgetExceededError, match=r"pass 'P' ran out of the budget"):
+            await Race([late, late])({"f": 1})
+
+
+@pytest.mark.anyio
+async def test_deadline_within_race_names_other_failures() -> None:
     def fail(mod: Any, ctx: Any) -> Any:
         raise ValueError("no")
 
-    late = function_pass_of(wait) if kind == "function" else module_pass_of(wait_for_module)
-    async with PassContext(deadline=0.01):
-        with pytest.raises(apass.BudgetExceededError, match=r"pass 'P' ran out of the budget") as caught:
-            await Race([late, late, module_pass_of(fail)])({"f": 1})
-    assert "before that, another alternative raised ValueError: no" in caught.value.__notes__
+    def exceed(mod: Any, ctx: Any) -> Any:
+        raise apass.BudgetExceededError("too late")
+
+    with pytest.raises(apass.BudgetExceededError, match="too late") as caught:
+        await Race([module_pass_of(fail), module_pass_of(exceed), module_pass_of(exceed)])({"f": 1})
+    assert "another alternative raised ValueError: no" in caught.value.__notes__

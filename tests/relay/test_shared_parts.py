@@ -1,4 +1,4 @@
-"""Programs whose types or cases are exponentially large, although the text is small."""
+"""Programs with exponentially large types or cases, although the text is small."""
 
 import pytest
 
@@ -13,7 +13,7 @@ DEPTH = 50
 
 
 def pairs(value: str, first: int = 0) -> str:
-    """Return graph variables, each a pair of the one before; the first is a pair of `value`."""
+    """Return graph variables, each a pair of the one before."""
     operands = [value, *(f"%{first + index}" for index in range(DEPTH))]
     return " ".join(f"%{first + index} = ({operand}, {operand});" for index, operand in enumerate(operands[:-1]))
 
