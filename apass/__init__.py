@@ -66,7 +66,7 @@ from apass.passes.base import ModulePass, Pass
 from apass.passes.conditional import If
 from apass.passes.decorators import function_pass, module_pass, prim_func_pass
 from apass.passes.function_pass import FunctionPass, PrimFuncPass
-from apass.passes.options import FunctionPassOptions, PassOptions
+from apass.passes.options import PassOptions
 from apass.passes.print_ir import PrintIR
 from apass.passes.race import Race
 from apass.passes.registry import get_pass, list_passes, pass_options, provide_pass, register_pass, unregister_pass
@@ -103,7 +103,6 @@ __all__ = [
     "Failure",
     "FunctionKind",
     "FunctionPass",
-    "FunctionPassOptions",
     "HelperError",
     "IRAdapter",
     "If",
@@ -205,7 +204,7 @@ moved_modules.install(
         "apass.single_flight": ["apass.concurrency.single_flight"],
         "apass.store": ["apass.core.store"],
     },
-    renamed={"Analyses": "AnalysisManager", "Promises": "PassOptions"},
+    renamed={"Analyses": "AnalysisManager", "FunctionPassOptions": "PassOptions", "Promises": "PassOptions"},
 )
 
 __version__: str

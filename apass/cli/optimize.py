@@ -1,7 +1,7 @@
 """The concurrent optimization of model files: load, run passes, verify, write."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -59,6 +59,7 @@ async def optimize_files(
     treatment_of: Callable[[Job], Treatment],
     *,
     executor: Executor | None = None,
+    timeout: float | None = None,
     journal: FileJournal | None = None,
     limit: int,
     verify: bool,
@@ -67,6 +68,7 @@ async def optimize_files(
 ) -> None:
     """Optimize each of `jobs` as `treatment_of` describes, at most `limit` at a time.
 
+    - The passes of a model have `timeout` seconds, not counting the time until an executor has room.
     - With an `executor`, the passes run in it. Files are read and written in this process.
     - Jobs that the `journal` records as finished are skipped, and each finished job is added to it.
     - A failed file does not affect the other files.
@@ -80,7 +82,8 @@ async def optimize_files(
         for job in jobs:
             # Acquired before the task is started, so that waiting jobs do not need a task each.
             await slots.acquire_on_behalf_of(job)
-            work = _FileRun(job, *treatment_of(job), executor, journal, workers, on_phase)
+            model_format, pipeline = treatment_of(job)
+            work = _FileRun(job, model_format, runner(pipeline, executor, timeout), journal, workers, on_phase)
             group.start_soon(_finish, work, slots, on_result)
 
 
@@ -112,14 +115,13 @@ class _FileRun:
         self,
         job: Job,
         model_format: ModelFormat,
-        pipeline: Pass[Any],
-        executor: Executor | None,
+        run_pipeline: Callable[[Any], Awaitable[Any]],
         journal: FileJournal | None,
         workers: anyio.CapacityLimiter | None,
         on_phase: Phase,
     ) -> None:
         self.job = job
-        self.run_pipeline = runner(pipeline, executor)
+        self.run_pipeline = run_pipeline
         self.format = model_format
         self.journal = journal
         self.sources: States = {}

@@ -14,6 +14,7 @@ from apass.core.pass_factories import known_names, load_providers
 from apass.core.store import Store
 from apass.errors import ConfigTypeError, UnknownPassError, did_you_mean
 from apass.passes.base import Pass
+from apass.util.checks import is_seconds
 from apass.util.typed_values import Bare, read, type_name
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "RequireOption",
     "check_pass_names",
     "make_context",
+    "seconds_of",
 ]
 
 LevelOption = Annotated[int, typer.Option("--opt-level", "-O", help="Run the passes of this level and below.")]
@@ -33,6 +35,10 @@ RequireOption = Annotated[
 ]
 ConfigOption = Annotated[
     list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="Set a config option of the passes.")
+]
+DeadlineOption = Annotated[
+    float | None,
+    typer.Option("--deadline", metavar="SECONDS", help="Fail the passes that have not ended after this time."),
 ]
 
 
@@ -48,6 +54,8 @@ class ContextOptions:
     """Names of passes that run regardless of their level."""
     config: ConfigOption = None
     """Config options of the passes, each as KEY=VALUE."""
+    deadline: DeadlineOption = None
+    """Seconds for the passes of all models; None for no limit."""
 
 
 def make_context(
@@ -74,7 +82,20 @@ def make_context(
         instruments=instruments,
         config=dict(_config_item(text) for text in options.config or []),
         store=store,
+        deadline=seconds_of("--deadline", options.deadline),
     )
+
+
+def seconds_of(option: str, value: float | None) -> float | None:
+    """Return a time limit.
+
+    Raises:
+        InputError: if it is not a positive number of seconds.
+
+    """
+    if value is not None and not is_seconds(value):
+        raise InputError(f"{option} must be a positive number of seconds, got {value!r}")
+    return value
 
 
 def check_pass_names(option: str, names: Iterable[str], pipelines: Iterable[Pass[Any]]) -> None:

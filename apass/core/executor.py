@@ -36,8 +36,25 @@ class Executor(Protocol):
         """
         ...
 
-    async def optimize(self, pass_: Any, mod: Any, ctx: Any) -> Any:
-        """Run a pass on `mod` with the options of `ctx`, and return the new module."""
+    async def transform(self, pass_: Any, mod: Any, ctx: Any) -> Any:
+        """Call the body of a module pass on `mod`, without hooks, and return the new module.
+
+        The `timeout` of the pass counts from the start of the body.
+
+        Raises:
+            ExecutorError: if the pass or the module cannot be transferred to the workers.
+            PassTimeoutError: if the body took longer than the `timeout` of the pass.
+
+        """
+        ...
+
+    async def optimize(self, pass_: Any, mod: Any, ctx: Any, *, timeout: float | None = None) -> Any:
+        """Run a pass on `mod` with the options of `ctx`, and return the new module.
+
+        Raises:
+            PassTimeoutError: if it took longer than `timeout` seconds, counted from its start in a worker.
+
+        """
         ...
 
     async def call(self, function: Callable[[*Args], R], *args: *Args) -> R:

@@ -22,9 +22,9 @@ from apass.core.run import Run, current_run
 from apass.errors import PassTimeoutError, WorkerLostError
 from apass.executors.batching import Batches, Done
 from apass.executors.limits import Slots
-from apass.executors.messages import ModuleMessage, pack_bodies, pack_call, pack_pass
+from apass.executors.messages import ModuleMessage, pack_bodies, pack_call, pack_module, pack_pass
 from apass.executors.pickling import dumps, loads
-from apass.executors.worker import Answer, Reply, Request
+from apass.executors.worker import SAME, Answer, Reply, Request, transform_message
 from apass.passes.base import Pass
 from apass.util.checks import is_count, is_seconds
 
@@ -120,7 +120,20 @@ class RemoteExecutor(ABC):
         """Prepare to run the bodies of a function pass on `mod` (see `Executor`)."""
         return _Bodies(self, pass_, mod, ctx)
 
-    async def optimize(self, pass_: Pass[Any], mod: Any, ctx: PassContext) -> Any:
+    async def transform(self, pass_: Any, mod: Any, ctx: PassContext) -> Any:
+        """Call the body of a module pass in a worker (see `Executor`)."""
+        module = await run_in_thread_if_safe(adapter_for(mod), partial(pack_module, mod))
+        label = f"pass {pass_.info.name!r}"
+        batch = _batch(pack_call(transform_message, label), pass_.timeout, self.timeout, label)
+        async with self.slots():
+            with waiting_for("a worker"):
+                done = (await self._do_calls(batch, [(pass_, module, backend_name())]))[0]
+        result: Any = done.unwrap()
+        if batch.timeout_message is not None and done.seconds > (batch.limit or 0):
+            raise PassTimeoutError(batch.timeout_message)
+        return mod if result == SAME else await open_message(result) if isinstance(result, ModuleMessage) else result
+
+    async def optimize(self, pass_: Pass[Any], mod: Any, ctx: PassContext, *, timeout: float | None = None) -> Any:
         """Run a whole pass on `mod` in a worker, and return the new module.
 
         If nothing changed, return `mod` itself. The hooks of the context's instruments are called in the worker, on
@@ -128,6 +141,7 @@ class RemoteExecutor(ABC):
 
         Raises:
             PassContextError: if an instrument cannot be used in a worker.
+            PassTimeoutError: if the pass took longer than `timeout` seconds. Its worker is killed if that is possible.
 
         """
         check_portable(ctx.instruments)
@@ -135,7 +149,7 @@ class RemoteExecutor(ABC):
         async with self.slots():
             delegates = Delegates.of(ctx.instruments)
             try:
-                sent = await self._send_pass(pass_, mod, ctx, delegates)
+                sent = await self._send_pass(pass_, mod, ctx, delegates, timeout)
                 records = None if sent.reply is None else sent.reply.records
             except BaseException:
                 delegates.lose()
@@ -153,10 +167,16 @@ class RemoteExecutor(ABC):
         module = None if sent.reply is None else sent.reply.module
         return mod if module is None else await open_message(module)
 
-    async def _send_pass(self, pass_: Pass[Any], mod: Any, ctx: PassContext, delegates: Delegates) -> "Sent":
+    async def _send_pass(
+        self, pass_: Pass[Any], mod: Any, ctx: PassContext, delegates: Delegates, timeout: float | None
+    ) -> "Sent":
         pack = partial(pack_pass, pass_, mod, ctx, delegates, backend_name())
         message = await run_in_thread_if_safe(adapter_for(mod), pack)
-        return (await self.dispatch(Batch(message, self.timeout, f"pass {pass_.info.name!r}"), [None]))[0]
+        batch = _batch(message, timeout, self.timeout, f"pass {pass_.info.name!r}")
+        sent = (await self.dispatch(batch, [None]))[0]
+        if batch.timeout_message is not None and sent.answers[0].seconds > (batch.limit or 0):
+            raise PassTimeoutError(batch.timeout_message)
+        return sent
 
     async def call(self, function: Callable[[*Args], R], *args: *Args) -> R:
         """Return `function(*args)`, computed by a worker.
@@ -286,11 +306,8 @@ class _Bodies:
         message = await run_in_thread_if_safe(
             adapter_for(self._mod), partial(pack_bodies, self._pass, self._mod, self._ctx)
         )
-        pass_limit, executor_limit = self._pass.timeout, self._executor.timeout
         label = f"the body of pass {self._pass.info.name!r}"
-        is_pass_limit = pass_limit is not None and (executor_limit is None or pass_limit <= executor_limit)
-        timeout_message = f"{label} took longer than {pass_limit:g} s" if is_pass_limit else None
-        self._batch = Batch(message, pass_limit if is_pass_limit else executor_limit, label, timeout_message)
+        self._batch = _batch(message, self._pass.timeout, self._executor.timeout, label)
         self._batches: Batches[str, Answer] = Batches(self._work, self._executor.slots())
         self._changed: dict[str, Any] = {}
         self._runs: dict[str, Run] = {}
@@ -358,6 +375,13 @@ class _Bodies:
             except Exception as error:
                 raised[name] = error
         return raised
+
+
+def _batch(message: bytes, pass_limit: float | None, executor_limit: float | None, label: str) -> Batch:
+    """Return a batch with the smaller one of two time limits."""
+    is_pass_limit = pass_limit is not None and (executor_limit is None or pass_limit <= executor_limit)
+    timeout_message = f"{label} took longer than {pass_limit:g} s" if is_pass_limit else None
+    return Batch(message, pass_limit if is_pass_limit else executor_limit, label, timeout_message)
 
 
 async def open_message(message: ModuleMessage) -> Any:

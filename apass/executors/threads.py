@@ -1,5 +1,6 @@
 """`ThreadExecutor`: runs plain bodies, functions and whole passes in threads."""
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from threading import get_native_id
@@ -21,7 +22,7 @@ from apass.errors import ExecutorError, PassTimeoutError
 from apass.executors.batching import Batches, Done
 from apass.executors.limits import NO_LIMIT, Slots, usable_cores
 from apass.executors.remote import backend_name, record_passes
-from apass.executors.worker import check_plain, run_whole_pass
+from apass.executors.worker import call_transform, check_plain, run_whole_pass
 from apass.passes.base import Pass
 from apass.util.checks import is_count
 
@@ -72,13 +73,29 @@ class ThreadExecutor:
         _check_threads(mod)
         return _Bodies(self, pass_)
 
-    async def optimize(self, pass_: Pass[Any], mod: Any, ctx: PassContext) -> Any:
+    async def transform(self, pass_: Any, mod: Any, ctx: PassContext) -> Any:
+        """Call the body of a module pass in a thread (see `Executor`).
+
+        An async body runs in an event loop of its own.
+        """
+        _check_threads(mod)
+        arguments = (pass_, mod, ctx, backend_name())
+        async with self.slots():
+            with waiting_for("a worker thread"):
+                done: Done[Any] = (await _in_thread([(current_run(), call_transform, arguments)]))[0]
+        result = done.unwrap()
+        if pass_.timeout is not None and done.seconds > pass_.timeout:
+            raise PassTimeoutError(f"pass {pass_.info.name!r} took longer than {pass_.timeout:g} s")
+        return result
+
+    async def optimize(self, pass_: Pass[Any], mod: Any, ctx: PassContext, *, timeout: float | None = None) -> Any:
         """Run a whole pass on `mod` in a separate event loop in a thread.
 
         The hooks of the context's instruments are called in that loop, on their twins.
 
         Raises:
             PassContextError: if an instrument cannot be used in a worker.
+            PassTimeoutError: if the pass took longer than `timeout` seconds. It is cancelled at its next suspension.
 
         """
         _check_threads(mod)
@@ -100,11 +117,13 @@ class ThreadExecutor:
             )
             arguments = (pass_, mod, private, current_module_name(), backend_name())
             try:
-                done: Done[Any] = (await _in_thread([(None, run_whole_pass, arguments)]))[0]
+                done: Done[Any] = (await _in_thread([(None, run_whole_pass, arguments)], timeout))[0]
             except BaseException:
                 delegates.lose()
                 raise
         delegates.merge(list(map(records_of, twins)))
+        if timeout is not None and done.seconds > timeout:
+            raise PassTimeoutError(f"pass {pass_.info.name!r} took longer than {timeout:g} s")
         return done.unwrap()
 
     async def call(self, function: Callable[[*Args], R], *args: *Args) -> R:
@@ -193,14 +212,14 @@ class _ThreadBatch:
         return self.is_stopped
 
 
-async def _in_thread(items: Sequence[_Item]) -> Sequence[Done[Any]]:
+async def _in_thread(items: Sequence[_Item], timeout: float | None = None) -> Sequence[Done[Any]]:
     """Run calls in a thread.
 
-    If cancelled, wait for the running call and start no others.
+    If cancelled, wait for the running call and start no others. After `timeout`, request that they stop.
     """
     batch = _ThreadBatch(items)
     async with anyio.create_task_group() as watchers:
-        watchers.start_soon(_stop_when_cancelled, batch)
+        watchers.start_soon(_stop_when_cancelled, batch, timeout)
         await to_thread.run_sync(batch.run, limiter=NO_LIMIT.here())
         watchers.cancel_scope.cancel()
     # `to_thread.run_sync` waits for its thread even if cancelled. Deliver the cancellation here.
@@ -208,9 +227,9 @@ async def _in_thread(items: Sequence[_Item]) -> Sequence[Done[Any]]:
     return batch.done
 
 
-async def _stop_when_cancelled(batch: _ThreadBatch) -> None:
+async def _stop_when_cancelled(batch: _ThreadBatch, timeout: float | None) -> None:
     try:
-        await anyio.sleep_forever()
+        await anyio.sleep(math.inf if timeout is None else timeout)
     finally:
         batch.is_stopped = True
 

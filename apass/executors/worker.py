@@ -4,7 +4,7 @@ import pickle
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, cast
 
 import anyio
 
-from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.coroutines import await_once, is_awaitable
 from apass.core.adapter import adapter_for
 from apass.core.analysis_manager import give
 from apass.core.context import PassContext, enter_in_worker
@@ -32,7 +32,20 @@ from apass.executors.messages import CallMessage, ModuleMessage, RunMessage, pac
 from apass.executors.pickling import dumps, loads
 from apass.executors.remote_errors import SerializedError, failure_of
 
-__all__ = ["Answer", "Emitted", "Reply", "Request", "check_plain", "handle", "no_watch", "run_whole_pass", "stop"]
+__all__ = [
+    "SAME",
+    "Answer",
+    "Emitted",
+    "Reply",
+    "Request",
+    "call_transform",
+    "check_plain",
+    "handle",
+    "no_watch",
+    "run_whole_pass",
+    "stop",
+    "transform_message",
+]
 
 POLL_SECONDS: Final = 0.05
 """Interval at which a whole pass checks whether its run was stopped."""
@@ -326,35 +339,66 @@ class _WholePass:
         return Reply([Answer(kind, None, failure, seconds, emitted)], module, records)
 
 
+SAME: Final = "same"
+"""The reply of `transform_message` if the module is unchanged."""
+
+
+def transform_message(pass_: Any, module: ModuleMessage, backend: str) -> Any:
+    """Call the body of a module pass on a serialized module, in the current context."""
+    mod = module.open()
+    result = call_transform(pass_, mod, PassContext.current(), backend)
+    return SAME if result is mod else None if result is None else pack_module(result)
+
+
+def call_transform(pass_: Any, mod: Any, ctx: PassContext, backend: str) -> Any:
+    """Return the result of the body of a module pass.
+
+    If the body is async, run it in a new event loop in this thread. It is cancelled when `STOPPED` returns true.
+    """
+    result = pass_.body()(mod, ctx)
+    if not is_awaitable(result):
+        return result
+    return _run_until_stopped(partial(await_once, result, f"pass {pass_.info.name!r}"), backend)
+
+
 def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | None, backend: str) -> Any:
     """Run a pass in a new event loop in this thread.
 
     The pass is cancelled when `STOPPED` returns true.
     """
 
-    async def main() -> Any:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_cancel_when_stopped, group.cancel_scope)
-            results.append(await _outcome())
-            group.cancel_scope.cancel()
+    async def run() -> Any:
+        async with ctx:
+            return await pass_(mod)
 
-    async def _outcome() -> Callable[[], Any]:
-        # Return the error instead of raising it, so that the task group does not wrap it in an ExceptionGroup.
-        try:
-            async with ctx:
-                result = await pass_(mod)
-        except Exception as error:
-            return partial(_raise, error)
-        return lambda: result
-
-    results: list[Callable[[], Any]] = []
     RUN.set(None)
     if module_name is not None:
         enter_module(module_name)
     with warnings.catch_warnings():
         # A worker sees one module only. The program itself warns of names that match no pass.
         warnings.simplefilter("ignore", UnmatchedPassNameWarning)
-        anyio.run(main, backend=backend)
+        return _run_until_stopped(run, backend)
+
+
+def _run_until_stopped(work: Callable[[], Awaitable[Any]], backend: str) -> Any:
+    """Return the result of `work` in a new event loop; cancel it when `STOPPED` is true."""
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_cancel_when_stopped, group.cancel_scope)
+            results.append(await outcome())
+            group.cancel_scope.cancel()
+
+    async def outcome() -> Callable[[], Any]:
+        # Return the error instead of raising it, so that the task group does not wrap it in an ExceptionGroup.
+        try:
+            result = await work()
+        except Exception as error:
+            return partial(_raise, error)
+        return lambda: result
+
+    results: list[Callable[[], Any]] = []
+    anyio.run(main, backend=backend)
     if not results:
         raise ExecutorError("the run was cancelled")
     return results[0]()

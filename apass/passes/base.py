@@ -1,18 +1,20 @@
 """`Pass`, the base class of all passes; `ModulePass`; and `Combinator`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, Literal, cast
 
 from apass.core.adapter import ModT
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
 from apass.core.context import PassContext, current_scope
+from apass.core.executor import ExecutorChoice, executor_in_force
 from apass.core.info import PassInfo
 from apass.core.named_callables import callable_name
 from apass.core.run import RUN, Run, current_module_name, current_run
 from apass.errors import PassDefinitionError
-from apass.runner.error_policy import OnError
+from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
 from apass.runner.result_cache import key_of
 from apass.util.typed_values import write
@@ -176,16 +178,41 @@ class ModulePass(Pass[ModT]):
 
     """
 
+    timeout: float | None = None
+    """Seconds that the body may take before it fails with PassTimeoutError; None is no limit."""
+    on_error: OnError = "raise"
+    """The reaction to the failure of the body.
+
+    - `"raise"`: raise its error.
+    - `"keep"`: return the module unchanged, and emit a warning to `ctx.diag_ctx`.
+    - a fallback `(mod, ctx, error) -> mod`, plain or async: use its result, and emit a note.
+    """
+    executor: ExecutorChoice = None
+    """Where the body runs; None is the event loop, whatever the choice of the context."""
+
     @abstractmethod
     def transform_module(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:
         """Return the new module, or `mod` itself if nothing changed. May be `async def`."""
 
     def transform(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:
         """Call `transform_module`, after computing the results of `analyses`."""
-        if self.analyses:
-            result: Awaitable[ModT] = with_analyses(self.transform_module, self.analyses)(mod, ctx)
+        if self.timeout is None and self.on_error == "raise" and self.executor is None:
+            result: ModT | Awaitable[ModT] = self.body()(mod, ctx)
             return result
-        return self.transform_module(mod, ctx)
+        executor = None if self.executor is None else executor_in_force(self.executor)
+        if executor is None:
+            work, timeout = self.body(), self.timeout
+        else:
+            # The executor itself limits the time of a body, because time in its queue must not count.
+            work, timeout = partial(executor.transform, self), None
+        if timeout is not None or self.on_error != "raise":
+            work = with_error_policy(work, self.info, timeout, self.on_error, current_scope().deadline)
+        guarded: Awaitable[ModT] = work(mod, ctx)
+        return guarded
+
+    def body(self) -> Callable[[ModT, PassContext], Any]:
+        """Return `transform_module`, which gets the results of `analyses`; for executors."""
+        return with_analyses(self.transform_module, self.analyses) if self.analyses else self.transform_module
 
 
 def _info(pass_: Pass[Any]) -> PassInfo:

@@ -11,15 +11,12 @@ from typing import Any, Protocol, Unpack, cast, overload
 from apass.core.adapter import FuncT, ModT
 from apass.core.analysis import Analysis
 from apass.core.context import PassContext
-from apass.core.executor import ExecutorChoice, check_executor
 from apass.core.info import PassInfo
 from apass.errors import PassDefinitionError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.from_callable import pass_class_from_class, pass_from_function
 from apass.passes.function_pass import FunctionPass, PrimFuncPass
-from apass.passes.options import FunctionPassOptions, PassOptions, check_pass_options
-from apass.runner.error_policy import OnError
-from apass.util.checks import is_seconds
+from apass.passes.options import PassOptions, check_pass_options
 
 __all__ = ["PassOptions", "function_pass", "module_pass", "prim_func_pass"]
 
@@ -94,7 +91,8 @@ def module_pass(
         name: the name of the pass; by default that of the function or class.
         required: names of registered passes that a Sequential runs before it, and analyses whose results are then
             available to `ctx.got`.
-        **options: by keyword `preserves`, `cacheable`, `version` and `config_keys`; see `PassOptions`.
+        **options: by keyword `timeout`, `on_error`, `executor`, `preserves`, `cacheable`, `version` and `config_keys`;
+            see `PassOptions`.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or `pass_func` is not a valid function or class.
@@ -106,7 +104,7 @@ def module_pass(
     PassInfo(opt_level=2, name='DropEmpty', required=())
 
     """
-    return _decorate("module_pass", ModulePass, pass_func, opt_level, name, required, check_pass_options(options))
+    return _decorate("module_pass", ModulePass, pass_func, opt_level, name, required, options)
 
 
 @overload
@@ -115,7 +113,7 @@ def function_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **options: Unpack[FunctionPassOptions],
+    **options: Unpack[PassOptions],
 ) -> _FunctionPassDecorator: ...
 @overload
 def function_pass(
@@ -123,7 +121,7 @@ def function_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **options: Unpack[FunctionPassOptions],
+    **options: Unpack[PassOptions],
 ) -> Any: ...
 @overload
 def function_pass(
@@ -131,14 +129,14 @@ def function_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **options: Unpack[FunctionPassOptions],
+    **options: Unpack[PassOptions],
 ) -> FunctionPass[ModT, FuncT]: ...
 def function_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **options: Unpack[FunctionPassOptions],
+    **options: Unpack[PassOptions],
 ) -> Any:
     """Create a function pass from a function or a class.
 
@@ -151,15 +149,14 @@ def function_pass(
         name: the name of the pass; by default that of the function or class.
         required: names of registered passes that a Sequential runs before it, and analyses whose results are then
             available to `ctx.got`.
-        **options: by keyword `timeout`, `on_error` and `executor`, see `FunctionPassOptions`; and `preserves`,
-            `cacheable`, `version` and `config_keys`, see `PassOptions`.
+        **options: by keyword `timeout`, `on_error`, `executor`, `preserves`, `cacheable`, `version` and `config_keys`;
+            see `PassOptions`.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or an argument is invalid.
 
     """
-    extra = _function_pass_attributes("function_pass", options)
-    return _decorate("function_pass", FunctionPass, pass_func, opt_level, name, required, extra)
+    return _decorate("function_pass", FunctionPass, pass_func, opt_level, name, required, options)
 
 
 @overload
@@ -168,7 +165,7 @@ def prim_func_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **options: Unpack[FunctionPassOptions],
+    **options: Unpack[PassOptions],
 ) -> _PrimFuncPassDecorator: ...
 @overload
 def prim_func_pass(
@@ -176,7 +173,7 @@ def prim_func_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **options: Unpack[FunctionPassOptions],
+    **options: Unpack[PassOptions],
 ) -> Any: ...
 @overload
 def prim_func_pass(
@@ -184,40 +181,17 @@ def prim_func_pass(
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **options: Unpack[FunctionPassOptions],
+    **options: Unpack[PassOptions],
 ) -> PrimFuncPass[ModT, FuncT]: ...
 def prim_func_pass(
     pass_func: Any = None,
     opt_level: int | None = None,
     name: str | None = None,
     required: Requirements = None,
-    **options: Unpack[FunctionPassOptions],
+    **options: Unpack[PassOptions],
 ) -> Any:
     """Create a pass over functions of kind `"prim_func"`; see `function_pass`."""
-    extra = _function_pass_attributes("prim_func_pass", options)
-    return _decorate("prim_func_pass", PrimFuncPass, pass_func, opt_level, name, required, extra)
-
-
-def _function_pass_attributes(decorator: str, options: FunctionPassOptions) -> dict[str, Any]:
-    guards = _guards(options.pop("timeout", None), options.pop("on_error", "raise"))
-    executor = _executor(decorator, options.pop("executor", None))
-    return guards | executor | check_pass_options(options, FunctionPassOptions)
-
-
-def _guards(timeout: float | None, on_error: OnError) -> dict[str, Any]:
-    if timeout is not None and not is_seconds(timeout):
-        raise PassDefinitionError(f"timeout must be a positive number of seconds or None, not {timeout!r}")
-    if on_error not in ("raise", "keep") and not callable(on_error):
-        choices = "'raise', 'keep' or a function (func, mod, ctx, error) -> func"
-        raise PassDefinitionError(f"on_error must be {choices}, not {on_error!r}")
-    return {"timeout": timeout, "on_error": on_error}
-
-
-def _executor(decorator: str, executor: ExecutorChoice) -> dict[str, Any]:
-    try:
-        return {"executor": check_executor(decorator, executor)}
-    except (TypeError, ValueError) as error:
-        raise PassDefinitionError(str(error)) from None
+    return _decorate("prim_func_pass", PrimFuncPass, pass_func, opt_level, name, required, options)
 
 
 def _decorate(
@@ -227,8 +201,9 @@ def _decorate(
     opt_level: int | None,
     name: str | None,
     required: Requirements,
-    extra: dict[str, Any],
+    options: PassOptions,
 ) -> Any:
+    extra = check_pass_options(decorator, options)
     if isinstance(required, Analysis):
         raise PassDefinitionError(f"required must be a list of names and analyses, not {required!r}; write [...]")
     if not isinstance(required, str) and required is not None:

@@ -22,7 +22,8 @@ def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, ex
         "_options": _options_of(function),
         "__module__": base.__module__,
     }
-    if base is ModulePass:
+    guards = {"timeout": None, "on_error": "raise", "executor": None}
+    if base is ModulePass and all(extra.get(key, default) == default for key, default in guards.items()):
         analyses = extra.get("analyses")
         members["transform"] = staticmethod(with_analyses(function, analyses) if analyses else function)
     pass_: Any = type(base.__name__, (base,), members)()

@@ -1,19 +1,39 @@
-"""`PassOptions` and `FunctionPassOptions`: keyword options of the decorators."""
+"""`PassOptions`: keyword options of the decorators."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, TypedDict, cast
 
 from apass.core.analysis import Analysis
-from apass.core.executor import ExecutorChoice
+from apass.core.executor import ExecutorChoice, check_executor
 from apass.errors import PassDefinitionError, did_you_mean
 from apass.runner.error_policy import OnError
+from apass.util.checks import is_seconds
 
-__all__ = ["FunctionPassOptions", "PassOptions", "check_pass_options"]
+__all__ = ["PassOptions", "check_pass_options"]
 
 
 class PassOptions(TypedDict, total=False):
-    """Guarantees of a pass about its result."""
+    """How the body of a pass runs, and guarantees about the result.
 
+    The body of a module pass works on the module, and that of a function pass on one function.
+    """
+
+    timeout: float | None
+    """Seconds that one body may take before it fails with PassTimeoutError; None, the default, is no limit."""
+    on_error: OnError
+    """The reaction to the failure of a body.
+
+    - `"raise"`, the default: raise its error.
+    - `"keep"`: keep the function or module unchanged, and emit a warning to `ctx.diag_ctx`.
+    - a fallback `(func, mod, ctx, error) -> func`, or `(mod, ctx, error) -> mod`, plain or async: use its result, and
+      emit a note.
+    """
+    executor: ExecutorChoice
+    """Where the body runs.
+
+    It is `"inline"` for the event loop's thread, `"thread"`, `"process"`, `"interpreter"` or an `Executor`. None, the
+    default, is the choice of the context for a plain body of a function pass, and otherwise the event loop.
+    """
     preserves: Iterable[Analysis[Any]] | Literal["all"]
     """The analyses whose results remain valid after the pass; none by default."""
     cacheable: bool | Literal["module"]
@@ -28,12 +48,8 @@ class PassOptions(TypedDict, total=False):
     """The config options that the result depends on; by default all options that are set."""
 
 
-def check_pass_options(options: PassOptions, option_type: type[Any] = PassOptions) -> dict[str, Any]:
+def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
     """Return the attributes of a pass that the options set.
-
-    Parameters:
-        options: the options.
-        option_type: a TypedDict whose keys are suggested for an unknown option.
 
     Raises:
         TypeError: if a key is unknown.
@@ -43,8 +59,18 @@ def check_pass_options(options: PassOptions, option_type: type[Any] = PassOption
     unknown = options.keys() - PassOptions.__annotations__.keys()
     if unknown:
         name = min(unknown)
-        raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, option_type.__annotations__)}")
+        raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, PassOptions.__annotations__)}")
     attributes: dict[str, Any] = dict(options)
+    timeout, on_error = options.get("timeout"), options.get("on_error", "raise")
+    if timeout is not None and not is_seconds(timeout):
+        raise PassDefinitionError(f"timeout must be a positive number of seconds or None, not {timeout!r}")
+    if on_error not in ("raise", "keep") and not callable(on_error):
+        choices = "'raise', 'keep' or a function (func, mod, ctx, error) -> func"
+        raise PassDefinitionError(f"on_error must be {choices}, not {on_error!r}")
+    try:
+        check_executor(decorator, options.get("executor"))
+    except (TypeError, ValueError) as error:
+        raise PassDefinitionError(str(error)) from None
     preserves = options.get("preserves", ())
     if preserves != "all":
         attributes["preserves"] = frozenset(_analyses(preserves))
@@ -65,23 +91,3 @@ def _analyses(preserves: object) -> Iterator[Analysis[Any]]:
         if not is_collection or not isinstance(item, Analysis):
             raise PassDefinitionError(f"preserves must be a set of analyses or 'all', not {preserves!r}")
         yield item
-
-
-class FunctionPassOptions(PassOptions, total=False):
-    """Options of a function pass: how its bodies run, and guarantees about the result."""
-
-    timeout: float | None
-    """Seconds that one body may take before it fails with PassTimeoutError; None, the default, is no limit."""
-    on_error: OnError
-    """The reaction to the failure of a body.
-
-    - `"raise"`, the default: raise its error.
-    - `"keep"`: keep the function unchanged, and emit a warning to `ctx.diag_ctx`.
-    - a fallback `(func, mod, ctx, error) -> func`, plain or async: use its result, and emit a note.
-    """
-    executor: ExecutorChoice
-    """Where a plain body runs.
-
-    It is `"inline"` for the event loop's thread, `"thread"`, `"process"`, `"interpreter"` or an `Executor`. None, the
-    default, is the choice of the context.
-    """

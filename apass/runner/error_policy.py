@@ -13,17 +13,20 @@ from apass.core.deadline import Deadline
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.info import PassInfo
 from apass.core.run import Run, current_module_name, current_run, note_whereabouts
-from apass.errors import PassResultError, PassTimeoutError
+from apass.errors import ExecutorError, PassResultError, PassTimeoutError
 
 __all__ = ["Failures", "Fallback", "OnError", "note_failure", "watch_failures", "with_deadline", "with_error_policy"]
 
 R = TypeVar("R")
 
-Fallback = Callable[[Any, Any, PassContext, Exception], Any]
-"""A function `(func, mod, ctx, error) -> func`, plain or async, called for a function whose body failed."""
+Fallback = Callable[..., Any]
+"""A function, plain or async, called when the body of a pass failed.
+
+It is called as `(func, mod, ctx, error) -> func`, or for a module pass as `(mod, ctx, error) -> mod`.
+"""
 
 OnError = Literal["raise", "keep"] | Fallback
-"""What a function pass does when a body fails: raise the error, keep the function and warn, or call a fallback."""
+"""What a pass does when its body fails: raise the error, keep the input and warn, or call a fallback."""
 
 
 def with_deadline(work: Callable[..., Any], deadline: Deadline, work_name: str) -> Callable[..., Any]:
@@ -44,10 +47,10 @@ def with_deadline(work: Callable[..., Any], deadline: Deadline, work_name: str) 
 def with_error_policy(
     body: Callable[..., Any], info: PassInfo, timeout: float | None, on_error: OnError, deadline: Deadline | None
 ) -> Callable[..., Any]:
-    """Return the body of a function pass, with its time limit and `on_error` applied.
+    """Return the body of a pass, with its time limit and `on_error` applied.
 
     Parameters:
-        body: called as `body(func, mod, ctx)`; plain or async.
+        body: called as `body(func, mod, ctx)`, or as `body(mod, ctx)` for a module pass; plain or async.
         info: the metadata of the pass.
         timeout: seconds for one body; None where the executor limits them, which does not count time in its queue.
         on_error: what to do when a body fails.
@@ -56,14 +59,14 @@ def with_error_policy(
     """
     name = info.name
 
-    async def run_in_time(func: Any, mod: Any, ctx: PassContext) -> Any:
+    async def run_in_time(*args: Any) -> Any:
         limit = float("inf") if timeout is None else timeout
         left = float("inf") if deadline is None else deadline.left()
         if left > 0:
             with anyio.move_on_after(min(limit, left)) as scope:
-                result = await await_once(body(func, mod, ctx), f"pass {name!r}")
+                result = await await_once(body(*args), f"pass {name!r}")
                 if result is None:
-                    raise PassResultError(f"pass {name!r} returned None for a function")
+                    raise PassResultError(f"pass {name!r} returned None for a {'function' if args[2:] else 'module'}")
                 # A body that never suspends cannot be cut off. It has exceeded its time all the same.
                 if anyio.current_time() < scope.deadline:
                     return result
@@ -71,25 +74,28 @@ def with_error_policy(
             raise deadline.exceeded(f"the body of pass {name!r}")
         raise PassTimeoutError(f"the body of pass {name!r} took longer than {limit:g} s")
 
-    async def run(func: Any, mod: Any, ctx: PassContext) -> Any:
+    async def run(*args: Any) -> Any:
+        ctx: PassContext = args[-1]
         try:
-            return await run_in_time(func, mod, ctx)
+            return await run_in_time(*args)
         except Exception as error:
-            if on_error == "raise":
+            # A pass that cannot be sent to a worker has not failed: it has never run.
+            if on_error == "raise" or isinstance(error, ExecutorError):
                 raise
             current = current_run() or Run(info, None, module=current_module_name())
             note_whereabouts(error, current)
             note_failure()
             if on_error == "keep":
-                ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.WARNING, "left function {} as it was", error, current))
-                return func
+                ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.WARNING, "left {} as it was", error, current))
+                return args[0]
             work_name = f"the fallback of pass {name!r}"
             # A fallback that does not suspend may run after the deadline.
-            result = await _call_until(deadline, work_name, on_error, func, mod, ctx, error)
+            result = await _call_until(deadline, work_name, on_error, *args, error)
             if result is None:
                 advice = "return the new function, or `func` if unchanged"
+                advice = advice if args[2:] else "return the new module, or `mod` if unchanged"
                 raise PassResultError(f"{work_name} returned None; {advice}") from error
-            ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.NOTE, "fell back for function {}", error, current))
+            ctx.diag_ctx.emit(_diagnostic(DiagnosticLevel.NOTE, "fell back for {}", error, current))
             return result
 
     return run
@@ -112,7 +118,8 @@ async def _call_until(deadline: Deadline | None, work_name: str, work: Callable[
 
 def _diagnostic(level: DiagnosticLevel, reaction: str, error: Exception, run: Run) -> Diagnostic:
     reason = f"{type(error).__name__}: {error}"
-    message = f"pass {run.info.name!r} {reaction.format(repr(run.function))}: {reason}"
+    subject = "the module" if run.function is None else f"function {run.function!r}"
+    message = f"pass {run.info.name!r} {reaction.format(subject)}: {reason}"
     return Diagnostic(level, message, None, run.info.name, run.function, run.module)
 
 

@@ -20,7 +20,7 @@ from apass.cli.optimize import optimize_files
 from apass.cli.options import options_in_use, with_options
 from apass.cli.planning import Plan, make_plan
 from apass.cli.resume import resume_plan
-from apass.cli.settings import ContextOptions, make_context
+from apass.cli.settings import ContextOptions, make_context, seconds_of
 from apass.core.context import PassContext
 from apass.core.portable import why_not_portable
 
@@ -66,6 +66,15 @@ class RunOptions:
         typer.Option("--executor", help="Run passes in: process, thread, interpreter, dask or dask://HOST:PORT."),
     ] = None
     """The executor of the passes; None for the event loop."""
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            help="Fail a model whose passes take longer; with --executor process, its process is killed.",
+        ),
+    ] = None
+    """Seconds for the passes of one model; None for no limit."""
     cache: Annotated[
         str | None,
         typer.Option("--cache", metavar="LOCATION", help="Cache results in a file, redis://HOST:PORT, or 'default'."),
@@ -98,6 +107,7 @@ def opt(
     result_options, context_options, run_options, *observer_options = options
     with errors_as_lines():
         check_backend(run_options.backend)
+        seconds_of("--timeout", run_options.timeout)
         plan = _plan(models, result_options, context_options, run_options)
         run = RunPlan(plan=plan, context=context_options, backend=run_options.backend)
         enabled = [
@@ -152,6 +162,7 @@ def _run(
                 plan.jobs,
                 plan.treatment_of,
                 executor=executor,
+                timeout=options.timeout,
                 journal=journal,
                 limit=options.jobs,
                 verify=options.verify_outputs,
