@@ -50,6 +50,10 @@ class Analysis(Generic[R_co]):
         qualname = getattr(self.function, "__qualname__", type(self.function).__qualname__)
         return f"{self.function.__module__}.{qualname} {self.name}@{self.version}"
 
+    def __fingerprint__(self) -> object:
+        """Return what stored results of the analysis depend on."""
+        return self.key, self.function
+
     async def compute(self, x: object, ctx: object, options: Mapping[str, Hashable]) -> R_co:
         """Return the result of a new computation."""
         outcome: Any = self.function(x, ctx, **options) if self.takes_context else self.function(x, **options)
@@ -102,7 +106,9 @@ def analysis(
     Parameters:
         function: the function; omitted in a decorator with arguments.
         name: the name for messages; the function's name by default.
-        version: change it when the function returns different results, so that stored results are not reused.
+        version: change it when the function returns different results, so that stored results are not reused. The code
+            of the function, its defaults and its closure are noticed without it, but no global variables or functions
+            that it uses.
         persistent: whether results are written to the context's `store`.
         dumps: serializes a result for a store; by default JSON, for results made of JSON's types.
         loads: deserializes a result.

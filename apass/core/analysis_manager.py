@@ -15,7 +15,7 @@ from apass.concurrency.single_flight import SingleFlight
 from apass.core.adapter import IRAdapter, adapter_of_type
 from apass.core.analysis import Analysis, Options
 from apass.core.run import current_module
-from apass.core.store import FaultTolerantStore
+from apass.core.store import FaultTolerantStore, stored_identity
 from apass.errors import AnalysisError, VerifyError
 from apass.util.fingerprint import Fingerprints, fingerprint_value
 
@@ -227,11 +227,15 @@ class AnalysisManager:
             return cached
         _, analysis, options = key
         store = self._store if analysis.persistent else None
-        entry = None if store is None else await self._read(store, key)
-        if entry is None:
+        name = None if store is None else _store_key(key)
+        if store is None or name is None:
             entry = await self._compute(key, x, ctx, options)
-            if store is not None:
-                await store.put(_store_key(key), _dump(analysis, entry))
+        elif (stored := await store.read(name, partial(_load, analysis))) is not None:
+            self.counts["stored"] += 1
+            entry = stored
+        else:
+            entry = await self._compute(key, x, ctx, options)
+            await store.put(name, _dump(analysis, entry))
         self._keep(key, entry)
         return entry
 
@@ -244,12 +248,6 @@ class AnalysisManager:
             _COMPUTATION.reset(token)
         self.counts["computed"] += 1
         return _CachedResult(value, frozenset(computation.needs))
-
-    async def _read(self, store: FaultTolerantStore, key: _Key) -> _CachedResult | None:
-        entry = await store.read(_store_key(key), partial(_load, key[1]))
-        if entry is not None:
-            self.counts["stored"] += 1
-        return entry
 
     def _keep(self, key: _Key, entry: _CachedResult) -> None:
         with self._lock:
@@ -335,10 +333,12 @@ def _check_hashable(analysis: Analysis[Any], options: Mapping[str, Hashable]) ->
             ) from None
 
 
-def _store_key(key: _Key) -> str:
+def _store_key(key: _Key) -> str | None:
+    """Return the key of a result in a store; None if the analysis has no fingerprint."""
     fingerprint, analysis, options = key
+    identity = stored_identity(f"the analysis {analysis.name}", (analysis, options))
     # 3 is the version of the format; see `_dump`.
-    return f"analysis/3/{analysis.key}/{fingerprint_value(options)}/{fingerprint}"
+    return None if identity is None else f"analysis/3/{identity}/{fingerprint}"
 
 
 def _dump(analysis: Analysis[Any], entry: _CachedResult) -> bytes:

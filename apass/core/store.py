@@ -9,8 +9,9 @@ from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 from apass.concurrency.coroutines import is_awaitable
 from apass.errors import StoreError, StoreWarning
+from apass.util.fingerprint import fingerprint_value
 
-__all__ = ["SEAL_SIZE", "FaultTolerantStore", "Store", "StoreInfo", "seal", "unseal"]
+__all__ = ["SEAL_SIZE", "FaultTolerantStore", "Store", "StoreInfo", "seal", "stored_identity", "unseal"]
 
 R = TypeVar("R")
 
@@ -45,6 +46,27 @@ def unseal(key: str, data: object, store_name: str) -> bytes | None:
             return value
     message = f"the value of {key!r} in {store_name} is damaged; it is computed again"
     warnings.warn(message, StoreWarning, stacklevel=2)
+    return None
+
+
+def stored_identity(owner: str, value: object) -> str | None:
+    """Return a fingerprint for a key; None with a StoreWarning if there is none.
+
+    Only the identity distinguishes some objects. Their results must not be stored, because an object that changes keeps
+    its identity.
+
+    Parameters:
+        owner: what the results belong to, for the warning.
+        value: what the results depend on.
+
+    """
+    unknown: list[object] = []
+    fingerprint = fingerprint_value(value, unknown)
+    if not unknown:
+        return fingerprint
+    kind = f"{type(unknown[0]).__module__}.{type(unknown[0]).__qualname__}"
+    message = f"results of {owner} are not stored: they depend on an object of type {kind}, which has no fingerprint"
+    warnings.warn(f"{message}; define __fingerprint__ on its class, or do not use it", StoreWarning, stacklevel=2)
     return None
 
 

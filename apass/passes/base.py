@@ -43,7 +43,12 @@ class Pass(ABC, Generic[ModT]):
     each function. `"module"` caches the whole module, for bodies that use the rest of the module.
     """
     version: str = "1"
-    """The version of the pass for cached results; change it when the pass produces different results."""
+    """The version of the pass for cached results; change it when the pass produces different results.
+
+    Cached results depend on the code, the defaults and the closure of a decorated function or local class. A change of
+    anything else needs a new version: a global variable, a function or library that the pass calls, a class that can be
+    imported, and an analysis that `required` does not name.
+    """
     config_keys: tuple[str, ...] | None = None
     """The config options that the result depends on; None is all options that are set."""
 
@@ -120,15 +125,28 @@ class Pass(ABC, Generic[ModT]):
         """Return the cache key without the input; None if not cached as a whole."""
         return self.own_cache_key(ctx) if self.cacheable else None
 
-    def own_cache_key(self, ctx: PassContext) -> str:
-        """Return a text made of name, definition, version, options and relevant config."""
+    def own_cache_key(self, ctx: PassContext) -> str | None:
+        """Return a text made of name, definition, version, options, code and config.
+
+        Return None, with a StoreWarning, if something that the pass depends on has no fingerprint.
+        """
         name, options = self.spec or (self.info.name, self._options())
         definition = f"{self.__module__}.{getattr(self, '__qualname__', type(self).__qualname__)}"
-        return key_of(f"{name} of {definition}", self.version, options, ctx, self.config_keys)
+        state = (options, self._code(), self.analyses)
+        return key_of(f"{name} of {definition}", self.version, state, ctx, self.config_keys)
+
+    def __fingerprint__(self) -> object:
+        """Return what results depend on, for a pass that another pass uses."""
+        options = self.spec or (self.info.name, self._options())
+        return options, self.version, self._code(), self.analyses, self.children()
 
     def _options(self) -> object:
         """Return what distinguishes passes of one class without a `spec`: the attributes."""
         return object.__getstate__(self)
+
+    def _code(self) -> object:
+        """Return the code of the pass, as a value that has a fingerprint."""
+        return type(self)
 
     def text(self) -> str:
         """Return the pass as an element of a pipeline's text.

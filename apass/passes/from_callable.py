@@ -19,7 +19,8 @@ def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, ex
     # A static method rather than a method saves a call frame between the runner and the function.
     members: dict[str, Any] = {
         method: staticmethod(function),
-        "_options": _options_of(function),
+        "_options": _no_options,
+        "_code": _code_of(function),
         "__module__": base.__module__,
     }
     guards = {"timeout": None, "on_error": "raise", "executor": None}
@@ -75,6 +76,7 @@ def pass_class_from_class(
         "__init_subclass__": classmethod(__init_subclass__),
         "__init__": __init__,
         "_options": _given_options,
+        "_code": _code_of_class(target),
         "__getattr__": __getattr__,
         "__doc__": target.__doc__,
         "__module__": target.__module__,
@@ -98,24 +100,32 @@ def _record_arguments(init: Callable[..., None]) -> Callable[..., None]:
     return recording
 
 
-def _options_of(function: Any) -> Callable[[object], object]:
-    """Return the `_options` method of the pass of a function."""
+def _no_options(_self: object) -> object:
+    """Return the constructor arguments of a pass made from a function."""
+    return None
+
+
+def _code_of(function: Any) -> Callable[[object], object]:
+    """Return the `_code` method of the pass of a function."""
     return lambda _self: _state_of(function)
 
 
-def _state_of(function: Any) -> object:
-    """Return the state of a callable, which distinguishes it from others of its kind.
+def _code_of_class(target: Any) -> Callable[[object], object]:
+    """Return the `_code` method of the passes made from a class."""
+    # A subclass that a user derives from the pass class has code of its own.
+    return lambda self: target if type(self).__qualname__ == target.__qualname__ else (target, type(self))
 
-    A plain function has no state, so the result is None.
-    """
+
+def _state_of(function: Any) -> object:
+    """Return a value with the fingerprint of a callable."""
     if type(function) is functools.partial:
-        return (function.func, _state_of(function.func), function.args, function.keywords)
+        return (_state_of(function.func), function.args, function.keywords)
     if inspect.ismethod(function):
         return (function.__func__, _state_of(function.__self__))
-    if inspect.isroutine(function) or inspect.isclass(function):
-        return function if inspect.isclass(function) else None
+    if inspect.isroutine(function) or inspect.isclass(function) or hasattr(function, "__fingerprint__"):
+        return function
     kind: Any = function.__class__
-    return function if hasattr(function, "__fingerprint__") else (kind, object.__getstate__(function))
+    return (kind, object.__getstate__(function))
 
 
 def _given_options(self: Any) -> object:

@@ -94,8 +94,9 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
         """Return the body with the wrappers that the pass and the scope require."""
         # Innermost first: cache, error policy, analyses, hooks.
         store, hooks = scope.state.store, scope.state.hooks.functions
-        if self.cacheable is True and store is not None:
-            body = with_function_cache(body, self.own_cache_key(scope.ctx), store)
+        key = self.own_cache_key(scope.ctx) if self.cacheable is True and store is not None else None
+        if key is not None and store is not None:
+            body = with_function_cache(body, key, store)
         if timeout is not None or self.on_error != "raise" or scope.deadline is not None:
             # Outside the cache: a function kept by `on_error` must not be stored as a result.
             body = with_error_policy(body, self.info, timeout, self.on_error, scope.deadline)

@@ -21,9 +21,8 @@ from apass.core.adapter import (
 )
 from apass.core.context import PassContext
 from apass.core.run import current_run
-from apass.core.store import FaultTolerantStore
+from apass.core.store import FaultTolerantStore, stored_identity
 from apass.runner.error_policy import watch_failures
-from apass.util.fingerprint import fingerprint_value
 
 __all__ = ["key_of", "own_version", "with_function_cache", "with_module_cache"]
 
@@ -169,8 +168,17 @@ def own_version() -> str:
         return "unknown"
 
 
-def key_of(name: str, version: str, options: object, ctx: PassContext, keys: Sequence[str] | None) -> str:
-    """Return the cache key of a pass: name, version, options, level, relevant config."""
+def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Sequence[str] | None) -> str | None:
+    """Return the cache key of a pass; None with a StoreWarning if it cannot be cached.
+
+    Parameters:
+        name: the name and the definition of the pass.
+        version: the version of the pass.
+        state: its options, its code, and the analyses that it requires.
+        ctx: the context.
+        keys: the relevant config options; None for all that are set.
+
+    """
     config = dict(ctx.config) if keys is None else {key: ctx.config[key] for key in keys}
-    made_with = f"{{{fingerprint_value(options)}}}[{ctx.opt_level} {fingerprint_value(config)}]"
-    return f"apass {own_version()}: {name}@{version}{made_with}"
+    identity = stored_identity(f"pass {name}", (state, ctx.opt_level, config))
+    return None if identity is None else f"apass {own_version()}: {name}@{version} {identity}"

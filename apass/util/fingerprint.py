@@ -7,8 +7,21 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import partial
 from threading import Lock
-from types import MethodType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any, Final, cast
 from uuid import uuid4
 
@@ -17,6 +30,15 @@ from apass.util.imported_names import find_imported
 __all__ = ["Fingerprints", "fingerprint_value"]
 
 _SCALARS: Final = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+
+_BUILT_IN: Final = (
+    ClassMethodDescriptorType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
+"""Types of the attributes of classes that Python defines in C."""
 
 _HELD: Final = 1024
 """Maximum number of objects without weak references that `Fingerprints` keeps alive."""
@@ -84,18 +106,24 @@ class _Identities:
 _IDENTITIES: Final = _Identities()
 
 
-def fingerprint_value(value: object) -> str:
+def fingerprint_value(value: object, unknown: list[object] | None = None) -> str:
     """Return 32 hex digits that depend only on the contents of `value`.
 
     The fingerprint is computed from:
 
     - the contents of scalars, lists, tuples, mappings (in any order), sets, enums, dataclasses and arrays;
     - the result of `__fingerprint__()`, if an object defines it;
-    - the qualified name of a class or function that can be imported;
+    - the qualified name of a module, and of a class or function that can be imported;
+    - the code, the defaults and the closure of any other function, and the members of any other class;
+    - the function and the arguments of a `functools.partial` or a bound method;
     - the identity of any other object. Two such objects have different fingerprints, even if one is created after the
       other was destroyed, or in another process.
 
-    Values may be nested to any depth and may contain cycles.
+    Values may be nested to any depth and may contain cycles. Global variables that a function reads are not included.
+
+    Parameters:
+        value: the value.
+        unknown: receives the objects that only their identity distinguishes, although they may change.
 
     >>> fingerprint_value({"a": [1, 2], "b": None}) == fingerprint_value({"b": None, "a": [1, 2]})
     True
@@ -120,7 +148,7 @@ def fingerprint_value(value: object) -> str:
             parts = _parts(item)
             held.append(item)
             if parts is None:
-                digests[key] = _digest(*_atom(item))
+                digests[key] = _digest(*_atom(item, unknown))
                 continue
             depth_of[key] = len(depth_of)
             stack.append((item, parts))
@@ -152,9 +180,10 @@ def _digest(*parts: bytes) -> bytes:
 
 def _parts(item: object) -> tuple[str, list[object]] | None:
     """Return the kind and the children of a container, or None for any other value."""
+    value = item  # keeps its declared type, which the checks below narrow
     name = _type_name(item)
-    if hasattr(item, "__fingerprint__"):
-        return None
+    if hasattr(item, "__fingerprint__") and not isinstance(item, type):
+        return f"object {name}", [cast("Any", item).__fingerprint__()]
     if isinstance(item, list | tuple):
         return f"sequence {name}", list(cast("list[object]", item))
     if isinstance(item, Mapping):
@@ -165,24 +194,65 @@ def _parts(item: object) -> tuple[str, list[object]] | None:
         return f"enum {name}", [item.name]
     if is_dataclass(item) and not isinstance(item, type):
         return f"fields {name}", [part for field in fields(item) for part in (field.name, getattr(item, field.name))]
+    return _code_parts(value)
+
+
+def _code_parts(item: object) -> tuple[str, list[object]] | None:
+    """Return kind and children of a function or class; None for any other value."""
+    name = _type_name(item)
+    if isinstance(item, partial):
+        applied = cast("partial[object]", item)
+        return f"partial {name}", [applied.func, applied.args, applied.keywords]
+    if isinstance(item, MethodType):
+        return "method", [item.__func__, item.__self__]
+    if isinstance(item, BuiltinFunctionType) and not _can_be_imported(item):
+        return f"builtin {item.__qualname__}", [item.__self__]
+    if isinstance(item, staticmethod | classmethod):
+        return name, [cast("staticmethod[..., object]", item).__func__]
+    if isinstance(item, property):
+        return name, [item.fget, item.fset, item.fdel]
+    if isinstance(item, CodeType):
+        # Without file and lines, so that code may move within its file.
+        names = (item.co_name, item.co_names, item.co_varnames, item.co_freevars, item.co_argcount, item.co_flags)
+        return name, [item.co_code, item.co_consts, names]
+    if isinstance(item, FunctionType | type) and not _can_be_imported(item):
+        if isinstance(item, type):
+            members = {key: value for key, value in vars(item).items() if _is_defined(key, value)}
+            return f"class {item.__qualname__}", [item.__bases__, members]
+        cells = [_contents(cell) for cell in item.__closure__ or ()]
+        return f"function {item.__qualname__}", [item.__code__, item.__defaults__, item.__kwdefaults__, cells]
     return None
 
 
-def _atom(item: object) -> Iterator[bytes]:
+def _contents(cell: CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # the variable is not assigned yet
+        return "empty"
+
+
+def _is_defined(name: str, value: object) -> bool:
+    """Return whether the text of a class defines this member, rather than Python."""
+    is_special = name == "_abc_impl" or (name.startswith("__") and name.endswith("__"))
+    return not is_special or isinstance(value, FunctionType)
+
+
+def _atom(item: object, unknown: list[object] | None) -> Iterator[bytes]:
     yield _type_name(item).encode()
     if type(item) in _SCALARS:
         yield repr(item).encode("utf-8", "surrogatepass")
-    elif hasattr(item, "__fingerprint__") and not isinstance(item, type):
-        yield str(cast("Any", item).__fingerprint__()).encode()
     elif _is_array(item):
         array = cast("Any", item)
         yield f"{array.dtype} {tuple(array.shape)}".encode()
         yield array.tobytes()
-    elif _can_be_imported(item):
-        yield f"{cast('Any', item).__module__}:{cast('Any', item).__qualname__}".encode()
-    elif isinstance(item, MethodType):
-        yield f"{item.__func__.__qualname__} {_IDENTITIES.name(item.__self__)}".encode()
+    elif isinstance(item, ModuleType):
+        yield item.__name__.encode()
+    elif _can_be_imported(item) or isinstance(item, _BUILT_IN):
+        owner = getattr(item, "__objclass__", item)
+        yield f"{owner.__module__}:{cast('Any', item).__qualname__}".encode()
     else:
+        if unknown is not None:
+            unknown.append(item)
         yield _IDENTITIES.name(item).encode()
 
 

@@ -12,6 +12,7 @@ from apass import PassContext, function_pass, module_pass, relay
 from apass.adapters.mapping import DictAdapter
 from apass.runner.result_cache import own_version
 from apass.stores import MemoryStore
+from tests.helpers.calls import Calls
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +107,7 @@ async def test_cached_pipeline_is_not_cancelled_as_whole() -> None:
 
 
 async def test_result_of_another_ir_is_cached() -> None:
-    calls: list[Module] = []
+    calls = Calls()
 
     @module_pass(opt_level=0, cacheable=True)
     def Read(mod: Any, ctx: PassContext) -> Any:
@@ -138,7 +139,7 @@ apass.register_adapter(Gone, GoneAdapter())
 
 
 async def test_result_is_recomputed_when_its_type_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
+    calls = Calls()
     kind = Gone
 
     @module_pass(opt_level=0, cacheable=True)
@@ -195,7 +196,7 @@ async def test_functions_differ_by_variable_names() -> None:
 
 
 async def test_results_depend_on_apass_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
+    calls = Calls()
 
     @module_pass(opt_level=0, cacheable=True)
     def RecordVersion(mod: Module, ctx: PassContext) -> Module:

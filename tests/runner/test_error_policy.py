@@ -7,6 +7,7 @@ import pytest
 from apass import PassContext, Sequential, function_pass
 from apass.runner.error_policy import note_failure, watch_failures
 from apass.stores.memory import MemoryStore
+from tests.helpers.calls import Calls
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +22,7 @@ def fall_back(func: int, mod: Module, ctx: PassContext, error: Exception) -> int
 @pytest.mark.parametrize(("on_error", "recovered"), [("keep", 1), (fall_back, 101)])
 @pytest.mark.parametrize("in_sequence", [False, True])
 async def test_recovered_result_is_not_cached(cacheable: Any, on_error: Any, recovered: int, in_sequence: bool) -> None:
-    queried: list[int] = []
+    queried = Calls()
 
     async def query(func: int, mod: Module, ctx: PassContext) -> int:
         queried.append(func)

@@ -11,6 +11,7 @@ from apass import PassContext, relay
 from apass.relay import IRModule, transform
 from apass.relay.integration.adapter import ADAPTER
 from apass.stores import MemoryStore, SqliteStore
+from tests.helpers.calls import Calls
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +25,11 @@ class Work:
     """Makes passes that record the functions and modules they run on."""
 
     def __init__(self) -> None:
-        self.calls: list[Any] = []
+        self.calls = Calls()
+
+    def __fingerprint__(self) -> str:
+        """Return a constant: results do not depend on what is recorded."""
+        return "work"
 
     def function_pass(self, **options: Any) -> apass.Pass[Module]:
         """Return a function pass that doubles odd functions."""
@@ -126,7 +131,7 @@ async def test_pipeline_runs_its_uncached_pass() -> None:
 
 
 async def test_error_is_not_cached(tmp_path_factory: pytest.TempPathFactory) -> None:
-    calls: list[int] = []
+    calls = Calls()
 
     @apass.module_pass(opt_level=0, cacheable=True)
     def Flaky(mod: Module, ctx: PassContext) -> Module:
@@ -144,7 +149,7 @@ async def test_error_is_not_cached(tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 async def test_next_context_reads_persistent_analyses() -> None:
-    computed: list[str] = []
+    computed = Calls()
 
     @apass.analysis(persistent=True)
     async def Letters(func: str) -> dict[str, int]:
@@ -234,7 +239,7 @@ async def test_passes_of_one_name_differ_by_module() -> None:
 
 
 async def test_bodies_in_executor_are_cached() -> None:
-    calls: list[int] = []
+    calls = Calls()
 
     def add(func: int, mod: Module, ctx: PassContext) -> int:
         calls.append(func)

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,7 +112,7 @@ DIFFERENT: list[Any] = [
         print,
         copy.copy,
         lambda: 1,
-        lambda: 1,
+        lambda: 2,
         object(),
         object(),
     ),
@@ -143,9 +144,9 @@ def test_order_of_a_mapping_does_not_matter() -> None:
     assert fingerprint_value({"a": 1, "b": 2, 3: 4}) == fingerprint_value({3: 4, "b": 2, "a": 1})
 
 
-def test_methods_of_distinct_objects_have_different_fingerprints() -> None:
-    left, right = Fingerprinted("same"), Fingerprinted("same")
-    assert fingerprint_value(left.method) != fingerprint_value(right.method)
+def test_methods_of_equal_objects_have_equal_fingerprints() -> None:
+    left, right, other = Fingerprinted("same"), Fingerprinted("same"), Fingerprinted("other")
+    assert fingerprint_value(left.method) == fingerprint_value(right.method) != fingerprint_value(other.method)
 
 
 @pytest.mark.process
@@ -239,3 +240,46 @@ def test_identity_fingerprints_differ_between_processes() -> None:
     run = [sys.executable, "-c", script]
     first, second = (subprocess.check_output(run, text=True).split() for _ in range(2))
     assert not {*first} & {*second}
+
+
+def adder(number: Any, default: Any = 0) -> Any:
+    """Return a function with a closure and a default."""
+
+    def add(value: Any, more: Any = default) -> Any:
+        return value + number + more
+
+    return add
+
+
+def class_of(number: int) -> Any:
+    """Return a local class whose method has a closure."""
+
+    class Adder:
+        def add(self, value: int) -> int:
+            return value + number
+
+    return Adder
+
+
+def test_functions_differ_by_closure_and_defaults() -> None:
+    functions = [adder(1), adder(2), adder(1, 3), adder([1]), class_of(1), class_of(2), partial(adder(1), 1)]
+    assert len(set(map(fingerprint_value, functions))) == len(functions)
+    copies = [adder(1), adder(2), adder(1, 3), adder([1]), class_of(1), class_of(2), partial(adder(1), 1)]
+    assert list(map(fingerprint_value, copies)) == list(map(fingerprint_value, functions))
+
+
+def test_recursive_function_has_a_fingerprint() -> None:
+    def make(step: int) -> Any:
+        def count(value: int) -> int:
+            return 0 if value < 1 else count(value - step)
+
+        return count
+
+    assert fingerprint_value(make(1)) == fingerprint_value(make(1)) != fingerprint_value(make(2))
+
+
+def test_unknown_objects_are_reported() -> None:
+    unknown: list[object] = []
+    thing = object()
+    fingerprint_value([adder(thing), 1, len, Fingerprinted("a"), copy], unknown)
+    assert unknown == [thing]
