@@ -81,7 +81,8 @@ class AnalysisManager:
         self.counts: Final[Counter[str]] = Counter()
         """The number of results by origin.
 
-        The keys are `"computed"`, `"hit"` (in memory), `"stored"` (read from the store) and `"preserved"`.
+        The keys are `"computed"`, `"hit"` (in memory), `"stored"` (read from the store) and `"preserved"`. Results of
+        passes are counted as `"pass stored"` and `"pass shared"` (computed by an equal call at the same time).
         """
         self._limit = limit
         self._store = store

@@ -4,10 +4,12 @@ import warnings
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import blake2b
+from threading import local
 from time import monotonic
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 from apass.concurrency.coroutines import is_awaitable
+from apass.concurrency.single_flight import SingleFlight
 from apass.errors import StoreError, StoreWarning
 from apass.util.fingerprint import fingerprint_value
 
@@ -111,6 +113,13 @@ class Store(Protocol):
         ...
 
 
+class _Running(local):
+    """The running computations; one instance per thread, as each has its own loop."""
+
+    def __init__(self) -> None:
+        self.flights: SingleFlight[str, bytes | None] = SingleFlight()
+
+
 class FaultTolerantStore:
     """A wrapper that treats a failing store as an empty one.
 
@@ -125,6 +134,12 @@ class FaultTolerantStore:
         self._name = f"the store {type(store).__qualname__}"
         self._seals = not getattr(store, "seals", False)
         self._retry_at = 0.0
+        self._running = _Running()
+
+    @property
+    def flights(self) -> SingleFlight[str, bytes | None]:
+        """The running computations of results by key, for the event loop of this thread."""
+        return self._running.flights
 
     async def get(self, key: str) -> bytes | None:
         """Return the latest value put under `key`, or None, also if the store fails."""

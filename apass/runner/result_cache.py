@@ -1,7 +1,8 @@
 """The cache of the results of `cacheable` passes and pipelines in a store."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
@@ -30,6 +31,8 @@ T = TypeVar("T")
 
 _SAME: Final = b"same"
 """Stored for a result that is the input itself."""
+_COMPUTING: ContextVar[frozenset[str]] = ContextVar("apass_computing", default=frozenset())
+"""The keys of the results that this task computes, the outer ones included."""
 _OTHER: Final = b"new:"
 """The start of the header of any other stored result, and of the function in it."""
 
@@ -54,21 +57,18 @@ def with_module_cache(
         def load(data: bytes) -> Any:
             return mod if data == _SAME else run_in_thread_if_safe(adapter, partial(_read_module, adapter, data))
 
-        stored: T | None = await store.read(name, load)
-        if stored is not None:
-            ctx.analyses.counts["pass stored"] += 1
-            return stored
-        with watch_failures() as failures:
-            outcome: Any = work(mod, ctx)
-            new: T = await outcome if is_awaitable(outcome) else outcome
-        # A result that `on_error` recovered may be another one next time.
-        if new is None or is_awaitable(new) or failures.seen:
-            return new
-        data = _SAME
-        if new is not mod:
-            data = await run_in_thread_if_safe(adapter_for(new), partial(_module_bytes, adapter, new))
-        await store.put(name, data)
-        return new
+        async def compute() -> tuple[T, bytes | None]:
+            with watch_failures() as failures:
+                outcome: Any = work(mod, ctx)
+                new: T = await outcome if is_awaitable(outcome) else outcome
+            # A result that `on_error` recovered may be another one next time.
+            if new is None or is_awaitable(new) or failures.seen:
+                return new, None
+            if new is mod:
+                return new, _SAME
+            return new, await run_in_thread_if_safe(adapter_for(new), partial(_module_bytes, adapter, new))
+
+        return await _stored_or_computed(store, name, ctx, load, compute)
 
     return run
 
@@ -92,17 +92,81 @@ def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerant
         def load(data: bytes) -> Any:
             return func if data == _SAME else _read_function(adapter, data, mod)
 
-        stored: Any = await store.read(store_key, load)
-        if stored is not None:
-            ctx.analyses.counts["pass stored"] += 1
-            return stored
-        result = body(func, mod, ctx)
-        new = await result if is_awaitable(result) else result
-        if new is not None and not is_awaitable(new):
-            await store.put(store_key, _SAME if new is func else _function_bytes(adapter, mod, name, new))
-        return new
+        async def compute() -> tuple[Any, bytes | None]:
+            result = body(func, mod, ctx)
+            new = await result if is_awaitable(result) else result
+            if new is None or is_awaitable(new):
+                return new, None
+            if new is func:
+                return new, _SAME
+            return new, _function_bytes(adapter, mod, name, new)
+
+        return await _stored_or_computed(store, store_key, ctx, load, compute)
 
     return run
+
+
+async def _stored_or_computed(
+    store: FaultTolerantStore,
+    key: str,
+    ctx: PassContext,
+    load: Callable[[bytes], Any],
+    compute: Callable[[], Awaitable[tuple[T, bytes | None]]],
+) -> T:
+    """Return a result from the store, from an equal running call, or a new one.
+
+    Parameters:
+        store: where results are.
+        key: the key of the result.
+        ctx: the context, which counts the results.
+        load: returns the result that bytes contain; None if it cannot be read here.
+        compute: returns a new result with its bytes; None in place of these if it must not be stored.
+
+    """
+    outer = _COMPUTING.get()
+    # A pass that calls itself with an equal module would wait for itself forever.
+    if key in outer:
+        return (await compute())[0]
+    own: list[T] = []
+
+    async def find() -> bytes | None:
+        data: bytes | None = None
+
+        def load_and_keep(value: bytes) -> Any:
+            nonlocal data
+            data = value
+            return load(value)
+
+        stored: T | None = await store.read(key, load_and_keep)
+        if stored is not None:
+            ctx.analyses.counts["pass stored"] += 1
+            own.append(stored)
+            return data
+        token = _COMPUTING.set(outer | {key})
+        try:
+            result, data = await compute()
+        finally:
+            _COMPUTING.reset(token)
+        own.append(result)
+        if data is not None:
+            await store.put(key, data)
+        return data
+
+    shared = await store.flights.get(key, find)
+    if own:
+        return own[0]
+    if shared is not None:
+        # Bytes are shared rather than the result, because a function may refer to objects of its own module.
+        outcome: Any = load(shared)
+        loaded: T | None = await outcome if is_awaitable(outcome) else outcome
+        if loaded is not None:
+            ctx.analyses.counts["pass shared"] += 1
+            return loaded
+    # The other call recovered from a failure: this one may succeed.
+    result, data = await compute()
+    if data is not None:
+        await store.put(key, data)
+    return result
 
 
 def _function_bytes(adapter: Any, mod: Any, name: str, func: Any) -> bytes:
