@@ -1,6 +1,7 @@
 """`Journal`: a file with the finished results of a batch, used to resume it."""
 
 import json
+import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,12 +23,13 @@ from apass.core.adapter import (
     type_name,
 )
 from apass.core.context import PassContext
-from apass.errors import JournalError
+from apass.errors import JournalError, JournalWarning
 from apass.passes.base import Pass
 from apass.runner.result_cache import own_version
 from apass.util.fingerprint import fingerprint_value
+from apass.util.text import shorten
 
-__all__ = ["Journal", "JournalChoice", "OpenJournal", "check_journal", "describe_run", "finish"]
+__all__ = ["FoundResult", "Journal", "JournalChoice", "OpenJournal", "check_journal", "describe_run", "finish"]
 
 _RUN: Final = "run"
 """The field in the head of the first record that describes the run."""
@@ -98,6 +100,31 @@ def describe_run(passes: Mapping[str, Pass[Any]], ctx: PassContext, **more: obje
     }
 
 
+@dataclass(frozen=True, slots=True)
+class FoundResult:
+    """A stored result."""
+
+    head: Mapping[str, Any]
+    """The description that `OpenJournal.add` received."""
+    data: bytes
+    """The data."""
+    file: JournalFile
+    """The file that holds it."""
+    number: int
+    """The number of its record."""
+
+    def invalid(self, reason: str) -> JournalError:
+        """Return an error that names the record."""
+        return self.file.error(self.number, reason)
+
+    def damaged(self, error: Exception) -> None:
+        """Warn that the data cannot be read."""
+        reason = shorten(f"{type(error).__name__}: {error}")
+        place = f"record {self.number} of the journal {str(self.file.path)!r}"
+        message = f"{place} holds a result that cannot be read ({reason}); its module is computed again"
+        warnings.warn(message, JournalWarning, stacklevel=2)
+
+
 class OpenJournal:
     """A journal in use by one run; thread-safe.
 
@@ -124,11 +151,11 @@ class OpenJournal:
         """Return the number of results."""
         return len(self._records)
 
-    def find(self, key: str) -> tuple[Mapping[str, Any], bytes] | None:
-        """Return the head and the data of the latest result of `key`, or None."""
+    def find(self, key: str) -> "FoundResult | None":
+        """Return the latest result of `key`, or None."""
         record = self._records.get(key)
         data = None if record is None else self._file.read(record)
-        return None if record is None or data is None else (record.head, data)
+        return None if record is None or data is None else FoundResult(record.head, data, self._file, record.number)
 
     def add(self, key: str, head: Mapping[str, Any], data: bytes = b"") -> None:
         """Store a result under `key`.
@@ -147,9 +174,14 @@ class OpenJournal:
         stored: Mapping[str, Any] | None = None
         for record in self._file:
             if stored is None:
-                stored = record.head.get(_RUN, {})
-            else:
-                self._records[record.head["key"]] = record
+                stored = record.head.get(_RUN)
+                if not isinstance(stored, dict) or not isinstance(stored.get("config", {}), dict):
+                    raise self._file.error(record.number, "does not describe the run")
+                continue
+            key = record.head.get("key")
+            if not isinstance(key, str):
+                raise self._file.error(record.number, "has no key")
+            self._records[key] = record
         if stored is None:
             self._file.append({_RUN: run})
         elif stored != run:
@@ -191,14 +223,20 @@ def _find(journal: OpenJournal, adapter: IRAdapter[Any, Any], name: str, mod: An
     entry = journal.find(key)
     if entry is None:
         return key, None
-    kind, data = entry[0]["type"], entry[1]
+    kind = entry.head.get("type", ...)
     # No type: the passes returned the module unchanged.
     if kind is None:
         return key, mod
+    if not isinstance(kind, str):
+        raise entry.invalid("does not name the type of its result")
     result_adapter: Any = adapter if kind == type_name(mod) else adapter_by_name(kind)
     if result_adapter is None:
         return key, None
-    return key, load_with_facts(result_adapter, data, entry[0].get("facts"))
+    try:
+        return key, load_with_facts(result_adapter, entry.data, entry.head.get("facts"))
+    except Exception as error:  # an adapter may raise any error for bytes that it did not write
+        entry.damaged(error)
+        return key, None
 
 
 def _store(journal: OpenJournal, key: str, name: str, mod: Any, result: Any) -> None:
@@ -219,15 +257,16 @@ def _walk(pass_: Pass[Any]) -> Iterator[Pass[Any]]:
 
 def _difference(stored: Mapping[str, Any], run: Mapping[str, Any]) -> str:
     """Return a text that lists the differences of two runs and the remedy."""
-    differ = [name for name in {**stored, **run} if stored.get(name) != run.get(name)]
-    parts = [f"{name} {_shown(stored, name)}, not {_shown(run, name)}" for name in differ if name != "config"]
+    # The file may hold any number of fields.
+    differ = [name for name in {**stored, **run} if stored.get(name) != run.get(name)][:20]
+    parts = [f"{shorten(name)} {_shown(stored, name)}, not {_shown(run, name)}" for name in differ if name != "config"]
     # Config values are stored as fingerprints, so only the keys can be shown.
     if "config" in differ:
         old, new = stored.get("config", {}), run.get("config", {})
         keys = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
-        parts.append(f"other values of config {', '.join(keys)}")
+        parts.append(shorten(f"other values of config {', '.join(keys)}"))
     return f"{'; '.join(parts)}; {_REMEDY}"
 
 
 def _shown(run: Mapping[str, Any], name: str) -> str:
-    return repr(run[name]) if run.get(name) else "none"
+    return shorten(repr(run[name])) if run.get(name) else "none"

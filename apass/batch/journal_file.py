@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import stat
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from io import FileIO
 from pathlib import Path
 from struct import Struct
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, cast
 from zlib import crc32
 
 from apass.errors import JournalError, JournalWarning
@@ -45,6 +46,8 @@ class JournalRecord:
     """The size of the data in bytes."""
     checksum: int
     """The checksum of the data."""
+    number: int
+    """The number of the record in the file, from 1."""
 
 
 class JournalFile:
@@ -67,6 +70,7 @@ class JournalFile:
         """The file."""
         self._fsync = fsync
         self._lock = Lock()
+        self._count = 0
         self._file = _open(path)
         try:
             _lock(self._file, path)
@@ -88,6 +92,7 @@ class JournalFile:
                 self._truncate(position, size)
                 break
             position = record.start + record.size
+            self._count = record.number
             yield record
         self._end = position
 
@@ -118,13 +123,22 @@ class JournalFile:
                 # Remove a partial record, for example after the disk became full.
                 with suppress(OSError):
                     self._file.truncate(start)
-                raise JournalError(f"cannot write to the journal {str(self.path)!r}: {error.strerror}") from error
-            return JournalRecord(head, start + _BEFORE + len(head_bytes), len(data), crc32(data))
+                raise self._write_error(error) from error
+            self._count += 1
+            return JournalRecord(head, start + _BEFORE + len(head_bytes), len(data), crc32(data), self._count)
+
+    def error(self, number: int, reason: str) -> JournalError:
+        """Return an error about a record whose checksums are right."""
+        advice = "it was written by another program; delete the journal to start over"
+        return JournalError(f"record {number} of the journal {str(self.path)!r} {reason}; {advice}")
 
     def close(self) -> None:
         """Close the file, so that other processes can open it."""
         with self._lock:
             self._file.close()
+
+    def _write_error(self, error: OSError) -> JournalError:
+        return JournalError(f"cannot write to the journal {str(self.path)!r}: {error.strerror}")
 
     def _write(self, data: bytes) -> None:
         self._file.seek(self._end)
@@ -158,7 +172,10 @@ class JournalFile:
         self._end = 0
         # A process may have been killed while it wrote the first bytes.
         if start != _MAGIC:
-            self._write(_MAGIC)
+            try:
+                self._write(_MAGIC)
+            except OSError as error:
+                raise self._write_error(error) from error
         return len(_MAGIC)
 
     def _record(self, position: int, size: int) -> JournalRecord | None:
@@ -172,7 +189,16 @@ class JournalFile:
         if start + data_size > size:
             return None
         head = self._read(position + _BEFORE, head_size)
-        return JournalRecord(json.loads(head), start, data_size, data_sum) if crc32(head) == head_sum else None
+        if crc32(head) != head_sum:
+            return None
+        number = self._count + 1
+        try:
+            fields: Any = json.loads(head)
+        except (ValueError, RecursionError):
+            raise self.error(number, "has a head that is not JSON") from None
+        if not isinstance(fields, dict):
+            raise self.error(number, "has a head that is no JSON object")
+        return JournalRecord(cast("dict[str, Any]", fields), start, data_size, data_sum, number)
 
     def _truncate(self, position: int, size: int) -> None:
         message = (
@@ -186,9 +212,16 @@ class JournalFile:
 def _open(path: Path) -> FileIO:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return FileIO(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666), "r+")
-    except OSError as error:
-        raise JournalError(f"the journal {str(path)!r} cannot be used: {error.strerror}") from error
+        # Without O_NONBLOCK, opening a pipe or a terminal could wait forever.
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+        descriptor = os.open(path, flags | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
+    except (OSError, ValueError) as error:  # a path that contains a null character is a ValueError
+        reason = getattr(error, "strerror", None) or error
+        raise JournalError(f"the journal {str(path)!r} cannot be used: {reason}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise JournalError(f"the journal {str(path)!r} is a device or a pipe; use a regular file")
+    return FileIO(descriptor, "r+")
 
 
 def _lock(file: FileIO, path: Path) -> None:

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 from apass.batch.journal import Journal, OpenJournal, describe_run
 from apass.cli.formats import ModelFormat
@@ -48,11 +48,13 @@ class FileJournal:
         entry = self._journal.find(_key(job))
         if entry is None:
             return None
-        head = entry[0]
+        targets, sources, finished = (entry.head.get(name) for name in ("targets", "sources", "finished"))
+        if not _are_states(targets) or not _are_states(sources) or not _is_row(finished):
+            raise entry.invalid("does not describe a finished model")
         # In place, the result has replaced the source.
         is_in_place = job.source.resolve() == job.target.resolve()
-        is_current = _are_unchanged(head["targets"]) and (is_in_place or _are_unchanged(head["sources"]))
-        return Finished(**head["finished"]) if is_current else None
+        is_current = _are_unchanged(targets) and (is_in_place or _are_unchanged(sources))
+        return Finished(**finished) if is_current else None
 
     def states(self, job: Job, model_format: ModelFormat) -> States:
         """Return the current states of the files that a job reads."""
@@ -93,6 +95,22 @@ def file_journal(
         raise JournalError(f"the journal {str(path)!r} cannot be written: {error.strerror}") from error
     with closing(opened) as journal:
         yield FileJournal(journal)
+
+
+def _are_states(value: Any) -> TypeGuard[States]:
+    """Return whether a value of a journal has the type of states."""
+    if not isinstance(value, dict):
+        return False
+    states = cast("dict[str, object]", value).values()
+    return all(isinstance(state, list) and len(cast("list[object]", state)) == 2 for state in states)
+
+
+def _is_row(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Return whether a value of a journal has the fields of `Finished`."""
+    if not isinstance(value, dict) or value.keys() != {field.name for field in fields(Finished)}:
+        return False
+    counts = (cast("dict[str, object]", value)[name] for name in ("before", "after"))
+    return isinstance(value["remark"], str) and all(count is None or isinstance(count, int) for count in counts)
 
 
 def _key(job: Job) -> str:

@@ -12,6 +12,7 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.single_flight import SingleFlight
 from apass.errors import StoreError, StoreWarning
 from apass.util.fingerprint import fingerprint_value
+from apass.util.text import shorten
 
 __all__ = ["SEAL_SIZE", "FaultTolerantStore", "Store", "StoreInfo", "seal", "stored_identity", "unseal"]
 
@@ -23,8 +24,6 @@ SEAL_SIZE: Final = 16
 """Number of bytes by which `seal` makes a value longer."""
 _PROGRAMMING_ERRORS: Final = (AssertionError, AttributeError, ImportError, NameError, NotImplementedError, TypeError)
 """Errors of a store that no outage causes, so that they must not be hidden behind a warning."""
-_LONGEST_REASON: Final = 300
-"""Maximum number of characters of an error that a warning quotes."""
 
 
 def seal(key: str, value: bytes) -> bytes:
@@ -201,5 +200,4 @@ def _is_programming_error(error: BaseException) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    text = f"{type(error).__name__}: {error}"
-    return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
+    return shorten(f"{type(error).__name__}: {error}")

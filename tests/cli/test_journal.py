@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import onnx_ir as ir
 import pytest
 from onnx.external_data_helper import convert_model_to_external_data, write_external_data_tensors
 
+from apass.batch.journal_file import JournalFile
 from apass.core.context import PassContext
 from apass.core.run import current_module_name
 from apass.passes.decorators import module_pass
@@ -173,3 +175,22 @@ def test_damaged_journal_is_one_line_of_warning(tmp_path: Path) -> None:
     assert (result.exit_code, lines(result.stdout)[-1]) == (0, "1 of 1 models written, 4 nodes before, 2 after")
     assert result.stderr.startswith(f"apass: warning: the journal '{journal}' is damaged from byte ")
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("targets", None), ("sources", {"a": 7}), ("finished", {"x": 1}), ("finished", [])]
+)
+def test_odd_record_fails_the_model_with_its_place(tmp_path: Path, field: str, value: object) -> None:
+    write_model(tmp_path / "a.onnx", identities=2)
+    command = ("opt", tmp_path / "a.onnx", "-o", tmp_path / "out", "--journal", tmp_path / "run.journal")
+    assert apass(*command).exit_code == 0
+    with closing(JournalFile(tmp_path / "run.journal")) as file:
+        heads = [dict(record.head) for record in file]
+    (tmp_path / "run.journal").unlink()
+    with closing(JournalFile(tmp_path / "run.journal")) as file:
+        assert list(file) == []
+        for head in (heads[0], {**heads[1], field: value}):
+            file.append(head)
+    result = apass(*command)
+    assert result.exit_code == 1
+    assert "does not describe a finished model" in " ".join(result.output.split())
