@@ -1,16 +1,19 @@
 """Result stores of the command line: from the value of `--cache` to a store."""
 
 import os
+import warnings
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from types import TracebackType
+from typing import Any, Final, Protocol, Self, cast
 
 from apass.cli.inputs import InputError
-from apass.core.store import Store
+from apass.core.store import Store, StoreInfo
+from apass.errors import StoreError, StoreWarning
 from apass.stores import SqliteStore
 
-__all__ = ["DEFAULT", "CacheStore", "RedisLike", "default_path", "store_at"]
+__all__ = ["DEFAULT", "CacheStore", "OptionalStore", "RedisLike", "default_path", "store_at"]
 
 DEFAULT: Final = "default"
 """The value of `--cache` that selects the file `default_path()`."""
@@ -25,6 +28,53 @@ class RedisLike(Store, AbstractAsyncContextManager[Any], Protocol):
 
 CacheStore = SqliteStore | RedisLike
 """The stores of the command line. Each must be entered before use."""
+
+
+class OptionalStore:
+    """The store of a run, which stays empty if it cannot be opened.
+
+    A cache is no reason to fail: a full disk or an unreachable server costs a StoreWarning.
+    """
+
+    seals: Final = True
+    """The stores of the command line seal their values."""
+
+    def __init__(self, store: CacheStore) -> None:
+        self._store = store
+        self._is_open = False
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._store.__aenter__()
+            self._is_open = True
+        except StoreError as error:
+            warnings.warn(f"{error}; continuing without the store", StoreWarning, stacklevel=2)
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._is_open:
+            self._is_open = False
+            await self._store.__aexit__(exc_type, exc, traceback)
+
+    async def get(self, key: str) -> bytes | None:
+        """Return the value stored under `key`, or None."""
+        return await self._store.get(key) if self._is_open else None
+
+    async def put(self, key: str, value: bytes) -> None:
+        """Store `value` under `key`, if the store is open."""
+        if self._is_open:
+            await self._store.put(key, value)
+
+    async def info(self) -> StoreInfo:
+        """Return the number and size of the results."""
+        return await self._store.info()
+
+    async def clear(self) -> None:
+        """Delete all results."""
+        await self._store.clear()
+
 
 _MAGIC: Final = b"SQLite format 3\0"
 _REDIS: Final = ("redis://", "rediss://")

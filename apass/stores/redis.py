@@ -58,7 +58,7 @@ class RedisStore:
                 with anyio.fail_after(self._timeout):
                     await client.ping()
                 self._stack = stack.pop_all()
-        except (*_ERRORS, ExceptionGroup) as error:
+        except (*_ERRORS, ExceptionGroup, ValueError) as error:  # a ValueError is about the URL
             raise self._error(error) from error
         self._client = client
         return self

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from apass.cli.cache_location import CacheStore, store_at
+from apass.cli.cache_location import OptionalStore, store_at
 from apass.cli.display import Reporter, RunDisplay
 from apass.cli.errors import FAILED, OUTPUT_FAILED, errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
@@ -115,7 +115,7 @@ def opt(
         ]
         observers = [observer for _, observer in enabled]
         instruments = [(group, instrument) for group, observer in enabled for instrument in observer.instruments()]
-        store = None if run_options.cache is None else store_at(run_options.cache)
+        store = None if run_options.cache is None else OptionalStore(store_at(run_options.cache))
         context = make_context(
             context_options, plan.passes.values(), [instrument for _, instrument in instruments], store
         )
@@ -149,7 +149,7 @@ def _plan(
 def _run(
     plan: Plan,
     options: RunOptions,
-    store: CacheStore | None,
+    store: OptionalStore | None,
     context: PassContext,
     executors: ExecutorScope,
     display: RunDisplay,
