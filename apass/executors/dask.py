@@ -9,6 +9,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Final, Self, cast
 from uuid import uuid4
+from weakref import WeakValueDictionary
 
 import anyio
 from anyio import CapacityLimiter, from_thread, to_thread
@@ -17,6 +18,7 @@ from anyio.lowlevel import EventLoopToken, current_token
 from apass.errors import ExecutorError, MissingExtraError
 from apass.executors.limits import NO_LIMIT, usable_cores
 from apass.executors.remote import Batch, RemoteExecutor, WorkerDiedError
+from apass.executors.watchdog import TICK, ItemReports, Patience
 from apass.executors.worker import handle, stop
 
 try:
@@ -28,8 +30,8 @@ __all__ = ["DaskExecutor"]
 
 _dask: Any = distributed
 
-LATE_SECONDS: Final = 2.0
-"""Seconds in addition to the limit before a worker is considered to hang; for transport."""
+REPORT_SECONDS: Final = 5.0
+"""Seconds to wait until the scheduler has a worker's report of an item."""
 START_SECONDS: Final = 10.0
 """Seconds to wait for a scheduler's reply, and for the first worker of a cluster."""
 LOST_SECONDS: Final = 60.0
@@ -120,13 +122,13 @@ class DaskExecutor(RemoteExecutor):
     async def exchange(self, request: bytes, batch: Batch) -> bytes:
         """Handle a request in a worker of the cluster."""
         connection = self._connection
-        limit = None if batch.limit is None else batch.limit + LATE_SECONDS
-        future = await _in_thread(connection.submit, request, batch)
+        # A batch may wait in a queue behind the work of other clients, so its start has no limit.
+        patience = None if batch.limit is None else Patience(batch.limit, start=float("inf"))
+        future = await _in_thread(connection.submit, request, batch, patience)
         done = _WakeUp(current_token())
         future.add_done_callback(done)
         try:
-            with anyio.move_on_after(limit):
-                await connection.wait(done.event)
+            if await connection.wait(done.event, patience):
                 return cast("bytes", await _in_thread(connection.result, future, batch))
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
@@ -162,10 +164,16 @@ class _Connection:
         self._stopped: set[str] = set()
         self._counted = perf_counter()
         self._is_empty = False
+        self._topic = f"apass-{uuid4().hex}"
+        # Batches without a limit have no entry. Entries vanish with the calls that wait.
+        self._patience: WeakValueDictionary[str, Patience] = WeakValueDictionary()
+        client.subscribe_topic(self._topic, self._on_event)
         self.slots = CapacityLimiter(self.count())
 
-    async def wait(self, done: anyio.Event) -> None:
+    async def wait(self, done: anyio.Event, patience: Patience | None) -> bool:
         """Wait for a batch, and count the workers at intervals. Runs in the event loop.
+
+        Return whether the batch is done; otherwise the patience is over.
 
         Raises:
             WorkerDiedError: if the cluster has had no worker for `LOST_SECONDS`.
@@ -173,14 +181,17 @@ class _Connection:
         """
         last_seen = perf_counter()
         while not done.is_set():
-            with anyio.move_on_after(COUNT_SECONDS):
+            with anyio.move_on_after(COUNT_SECONDS if patience is None else TICK):
                 await done.wait()
+            if patience is not None and patience.tick() and not done.is_set():
+                return False
             if perf_counter() - self._counted > COUNT_SECONDS:
                 self.slots.total_tokens = await _in_thread(self.count)
             last_seen = last_seen if self._is_empty else perf_counter()
             if perf_counter() - last_seen > LOST_SECONDS and not done.is_set():
                 message = f"the cluster has had no worker for {LOST_SECONDS:g} s"
                 raise WorkerDiedError(message, is_final=True)
+        return True
 
     def count(self) -> int:
         """Return the total number of threads of the workers, at least 1."""
@@ -192,10 +203,24 @@ class _Connection:
             self._cluster.scale(self._workers)
         return max(1, sum(threads.values()))
 
-    def submit(self, request: bytes, batch: Batch) -> Any:
-        """Submit a batch, and return the future of its reply."""
+    def submit(self, request: bytes, batch: Batch, patience: Patience | None) -> Any:
+        """Submit a batch, and return the future of its reply.
+
+        The worker reports to `patience`.
+        """
         message = batch.message if len(batch.message) <= SMALL else self._scatter(batch)
-        return self._client.submit(handle, request, message, pure=False, key=f"apass-{uuid4().hex}")
+        key = f"apass-{uuid4().hex}"
+        if patience is None:
+            return self._client.submit(handle, request, message, pure=False, key=key)
+        self._patience[key] = patience
+        return self._client.submit(_serve, request, message, self._topic, key, pure=False, key=key)
+
+    def _on_event(self, event: tuple[float, tuple[str, bytes]]) -> None:
+        """Handle a report of a worker, in a thread of the client."""
+        key, message = event[1]
+        patience = self._patience.get(key)
+        if patience is not None:
+            patience.on_message(message)
 
     def _scatter(self, batch: Batch) -> Any:
         """Send a batch's message to all workers, once."""
@@ -245,10 +270,25 @@ class _Connection:
     def close(self) -> None:
         """Close the connection, with the client and the cluster that it created."""
         self._scattered.clear()
+        self._client.unsubscribe_topic(self._topic)
         if self._is_own:
             self._client.close()
         if self._cluster is not None:
             self._cluster.close()
+
+
+def _serve(request: bytes, message: bytes, topic: str, key: str) -> bytes:
+    """Handle a request with a time limit, in a worker, and report its items."""
+    worker = _dask.get_worker()
+
+    def send(report: bytes) -> None:
+        # `worker.log_event` sends later, and a body that stops the process at once would not be reported as begun.
+        # Without the report, the item has no limit, which is better than its failure.
+        with suppress(OSError, TimeoutError):
+            log_event = worker.scheduler.log_event
+            _dask.utils.sync(worker.loop, log_event, topic=topic, msg=(key, report), callback_timeout=REPORT_SECONDS)
+
+    return handle(request, message, lambda decoded: ItemReports(decoded, send).item)
 
 
 async def _stop(key: str) -> None:

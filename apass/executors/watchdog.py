@@ -13,7 +13,7 @@ import anyio
 from apass.concurrency.processes.pool import READY
 from apass.executors.worker import Request
 
-__all__ = ["Patience", "Watchdog"]
+__all__ = ["TICK", "ItemReports", "Patience", "Watchdog"]
 
 BEGUN: Final = b"begun"
 """Message of a worker: an item begins."""
@@ -29,20 +29,47 @@ LATE_SECONDS: Final = 3.0
 """Seconds allowed to read a part of a request, and in addition to the limit of an item."""
 
 
+class ItemReports:
+    """Reports the items of a request to the `Patience` of the process that sent it.
+
+    Parameters:
+        request: the request.
+        send: sends a message.
+
+    """
+
+    def __init__(self, request: Request, send: Callable[[bytes], object]) -> None:
+        self._left = len(request.items)
+        self._send = send
+        self._sent = float("-inf")
+
+    @contextmanager
+    def item(self) -> Generator[None]:
+        """Report the next item."""
+        now = perf_counter()
+        if now - self._sent > INTERVAL:
+            self._sent = now
+            self._send(BEGUN)
+        try:
+            yield
+        finally:
+            self._left -= 1
+            if self._left == 0:
+                self._send(ENDED)
+
+
 class Watchdog:
     """Ends the process when an item takes longer than the limit, with `item`.
 
     It writes a traceback of the current position to the file `traceback_path` first. The timer of `faulthandler` is a C
     thread that needs no GIL. It also ends a process that hangs in a C library. A process that is stopped cannot end
-    itself, so `send` reports the items that begin to the `Patience` of the parent.
+    itself, so its items are also reported to the parent.
     """
 
     def __init__(self, request: Request, send: Callable[[bytes], object]) -> None:
         self._limit = request.limit
         self._path = request.traceback_path
-        self._left = len(request.items)
-        self._send = send
-        self._sent = float("-inf")
+        self._reports = ItemReports(request, send)
 
     @contextmanager
     def item(self) -> Generator[None]:
@@ -50,19 +77,12 @@ class Watchdog:
         if self._limit is None:
             yield
             return
-        now = perf_counter()
-        if now - self._sent > INTERVAL:
-            self._sent = now
-            self._send(BEGUN)
-        with Path(self._path).open("w") as file:
+        with self._reports.item(), Path(self._path).open("w") as file:
             _faulthandler().dump_traceback_later(self._limit, exit=True, file=file)
             try:
                 yield
             finally:
                 _faulthandler().cancel_dump_traceback_later()
-                self._left -= 1
-                if self._left == 0:
-                    self._send(ENDED)
 
 
 class Patience:
@@ -70,23 +90,35 @@ class Patience:
 
     Parameters:
         limit: time limit for one item in seconds.
+        start: seconds until the first message.
 
     """
 
-    def __init__(self, limit: float) -> None:
+    def __init__(self, limit: float, start: float = START_SECONDS) -> None:
         self._limits = {READY: LATE_SECONDS, BEGUN: limit + INTERVAL + LATE_SECONDS}
-        self._left = START_SECONDS
+        self._granted = self._left = start
+        self._messages: int = 0
+        self._seen: int = 0
 
     def on_message(self, message: bytes) -> None:
-        """Grant the time until the message after this one."""
-        self._left = self._limits.get(message, START_SECONDS)
+        """Grant the time until the message after this one; for any thread."""
+        self._granted = self._limits.get(message, START_SECONDS)
+        self._messages += 1
+
+    def tick(self) -> bool:
+        """Count an interval of `TICK` seconds, and return whether the time is over.
+
+        Intervals are counted rather than time. If the machine or this event loop stalls, a message may have arrived.
+        """
+        self._left -= TICK
+        if self._messages != self._seen:
+            self._seen, self._left = self._messages, self._granted
+        return self._left <= 0
 
     async def cancel_when_over(self, scope: anyio.CancelScope) -> None:
         """Cancel a scope when the time is over."""
-        # Count ticks, not time: if the machine or this event loop stalls, a message may have arrived meanwhile.
-        while self._left > 0:
+        while not self.tick():  # noqa: ASYNC110  intervals are counted
             await anyio.sleep(TICK)
-            self._left -= TICK
         scope.cancel()
 
 

@@ -52,3 +52,15 @@ async def test_cluster_without_workers_raises_after_the_limit(monkeypatch: pytes
     finally:
         await anyio.to_thread.run_sync(cluster.close)
     assert lost == ["the body of pass 'WaitOnce' lost workers in succession: the cluster has had no worker for 2 s"]
+
+
+async def test_stopped_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(dask_executor, "LOST_SECONDS", 300.0)
+    mod = {"f": "x", "stopped": str(tmp_path / "was here")}
+    async with DaskExecutor(workers=1, timeout=1.0) as local, PassContext(executor=local):
+        assert await work.StopOnce(mod) == dict.fromkeys(mod, "done")
+
+
+async def test_time_to_load_the_work_is_not_limited() -> None:
+    async with DaskExecutor(workers=1, timeout=0.5) as local:
+        assert await local.call(isinstance, work.SlowToLoad(), int)

@@ -80,3 +80,10 @@ async def test_worker_reports_the_request_and_sends_messages() -> None:
     messages: list[bytes] = []
     assert await run_in_worker(work.send_twice, on_message=messages.append) == "sent"
     assert messages == [READY, RECEIVED, b"one", b"two"]
+
+
+@pytest.mark.process
+@pytest.mark.slow
+async def test_time_to_load_the_work_is_not_limited() -> None:
+    executor = ProcessExecutor(workers=1, timeout=0.5)
+    assert await executor.call(isinstance, work.SlowToLoad(), int)

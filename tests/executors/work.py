@@ -314,3 +314,10 @@ def Dishonest(mod: Module, ctx: PassContext) -> Module:
     """Change the input in place."""
     mod["a"] = 2
     return mod
+
+
+class SlowToLoad:
+    """An argument that a worker needs five seconds to read."""
+
+    def __reduce__(self) -> Any:
+        return pid_after, (5.0,)
