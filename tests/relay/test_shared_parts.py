@@ -1,4 +1,4 @@
-"""Programs with exponentially large types or cases, although the text is small."""
+"""Programs whose types or cases are exponentially larger than their text."""
 
 import pytest
 
@@ -13,7 +13,7 @@ DEPTH = 50
 
 
 def pairs(value: str, first: int = 0) -> str:
-    """Return graph variables, each a pair of the one before."""
+    """Return graph variables: a pair of `value`, and pairs of the variable before."""
     operands = [value, *(f"%{first + index}" for index in range(DEPTH))]
     return " ".join(f"%{first + index} = ({operand}, {operand});" for index, operand in enumerate(operands[:-1]))
 

@@ -36,7 +36,8 @@ def from_onnx(
         opset: the version of the default operator set, which overrides that of the model.
         freeze_params: whether the weights become constants of the program; the second result is then empty.
         convert_config: options by name. `use_nt_batch_matmul` (default True) multiplies batches of matrices with the
-            second operand transposed, as TVM does.
+            second operand transposed, as TVM does. `max_inlined_nodes` (default 100000) limits the nodes of inlined
+            functions; n functions that call the next one twice have 2**n.
 
     Raises:
         MissingExtraError: if onnx is not installed.

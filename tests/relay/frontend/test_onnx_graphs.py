@@ -67,6 +67,14 @@ def test_deeply_nested_functions_are_inlined() -> None:
     np.testing.assert_array_equal(evaluate_model(proto, ONES)[0], -ONES)
 
 
+def test_exponential_number_of_inlined_nodes_is_rejected() -> None:
+    steps = range(40)
+    bodies = [f"f{step} (x) => (y) {{ t = local.f{step + 1}(x)  y = local.f{step + 1}(t) }}" for step in steps]
+    proto = model("g (float[2] x) => (float[2] y) { y = local.f0(x) }", *bodies, "f40 (x) => (y) { y = Neg(x) }")
+    with pytest.raises(OpNotImplementedError, match="more than 1000 nodes if inlined; raise the limit with"):
+        from_onnx(proto, convert_config={"max_inlined_nodes": 1000})
+
+
 def test_recursive_function_is_rejected() -> None:
     proto = model("g (float[2] x) => (float[2] y) { y = local.f(x) }", "f (p) => (q) { r = Neg(p)  q = local.f(r) }")
     with pytest.raises(ValueError, match="cannot inline function 'f' of the ONNX model: it is recursive"):

@@ -28,7 +28,7 @@ from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import TensorType
 from apass.relay.visitors.recursion import Walk, walk_deep
 
-__all__ = ["GraphImporter"]
+__all__ = ["MOST_INLINED_NODES", "GraphImporter"]
 
 FOLD_LIMIT: Final = 4096
 """The largest number of elements of a computed constant.
@@ -37,6 +37,9 @@ Computations on constants of at most this size are replaced by their results. Ve
 shape computations are covered.
 """
 
+
+MOST_INLINED_NODES: Final = "max_inlined_nodes"
+"""The option for the maximum number of nodes of inlined functions."""
 
 Inputs: TypeAlias = tuple[Expr | None, ...]
 """The inputs of a node; None for an omitted input."""
@@ -54,6 +57,7 @@ class GraphImporter:
         """The model-local functions."""
         self._config = config
         self._open: set[FunctionKey] = set()
+        self._inlined = 0
 
     def run(self, nodes: Sequence[onnx.NodeProto], results: Iterable[str], scope: ValueScope) -> None:
         """Translate nodes and add their outputs to the scope.
@@ -82,6 +86,7 @@ class GraphImporter:
         return [scope.values.get(name) for name in results]
 
     def _add(self, node: onnx.NodeProto, used: Set[str], scope: ValueScope) -> Walk[Outputs]:
+        self._count(node)
         inputs = tuple(scope[name] for name in node.input)
         used_outputs = tuple(name if name in used else "" for name in node.output)
         outputs = yield self._translate(node, inputs, used_outputs, scope)
@@ -94,6 +99,20 @@ class GraphImporter:
         values = [self._fold(output) for output in outputs] if may_fold else outputs
         scope.values.update((name, value) for name, value in zip(node.output, values, strict=False) if name)
         return outputs
+
+    def _count(self, node: onnx.NodeProto) -> None:
+        """Count a node of an inlined function.
+
+        Each call inlines a function again, so n functions that call the next one twice have 2**n nodes.
+        """
+        limit = self._config[MOST_INLINED_NODES]
+        self._inlined += bool(self._open)
+        if isinstance(limit, int) and self._inlined > limit:
+            raise _error(
+                node,
+                f"the functions of the model have more than {limit} nodes if inlined; raise the limit with "
+                f"from_onnx(..., convert_config={{{MOST_INLINED_NODES!r}: ...}})",
+            )
 
     def _translate(
         self, node: onnx.NodeProto, inputs: Inputs, used: tuple[str, ...], scope: ValueScope

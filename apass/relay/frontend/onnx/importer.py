@@ -9,7 +9,7 @@ from apass.errors import did_you_mean
 from apass.relay.errors import OpNotImplementedError
 from apass.relay.frontend.onnx.coverage import check_supported
 from apass.relay.frontend.onnx.facts import Facts
-from apass.relay.frontend.onnx.graph import GraphImporter
+from apass.relay.frontend.onnx.graph import MOST_INLINED_NODES, GraphImporter
 from apass.relay.frontend.onnx.protos import dense_value, load_model, normal_domain, tensor_type, tensor_value
 from apass.relay.frontend.onnx.scope import ValueScope
 from apass.relay.ir.expr import Constant, Expr, Tuple, Var
@@ -21,7 +21,7 @@ from apass.relay.ir.variables import free_vars
 
 __all__ = ["import_model"]
 
-DEFAULT_CONFIG: Final[Mapping[str, object]] = {"use_nt_batch_matmul": True}
+DEFAULT_CONFIG: Final[Mapping[str, object]] = {"use_nt_batch_matmul": True, MOST_INLINED_NODES: 100_000}
 """The default values of `convert_config`."""
 
 Shapes = Mapping[str, Sequence[Dim]]

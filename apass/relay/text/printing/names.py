@@ -118,7 +118,10 @@ class TypeText:
         return self._comments[id(ty)][1]
 
     def _limited(self, root: Type, limit: int) -> tuple[str, bool]:
-        """Return the text of a type, at most `limit` long, and whether it is whole."""
+        """Return the text of a type and whether it is whole.
+
+        It is cut after `limit` characters.
+        """
         # A type that shares parts can have a text of exponential length, so the text is created piece by piece.
         pieces: list[str] = []
         stack: list[str | Type | _Release] = [root]
