@@ -5,6 +5,7 @@ from functools import partial
 
 from apass.relay.ir.expr import OPS, Call, Expr, Op
 from apass.relay.ir.ty import FuncType, IncompleteType, TensorType, Type, TypeRelation, TypeVar
+from apass.relay.type_inference.attr_types import attrs_fault
 from apass.relay.type_inference.errors import TypeErrors, describe
 from apass.relay.type_inference.solver import Constraint, TypeSolver
 from apass.relay.type_inference.unify import type_text
@@ -36,6 +37,8 @@ class CallTyper:
         solver, result = self._solver, self._result
         if op.relation is None or len(args) != op.num_inputs >= 0 or (op.attrs_type and call.attrs is None):
             return self._wrong_op_call(call, op)
+        if call.attrs is not None and (fault := attrs_fault(call.attrs, op)):
+            return self.fail(call, f"{op.name}: {fault}")
         types = [solver.known(arg) for arg in args]
         # A resolved IncompleteType may become more general, so such a call needs a constraint even if it is complete.
         if all(map(solver.is_complete, types)) and IncompleteType not in map(type, args):

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from apass.relay.errors import TypeInferenceError
 from apass.relay.ir.attrs import Attrs
@@ -12,6 +13,8 @@ from apass.relay.ir.ty import IncompleteType, TensorType, Type
 from apass.relay.type_inference.unify import TypeUnifier, type_text
 
 __all__ = ["Constraint", "TypeSolver"]
+
+_MOST_IN_DIM: Final = 2**63 - 1
 
 
 @dataclass(slots=True, eq=False)
@@ -77,7 +80,10 @@ class TypeSolver(TypeUnifier):
         An error is reported, and the last of the types, the result, fails.
         """
         try:
-            return relation(types, attrs)
+            related = relation(types, attrs)
+            if related is not None:
+                _check_dims(related[-1])
+            return related
         except TypeInferenceError as error:
             self._report(expr, str(error), None)
             self.fail(types[-1])
@@ -148,6 +154,16 @@ class TypeSolver(TypeUnifier):
             roots = self.unknowns(ty) or ([self.root(ty)] if isinstance(ty, IncompleteType) else ())
             for root in roots:
                 self._watchers.setdefault(root, {})[constraint] = None
+
+
+def _check_dims(ty: Type | None) -> None:
+    """Check that the dimensions of a result fit 64 bits, as those in a text must."""
+    if isinstance(ty, TensorType):
+        for dim in ty.shape:
+            if type(dim) is int and dim > _MOST_IN_DIM:
+                raise TypeInferenceError(
+                    f"the result has a dimension of more than 2**63 - 1 elements: it has {dim.bit_length()} bits"
+                )
 
 
 def _argument_error(index: int) -> str:

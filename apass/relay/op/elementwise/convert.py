@@ -60,6 +60,10 @@ def _with_dtype(data: TensorType, attrs: CastAttrs) -> TensorType:
 
 
 def _same_width(data: TensorType, attrs: CastAttrs) -> TensorType:
+    try:
+        np.dtype(attrs.dtype)
+    except TypeError:
+        raise ValueError(f"{attrs.dtype!r:.50} is not an element type") from None
     if np.dtype(data.dtype).itemsize != np.dtype(attrs.dtype).itemsize:
         raise ValueError(
             f"the bits of {data} cannot be reinterpreted as {attrs.dtype}: the element types must have the same size"

@@ -41,7 +41,8 @@ def _relate(data: TensorType, diagonal: TensorType, attrs: MatrixSetDiagAttrs) -
     band = [] if attrs.k1 == attrs.k2 else [attrs.k2 - attrs.k1 + 1]
     if not isinstance(rows, int) or not isinstance(columns, int):
         return data
-    longest = max(_length(rows, columns, k) for k in range(attrs.k1, attrs.k2 + 1))
+    # The diagonal nearest to the main one is the longest.
+    longest = _length(rows, columns, min(max(attrs.k1, 0), attrs.k2))
     if min(_length(rows, columns, k) for k in (attrs.k1, attrs.k2)) < 1:
         raise ValueError(f"{data} has no diagonal {attrs.k1} or {attrs.k2}")
     expected = (*batch, *band, longest)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from operator import index
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from apass.relay.errors import TypeInferenceError
+from apass.relay.ir.attrs import Attrs
 from apass.relay.ir.ndarray import Array
 from apass.relay.ir.ty import Any, Dim
 from apass.relay.op.define.dims import add_to_dim, product
@@ -16,6 +17,7 @@ from apass.relay.op.define.layout import Layout, parse_layout
 __all__ = [
     "DATA_LAYOUTS",
     "both_sides",
+    "check_windows",
     "ints",
     "pad_spatial",
     "padding_of",
@@ -26,6 +28,9 @@ __all__ = [
 
 DATA_LAYOUTS: Final[tuple[Layout, ...]] = tuple(map(parse_layout, ("NC", "NCW", "NCHW", "NCDHW")))
 """The layout of data in kernels, by the number of spatial dimensions."""
+
+_ONE_FOR_EACH: Final = ("kernel_size", "pool_size", "strides", "dilation", "output_padding")
+"""Attributes with one number for each spatial dimension."""
 
 
 def ints(value: int | Iterable[int], rank: int) -> tuple[int, ...]:
@@ -53,6 +58,23 @@ def padding_of(value: int | Iterable[int], rank: int) -> tuple[int, ...]:
         counts = ", ".join(map(str, sorted({1, rank, 2 * rank})[:-1]))
         raise ValueError(f"padding must have {counts} or {2 * rank} numbers, got {len(sides)}: {sides}")
     return sides * (2 * rank // len(sides))
+
+
+def check_windows(op: str, rank: int, attrs: Attrs) -> None:
+    """Check that attributes of windows have a number for each of `rank` dimensions.
+
+    Raises:
+        TypeInferenceError: if an attribute has another number of elements.
+
+    """
+    for name in _ONE_FOR_EACH:
+        value = getattr(attrs, name, None)
+        if isinstance(value, Sequence) and len(cast("Sequence[object]", value)) != rank:
+            raise TypeInferenceError(f"{op}: {name} must have {rank} numbers, got {value}")
+    try:
+        padding_of(attrs.get_int_tuple("padding"), rank)
+    except ValueError as error:
+        raise TypeInferenceError(f"{op}: {error}") from None
 
 
 def both_sides(padding: Sequence[int], rank: int) -> list[tuple[int, int]]:

@@ -5,6 +5,7 @@ These are expand_dims, squeeze, transpose, reverse and layout_transform.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -78,12 +79,17 @@ class LayoutTransformAttrs(Attrs):
     """The layout of the result, such as NHWC or NCHW16c."""
 
 
+_MOST_NEW_AXES: Final = 1000
+
+
 def _expanded(shape: Sequence[Dim], attrs: ExpandDimsAttrs) -> tuple[Dim, ...]:
     rank = len(shape)
     if not -rank - 1 <= attrs.axis <= rank:
         raise ValueError(f"axis {attrs.axis} is out of range for {rank} dimensions; expected {-rank - 1} to {rank}")
     if attrs.num_newaxis < 0:
         raise ValueError(f"num_newaxis must be 0 or more, got {attrs.num_newaxis}")
+    if attrs.num_newaxis > _MOST_NEW_AXES:
+        raise ValueError(f"num_newaxis must be at most {_MOST_NEW_AXES}, got {attrs.num_newaxis}")
     position = attrs.axis if attrs.axis >= 0 else rank + attrs.axis + 1
     return (*shape[:position], *(1 for _ in range(attrs.num_newaxis)), *shape[position:])
 

@@ -16,7 +16,7 @@ from apass.relay.op.define.layout import Layout, convert_array, parse_layout
 from apass.relay.op.nn.conv.kernel import accumulator, convolve
 from apass.relay.op.nn.define import define_with_weight
 from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, shape_in_layout
-from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
+from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, check_windows, ints, padding_of, spans, window_count
 
 __all__ = [
     "KERNEL_LAYOUTS",
@@ -117,6 +117,7 @@ def define_conv(name: str, attrs_type: type[ConvAttrs], rank: int) -> Op:
 def _relate(
     op: str, rank: int, data: TensorType, weight: TensorType | None, attrs: ConvAttrs
 ) -> Sequence[Type | None] | None:
+    check_windows(op, rank, attrs)
     plain = DATA_LAYOUTS[rank]
     src = layout_like(op, "data_layout", attrs.data_layout, plain)
     dst = layout_like(op, "out_layout", attrs.out_layout or attrs.data_layout, plain)

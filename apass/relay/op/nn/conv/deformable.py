@@ -20,7 +20,7 @@ from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.conv.conv import KERNEL_LAYOUTS
 from apass.relay.op.nn.conv.kernel import accumulator
 from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, shape_in_layout, tensors
-from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
+from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, check_windows, ints, padding_of, spans, window_count
 
 __all__ = ["DeformableConv2DAttrs", "deformable_conv2d"]
 
@@ -62,6 +62,7 @@ def _relation(types: Sequence[Type], attrs: DeformableConv2DAttrs) -> Sequence[T
     data, offset, weight, _ = tensors(_OP, types)
     if data is None:
         return None
+    check_windows(_OP, 2, attrs)
     src = layout_like(_OP, "data_layout", attrs.data_layout, _PLAIN)
     dst = layout_like(_OP, "out_layout", attrs.out_layout or attrs.data_layout, _PLAIN)
     batch, channels, *lengths = shape_in_layout(_OP, "the data", data.shape, src, _PLAIN)

@@ -18,7 +18,7 @@ from apass.relay.op.nn.conv.conv import KERNEL_LAYOUTS
 from apass.relay.op.nn.conv.kernel import accumulator, convolve_transposed
 from apass.relay.op.nn.define import define_with_weight
 from apass.relay.op.nn.relations import layout_like, must_divide, must_fit, out_type, shape_in_layout
-from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans
+from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, check_windows, ints, padding_of, spans
 
 __all__ = [
     "Conv1DTransposeAttrs",
@@ -120,6 +120,7 @@ def _define(name: str, attrs_type: type[ConvTransposeAttrs], rank: int) -> Op:
 def _relate(
     op: str, rank: int, data: TensorType, weight: TensorType | None, attrs: ConvTransposeAttrs
 ) -> Sequence[Type | None] | None:
+    check_windows(op, rank, attrs)
     plain = DATA_LAYOUTS[rank]
     src = layout_like(op, "data_layout", attrs.data_layout, plain)
     dst = layout_like(op, "out_layout", attrs.out_layout or attrs.data_layout, plain)

@@ -11,7 +11,7 @@ from apass.relay.op.define.layout import convert_array, parse_layout
 from apass.relay.op.define.registry import OpPattern, register_op
 from apass.relay.op.nn.pool.kernel import Slide, average_windows, max_windows
 from apass.relay.op.nn.relations import layout_like, shape_in_layout, tensors
-from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, ints, padding_of, spans, window_count
+from apass.relay.op.nn.windows import DATA_LAYOUTS, both_sides, check_windows, ints, padding_of, spans, window_count
 
 __all__ = [
     "AvgPool1DAttrs",
@@ -134,6 +134,7 @@ def _define(name: str, attrs_type: type[PoolAttrs], rank: int, statistic: str) -
 
 
 def _pooled(op: str, rank: int, data: TensorType, attrs: PoolAttrs) -> TensorType:
+    check_windows(op, rank, attrs)
     plain = DATA_LAYOUTS[rank]
     src = layout_like(op, "layout", attrs.layout, plain)
     dst = layout_like(op, "out_layout", attrs.out_layout or attrs.layout, plain)
