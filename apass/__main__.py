@@ -1,5 +1,6 @@
 """`python -m apass` and the command `apass`: the command line."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -8,7 +9,7 @@ if __name__ == "__main__" and sys.path[:1] == [str(Path.cwd())]:
     del sys.path[0]
 
 try:
-    from apass.cli import main
+    from apass.cli import main as _run
 except ModuleNotFoundError as _error:
     if _error.name not in ("rich", "typer"):
         raise
@@ -17,6 +18,16 @@ except KeyboardInterrupt:
     # Ctrl-C during the import, as later (`apass.cli.errors`); nothing was begun.
     sys.stderr.write("apass: interrupted\n")
     raise SystemExit(130) from None
+
+
+def main() -> None:
+    """Run the command line as the program of this process."""
+    try:
+        _run()
+    finally:
+        # The work is done. While the interpreter ends, Ctrl-C would kill the process by the signal.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
 
 if __name__ == "__main__":
     main()

@@ -312,6 +312,13 @@ def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "", lis
         return ""
     if len(by_folded) <= _LISTED:
         return f"; {listing}{', '.join(sorted(by_folded.values()))}"
-    nearest = difflib.get_close_matches(folded, comparable, n=_LISTED, cutoff=0.0) or sorted(by_folded)[:_LISTED]
+    matcher = difflib.SequenceMatcher(b=folded)
+
+    def distance(key: str) -> float:
+        matcher.set_seq1(key)
+        return -matcher.ratio()
+
+    # The sort is stable: equally distant names stay in alphabetical order.
+    nearest = (sorted(comparable, key=distance) or sorted(by_folded))[:_LISTED]
     names = ", ".join(sorted(by_folded[key] for key in nearest))
     return f"; {listing}{names} and {len(by_folded) - len(nearest)} more{f'; {lister} lists all' if lister else ''}"

@@ -1,6 +1,5 @@
 """The Typer application: its commands and its global options."""
 
-import signal
 from importlib.metadata import version
 from typing import Annotated, Final
 
@@ -53,11 +52,8 @@ app.command("reduce")(reduce)
 
 
 def main() -> None:
-    """Run the command line; the entry point of `apass` and of `python -m apass`."""
+    """Run the command line, and exit."""
     try:
         app(prog_name="apass")
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
-    finally:
-        # The work is done. While the interpreter ends, Ctrl-C would kill the process by the signal.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -83,6 +83,6 @@ def test_interrupt_during_import_has_no_traceback(module: str, message: str, tmp
 
 def test_interrupt_after_the_end_keeps_the_status(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx")
-    body = "import atexit, os, signal; atexit.register(os.kill, os.getpid(), signal.SIGINT)"
-    status, _, err = process("opt", model, body=body)
+    end = "import atexit, os, signal; atexit.register(os.kill, os.getpid(), signal.SIGINT)"
+    status, _, err = process("opt", model, body=f"{end}\nfrom apass.__main__ import main\nmain()")
     assert (status, err) == (0, "")

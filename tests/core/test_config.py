@@ -120,8 +120,8 @@ def test_unknown_key_error_lists_candidates() -> None:
     with pytest.raises(UnknownConfigError) as caught:
         PassContext(config={"zzz": 1})
     assert str(caught.value) == (
-        "unknown config option 'zzz'; registered are: test.Fuse.mode, test.Fuse.names, test.Fuse.ratio, "
-        "test.Unroll.depth, test.Unroll.explicit and 2 more; PassContext.list_configs() lists all"
+        "unknown config option 'zzz'; registered are: test.Any, test.Fuse.kind, test.Fuse.mode, test.Fuse.names, "
+        "test.Fuse.ratio and 2 more; PassContext.list_configs() lists all"
     )
 
 
