@@ -25,6 +25,7 @@ from apass.instruments.support.outcomes import ending_text
 from apass.instruments.support.paths import FolderNames, unique_file_name
 from apass.pipelines.resume import is_in_order
 from apass.util.files import write_whole
+from apass.util.printable import printable
 
 __all__ = ["DumpHeader", "DumpTree", "read_dumped"]
 
@@ -213,7 +214,8 @@ class DumpTree:
         ]
         if not changed:
             lines.append(f"text: {relpath(state.data.with_suffix('.txt'), path.parent)}")
-        return "".join(f"# {line}\n" for line in lines)
+        # One line each: a name with a line end must not forge the line of the module's file.
+        return "".join(f"# {printable(line)}\n" for line in lines)
 
     def _resume_text(self, run: Run, position: Position, path: Path) -> str:
         if is_in_order(run):
@@ -271,13 +273,21 @@ def read_dumped(path: Path) -> DumpHeader:
         raise ResumeError(f"cannot resume from {str(path)!r}: {error.strerror}") from None
     if len(lines) < 3 or not lines[0].startswith(AFTER_LINE) or not lines[2].startswith(MODULE_LINE):
         raise ResumeError(f"cannot resume from {str(path)!r}: it is no text file that DumpTree wrote after a pass")
-    data = path.parent / lines[2].removeprefix(MODULE_LINE)
+    try:
+        position = Position.parse(lines[0].removeprefix(AFTER_LINE).rpartition(" of ")[0])
+        data = path.parent / lines[2].removeprefix(MODULE_LINE)
+        # The folder of the model has a folder for each enclosing pass.
+        folder = path.absolute().parents[len(position.steps) - 1]
+        is_inside = data.resolve().is_relative_to(folder.resolve())
+    except (ValueError, IndexError) as error:
+        raise ResumeError(f"cannot resume from {str(path)!r}: {error}") from None
+    if not is_inside:
+        raise ResumeError(
+            f"cannot resume from {str(path)!r}: the module's file {str(data)!r} is outside of the dump {str(folder)!r}"
+        )
     if not data.is_file():
         raise ResumeError(f"cannot resume from {str(path)!r}: the module's file {str(data)!r} is missing")
-    try:
-        return DumpHeader(Position.parse(lines[0].removeprefix(AFTER_LINE).rpartition(" of ")[0]), data)
-    except ValueError as error:
-        raise ResumeError(f"cannot resume from {str(path)!r}: {error}") from None
+    return DumpHeader(position, data)
 
 
 def _resume_expression(position: Position, path: Path) -> str:

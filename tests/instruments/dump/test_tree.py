@@ -148,6 +148,28 @@ async def test_foreign_file_raises_resume_error(tmp_path: Path) -> None:
         DumpTree(tmp_path / "x.txt")
 
 
+@pytest.mark.parametrize("name", ["/etc/hostname", "../../../secret.json", "link.json"])
+async def test_module_file_outside_of_the_dump_is_rejected(name: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.json").write_text("{}")
+    async with apass.PassContext(instruments=[DumpTree(tmp_path / "dump")]):
+        await apass.Sequential([Increment])({"f": 1})
+    path = tmp_path / "dump" / "module" / "0_sequential" / "0_Increment.txt"
+    (path.parent / "link.json").symlink_to(tmp_path / "secret.json")
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], f"# module: {name}\n"]))
+    with pytest.raises(apass.ResumeError, match="is outside of the dump"):
+        read_dumped(path)
+
+
+async def test_name_cannot_forge_a_line_of_the_header(tmp_path: Path) -> None:
+    name = "Forge\n# changed\n# module: /etc/hostname\n#"
+    forge = apass.module_pass(lambda mod, ctx: {"f": 2}, opt_level=0, name=name)
+    async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+        await forge({"f": 1})
+    (path,) = _texts(tmp_path)
+    assert read_dumped(path).data.is_relative_to(tmp_path)
+
+
 async def test_pass_on_another_module_has_its_own_input(tmp_path: Path) -> None:
     @apass.module_pass(opt_level=0)
     async def Try(mod: Module, ctx: apass.PassContext) -> Module:
