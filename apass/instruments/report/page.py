@@ -11,10 +11,10 @@ from importlib.resources import files
 from itertools import accumulate, chain
 from math import isfinite
 
-from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark
+from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark, RunStatus
 from apass.instruments.report.recorder import module_name
 from apass.instruments.report.texts import StoredText
-from apass.util.printable import printable
+from apass.util.printable import LAYOUT, printable
 
 __all__ = ["render_page"]
 
@@ -32,7 +32,7 @@ style-src 'unsafe-inline'; img-src data:">
 <style>{style}</style>
 </head>
 <body>
-<div id="app"><noscript>This report is a program: it needs JavaScript, and no network.</noscript></div>
+<div id="app"><noscript>{summary}</noscript></div>
 <script type="text/plain" id="apass-index">{index}</script>
 <script type="text/plain" id="apass-texts">{texts}</script>
 <script>{script}</script>
@@ -41,18 +41,44 @@ style-src 'unsafe-inline'; img-src data:">
 """
 
 
+_MOST_ROWS = 500
+"""Maximum number of rows in the summary that is shown without JavaScript."""
+
+
 def render_page(record: Record) -> str:
     """Return the HTML page of a record, which loads nothing and works offline."""
     assets = files("apass.instruments.report") / "assets"
     texts = [b64encode(text.data).decode() for text in record.texts]
     index = json.dumps(_index(record, texts), separators=(",", ":"), allow_nan=False).encode()
     return _PAGE.format(
-        title=escape(printable(record.title)),
+        title=_visible(record.title),
+        summary="".join(_summary(record)),
         style=(assets / "report.css").read_text("utf-8"),
         index=b64encode(_deflate(index)).decode(),
         texts="".join(texts),
         script=(assets / "report.js").read_text("utf-8"),
     )
+
+
+def _summary(record: Record) -> Iterable[str]:
+    """Iterate over the parts of the summary that is shown without JavaScript."""
+    yield f"<h1>{_visible(record.title)}</h1><p>The texts of modules need JavaScript, and no network.</p>"
+    rows = [run for run in record.runs if run.status is not RunStatus.UNCHANGED]
+    yield "<table><tr><th>module<th>pass<th>result<th>seconds</tr>"
+    for run in rows[:_MOST_ROWS]:
+        cells = (run.module, "/".join(step[1] for step in run.steps), run.status.name.lower())
+        yield f"<tr><td>{'<td>'.join(map(_visible, cells))}<td>{run.end - run.start:.3f}</tr>"
+    yield "</table>"
+    if len(rows) > _MOST_ROWS:
+        yield f"<p>and {len(rows) - _MOST_ROWS} more</p>"
+    failures = {run.module: run.failure for run in record.runs if run.failure is not None} | dict(record.failures)
+    for name, failure in list(failures.items())[:_MOST_ROWS]:
+        yield f"<h2>{_visible(name)}</h2><pre>{_visible(f'{failure.kind}: {failure.message}')}</pre>"
+
+
+def _visible(text: str) -> str:
+    """Return a text as HTML, with escapes instead of control characters."""
+    return escape(printable(text, LAYOUT))
 
 
 def _deflate(data: bytes) -> bytes:

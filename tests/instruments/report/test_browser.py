@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import onnx_ir as ir
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import apass
 from apass.instruments import ReportInstrument
+from tests.helpers.onnx_models import chain
 from tests.helpers.report_samples import in_a_thread, page_of
 from tests.instruments.report.browsing import chromium, opened
 
@@ -128,7 +130,108 @@ def test_change_in_a_long_line_is_visible(browser: Browser, tmp_path: Path) -> N
                 page.wait_for_function(IS_ON_TOP, arg=f".diff .{mark} .differs")
         page.get_by_role("button", name="Unified").click()
         expect(page.locator(".diff.unified")).to_be_visible()
-        page.wait_for_function(IS_ON_TOP, arg=".diff .added .differs")
+        page.wait_for_function(IS_ON_TOP, arg=".diff .removed .differs")
+
+
+NAME = "/layers.{0}/attention/self/query/MatMul/output/of/a/long/name/value_{0}"
+
+
+@pytest.fixture(scope="module")
+def model_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a model with long names and 60 unused nodes in a row."""
+    model = chain(500)
+    for index, node in enumerate(model.graph):
+        node.outputs[0].name = NAME.format(index)
+    model.graph[3].name = "evil\x1b[2J\u202e<script>alert(1)</script>"
+    first = model.graph.inputs[0]
+    model.graph.extend(ir.node("Neg", inputs=[first], name=f"unused{index}") for index in range(60))
+    path = tmp_path_factory.mktemp("model") / "report.html"
+
+    async def record() -> str:
+        report = ReportInstrument("a \u202e title")
+        async with apass.PassContext(instruments=[report]):
+            await apass.optimize_all({"big\x07\u202e": model}, apass.get_pass("onnx.RemoveUnusedNodes"))
+        return report.render()
+
+    path.write_text(in_a_thread(record))
+    return path
+
+
+SCROLLS_DOWN_ONLY = """() => {
+    const page = document.documentElement;
+    const sideways = [...document.querySelectorAll("*")].filter(element => element.scrollLeft > 0);
+    return page.scrollWidth <= page.clientWidth && sideways.length === 0;
+}"""
+"""JavaScript: whether the page is as wide as the window, and nothing is scrolled sideways."""
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_page_of_a_model_scrolls_down_only(browser: Browser, model_report: Path, width: int) -> None:
+    assert model_report.stat().st_size < 300_000
+    with opened(browser, model_report, width=width) as page:
+        for wrapped in (True, False):
+            page.wait_for_function(SCROLLS_DOWN_ONLY)
+            expect(page.locator(".diff.wrapped")).to_have_count(int(wrapped))
+            for tab in ("Before", "After", "Diff"):
+                page.get_by_role("tab", name=tab).click()
+                page.wait_for_function(SCROLLS_DOWN_ONLY)
+            page.get_by_role("button", name="Wrap").click()
+
+
+def test_wrapped_lines_are_whole(browser: Browser, model_report: Path) -> None:
+    with opened(browser, model_report, width=1280) as page:
+        page.get_by_role("tab", name="Before").click()
+        code = page.locator(".line code", has_text="value_1")
+        expect(code.first).to_be_visible()
+        assert code.first.evaluate("code => code.scrollWidth <= code.clientWidth && code.clientHeight > 20")
+        page.locator(".code").evaluate("list => list.scrollTop = list.scrollHeight")
+        expect(page.locator(".line .number").last).to_be_visible()
+        expect(page.locator(".line code").last).to_have_text("}")
+        page.keyboard.press("w")
+        assert page.locator(".line code").last.evaluate("code => code.clientHeight") == 20
+
+
+def test_wrap_switch_is_remembered(browser: Browser, model_report: Path) -> None:
+    with opened(browser, model_report) as page:
+        page.get_by_role("button", name="Wrap").click()
+        expect(page.locator(".diff.wrapped")).to_have_count(0)
+        page.reload()
+        expect(page.get_by_role("button", name="Wrap")).to_have_attribute("aria-pressed", "false")
+        expect(page.locator(".diff")).to_be_visible()
+        expect(page.locator(".diff.wrapped")).to_have_count(0)
+
+
+def test_long_runs_of_removed_lines_are_folded(browser: Browser, model_report: Path) -> None:
+    with opened(browser, model_report) as page:
+        page.get_by_role("button", name="Next change").click()
+        fold = page.locator(".line.gap.removed")
+        expect(fold).to_have_text("⋯ 40 removed lines")
+        page.get_by_role("button", name="Unified").click()
+        fold.click()
+        expect(fold).to_have_count(0)
+        expect(page.locator(".line", has_text="unused11")).to_be_visible()
+
+
+def test_control_characters_are_shown_as_escapes(browser: Browser, model_report: Path) -> None:
+    with opened(browser, model_report) as page:
+        expect(page.locator(".module .name")).to_have_text(r"big\u{7}\u{202e}")
+        page.get_by_role("tab", name="Before").click()
+        expect(page.locator(".line", has_text=r"evil\u{1b}[2J\u{202e}<script>")).to_be_visible()
+        assert page.evaluate("/[\\u202e\\x07\\x1b]/.test(document.body.innerText)") is False
+
+
+def test_summary_is_shown_without_javascript(browser: Browser, report: Path, model_report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 400, "height": 900})
+    page = context.new_page()
+    page.goto(report.as_uri())
+    expect(page.locator("h2").first).to_be_visible()
+    expect(page.locator("pre").first).to_have_text("ValueError: minus nine <script>alert(1)</script>")
+    expect(page.locator("td", has_text="Main/Inner/Halve").first).to_be_visible()
+    page.goto(model_report.as_uri())
+    expect(page.locator("td").first).to_have_text(r"big\x07\u202e")
+    noscript = page.locator("noscript")
+    assert noscript.evaluate("element => element.scrollWidth <= element.clientWidth")
+    context.close()
 
 
 def test_unchanged_lines_are_folded_until_clicked(browser: Browser, report: Path) -> None:

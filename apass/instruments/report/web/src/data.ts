@@ -130,6 +130,11 @@ export interface Data {
   text(index: number): string;
 }
 
+/** Return a text with escapes instead of control characters and marks that would reverse or hide what follows. */
+export function visible(text: string): string {
+  return text.replace(/[^\P{Cc}\n\t]|[\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${char.codePointAt(0)!.toString(16)}}`);
+}
+
 function bytes(base64: string): Uint8Array {
   const binary = atob(base64);
   const made = new Uint8Array(binary.length);
@@ -155,7 +160,7 @@ function textReader(blob: string, { offset, base }: Index["texts"]): (index: num
     if (cache.size > MOST_CACHED) cache.delete(cache.keys().next().value!);
     return made;
   }
-  return (index) => (index < 0 ? "" : decoder.decode(read(index)));
+  return (index) => (index < 0 ? "" : visible(decoder.decode(read(index))));
 }
 
 function makeRuns(index: Index, modules: Module[], failures: Failure[]): Run[] {
@@ -226,7 +231,8 @@ function attachRemarks(index: Index, modules: Module[], runs: Run[]): Remark[] {
 }
 
 export function load(index64: string, blob: string): Data {
-  const index = JSON.parse(new TextDecoder().decode(inflateSync(bytes(index64)))) as Index;
+  const json = new TextDecoder().decode(inflateSync(bytes(index64)));
+  const index = JSON.parse(json, (_, value: unknown) => (typeof value === "string" ? visible(value) : value)) as Index;
   const failures = index.failures.map(([kind, message, notes, traceback], id) => ({
     id,
     kind,

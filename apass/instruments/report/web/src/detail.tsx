@@ -103,6 +103,16 @@ function Panes({ data, run, state, update }: Props & { run: Run }) {
           />
           <kbd>s</kbd>
         </label>
+        {pane !== "remarks" && pane !== "functions" && (
+          <button
+            class="wrap"
+            aria-pressed={state.wrap}
+            onClick={() => update({ wrap: !state.wrap })}
+            title="Wrap long lines (w)"
+          >
+            Wrap
+          </button>
+        )}
         {pane === "diff" && isChanged && (
           <div class="switch" role="group" aria-label="Layout">
             <button aria-pressed={!state.unified} onClick={() => update({ unified: false })} title="Side by side (u)">
@@ -114,17 +124,17 @@ function Panes({ data, run, state, update }: Props & { run: Run }) {
           </div>
         )}
       </div>
-      {pane === "diff" && isChanged && <DiffView before={before} after={after} unified={state.unified} find={state.find} />}
-      {pane === "diff" && !isChanged && <Unchanged run={run} text={before || after} find={state.find} />}
-      {pane === "before" && <TextView text={before} find={state.find} />}
-      {pane === "after" && <TextView text={after} find={state.find} />}
+      {pane === "diff" && isChanged && <DiffView before={before} after={after} unified={state.unified} wrap={state.wrap} find={state.find} />}
+      {pane === "diff" && !isChanged && <Unchanged run={run} text={before || after} state={state} />}
+      {pane === "before" && <TextView text={before} wrap={state.wrap} find={state.find} />}
+      {pane === "after" && <TextView text={after} wrap={state.wrap} find={state.find} />}
       {pane === "remarks" && <RemarkList remarks={run.remarks} />}
       {pane === "functions" && <Functions run={run} />}
     </>
   );
 }
 
-function Unchanged({ run, text, find }: { run: Run; text: string; find: string }) {
+function Unchanged({ run, text, state }: { run: Run; text: string; state: State }) {
   const said: Record<number, string> = {
     [Status.Unchanged]: "This pass left the module as it was.",
     [Status.Failed]: "This pass failed; the module as it was before:",
@@ -135,7 +145,7 @@ function Unchanged({ run, text, find }: { run: Run; text: string; find: string }
   return (
     <>
       <p class="note">{said[run.status]}</p>
-      {text && <TextView text={text} find={find} />}
+      {text && <TextView text={text} wrap={state.wrap} find={state.find} />}
     </>
   );
 }

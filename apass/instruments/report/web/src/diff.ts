@@ -7,7 +7,8 @@ export interface Row {
   kind: "same" | "renumbered" | "changed" | "removed" | "added" | "gap";
   a: number; // the line on the left, from 0; -1 for none
   b: number; // the line on the right
-  hidden?: [number, number, number]; // of a gap: the first lines of both sides, and how many
+  hidden?: number; // of a gap: how many rows it stands for
+  what?: "unchanged" | "added" | "removed"; // of a gap
 }
 
 export interface Diff {
@@ -24,6 +25,7 @@ const TIMEOUT = 800; // milliseconds
 const MANY = 1500; // lines; beyond, texts are cut at lines that both have once, and compared piece by piece
 const MOST_EDITS = 1500; // lines added and removed in a piece that is compared exactly
 const CONTEXT = 3;
+const SHOWN_OF_RUN = 10; // lines at both ends of a long run of added or removed lines
 const MOST_PAIRED = 12_000; // pairs of lines of a block among which the best are looked for
 const ALIKE = 0.4; // how much two lines must have in common to stand beside each other
 const LONGEST = 4000; // a longer line is not compared word by word
@@ -152,27 +154,34 @@ export function isQuiet(row: Row): boolean {
   return row.kind === "same" || row.kind === "renumbered";
 }
 
-/** Return the rows with long stretches of equal lines as gaps, but for those that were opened. */
-export function folded(rows: Row[], opened: ReadonlySet<number>): Row[] {
+/** Return what names a row, also where its kind differs: the lines on both sides. */
+export function keyOf(row: Row): string {
+  return `${row.a}:${row.b}`;
+}
+
+/** Return the rows with long stretches of one kind as gaps, but for those that were opened. */
+export function folded(rows: Row[], opened: ReadonlySet<string>): Row[] {
   const made: Row[] = [];
   for (let at = 0; at < rows.length; ) {
-    let end = at;
-    while (end < rows.length && isQuiet(rows[end])) end++;
-    if (end === at) {
-      made.push(rows[at++]);
-      continue;
+    const what = foldedAs(rows[at]);
+    let end = at + 1;
+    while (end < rows.length && what && foldedAs(rows[end]) === what) end++;
+    const around = what === "unchanged" ? CONTEXT : SHOWN_OF_RUN;
+    const first = what === "unchanged" && at === 0 ? at : at + around;
+    const last = what === "unchanged" && end === rows.length ? end : end - around;
+    if (what && last - first >= 4 && !opened.has(keyOf(rows[first]))) {
+      for (; at < first; at++) made.push(rows[at]);
+      made.push({ kind: "gap", a: rows[first].a, b: rows[first].b, hidden: last - first, what });
+      at = last;
     }
-    const first = at === 0 ? at : at + CONTEXT;
-    const last = end === rows.length ? end : end - CONTEXT;
-    if (last - first < 4 || opened.has(rows[first].a)) {
-      for (; at < end; at++) made.push(rows[at]);
-      continue;
-    }
-    for (; at < first; at++) made.push(rows[at]);
-    made.push({ kind: "gap", a: rows[first].a, b: rows[first].b, hidden: [rows[first].a, rows[first].b, last - first] });
-    for (at = last; at < end; at++) made.push(rows[at]);
+    for (; at < end; at++) made.push(rows[at]);
   }
   return made;
+}
+
+function foldedAs(row: Row): Row["what"] {
+  if (isQuiet(row)) return "unchanged";
+  return row.kind === "added" || row.kind === "removed" ? row.kind : undefined;
 }
 
 /** Return the stretches of both lines that differ, as start and end in turn. */

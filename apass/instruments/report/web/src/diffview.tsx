@@ -1,8 +1,8 @@
-// Two texts side by side or in one column, or one text: rows of one height, of which only those in sight are made.
+// Two texts side by side or in one column, or one text: of their rows only those in sight are made.
 
 import { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { compare, Diff, folded, has, isQuiet, lines, Piece, pieces, Row, within, withNumbers } from "./diff";
+import { compare, Diff, folded, has, isQuiet, keyOf, lines, Piece, pieces, Row, within, withNumbers } from "./diff";
 import { VirtualList } from "./virtual";
 
 const HEIGHT = 20;
@@ -12,13 +12,14 @@ interface Props {
   before: string;
   after: string;
   unified: boolean;
+  wrap: boolean;
   find: string;
 }
 
-export function DiffView({ before, after, unified, find: sought }: Props) {
+export function DiffView({ before, after, unified, wrap, find: sought }: Props) {
   const find = sought.toLowerCase();
   const diff = useMemo(() => compare(before, after), [before, after]);
-  const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const [numbers, setNumbers] = useState(false);
   // Before the next key or click: an effect after painting would undo what that does.
   useLayoutEffect(() => setOpened(new Set()), [diff]);
@@ -36,20 +37,34 @@ export function DiffView({ before, after, unified, find: sought }: Props) {
   useEffect(() => {
     if (scroller.current && !find) scroller.current.scrollTop = 0;
   }, [diff]);
-  const open = (row: Row) => setOpened(new Set([...opened, row.a]));
+  const open = (row: Row) => setOpened(new Set([...opened, keyOf(row)]));
   const render = (row: Row, index: number) =>
     row.kind === "gap" ? (
-      <button key={index} class="line gap" onClick={() => open(row)}>
-        <span>⋯ {row.hidden![2].toLocaleString("en-US")} unchanged lines</span>
+      <button key={index} class={`line gap ${row.what}`} onClick={() => open(row)}>
+        <span>
+          ⋯ {row.hidden!.toLocaleString("en-US")} {row.what} lines
+        </span>
       </button>
     ) : (
       <Line key={index} row={row} diff={diff} unified={unified} isHere={index === at} find={find} />
     );
   const longest = useMemo(() => Math.max(longestLine(diff.a), longestLine(diff.b)), [diff]);
-  const here = rows[at] ?? (find ? undefined : rows[stops[0]]);
+  // A text opens at the beginning of its lines; only a step to a change scrolls sideways.
+  const here = rows[at];
+  const [columns, watch] = useColumns(unified ? 1 : 2);
+  const onScroller = (element: HTMLElement | null) => watch((scroller.current = element));
+  const sizes = useMemo(
+    () =>
+      wrap && columns
+        ? rows.map((row) =>
+            row.kind === "gap" ? 1 : Math.max(linesOf(diff.a[row.a] ?? "", columns), linesOf(diff.b[row.b] ?? "", columns)),
+          )
+        : undefined,
+    [rows, wrap, columns],
+  );
   const column = here ? (find ? columnOf(diff, here, find) : columnOfChange(diff, here)) : -1;
   return (
-    <div class={`diff ${unified ? "unified" : "split"}`}>
+    <div class={`diff ${unified ? "unified" : "split"} ${wrap ? "wrapped" : ""}`}>
       <div class="diffbar">
         <span class="count removed">−{diff.removed.toLocaleString("en-US")}</span>
         <span class="count added">+{diff.added.toLocaleString("en-US")}</span>
@@ -63,17 +78,18 @@ export function DiffView({ before, after, unified, find: sought }: Props) {
         <span class="space" />
         <Steps stops={stops} at={at} step={step} find={find} />
       </div>
-      <Sideways longest={longest} unified={unified} row={here} column={column}>
+      <Sideways longest={wrap ? 0 : longest} unified={unified} row={here} column={column}>
         <VirtualList
           items={rows}
           height={HEIGHT}
+          sizes={sizes}
           render={render}
           active={at}
           center
           class="code"
           label="Differences"
           role="table"
-          onScroller={(element) => (scroller.current = element)}
+          onScroller={onScroller}
         />
         <Marks rows={rows} jump={setAt} />
       </Sideways>
@@ -81,11 +97,16 @@ export function DiffView({ before, after, unified, find: sought }: Props) {
   );
 }
 
-export function TextView({ text, find: sought }: { text: string; find: string }) {
+export function TextView({ text, wrap, find: sought }: { text: string; wrap: boolean; find: string }) {
   const find = sought.toLowerCase();
   const all = useMemo(() => lines(text), [text]);
   const stops = useMemo(() => (find ? all.flatMap((line, at) => (has(line, find) ? [at] : [])) : []), [all, find]);
   const [at, , step] = useStops(stops, find);
+  const [columns, watch] = useColumns(1);
+  const sizes = useMemo(
+    () => (wrap && columns ? all.map((line) => linesOf(line, columns)) : undefined),
+    [all, wrap, columns],
+  );
   const render = (line: string, index: number) => (
     <div key={index} class={`line ${index === at ? "here" : ""}`}>
       <span class="number">{index + 1}</span>
@@ -93,18 +114,62 @@ export function TextView({ text, find: sought }: { text: string; find: string })
     </div>
   );
   return (
-    <div class="diff unified plain">
+    <div class={`diff unified plain ${wrap ? "wrapped" : ""}`}>
       {find && (
         <div class="diffbar">
           <span class="space" />
           <Steps stops={stops} at={at} step={step} find={find} />
         </div>
       )}
-      <Sideways longest={longestLine(all)} unified column={find && at >= 0 ? all[at].toLowerCase().indexOf(find) : -1}>
-        <VirtualList items={all} height={HEIGHT} render={render} active={at} center class="code" label="Text" role="table" />
+      <Sideways longest={wrap ? 0 : longestLine(all)} unified column={find && at >= 0 ? all[at].toLowerCase().indexOf(find) : -1}>
+        <VirtualList
+          items={all}
+          height={HEIGHT}
+          sizes={sizes}
+          render={render}
+          active={at}
+          center
+          class="code"
+          label="Text"
+          role="table"
+          onScroller={watch}
+        />
       </Sideways>
     </div>
   );
+}
+
+/** How many characters of a line have room side by side, and what watches the element for that. */
+function useColumns(sides: number): [number, (element: HTMLElement | null) => void] {
+  const [columns, setColumns] = useState(0);
+  const element = useRef<HTMLElement | null>(null);
+  useLayoutEffect(() => {
+    const look = () => {
+      const code = element.current?.querySelector<HTMLElement>(".line code");
+      if (!code) return;
+      const probe = document.createElement("span");
+      probe.textContent = "0".repeat(100);
+      probe.style.cssText = "position: absolute; visibility: hidden; white-space: pre";
+      code.parentElement!.append(probe);
+      const wide = probe.getBoundingClientRect().width / 100;
+      probe.remove();
+      setColumns(Math.max(1, Math.floor(code.clientWidth / wide)));
+    };
+    look();
+    const observer = new ResizeObserver(look);
+    if (element.current) observer.observe(element.current);
+    return () => observer.disconnect();
+  }, [sides]);
+  return [columns, (value) => (element.current = value)];
+}
+
+const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/g;
+
+/** Return in how many lines a text of one line is shown. */
+function linesOf(text: string, columns: number): number {
+  const tabs = text.split("\t").length - 1;
+  const wide = text.length < columns / 2 ? 0 : (text.match(WIDE)?.length ?? 0);
+  return Math.max(1, Math.ceil((text.length + wide + 3 * tabs) / columns));
 }
 
 /** The row to look at, and how to go from one stop to the next: by n and p, and by Enter where they are looked for. */
@@ -196,10 +261,11 @@ function Marks({ rows, jump }: { rows: Row[]; jump: (row: number) => void }) {
     const made: { from: number; to: number; kind: string }[] = [];
     const apart = rows.length / MOST_MARKS;
     rows.forEach((row, at) => {
-      if (isQuiet(row) || row.kind === "gap") return;
+      const kind = row.what ?? row.kind;
+      if (isQuiet(row) || kind === "unchanged") return;
       const last = made.at(-1);
-      if (last && at - last.to <= apart + 1 && last.kind === row.kind) last.to = at;
-      else if (!last || at - last.to >= apart) made.push({ from: at, to: at, kind: row.kind });
+      if (last && at - last.to <= apart + 1 && last.kind === kind) last.to = at;
+      else if (!last || at - last.to >= apart) made.push({ from: at, to: at, kind });
     });
     return made;
   }, [rows]);
@@ -305,7 +371,7 @@ function columnOfChange(diff: Diff, row: Row): number {
 
 /** Return where changes begin. */
 function starts(rows: Row[]): number[] {
-  const isChange = (row: Row | undefined) => row !== undefined && !isQuiet(row) && row.kind !== "gap";
+  const isChange = (row: Row | undefined) => row !== undefined && !isQuiet(row) && row.what !== "unchanged";
   return rows.flatMap((row, at) => (isChange(row) && !isChange(rows[at - 1]) ? [at] : []));
 }
 

@@ -20,6 +20,7 @@ export interface State {
   failedOnly: boolean;
   changedOnly: boolean;
   unified: boolean;
+  wrap: boolean; // long lines go on below; else all lines scroll sideways
   theme: Theme;
   help: boolean;
 }
@@ -37,9 +38,9 @@ export function remembered(): Partial<State> {
   }
 }
 
-export function remember({ theme, unified, changedOnly }: State): void {
+export function remember({ theme, unified, wrap, changedOnly }: State): void {
   try {
-    localStorage.setItem(KEY, JSON.stringify({ theme, unified, changedOnly }));
+    localStorage.setItem(KEY, JSON.stringify({ theme, unified, wrap, changedOnly }));
   } catch {
     // Where the browser keeps nothing, nothing is kept.
   }
@@ -57,6 +58,7 @@ export function initial(data: Data): State {
     failedOnly: false,
     changedOnly: false,
     unified: innerWidth < 1000,
+    wrap: true,
     theme: "auto",
     help: false,
     ...remembered(),

@@ -1,11 +1,12 @@
-// A list of any length of rows of one height, of which only those in sight are in the page.
+// A list of any length, of which only the rows in sight are in the page.
 
 import { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 interface Props<T> {
   items: T[];
   height: number;
+  sizes?: number[]; // the heights of rows, in units of `height`; by default all are 1
   render: (item: T, index: number) => ComponentChildren;
   active?: number; // scrolled into sight when it changes
   center?: boolean;
@@ -17,9 +18,16 @@ interface Props<T> {
 
 const MARGIN = 12;
 
-export function VirtualList<T>({ items, height, render, active = -1, center, label, role, ...rest }: Props<T>) {
+export function VirtualList<T>({ items, height, sizes, render, active = -1, center, label, role, ...rest }: Props<T>) {
   const ref = useRef<HTMLDivElement>(null);
   const [[top, shown], setSight] = useState<[number, number]>([0, 60]);
+  // Where each row begins, and the end of the last.
+  const starts = useMemo(() => {
+    const made = sizes && new Float64Array(sizes.length + 1);
+    sizes?.forEach((size, at) => (made![at + 1] = made![at] + size));
+    return made;
+  }, [sizes]);
+  const startOf = (at: number) => height * (starts ? starts[Math.min(at, starts.length - 1)] : at);
 
   useLayoutEffect(() => {
     const element = ref.current!;
@@ -42,7 +50,7 @@ export function VirtualList<T>({ items, height, render, active = -1, center, lab
   useEffect(() => {
     const element = ref.current!;
     if (active < 0) return;
-    const [from, to] = [active * height, (active + 1) * height];
+    const [from, to] = [startOf(active), startOf(active + 1)];
     if (from < element.scrollTop || to > element.scrollTop + element.clientHeight) {
       const space = element.clientHeight - height;
       element.scrollTop = center || from < element.scrollTop - space || to > element.scrollTop + 2 * space + height
@@ -51,15 +59,26 @@ export function VirtualList<T>({ items, height, render, active = -1, center, lab
     }
   }, [active, items]);
 
-  const first = Math.max(0, Math.min(top, items.length) - MARGIN);
-  const last = Math.min(items.length, top + shown + MARGIN);
+  const first = Math.max(0, Math.min(starts ? rowAt(starts, top) : top, items.length) - MARGIN);
+  const last = Math.min(items.length, (starts ? rowAt(starts, top + shown) : top + shown) + MARGIN);
   return (
     <div ref={ref} class={`virtual ${rest.class ?? ""}`} aria-label={label} role={role ?? "list"}>
-      <div class="virtual-all" style={{ height: `${items.length * height}px` }}>
-        <div class="virtual-some" style={{ transform: `translateY(${first * height}px)` }}>
+      <div class="virtual-all" style={{ height: `${startOf(items.length)}px` }}>
+        <div class="virtual-some" style={{ transform: `translateY(${startOf(first)}px)` }}>
           {items.slice(first, last).map((item, at) => render(item, first + at))}
         </div>
       </div>
     </div>
   );
+}
+
+/** Return the row in which a unit of height lies. */
+function rowAt(starts: Float64Array, unit: number): number {
+  let [low, high] = [0, starts.length - 1];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (starts[middle] <= unit) low = middle;
+    else high = middle - 1;
+  }
+  return low;
 }
