@@ -14,7 +14,14 @@ import onnx
 import onnx_ir as ir
 from onnx.serialization import registry
 
-from apass.adapters.onnx.validation import MAX_NESTING, check_structure, quoted, short_reason
+from apass.adapters.onnx.validation import (
+    MAX_NESTING,
+    MAX_TEXT_NESTING,
+    check_structure,
+    is_text_too_deep,
+    quoted,
+    short_reason,
+)
 from apass.errors import AdapterError
 from apass.util.files import PartFile, Prepared
 
@@ -37,6 +44,9 @@ BIGGEST_MESSAGE: Final = 2**31 - 1
 
 SMALLEST_EXTERNAL: Final = 1024
 """Minimum size in bytes of external data. Smaller initializers stay in the model file."""
+
+_SYNTAX: Final = "onnxtxt"
+"""The format of ONNX's own syntax."""
 
 _CONVERTED: Final = "apass.tensor"
 """The key in the `meta` of a `TensorProtoTensor` under which its conversion to `ir.Tensor` is cached.
@@ -321,6 +331,11 @@ def _in_memory(tensor: Tensor) -> Tensor:
 
 def _deserialized(data: bytes, model_format: str, source: str) -> ir.Model:
     """Return the model in `data`, after checking its structure."""
+    # The parser of ONNX's syntax is recursive C++ code, and deep nesting overflows its stack.
+    if model_format == _SYNTAX and is_text_too_deep(data):
+        raise AdapterError(
+            f"{source}: the text has more than {MAX_TEXT_NESTING} nested brackets; flatten its subgraphs"
+        )
     try:
         proto = registry.get(model_format).deserialize_proto(data, onnx.ModelProto())
     except Exception as error:

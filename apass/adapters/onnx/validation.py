@@ -4,6 +4,7 @@ onnx_ir reads models that break these rules. Its passes then fail, run forever, 
 """
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, cast
@@ -15,10 +16,21 @@ from onnx.helper import tensor_dtype_to_field
 from apass.adapters.onnx.calls import call_order, cycle_text, function_name
 from apass.errors import AdapterError
 
-__all__ = ["MAX_CALLS", "MAX_NESTING", "check_structure", "quoted", "short_reason"]
+__all__ = [
+    "MAX_CALLS",
+    "MAX_NESTING",
+    "MAX_TEXT_NESTING",
+    "check_structure",
+    "is_text_too_deep",
+    "quoted",
+    "short_reason",
+]
 
 MAX_NESTING: Final = 32
 """Maximum depth of subgraphs. protobuf decodes 100 nested messages, and each subgraph is three of them."""
+
+MAX_TEXT_NESTING: Final = 4 * MAX_NESTING
+"""Maximum depth of brackets in a text; a subgraph is two of them, and a type or an attribute may add some."""
 
 MAX_CALLS: Final = 100
 """Maximum depth of calls of functions, as in onnx."""
@@ -79,6 +91,17 @@ def _problems(proto: onnx.ModelProto) -> Iterator[str]:
         yield from check.run(body)
         for name, user in check.undefined.items():
             yield f"{user} reads {quoted(name)}, which no node, input or initializer defines"
+
+
+def is_text_too_deep(text: bytes) -> bool:
+    """Return whether a text in ONNX's syntax has too many nested brackets."""
+    depth = 0
+    for bracket in _BRACKETS.findall(text):
+        if len(bracket) == 1:
+            depth += 1 if bracket in b"([{<" else -1
+        if depth > MAX_TEXT_NESTING:
+            return True
+    return False
 
 
 def quoted(name: str) -> str:
@@ -320,6 +343,8 @@ def _shown(dims: Sequence[int]) -> str:
 
 _TENSOR: Final[Mapping[str, Any]] = cast("Any", onnx.TensorProto).DESCRIPTOR.fields_by_name
 _BYTE: Final = 8
+_BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|=>|[()\[\]{}<>]')
+"""Brackets; strings and arrows match too, so that brackets in them are skipped."""
 _BIGGEST_COUNT: Final = 2**55
 """Maximum number of elements of a tensor; numpy counts its bytes, up to 16 for each, in 63 bits."""
 _BIGGEST_VERSION: Final = 2**31 - 1

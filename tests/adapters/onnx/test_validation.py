@@ -17,7 +17,7 @@ from onnx.helper import make_tensor
 import apass
 from apass.adapters.onnx import ADAPTER, load_model, save_model
 from apass.adapters.onnx.passes import TABLE
-from apass.adapters.onnx.validation import MAX_CALLS, MAX_NESTING, check_structure
+from apass.adapters.onnx.validation import MAX_CALLS, MAX_NESTING, check_structure, is_text_too_deep
 from examples.optimize_onnx_corpus import load_cases
 from tests.helpers.command_line import apass as command
 from tests.helpers.onnx_models import op_types, proto_of, run, with_functions
@@ -224,6 +224,16 @@ def test_nesting_beyond_protobuf_is_reported() -> None:
 def field(number: int, data: bytes) -> bytes:
     """Return a field of a protobuf message, with data of up to 16 kB."""
     return bytes([number << 3 | 2, len(data) & 127 | 128, len(data) >> 7]) + data
+
+
+@pytest.mark.filterwarnings("ignore:The onnxtxt format is experimental:UserWarning")
+def test_deeply_nested_text_is_rejected_before_parsing(tmp_path: Path) -> None:
+    opening = "x = If (c) <then_branch = b () => (float[4] x) { "
+    path = tmp_path / "deep.onnxtxt"
+    path.write_text(f"{HEADER} {{ {opening * 100_000} x = Relu(a) {'}>' * 100_000} }}")
+    with pytest.raises(apass.AdapterError, match=r"deep\.onnxtxt: the text has more than 128 nested brackets"):
+        load_model(path)
+    assert not is_text_too_deep(b'"' + b"(" * 1000 + b'\\" <" => ' + b"() <> {} => " * 1000)
 
 
 def call_chain(length: int) -> Proto:
