@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import anyio
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 import apass
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import Status, compare, evaluate
-from apass.adapters.onnx.passes import DEFAULT, LARGE_NODES, TABLE, is_large
+from apass.adapters.onnx.passes import DEFAULT, LARGE_NODES, TABLE, OnnxPass, is_large
 from apass.passes.registry import pass_options
 from apass.pipelines.parser import parse_pipeline
 from tests.helpers.onnx_models import chain, feeds, model_of, op_types, outputs, relu, run, spread, with_functions
@@ -311,6 +312,34 @@ async def test_cancelled_pass_waits_for_its_thread() -> None:
         group.cancel_scope.cancel()
         resume.set()
     assert done.is_set()
+
+
+@pytest.mark.anyio
+async def test_cancelled_pass_skips_its_later_steps() -> None:
+    entered, resume, read = threading.Event(), threading.Event(), threading.Event()
+
+    class Waits(ir.passes.InPlacePass):
+        """Returns a changed model when the test lets it."""
+
+        def call(self, model: Model) -> ir.passes.PassResult:
+            entered.set()
+            assert resume.wait(60)
+            return ir.passes.PassResult(model, modified=True)
+
+    def data() -> ir.Tensor[Any]:
+        read.set()
+        return ir.Tensor(np.ones(1, np.float32))
+
+    model = chain(100)
+    tensor = ir.LazyTensor(data, dtype=ir.DataType.FLOAT, shape=ir.Shape([1]), name="w")
+    model.graph.register_initializer(ir.Value(name="w", const_value=tensor))
+    async with anyio.create_task_group() as group:
+        group.start_soon(OnnxPass(Waits, apass.PassInfo(0, "onnx.Waits"), {}), model)
+        await anyio.to_thread.run_sync(entered.wait)
+        group.cancel_scope.cancel()
+        resume.set()
+    # The comparison with the input would read the data.
+    assert not read.is_set()
 
 
 @pytest.mark.anyio

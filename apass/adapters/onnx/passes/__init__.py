@@ -10,7 +10,7 @@ from threading import get_native_id
 from time import perf_counter
 from typing import Any, Final, Literal, cast
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, from_thread, to_thread
 from anyio.lowlevel import RunVar
 
 from apass.core.adapter import IRAdapter, adapter_for
@@ -121,18 +121,24 @@ class OnnxPass(ModulePass[ir.Model]):
         """Call `_apply`, and report the thread and its running time to instruments."""
         start = perf_counter()
         try:
-            return self._apply(mod)
+            return self._apply(mod, from_thread.check_cancelled)
         finally:
             end = perf_counter()
             ctx.report_work(f"thread {get_native_id()}", start, end)
 
-    def _apply(self, mod: ir.Model) -> tuple[ir.Model, list[str]]:
-        """Return the new model, or `mod` if nothing changed, and the logged errors."""
+    def _apply(self, mod: ir.Model, checkpoint: Callable[[], object] = lambda: None) -> tuple[ir.Model, list[str]]:
+        """Return the new model, or `mod` if nothing changed, and the logged errors.
+
+        `checkpoint` is called between the steps; in a thread it raises if the run was cancelled.
+        """
         adapter = adapter_for(mod)
         try:
             options, notes = limited_options(self.info.name.removeprefix(PREFIX), mod, self.options)
             with caught_errors() as warnings:
-                result = self._on_copy(adapter.isolate(mod, [name for name, _ in adapter.functions(mod)]), options)
+                copied = adapter.isolate(mod, [name for name, _ in adapter.functions(mod)])
+                checkpoint()
+                result = self._on_copy(copied, options)
+                checkpoint()
         except ApassError:
             raise
         except Exception as error:
