@@ -89,6 +89,9 @@ def _problems(proto: onnx.ModelProto) -> Iterator[str]:
         yield from _import_problems(where, imports)
         check = _GraphCheck(where, {_domain(entry.domain) for entry in imports} | implicit)
         yield from check.run(body)
+        if isinstance(body, onnx.FunctionProto):
+            for attr in body.attribute_proto:
+                yield from _default_problems(attr, f"attribute {quoted(attr.name)} of {where}")
         for name, user in check.undefined.items():
             yield f"{user} reads {quoted(name)}, which no node, input or initializer defines"
 
@@ -148,6 +151,10 @@ class _GraphCheck:
             for name in names:
                 if name not in self.defined:
                     self.undefined.setdefault(name, captured.get(name, described))
+            for name, reader in captured.items():
+                # onnx_ir would create another value of that name.
+                if (self.defined.get(name) or 0) > index:
+                    yield f"{reader} reads {quoted(name)}, which a later node of {self.where} defines; sort the nodes"
         yield from self._cycle(body.node, dependencies)
         for output in body.output:
             name = output if isinstance(output, str) else output.name
@@ -196,7 +203,7 @@ class _GraphCheck:
             names.add(attr.name)
             if attr.type == onnx.AttributeProto.UNDEFINED:
                 yield f"attribute {quoted(attr.name)} of {described} has no known type"
-            for tensor in (*((attr.t,) if attr.HasField("t") else ()), *attr.tensors):
+            for tensor in _tensors(attr):
                 yield from _tensor_problems(tensor, f"attribute {quoted(attr.name)} of {described}")
             for graph in _subgraphs(attr):
                 inner = _GraphCheck(f"subgraph {quoted(graph.name)} of {described}", self.domains)
@@ -257,6 +264,16 @@ def _function_problems(functions: Sequence[onnx.FunctionProto]) -> Iterator[str]
     if deepest is not None and depths[deepest] > MAX_CALLS:
         depth = f"{depths[deepest]:,} deep, but onnx allows {MAX_CALLS}"
         yield f"calls from function {quoted(function_name(deepest))} are nested {depth}; inline some of them"
+
+
+def _default_problems(attr: onnx.AttributeProto, where: str) -> Iterator[str]:
+    """Iterate over the errors in the default value of an attribute of a function."""
+    if attr.type == onnx.AttributeProto.UNDEFINED:
+        yield f"{where} has no known type"
+    if _subgraphs(attr):
+        yield f"{where} has a graph as its default value, which onnx_ir does not support"
+    for tensor in _tensors(attr):
+        yield from _tensor_problems(tensor, where)
 
 
 def _import_problems(where: str, imports: Iterable[onnx.OperatorSetIdProto]) -> Iterator[str]:
@@ -327,6 +344,10 @@ def _all_nodes(body: _Body) -> Iterator[onnx.NodeProto]:
 
 def _subgraphs(attr: onnx.AttributeProto) -> Sequence[onnx.GraphProto]:
     return [attr.g, *attr.graphs] if attr.HasField("g") else attr.graphs
+
+
+def _tensors(attr: onnx.AttributeProto) -> Sequence[onnx.TensorProto]:
+    return [attr.t, *attr.tensors] if attr.HasField("t") else attr.tensors
 
 
 def _identifier(func: onnx.FunctionProto) -> ir.OperatorIdentifier:

@@ -192,6 +192,29 @@ def test_unsorted_graph_is_loaded_and_can_be_sorted() -> None:
         ADAPTER.verify(model)
 
 
+def test_invalid_default_of_a_function_is_rejected() -> None:
+    proto = proto_of(f"{HEADER} {{ x = local.f(a) }}", "f <n: int = 1> (p) => (q) { q = Relu(p) }")
+    default = proto.functions[0].attribute_proto[0]
+    default.type = onnx.AttributeProto.TENSOR
+    default.t.CopyFrom(TensorProto(data_type=TensorProto.FLOAT, dims=[2], float_data=[1]))
+    with pytest.raises(apass.AdapterError, match="attribute 'n' of function 'local::f' has 1 values of data"):
+        ADAPTER.loads(proto.SerializeToString())
+    default.ClearField("t")
+    default.g.name = "b"
+    with pytest.raises(apass.AdapterError, match="attribute 'n' of function 'local::f' has a graph as its default"):
+        ADAPTER.loads(proto.SerializeToString())
+
+
+def test_outer_value_of_a_later_node_is_rejected() -> None:
+    branch = SUBGRAPHS.format("Neg(t)")
+    proto = proto_of(f"g (float[4] a, bool c) => (float[4] x) {{ t = Relu(a) x = If (c) {branch} }}")
+    assert op_types(ADAPTER.loads(proto.SerializeToString())) == ["Relu", "If"]
+    proto.graph.node.reverse()
+    message = r"node 0 \(Neg\) of subgraph 'yes' .* reads 't', which a later node of graph 'g' defines; sort the nodes"
+    with pytest.raises(apass.AdapterError, match=message):
+        ADAPTER.loads(proto.SerializeToString())
+
+
 def nested(depth: int) -> Proto:
     """Return a model with subgraphs of this depth."""
     proto = proto_of("g (float[4] a, bool c) => (float[4] x) { x = Relu(a) }")
