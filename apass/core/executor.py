@@ -37,7 +37,7 @@ class Executor(Protocol):
         ...
 
     async def transform(self, pass_: Any, mod: Any, ctx: Any) -> Any:
-        """Call the body of a module pass on `mod`, without hooks, and return the new module.
+        """Return the module that the body of a module pass returns, without hooks.
 
         The `timeout` of the pass counts from the start of the body.
 

@@ -381,7 +381,7 @@ def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | No
 
 
 def _run_until_stopped(work: Callable[[], Awaitable[Any]], backend: str) -> Any:
-    """Return the result of `work` in a new event loop; cancel it when `STOPPED` is true."""
+    """Return the result of `work` in a new event loop, cancelled once `STOPPED`."""
 
     async def main() -> None:
         async with anyio.create_task_group() as group:

@@ -79,7 +79,8 @@ class Counter(apass.PassInstrument):
 async def test_body_runs_in_executor(executor: Any, body: Any) -> None:
     counter = Counter()
     async with PassContext(opt_level=3, instruments=[counter]) as ctx:
-        result = await module_pass(body, 0, "Mark", executor=executor)({"f": 1})
+        pass_: apass.Pass[Module] = module_pass(body, 0, "Mark", executor=executor)
+        result = await pass_({"f": 1})
     assert (result["f"], result["level"], result["process"] == os.getpid()) == (1, 3, executor == "thread")
     assert counter.events == ["before Mark", "marked 1", "after Mark"]
     assert [diagnostic.message for diagnostic in ctx.diag_ctx.diagnostics] == ["seen"]
@@ -140,8 +141,9 @@ async def test_cancellation_kills_process_of_body(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-async def test_pass_that_cannot_be_sent_fails_despite_on_error() -> None:
-    unpicklable = module_pass(lambda mod, ctx: mod, 0, "Local", executor="process", on_error="keep")
+async def test_unsendable_pass_fails_despite_on_error() -> None:
+    body: Any = lambda mod, ctx: mod  # noqa: E731  a lambda cannot be pickled
+    unpicklable: apass.Pass[Module] = module_pass(body, 0, "Local", executor="process", on_error="keep")
     with pytest.raises(ExecutorError, match="cannot be sent to another process"):
         await unpicklable({"f": 1})
 
