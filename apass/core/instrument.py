@@ -44,6 +44,7 @@ HOOKS: Final[dict[str, tuple[str, ...]]] = {
     "on_remark": ("remark",),
     "on_wait": ("run", "what", "is_over"),
     "on_work": ("run", "worker", "start", "end"),
+    "on_hooks": ("run", "start", "end", "busy"),
 }
 """The hooks that an instrument may define, each with the names of its arguments."""
 
@@ -154,6 +155,14 @@ class PassInstrument:
         the seconds that it worked.
         """
 
+    def on_hooks(self, run: Run | None, start: float, end: float, busy: float) -> None:
+        """Handle the time that the hooks of all instruments took around a pass or a body.
+
+        It must be a plain `def`. `run` is the run that the time is part of: for the hooks around a pass, its caller, or
+        None; for those around a body, its function pass. Times are in `time.perf_counter` seconds, and `busy` is the
+        part in which the hooks did not wait.
+        """
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Check the hooks of a subclass as `pass_instrument` does."""
         super().__init_subclass__(**kwargs)
@@ -210,6 +219,8 @@ class FunctionHooks:
     """Each `run_after_function_failed`."""
     steps: tuple[Callable[[Run, float, float], object], ...]
     """Each `run_after_function_step`."""
+    times: tuple[Callable[[Run | None, float, float, float], object], ...]
+    """Each `on_hooks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +252,8 @@ class Hooks:
     """Each `on_wait`."""
     work: tuple[Callable[[Run, str, float, float], object], ...]
     """Each `on_work`."""
+    times: tuple[Callable[[Run | None, float, float, float], object], ...]
+    """Each `on_hooks`."""
 
     @contextmanager
     def waiting(self, run: Run | None, name: str) -> Generator[None]:
@@ -278,10 +291,11 @@ class Hooks:
             remarks=_hooks(sequence, "on_remark"),
             waits=_hooks(sequence, "on_wait"),
             work=_hooks(sequence, "on_work"),
+            times=_hooks(sequence, "on_hooks"),
         )
 
 
-NO_HOOKS: Final = Hooks((), (), (), (), (), (), None, (), (), (), ())
+NO_HOOKS: Final = Hooks((), (), (), (), (), (), None, (), (), (), (), ())
 """The hooks of no instruments. It is a single object, so that the runner can test for it by identity."""
 
 
@@ -317,6 +331,7 @@ def _function_hooks(instruments: tuple[object, ...]) -> FunctionHooks | None:
         after=_hooks(instruments, "run_after_function"),
         failed=_hooks(instruments, "run_after_function_failed"),
         steps=_hooks(instruments, "run_after_function_step"),
+        times=_hooks(instruments, "on_hooks"),
     )
     return hooks if hooks.before or hooks.after or hooks.failed or hooks.steps else None
 

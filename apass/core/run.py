@@ -43,7 +43,7 @@ class Run:
     runner makes one for each call of a pass.
     """
 
-    __slots__ = ("__weakref__", "body_of", "function", "info", "module", "parent", "pass_")
+    __slots__ = ("__weakref__", "body_of", "ended", "function", "info", "module", "parent", "pass_", "started")
 
     def __init__(
         self,
@@ -66,6 +66,10 @@ class Run:
         """The run of the function pass that the body belongs to; None for a run that is no body."""
         self.pass_: Final = pass_
         """The pass itself; None where only its metadata are known, as in another process."""
+        self.started: float = 0.0
+        """The `time.perf_counter` at which its work began, after the hooks; 0 if there are no instruments."""
+        self.ended: float = 0.0
+        """The `time.perf_counter` at which its work ended, before the hooks; 0 if it has not ended."""
 
     def body(self, function: str) -> "Run":
         """Return the run of the body for one function of this function pass."""
@@ -75,6 +79,11 @@ class Run:
     def path(self) -> tuple[str, ...]:
         """The names of the passes from the outermost down to this one."""
         return (*self.parent.path, self.info.name) if self.parent else (self.info.name,)
+
+    @property
+    def seconds(self) -> float:
+        """How long its work took, without the hooks around it; 0 if it has not ended."""
+        return self.ended - self.started if self.ended else 0.0
 
     @property
     def lineage(self) -> "tuple[Run, ...]":

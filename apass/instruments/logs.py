@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from time import perf_counter, time
+from time import time
 from typing import Any, Final, Self
 
 import anyio
@@ -57,7 +57,7 @@ class LoggingInstrument:
         self._levels: Mapping[str, int] | None = None
         self._events: list[_Event] = []
         self._positions = PositionTracker()
-        self._starts: dict[Run, tuple[float, object]] = {}
+        self._subjects: dict[Run, tuple[object]] = {}
         self._lock = Lock()
 
     def for_worker(self) -> Callable[[], object]:
@@ -91,7 +91,7 @@ class LoggingInstrument:
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
         """Log the start of a pass."""
         run = current_run()
-        if run is None or run in self._starts:
+        if run is None or run in self._subjects:
             return
         self._positions.begin(run)
         self._begin(run, mod)
@@ -100,9 +100,9 @@ class LoggingInstrument:
     def run_after_pass(self, mod: object, info: PassInfo) -> None:
         """Log the end of a pass."""
         run = current_run()
-        start = self._end(run)
-        if run is not None and start is not None:
-            data = {"seconds": perf_counter() - start[0], "changed": mod is not start[1]}
+        subject = self._end(run)
+        if run is not None and subject is not None:
+            data = {"seconds": run.seconds, "changed": mod is not subject[0]}
             self._log(_PASSES, logging.INFO, "pass_finished", run, data)
 
     def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
@@ -123,18 +123,18 @@ class LoggingInstrument:
 
     def _begin(self, run: Run, subject: object) -> None:
         with self._lock:
-            self._starts.setdefault(run, (perf_counter(), subject))
+            self._subjects.setdefault(run, (subject,))
 
-    def _end(self, run: Run | None) -> tuple[float, object] | None:
+    def _end(self, run: Run | None) -> tuple[object] | None:
         with self._lock:
-            return None if run is None else self._starts.pop(run, None)
+            return None if run is None else self._subjects.pop(run, None)
 
     def _fail(self, logger: logging.Logger, event: str, run: Run | None, error: BaseException) -> None:
-        start = self._end(run)
-        if run is None or start is None:
+        subject = self._end(run)
+        if run is None or subject is None:
             return
         is_cancelled = isinstance(error, anyio.get_cancelled_exc_class() | GeneratorExit)
-        data = {"seconds": perf_counter() - start[0], "error": ending_text(error)}
+        data = {"seconds": run.seconds, "error": ending_text(error)}
         shown = error if not is_cancelled and (run.body_of is not None or _is_from(error, run)) else None
         self._log(logger, logging.WARNING if is_cancelled else logging.ERROR, event, run, data, shown)
 

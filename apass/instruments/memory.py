@@ -1,6 +1,7 @@
 """`PassMemoryInstrument`: measures the memory of each pass with `tracemalloc`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -15,6 +16,8 @@ from apass.core.run import Run, current_run
 
 __all__ = ["PassMemory", "PassMemoryInstrument"]
 
+_HOOKS: Final = "(hooks of instruments)"
+"""The name of the entry for the memory that hooks keep between the passes that a pass calls."""
 _NOT_EXACT: Final = (
     "several modules ran at once, so memory of threads may be counted for another pass; for exact numbers, run "
     "one module at a time (apass opt --jobs 1)"
@@ -49,6 +52,8 @@ class PassMemoryInstrument:
       With one module at a time this is the pass that waits for them, and all numbers are exact.
     - Tracing starts when the first context with the instrument is entered, and stops when the last is left. If it was
       already active, it stays so.
+    - Memory that the hooks of instruments keep between inner passes is an entry of its own. List this instrument first,
+      so that it is exact.
     - The instrument's own memory grows with the number of pass names.
 
     >>> import apass
@@ -87,6 +92,12 @@ class PassMemoryInstrument:
                 self._has_started = False
                 self._marks.clear()
 
+    def should_run(self, mod: object, info: PassInfo) -> bool:
+        """Record the memory before the hooks of other instruments; always return True."""
+        with self._lock:
+            self._mark(perf_counter())
+        return True
+
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
         """Record the start of a call."""
         run = current_run()
@@ -107,6 +118,20 @@ class PassMemoryInstrument:
             if call is not None and start >= call.until:
                 call.until = end
                 call.step(grown, peak)
+
+    def on_hooks(self, run: Run | None, start: float, end: float, busy: float) -> None:
+        """Count the memory that hooks keep by itself, not for the calling pass."""
+        with self._lock:
+            before, inside = self._marks_around(start, end)
+            if run is None or not inside:
+                return
+            # Around the start of a pass, `should_run` has set the first mark; around its end, its last step has.
+            base = inside[0] if len(inside) > 1 or not before else before[-1]
+            grown = inside[-1].current - base.current
+            for outer in run.lineage:
+                if outer in self._calls:
+                    self._calls[outer].hooks += grown
+            self._totals.setdefault(_HOOKS, _Total()).add(_Call(grown, max(0, grown)), run.module)
 
     def run_after_pass(self, mod: object, info: PassInfo) -> None:
         """Record the end of a call."""
@@ -172,6 +197,12 @@ class PassMemoryInstrument:
         _tracemalloc().reset_peak()
         self._marks.append(_Mark(now, current, peak))
 
+    def _marks_around(self, start: float, end: float) -> tuple[Sequence["_Mark"], Sequence["_Mark"]]:
+        """Set a mark at `end`; return the marks up to `start`, and the later ones."""
+        self._mark(end)
+        index = bisect_right(self._marks, start, key=lambda mark: mark.time)
+        return self._marks[:index], self._marks[index:]
+
     def _since(self, start: float, end: float) -> tuple[int, int]:
         """Return the memory allocated and not freed since `start`, and the peak.
 
@@ -207,11 +238,14 @@ class _Call:
     grown: int = 0
     peak: int = 0
     until: float = 0.0
+    hooks: int = 0
+    """Memory that hooks have kept since the last step."""
 
     def step(self, grown: int, peak: int) -> None:
         """Add a step."""
-        self.peak = max(self.peak, self.grown + peak)
-        self.grown += grown
+        self.peak = max(self.peak, self.grown + peak - self.hooks)
+        self.grown += grown - self.hooks
+        self.hooks = 0
 
 
 @dataclass(slots=True)

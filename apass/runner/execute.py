@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from time import perf_counter
 from types import CoroutineType
 from typing import Any, Protocol, TypeVar
 
@@ -17,6 +18,7 @@ from apass.core.instrument import NO_HOOKS, Hooks, instrument_name
 from apass.core.run import Run, current_module_name, current_run, note_whereabouts
 from apass.errors import PassResultError
 from apass.runner.error_policy import with_deadline
+from apass.runner.hook_time import HookTime
 from apass.runner.result_cache import with_module_cache
 from apass.runner.step_hooks import StepHooks
 
@@ -68,16 +70,20 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
     state, ctx = scope.state, scope.ctx
     hooks = latest = state.hooks
     started = finished = 0
+    run: Run | None = None
     try:
         if hooks is NO_HOOKS and scope.is_plain:
             # Most passes run like this. The branch halves the time that the runner takes for a pass that does nothing.
             result: Any = pass_.transform(mod, ctx)
         else:
             info = pass_.info
+            clock = HookTime(hooks.times) if hooks.times else None
             if hooks.should_run and (not ctx.required_pass or ctx.required_pass.isdisjoint(pass_.all_names)):
                 may_run = True
                 for index, hook in hooks.should_run:
                     answer = hook(mod, info)
+                    if clock is not None and is_awaitable(answer):
+                        answer = clock.wait(answer)
                     # Every instrument is asked, whatever the others answer.
                     if answer is not True and not await _check_answer(answer, hooks, index, info):
                         may_run = False
@@ -88,13 +94,20 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
             for started, hook in hooks.before:  # noqa: B007  used below, after an error
                 outcome = hook(mod, info)
                 if outcome is not None and is_awaitable(outcome):
-                    await outcome
+                    await (outcome if clock is None else clock.wait(outcome))
             started = len(hooks.instruments)
+            if hooks is not NO_HOOKS:
+                run = _run_of(info)
+                if clock is not None:
+                    clock.report(run.parent)
+                run.started = perf_counter()
             is_bare = scope.is_plain and not hooks.steps
             result = (pass_.transform if is_bare else _wrapped(pass_, scope, hooks))(mod, ctx)
         kind: type[Any] = type(mod)
         if type(result) is _COROUTINE or (type(result) is not kind and is_awaitable(result)):
             result = await result
+        if run is not None:
+            run.ended = perf_counter()
         # Skip the full check if the type is unchanged.
         if type(result) is not kind:
             _check_module(result, pass_.info)
@@ -104,14 +117,19 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
         latest = state.hooks
         if latest is not NO_HOOKS:
             info = pass_.info
+            clock = HookTime(latest.times) if latest.times else None
             for index, hook in latest.after:
                 finished = index + 1
                 outcome = hook(result, info)
                 if outcome is not None and is_awaitable(outcome):
-                    await outcome
+                    await (outcome if clock is None else clock.wait(outcome))
+            if clock is not None:
+                clock.report(_run_of(info).parent)
         new: ModT = result
         return new
     except BaseException as error:
+        if run is not None and not run.ended:
+            run.ended = perf_counter()
         if not isinstance(error, GeneratorExit | anyio.get_cancelled_exc_class()):
             note_whereabouts(error, _run_of(pass_.info))
         if hooks.failed:

@@ -7,6 +7,7 @@ from typing import Any
 from apass.concurrency.coroutines import is_async, is_awaitable, metered
 from apass.core.instrument import FunctionHooks
 from apass.core.run import current_run
+from apass.runner.hook_time import HookTime
 from apass.runner.step_hooks import StepHooks
 
 __all__ = ["with_function_hooks"]
@@ -52,8 +53,12 @@ class _Observer:
         run = current_run()
         assert run is not None, "a body runs within a pass"
         self._hooks, self._steps, self._func, self._run = hooks, steps, func, run
+        clock = HookTime(hooks.times) if hooks.times else None
         for hook in hooks.before:
             hook(func, run)
+        if clock is not None:
+            clock.report(run.body_of)
+        run.started = perf_counter()
 
     async def finish(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Await the work of the body, and report its steps and its end."""
@@ -72,11 +77,16 @@ class _Observer:
 
     def done(self, result: Any) -> None:
         """Report the result."""
+        self._run.ended = perf_counter()
+        clock = HookTime(self._hooks.times) if self._hooks.times else None
         for hook in self._hooks.after:
             hook(self._func, result, self._run)
+        if clock is not None:
+            clock.report(self._run.body_of)
 
     def failed(self, error: BaseException) -> None:
         """Report the failure. Errors raised by hooks are added to `error` as notes."""
+        self._run.ended = perf_counter()
         for hook in self._hooks.failed:
             try:
                 hook(self._func, self._run, error)

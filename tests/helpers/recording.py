@@ -31,10 +31,10 @@ def function_pass_of(body: FunctionBody, opt_level: int = 0, name: str = "P", **
     return declare(body, opt_level, name, **options)
 
 
-def module_pass_of(body: ModuleBody, opt_level: int = 0, name: str = "P") -> apass.Pass[Any]:
+def module_pass_of(body: ModuleBody, opt_level: int = 0, name: str = "P", **options: Any) -> apass.Pass[Any]:
     """Return a module pass made of any callable."""
     declare: Callable[..., apass.Pass[Any]] = cast("Any", apass.module_pass)
-    return declare(body, opt_level, name)
+    return declare(body, opt_level, name, **options)
 
 
 @apass.pass_instrument

@@ -49,6 +49,7 @@ async def test_memory_of_concurrent_passes_is_distinguished() -> None:
     async with apass.PassContext(instruments=[memory]):
         await apass.optimize_all({"a": {}, "b": {"f": b""}}, apass.Sequential([Grow, Waste, Idle, Grow]))
     memories = {item.name: (item.calls, round(item.grown / MIB), round(item.peak / MIB)) for item in memory.profile()}
+    assert memories.pop("(hooks of instruments)") == (16, 0, 0)
     assert memories == {"sequential": (2, 16, 12), "Grow": (4, 16, 4), "Waste": (2, 0, 8), "Idle": (2, 0, 0)}
     assert not tracemalloc.is_tracing()
 
@@ -135,3 +136,26 @@ async def test_module_of_the_highest_peak_is_named() -> None:
             {name: {"f": bytes(size * MIB)} for name, size in (("a", 1), ("b", 3), ("c", 2))}, Copy
         )
     assert [(item.module, round(item.peak / MIB)) for item in memory.profile()] == [("b", 3)]
+
+
+@apass.pass_instrument
+class Keeper:
+    """Instrument that keeps 4 MiB at the start and at the end of each pass."""
+
+    def __init__(self) -> None:
+        self.kept: list[bytes] = []
+
+    def run_before_pass(self, mod: Module, info: apass.PassInfo) -> None:
+        self.kept.append(bytes(4 * MIB))
+
+    def run_after_pass(self, mod: Module, info: apass.PassInfo) -> None:
+        self.kept.append(bytes(4 * MIB))
+
+
+@pytest.mark.anyio
+async def test_memory_of_other_instruments_is_separate() -> None:
+    memory, keeper = PassMemoryInstrument(), Keeper()
+    async with apass.PassContext(instruments=[memory, keeper]):
+        await apass.Sequential([Idle, Grow])({"f": b""})
+    memories = {item.name: round(item.grown / MIB) for item in memory.profile()}
+    assert memories == {"(hooks of instruments)": 16, "sequential": 4, "Grow": 4, "Idle": 0}

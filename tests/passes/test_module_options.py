@@ -12,6 +12,7 @@ import apass
 from apass import ExecutorError, PassContext, PassResultError, PassTimeoutError, module_pass
 from apass.passes.base import ModulePass
 from tests.helpers.idle_clock import idle_clock
+from tests.helpers.recording import module_pass_of
 
 pytestmark = pytest.mark.anyio
 
@@ -79,8 +80,7 @@ class Counter(apass.PassInstrument):
 async def test_body_runs_in_executor(executor: Any, body: Any) -> None:
     counter = Counter()
     async with PassContext(opt_level=3, instruments=[counter]) as ctx:
-        pass_: apass.Pass[Module] = module_pass(body, 0, "Mark", executor=executor)
-        result = await pass_({"f": 1})
+        result = await module_pass_of(body, 0, "Mark", executor=executor)({"f": 1})
     assert (result["f"], result["level"], result["process"] == os.getpid()) == (1, 3, executor == "thread")
     assert counter.events == ["before Mark", "marked 1", "after Mark"]
     assert [diagnostic.message for diagnostic in ctx.diag_ctx.diagnostics] == ["seen"]
@@ -142,8 +142,10 @@ async def test_cancellation_kills_process_of_body(tmp_path: Path) -> None:
 
 @pytest.mark.process
 async def test_unsendable_pass_fails_despite_on_error() -> None:
-    body: Any = lambda mod, ctx: mod  # noqa: E731  a lambda cannot be pickled
-    unpicklable: apass.Pass[Module] = module_pass(body, 0, "Local", executor="process", on_error="keep")
+    def local(mod: Module, ctx: PassContext) -> Module:
+        return mod
+
+    unpicklable = module_pass(local, 0, "Local", executor="process", on_error="keep")
     with pytest.raises(ExecutorError, match="cannot be sent to another process"):
         await unpicklable({"f": 1})
 

@@ -6,7 +6,6 @@ from functools import partial
 from itertools import islice
 from os.path import relpath
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Final, Self
 from weakref import WeakKeyDictionary
 
@@ -44,8 +43,6 @@ class _DumpState:
 
     position: Position
     """The position of the pass."""
-    begin: float
-    """The time at which it began."""
     data: Path | None
     """The file with the module that the pass works on now."""
     side: list[tuple[Any, Path | None]] = field(default_factory=list[tuple[Any, Path | None]])
@@ -143,13 +140,12 @@ class DumpTree:
         above = None if run.parent is None else self._open.get(run.parent)
         is_going_on = run.parent is not None and self._tracker.input(run.parent) is mod
         self._tracker.begin(run, mod)
-        state = _DumpState(position, perf_counter(), above.data if above is not None and is_going_on else None)
+        state = _DumpState(position, above.data if above is not None and is_going_on else None)
         self._open[run] = state
         if state.data is None:
             path = self._path(position).with_suffix(".input.txt")
             state.data = path.with_suffix(suffix_of(adapter_for(mod)))
             await _write(path, state.data, f"# before {position.text} of {_module_label(position)}\n", mod)
-        state.begin = perf_counter()
 
     async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Write what the pass returned."""
@@ -157,7 +153,7 @@ class DumpTree:
         state = None if run is None else self._open.pop(run, None)
         if run is None or state is None:
             return
-        seconds = perf_counter() - state.begin
+        seconds = run.seconds
         before = self._tracker.end(run, mod)
         state.data = next((path for result, path in state.side if result is mod), state.data)
         path = self._path(state.position)
@@ -176,7 +172,7 @@ class DumpTree:
         if run is None or state is None:
             return
         self._tracker.fail(run)
-        seconds = perf_counter() - state.begin
+        seconds = run.seconds
         failure = ending_text(error).splitlines()[0]
         await self._enter(run, DumpEntry(state.position, seconds, False, None, failure))
 

@@ -158,22 +158,22 @@ class ReportInstrument:
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
         """Record the end of a run, with the text of the result."""
-        now = perf_counter()
-        entry = self._close(current_run())
-        if entry is None:
+        run = current_run()
+        entry = self._close(run)
+        if run is None or entry is None:
             return None
-        if mod is entry.stop(now):
+        if mod is entry.stop(run):
             entry.finish_unchanged()
             return None
         return self._store_text(entry, mod, entry.finish)
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Record that a run raised or was cancelled."""
-        now = perf_counter()
-        entry = self._close(current_run())
-        if entry is None:
+        run = current_run()
+        entry = self._close(run)
+        if run is None or entry is None:
             return
-        entry.stop(now)
+        entry.stop(run)
         entry.fail(error)
         if entry.failure is not None:
             with self._lock:
@@ -181,7 +181,7 @@ class ReportInstrument:
 
     def run_before_function(self, func: Any, run: Run) -> None:
         """Record the start of a function body."""
-        self._open_bodies[run] = BodyTimes(perf_counter())
+        self._open_bodies[run] = BodyTimes()
 
     def run_after_function_step(self, run: Run, start: float, end: float) -> None:
         """Record a step of a function body."""
@@ -305,18 +305,17 @@ class ReportInstrument:
             done(await run_sync(lambda: chain.store(self._texts, mod, text())))
 
     def _end_body(self, run: Run, status: RunStatus) -> None:
-        now = perf_counter()
         times = self._open_bodies.pop(run, None)
         position = self._positions.position(run)
         if times is None or position is None or run.function is None:
             return
-        if status is RunStatus.UNCHANGED and now - times.start < _SHORT:
+        if status is RunStatus.UNCHANGED and run.seconds < _SHORT:
             return
         task = current_task()
         with self._lock:
             if self._has_room(_BODIES, len(self._bodies)):
                 worker = self._workers.setdefault(task, len(self._workers))
-                self._bodies.append(times.value(position, run.function, now, worker, status))
+                self._bodies.append(times.value(position, run, worker, status))
 
 
 _SortKey = tuple[str, tuple[tuple[int, str], ...], str]

@@ -11,6 +11,7 @@ import anyio
 
 from apass.core.adapter import adapter_for
 from apass.core.position import Position
+from apass.core.run import Run
 from apass.errors import AdapterError
 from apass.instruments.report.record import Body, PassRun, RecordedError, RunStatus
 from apass.instruments.report.texts import Base, TextStore
@@ -126,9 +127,9 @@ class RecordedPass:
         if len(self.slices) > 4 * _MOST_SLICES:
             self.slices = _coarser(self.slices)
 
-    def stop(self, now: float) -> Any:
-        """Stop the clock, and return the input of the pass."""
-        self.end = now
+    def stop(self, run: Run) -> Any:
+        """Take the times of the run that has ended, and return the input of the pass."""
+        self.start, self.end = run.started, run.ended
         mod, self.mod = self.mod, None
         return mod
 
@@ -174,21 +175,19 @@ class RecordedPass:
 
 @dataclass(slots=True)
 class BodyTimes:
-    """The start of a function body, and its time on the event loop."""
+    """The time of a function body on the event loop."""
 
-    start: float
-    """The time at which it began."""
     busy: float = 0.0
     """Seconds on the event loop so far."""
 
-    def value(self, position: Position, function: str, now: float, worker: int, status: RunStatus) -> Body:
-        """Return the record of the body, which ends now."""
+    def value(self, position: Position, run: Run, worker: int, status: RunStatus) -> Body:
+        """Return the record of the body, whose run has ended."""
         return Body(
             module=module_name(position),
             steps=position.steps,
-            function=function,
-            start=self.start,
-            end=now,
+            function=run.function or "",
+            start=run.started,
+            end=run.ended,
             busy=self.busy,
             worker=worker,
             status=status,

@@ -100,7 +100,7 @@ class FunctionTimingInstrument:
         body = self._open.pop(run, None)
         if body is None:
             return
-        wall = perf_counter() - body.begin
+        wall = run.seconds
         with self._lock:
             if not self._is_slow(wall):
                 return
@@ -125,8 +125,8 @@ class FunctionTimingInstrument:
 class _Body:
     """The timer of a function body that has not ended."""
 
-    __slots__ = ("begin", "busy", "until")
+    __slots__ = ("busy", "until")
 
     def __init__(self) -> None:
-        self.begin = self.until = perf_counter()
+        self.until = perf_counter()
         self.busy = 0.0

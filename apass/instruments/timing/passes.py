@@ -62,7 +62,7 @@ class PassTimingInstrument:
         if self._open_call.get() is not caller:
             self._open_call.set(caller)  # drop calls whose end hook was never called
         call.token = self._open_call.set(call)
-        call.begin = call.until = perf_counter()
+        call.until = perf_counter()
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
         """Add a step of a call."""
@@ -74,11 +74,19 @@ class PassTimingInstrument:
 
     def run_after_pass(self, mod: object, info: PassInfo) -> None:
         """Stop the timer of a call."""
-        self._end(perf_counter(), failed=False)
+        self._end(failed=False)
 
     def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
         """Stop the timer of a call that raised or was cancelled."""
-        self._end(perf_counter(), failed=True)
+        self._end(failed=True)
+
+    def on_hooks(self, run: Run | None, start: float, end: float, busy: float) -> None:
+        """Add the time of hooks to the call that it is part of."""
+        call = None if run is None else self._find(run)
+        if call is not None:
+            with self._lock:
+                call.total.hooks_wall += end - start
+                call.total.hooks_busy += busy
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
@@ -113,13 +121,14 @@ class PassTimingInstrument:
         with self._lock:
             self._totals = {}
 
-    def _end(self, now: float, *, failed: bool) -> None:
-        call = self._find(current_run())
+    def _end(self, *, failed: bool) -> None:
+        run = current_run()
+        call = self._find(run)
         if call is None:
             return  # the pass was already running when the instrument was installed
         self._open_call.reset(call.token)
         with self._lock:
-            call.total.add(now - call.begin, call.busy, failed=failed)
+            call.total.add(0.0 if run is None else run.seconds, call.busy, failed=failed)
 
     def _find(self, run: Run | None) -> "_Call | None":
         """Return the open call of `run`, or of the pass whose function body is `run`."""
@@ -155,6 +164,8 @@ class _Total:
     failed: int = 0
     wall: float = 0.0
     busy: float = 0.0
+    hooks_wall: float = 0.0
+    hooks_busy: float = 0.0
     children: "dict[_Position, _Total]" = field(default_factory=dict["_Position", "_Total"])
 
     def add(self, wall: float, busy: float, *, failed: bool) -> None:
@@ -168,7 +179,7 @@ class _Total:
 class _Call:
     """A call that has not ended: a node of the linked list of open calls in a task."""
 
-    __slots__ = ("begin", "busy", "caller", "counts", "run", "token", "total", "until")
+    __slots__ = ("busy", "caller", "counts", "run", "token", "total", "until")
 
     token: Token["_Call | None"]
 
@@ -177,7 +188,7 @@ class _Call:
         self.caller = caller
         self.total = total
         self.counts: dict[tuple[Run | None, str, str | None], int] = {}
-        self.begin = self.until = self.busy = 0.0
+        self.until = self.busy = 0.0
 
     def count(self, run: Run | None, name: str) -> int:
         """Return how many calls of pass `name` preceded `run` in the same body or pass."""
@@ -199,6 +210,8 @@ def _merge(timings: Iterable[PassTiming], totals: dict["_Position", "_Total"]) -
         total.failed += timing.failed
         total.wall += timing.wall
         total.busy += timing.busy
+        total.hooks_wall += timing.hooks_wall
+        total.hooks_busy += timing.hooks_busy
         _merge(timing.children, total.children)
 
 
@@ -230,5 +243,7 @@ def _timing(name: str, module: str | None, totals: Sequence[_Total], merge: bool
         unfinished=sum(total.started for total in totals) - calls,
         wall=sum(total.wall for total in totals),
         busy=sum(total.busy for total in totals),
+        hooks_wall=sum(total.hooks_wall for total in totals),
+        hooks_busy=sum(total.hooks_busy for total in totals),
         children=_profile([total.children for total in totals], merge),
     )

@@ -32,9 +32,13 @@ class PassTiming:
     unfinished: int
     """Number of calls without an end so far: they still run, or the instrument was removed meanwhile."""
     wall: float
-    """Time from `run_before_pass` to `run_after_pass` or `run_after_pass_failed` of the instrument."""
+    """Time from the start of the work to its end, without the hooks around it."""
     busy: float
     """Time on the event loop. Includes called passes and function bodies, but not tasks that the pass started."""
+    hooks_wall: float = 0.0
+    """The part of `wall` in which hooks of instruments ran, around the passes that it called and its bodies."""
+    hooks_busy: float = 0.0
+    """The part of `busy` in which they ran."""
     children: tuple["PassTiming", ...]
     """The passes that it called, in the order of their first calls."""
 
@@ -207,6 +211,8 @@ def _sum(name: str, module: str | None, timings: Sequence[PassTiming]) -> PassTi
         unfinished=sum(timing.unfinished for timing in timings),
         wall=sum(timing.wall for timing in timings),
         busy=sum(timing.busy for timing in timings),
+        hooks_wall=sum(timing.hooks_wall for timing in timings),
+        hooks_busy=sum(timing.hooks_busy for timing in timings),
         children=(),
     )
 
@@ -225,6 +231,8 @@ def _as_json(timing: PassTiming, *, deep: bool) -> dict[str, Any]:
         "wall": timing.wall,
         "busy": timing.busy,
         "waiting": timing.waiting,
+        "hooks_wall": timing.hooks_wall,
+        "hooks_busy": timing.hooks_busy,
     }
     return shown | {"children": [_as_json(timing, deep=True) for timing in timing.children]} if deep else shown
 
@@ -276,6 +284,10 @@ def _rows(timings: Iterable[PassTiming], module: str | None, whole: float, inden
         share = f"{timing.wall / whole:.1%}" if whole else ""
         yield _ms(timing.wall), _ms(timing.busy), _ms(timing.waiting), share, indent + _label(timing, module)
         yield from _rows(timing.children, timing.module, timing.wall, indent + "  ")
+        if timing.hooks_wall:
+            wall, busy = timing.hooks_wall, timing.hooks_busy
+            share = f"{wall / timing.wall:.1%}" if timing.wall else ""
+            yield _ms(wall), _ms(busy), _ms(wall - busy), share, f"{indent}  (hooks of instruments)"
 
 
 def _ms(seconds: float) -> str:

@@ -100,7 +100,10 @@ async def test_tree_of_calls_is_available_after_the_context() -> None:
         #     inner
         #       Plain
         #       Suspend
+        #       (hooks of instruments)
+        #     (hooks of instruments)
         #   Plain
+        #   (hooks of instruments)
         # Plain"""
     )
     check_times(instrument.profile())
@@ -191,7 +194,7 @@ async def test_concurrent_modules_have_a_tree_each() -> None:
     check_times([*profile, merged])
     sections = [line.strip() for line in instrument.render().splitlines() if "module '" in line]
     assert sections == [f"module {item.module!r}" for item in profile]
-    assert len(instrument.render(merge=True).splitlines()) == 8
+    assert len(instrument.render(merge=True).splitlines()) == 10  # two are for hooks
 
 
 @pytest.mark.anyio

@@ -81,7 +81,16 @@ def test_empty_lists_render_a_message() -> None:
 
 def test_json_contains_the_tree_and_the_lists() -> None:
     slow = FunctionTiming(module="a", function="f", path="Tune", failed=False, wall=0.5, busy=0.25)
-    fold = {"calls": 1, "failed": 0, "unfinished": 0, "wall": 0.5, "busy": 0.5, "waiting": 0.0}
+    fold = {
+        "calls": 1,
+        "failed": 0,
+        "unfinished": 0,
+        "wall": 0.5,
+        "busy": 0.5,
+        "waiting": 0.0,
+        "hooks_wall": 0.0,
+        "hooks_busy": 0.0,
+    }
     shown = json.loads(json.dumps(timings_as_json(PROFILE[2:], [slow])))
     assert shown == {
         "version": 1,
@@ -105,7 +114,7 @@ def test_json_contains_the_tree_and_the_lists() -> None:
 @pytest.mark.anyio
 async def test_only_the_slowest_functions_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("apass.instruments.timing.functions.perf_counter", lambda: now[0])
+    monkeypatch.setattr("apass.runner.function_hooks.perf_counter", lambda: now[0])
 
     @apass.function_pass(opt_level=0)
     def Spend(func: int, mod: Module, ctx: apass.PassContext) -> int:
