@@ -9,7 +9,7 @@ import re
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import partial
 from pathlib import PurePath
@@ -26,6 +26,7 @@ from typing import (
     cast,
     get_args,
     get_origin,
+    get_type_hints,
     runtime_checkable,
 )
 
@@ -128,7 +129,7 @@ def convert(value: object, tp: Any) -> Any:
 
     - an int to a float, and a string to a path;
     - a list to a tuple or a set;
-    - a mapping to a dict;
+    - a mapping to a dict, or to a dataclass by its fields;
     - the name or the value of an Enum member to that member.
 
     A bool is rejected as an int, and a set as a list, because it has no order.
@@ -164,6 +165,8 @@ def convert(value: object, tp: Any) -> Any:
         return _checked(callable(value), value, tp)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return value if isinstance(value, kind) else _convert_member(value, kind)
+    if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, Mapping):
+        return _convert_fields(cast("Mapping[object, object]", value), kind)
     return _convert_plain(value, tp, kind)
 
 
@@ -330,6 +333,29 @@ def _convert_pairs(
             raise TypeError(f"expected each key once, got {key!r} twice")
         result[key] = convert_item(value, value_type)
     return result
+
+
+def _convert_fields(values: Mapping[object, object], kind: type[Any]) -> Any:
+    """Return the dataclass `kind` with the values of its fields, converted.
+
+    Source: TVM, which converts a map to the node of a config option.
+    """
+    known = {field.name for field in fields(kind) if field.init}
+    unknown = [key for key in values if key not in known]
+    if unknown:
+        expected = f"it has {', '.join(sorted(known))}" if known else "it has none"
+        raise TypeError(f"{kind.__name__} has no field {unknown[0]!r}; {expected}")
+    types_of_fields = get_type_hints(kind)
+    arguments: dict[str, Any] = {}
+    for key, value in values.items():
+        try:
+            arguments[str(key)] = convert(value, types_of_fields[str(key)])
+        except TypeError as error:
+            raise TypeError(f"field {key!r} of {kind.__name__}: {error}") from None
+    try:
+        return kind(**arguments)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{kind.__name__} cannot be made of {dict(values)!r}: {error}") from None
 
 
 def _convert_union(convert_item: Callable[[object, Any], Any], value: object, tp: Any) -> Any:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 from textwrap import dedent
 from typing import Any, Literal
@@ -240,3 +241,19 @@ def test_default_changed_in_place_stays_in_context() -> None:
     first["misuse.costs"]["a"].append(2)
     second = apass.PassContext().config
     assert (second["misuse.layers"], second.get("misuse.costs")) == (["a"], {"a": [1]})
+
+
+@dataclass(frozen=True)
+class Depths:
+    """The value of a structured option."""
+
+    outer: int = 1
+    inner: int = 2
+
+
+def test_structured_option_takes_a_mapping() -> None:
+    apass.register_config_option("tests.Depths", Depths, Depths())
+    ctx = PassContext(config={"tests.Depths": {"inner": 5}})
+    assert ctx.config["tests.Depths"] == Depths(1, 5)
+    with pytest.raises(ConfigTypeError, match=r"config option 'tests.Depths': Depths has no field 'inmost'"):
+        PassContext(config={"tests.Depths": {"inmost": 5}})

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, NewType, Protocol, TypeVar
 
@@ -217,3 +218,40 @@ def test_read_imports_no_module(word: str, tp: Any, monkeypatch: pytest.MonkeyPa
     assert read(Bare(word), tp | str) == word
     with pytest.raises(TypeError, match=f"no callable has the name '{word}'"):
         read(Bare(word), tp)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A config option of several values."""
+
+    depth: int
+    ratio: float = 0.5
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.depth < 0:
+            raise ValueError("depth must not be negative")
+
+
+def test_mapping_becomes_a_dataclass() -> None:
+    assert convert({"depth": 3, "ratio": 1, "names": ["a"]}, Limits) == Limits(3, 1.0, ("a",))
+    assert convert({"depth": 3}, Limits | None) == Limits(3)
+    assert convert([{"depth": 1}], list[Limits]) == [Limits(1)]
+    limits = Limits(1)
+    assert convert(limits, Limits) is limits
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"deep": 3}, "Limits has no field 'deep'; it has depth, names, ratio"),
+        ({"depth": "3"}, "field 'depth' of Limits: expected int, got '3' (str)"),
+        ({}, "Limits cannot be made of {}: "),
+        ({"depth": -1}, "Limits cannot be made of {'depth': -1}: depth must not be negative"),
+        ({1: 2}, "Limits has no field 1; it has depth, names, ratio"),
+    ],
+)
+def test_invalid_mapping_for_dataclass_is_rejected(value: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        convert(value, Limits)
+    assert str(caught.value).startswith(message)
