@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from io import StringIO
 from typing import Any, Final, TextIO
 
 from anyio.to_thread import run_sync
@@ -77,7 +76,7 @@ class PrintChanged(PrintsText):
         return partial(
             PrintChanged,
             chosen.passes,
-            StringIO(),
+            self.memory(),
             modules=chosen.modules,
             functions=chosen.functions,
             color=color,

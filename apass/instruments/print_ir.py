@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from io import StringIO
 from typing import Any, Final, TextIO
 
 from apass.core.info import PassInfo
@@ -58,7 +57,7 @@ class PrintIRBefore(PrintsText):
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
         chosen = self._selection
-        return partial(PrintIRBefore, chosen.passes, StringIO(), modules=chosen.modules, functions=chosen.functions)
+        return partial(PrintIRBefore, chosen.passes, self.memory(), modules=chosen.modules, functions=chosen.functions)
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
@@ -84,7 +83,7 @@ class PrintIRAfter(PrintsText):
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
         chosen = self._selection
-        return partial(PrintIRAfter, chosen.passes, StringIO(), modules=chosen.modules, functions=chosen.functions)
+        return partial(PrintIRAfter, chosen.passes, self.memory(), modules=chosen.modules, functions=chosen.functions)
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
@@ -118,7 +117,7 @@ class PassPrintingInstrument(PrintsText):
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        return partial(PassPrintingInstrument, self._before.passes or (), self._after.passes or (), StringIO())
+        return partial(PassPrintingInstrument, self._before.passes or (), self._after.passes or (), self.memory())
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
@@ -145,7 +144,7 @@ class PrintBeforeAll(PrintsText):
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        return partial(PrintBeforeAll, StringIO())
+        return partial(PrintBeforeAll, self.memory())
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the metadata and the module."""
@@ -166,7 +165,7 @@ class PrintAfterAll(PrintsText):
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        return partial(PrintAfterAll, StringIO())
+        return partial(PrintAfterAll, self.memory())
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the metadata and the module."""

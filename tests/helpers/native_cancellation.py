@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final
@@ -148,7 +148,7 @@ async def _cancel_at(step: int, cancel: Callable[[], object], task: "asyncio.Tas
     return is_running
 
 
-CANCELLERS: Final[dict[str, Callable[[Coroutine[Any, Any, None], int], Awaitable[bool]]]] = {
+CANCELLERS: Final[dict[str, Callable[[Coroutine[Any, Any, None], int], Coroutine[Any, Any, bool]]]] = {
     "by_task": by_task,
     "twice": twice,
     "by_timeout": by_timeout,

@@ -1,6 +1,7 @@
 """The printing instruments: exact output, output files, and single writes."""
 
 import io
+import pickle
 import sys
 from collections import Counter
 from contextlib import redirect_stdout
@@ -235,3 +236,16 @@ def test_current_stdout_is_the_default_file(capsys: pytest.CaptureFixture[str]) 
     with redirect_stdout(sys.stderr):
         apass.run(Double, {"f": 2}, context=context)
     assert capsys.readouterr() == ("Print IR before: Double\nf: 1\n\n", "Print IR before: Double\nf: 2\n\n")
+
+
+def test_text_of_worker_is_escaped_for_a_terminal() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for file, shown in ((Terminal(), "a\\x1b[2Jb"), (io.StringIO(), "a\x1b[2Jb")):
+        original = PrintAfterAll(file)
+        twin = pickle.loads(pickle.dumps(original.for_worker()))()
+        twin.run_after_pass({"f": "a\x1b[2Jb"}, apass.PassInfo(0, "P"))
+        original.merge_records(twin.worker_records())
+        assert shown in file.getvalue()
