@@ -391,7 +391,7 @@ async def test_cancelled_override_leaves_place_to_the_next() -> None:
                 scope.cancel()
                 await ctx.override_instruments([SuspendingRecorder("C", log)])
         await ctx.override_instruments([SuspendingRecorder("D", log)])
-    assert log == [f"{name}.{hook}_pass_ctx" for name in "ABD" for hook in ("enter", "exit")]
+    assert log == [f"{name}.{hook}_pass_ctx" for name in ("A", "B", "D") for hook in ("enter", "exit")]
 
 
 @pytest.mark.parametrize("hook", ["enter_pass_ctx", "exit_pass_ctx"])
