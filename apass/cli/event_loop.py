@@ -1,16 +1,25 @@
 """The event loop of a command; Ctrl-C cancels the work in the same way on each."""
 
+import os
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from importlib import import_module
+from threading import Timer
+from typing import Final
 
 import anyio
 
+from apass.cli.errors import INTERRUPTED
 from apass.cli.inputs import InputError
 from apass.errors import MissingExtraError, did_you_mean
 
 __all__ = ["check_backend", "run_until_interrupted"]
+
+
+INTERRUPT_GRACE: Final = 10.0
+"""Seconds from Ctrl-C until the process exits even if a thread is busy; exit hooks have as many."""
 
 
 def check_backend(backend: str) -> None:
@@ -35,7 +44,8 @@ def check_backend(backend: str) -> None:
 def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> None:
     """Run `work` in a new event loop of `backend`, and raise its errors unchanged.
 
-    Ctrl-C cancels `work`, waits for its end, and then raises KeyboardInterrupt. A second Ctrl-C does not wait.
+    Ctrl-C cancels `work`, waits for its end, and then raises KeyboardInterrupt. A second Ctrl-C does not wait. If a
+    thread is still busy after `INTERRUPT_GRACE` seconds, the process exits: a thread in a library cannot be cancelled.
     """
     try:
         anyio.run(_run_cancellable, work, backend=backend)
@@ -43,6 +53,13 @@ def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> 
         if group.subgroup(KeyboardInterrupt) is None:
             raise
         raise KeyboardInterrupt from None
+
+
+def _exit_at_once() -> None:
+    """Exit without waiting for threads. Results are renamed when complete, so none is partial."""
+    sys.stderr.write("apass: interrupted; a thread did not end in time; all files written so far are complete\n")
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)
 
 
 async def _run_cancellable(work: Callable[[], Awaitable[None]]) -> None:
@@ -71,5 +88,9 @@ async def _cancel_at_interrupt(
         task_status.started()
         async for _ in signals:
             scope.cancel()
+            # A daemon thread, so that a process that ends in time does not wait for it.
+            timer = Timer(INTERRUPT_GRACE, _exit_at_once)
+            timer.daemon = True
+            timer.start()
             return
     task_status.started()

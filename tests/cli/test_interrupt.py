@@ -50,6 +50,40 @@ def test_interrupt_leaves_only_complete_files(tmp_path: Path, backend: str) -> N
     assert (files(tmp_path / "out"), nodes_of(tmp_path / "out" / "a.onnx")) == (["a.onnx"], ["Relu", "Neg"])
 
 
+BUSY_PASS = """
+import time
+import anyio.to_thread
+import apass.cli.event_loop
+from apass.passes.decorators import module_pass
+from apass.passes.registry import register_pass
+
+apass.cli.event_loop.INTERRUPT_GRACE = 0.5
+
+def sleep():
+    print("busy", flush=True)
+    time.sleep(600)
+
+@register_pass
+@module_pass(opt_level=0, name="Busy")
+async def busy(mod, ctx):
+    await anyio.to_thread.run_sync(sleep)
+    return mod
+"""
+"""Registers a pass whose thread cannot be cancelled."""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_interrupt_does_not_wait_for_threads(tmp_path: Path, backend: str) -> None:
+    arguments = ("opt", write_model(tmp_path / "m.onnx"), "-p", "Busy", "--backend", backend)
+    with script(BUSY_PASS, arguments) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "busy\n"
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=300)
+    message = "apass: interrupted; a thread did not end in time; all files written so far are complete\n"
+    assert (running.returncode, err, files(tmp_path)) == (130, message, ["m.onnx"])
+
+
 INTERRUPT_IMPORT = """
 import os, signal, sys
 
