@@ -108,7 +108,9 @@ async def test_every_call_of_concurrent_modules_is_counted() -> None:
     memory, timer = PassMemoryInstrument(), PassTimingInstrument()
     await run_crowd([memory, timer], limit=None)
     calls = {item.name: item.calls for item in timings_by_pass(timer.profile())}
-    assert {item.name: item.calls for item in memory.profile()} == calls
+    counted = {item.name: item.calls for item in memory.profile()}
+    assert counted.pop("(hooks of instruments)") > 0
+    assert counted == calls
     assert calls["sequential"] == calls["tuning"] == len(crowd())
 
 

@@ -54,6 +54,10 @@ class _Trace(TraceInstrument):
         self.error: OSError | None = None
         """The reason why the file was not written."""
 
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker: it writes no file."""
+        return super().for_worker()
+
     async def enter_pass_ctx(self) -> None:
         try:
             await super().enter_pass_ctx()

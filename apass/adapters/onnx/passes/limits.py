@@ -31,6 +31,9 @@ _UNKNOWN: Final = 2**62
 _LONGEST_SHAPE: Final = 64
 """The assumed number of dimensions of a tensor of unknown rank; numpy supports no more."""
 
+_PLAIN: Final = frozenset({ir.AttributeType[name] for name in ("INT", "INTS", "FLOAT", "FLOATS", "STRINGS")})
+"""The types of attributes by which a Constant node can give its value, besides a tensor and a string."""
+
 _GROWING: Final = frozenset({"Concat", "Range"})
 """Operators whose result can be larger than their operands."""
 
@@ -88,15 +91,33 @@ def _elements(node: ir.Node, counts: Mapping[ir.Value, int]) -> int:
     inputs = [value for value in node.inputs if value is not None]
     match node.op_type:
         case "Constant":
-            tensor = ir.convenience.get_const_tensor(node.outputs[0])
+            tensor = _constant(node.outputs[0])
             return _UNKNOWN if tensor is None else int(tensor.size)
         case "Shape":
             return _LONGEST_SHAPE
         case "Range":
-            return _range_length([ir.convenience.get_const_tensor(value) for value in inputs])
+            return _range_length([_constant(value) for value in inputs])
         case operator:
             sizes = [counts[value] if value in counts else _initializer_size(value) for value in inputs]
             return sum(sizes) if operator == "Concat" else max(sizes, default=0)
+
+
+def _constant(value: ir.Value) -> ir.TensorProtocol | None:
+    """Return the tensor of an initializer or of a Constant node, or None."""
+    # Not `ir.convenience.get_const_tensor`: it renames the tensor, which is a change of the input model.
+    if value.const_value is not None:
+        return value.const_value
+    node = value.producer()
+    if node is None or (node.domain, node.op_type) != ("", "Constant") or len(node.attributes) != 1:
+        return None
+    attribute = next(iter(node.attributes.values()))
+    if attribute.is_ref():
+        return None
+    if attribute.type is ir.AttributeType.TENSOR:
+        return attribute.as_tensor()
+    if attribute.type is ir.AttributeType.STRING:
+        return ir.tensor([attribute.value])
+    return ir.tensor(attribute.value) if attribute.type in _PLAIN else None
 
 
 def _initializer_size(value: ir.Value) -> int:
