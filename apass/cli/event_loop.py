@@ -56,7 +56,7 @@ def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> 
 
 
 def _exit_at_once() -> None:
-    """Exit without waiting for threads. Results are renamed when complete, so none is partial."""
+    """Exit without waiting for threads; results are renamed when complete."""
     sys.stderr.write("apass: interrupted; a thread did not end in time; all files written so far are complete\n")
     sys.stderr.flush()
     os._exit(INTERRUPTED)

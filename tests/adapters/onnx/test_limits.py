@@ -6,6 +6,7 @@ import pytest
 import apass
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.passes import is_large
+from apass.adapters.onnx.passes.limits import limited_options
 from tests.helpers.onnx_models import chain, model_of, op_types, run, with_functions
 
 
@@ -104,8 +105,16 @@ def test_huge_results_are_not_computed(operator: str, name: str) -> None:
     assert len(ADAPTER.dumps(run(name, model))) < 1000
 
 
-def test_invalid_constant_is_an_error_of_the_pass() -> None:
+def test_constant_without_value_has_unknown_size() -> None:
     model = model_of("g () => (float[M] y) { x = Constant <value_int = 1> () y = Range(x, x, x) }")
     model.graph[0].attributes.clear()
-    with pytest.raises(apass.AdapterError, match=r"Constant node .* must have exactly one attribute"):
-        run("onnx.ShapeInference", model)
+    options, warnings = limited_options("ShapeInference", model, {})
+    assert (options["data_prop"], len(warnings)) == (False, 1)
+
+
+def test_limits_do_not_change_the_model() -> None:
+    model = model_of("g () => (float[M] y) { x = Constant <value = int64 {1}> () y = Range(x, x, x) }")
+    tensor = model.graph[0].attributes["value"].as_tensor()
+    name = tensor.name
+    limited_options("ShapeInference", model, {})
+    assert tensor.name == name != "x"
