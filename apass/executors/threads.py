@@ -181,8 +181,11 @@ class _Bodies:
 class _ThreadBatch:
     """A batch of calls that run in one thread."""
 
-    def __init__(self, items: Sequence[_Item]) -> None:
+    def __init__(self, items: Sequence[_Item], timeout: float) -> None:
         self.items = items
+        self.timeout = timeout
+        self.ends = math.inf
+        """When the running call exceeds the timeout. The time until the thread starts does not count."""
         self.is_stopped = False
         self.done: list[Done[Any]] = []
 
@@ -192,6 +195,7 @@ class _ThreadBatch:
             if self.is_stopped:
                 return
             start = perf_counter()
+            self.ends = start + self.timeout
             result: Any = None
             failure: BaseException | None = None
             try:
@@ -209,17 +213,17 @@ class _ThreadBatch:
         return function(*arguments)
 
     def _stop_requested(self) -> bool:
-        return self.is_stopped
+        return self.is_stopped or perf_counter() > self.ends
 
 
 async def _in_thread(items: Sequence[_Item], timeout: float | None = None) -> Sequence[Done[Any]]:
     """Run calls in a thread.
 
-    If cancelled, wait for the running call and start no others. After `timeout`, request that they stop.
+    If cancelled, wait for the running call and start no others. Request that a call stops after `timeout` seconds.
     """
-    batch = _ThreadBatch(items)
+    batch = _ThreadBatch(items, math.inf if timeout is None else timeout)
     async with anyio.create_task_group() as watchers:
-        watchers.start_soon(_stop_when_cancelled, batch, timeout)
+        watchers.start_soon(_stop_when_cancelled, batch)
         await to_thread.run_sync(batch.run, limiter=NO_LIMIT.here())
         watchers.cancel_scope.cancel()
     # `to_thread.run_sync` waits for its thread even if cancelled. Deliver the cancellation here.
@@ -227,9 +231,9 @@ async def _in_thread(items: Sequence[_Item], timeout: float | None = None) -> Se
     return batch.done
 
 
-async def _stop_when_cancelled(batch: _ThreadBatch, timeout: float | None) -> None:
+async def _stop_when_cancelled(batch: _ThreadBatch) -> None:
     try:
-        await anyio.sleep(math.inf if timeout is None else timeout)
+        await anyio.sleep_forever()
     finally:
         batch.is_stopped = True
 

@@ -4,11 +4,13 @@ import os
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
-from apass import Diagnostic, PassContext, Sequential, optimize_all, optimize_stream, relay
+from apass import Diagnostic, PassContext, PassTimeoutError, Sequential, optimize_all, optimize_stream, relay
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.executors import work
+from tests.helpers.recording import module_pass_of
 
 pytestmark = pytest.mark.anyio
 
@@ -88,3 +90,18 @@ async def test_relay_results_in_processes_equal_inline_results() -> None:
         assert relay.structural_equal(await passes(mod), inline)
     (whole,) = await optimize_all([mod], passes, executor=executor)
     assert relay.structural_equal(whole, inline)
+
+
+async def test_timeout_of_thread_counts_from_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def wait(mod: Any, ctx: Any) -> Any:
+        await anyio.sleep_forever()
+
+    start_thread = anyio.to_thread.run_sync
+
+    async def start_late(*args: Any, **options: Any) -> Any:
+        await anyio.sleep(0.2)  # the thread starts after the time limit
+        return await start_thread(*args, **options)
+
+    monkeypatch.setattr("apass.executors.threads.to_thread.run_sync", start_late)
+    with pytest.raises(PassTimeoutError, match=r"pass 'P' took longer than 0.05 s"):
+        await ThreadExecutor().optimize(module_pass_of(wait), {"f": 1}, PassContext(), timeout=0.05)
