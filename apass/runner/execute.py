@@ -88,6 +88,8 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
                     if answer is not True and not await _check_answer(answer, hooks, index, info):
                         may_run = False
                 if not may_run:
+                    if clock is not None:
+                        clock.report(_run_of(info).parent)
                     return mod
                 # Re-read the hooks: a hook may have called `override_instruments`.
                 hooks = state.hooks

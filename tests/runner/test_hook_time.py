@@ -93,6 +93,19 @@ async def test_timing_shows_hooks_by_themselves(first: bool) -> None:
     assert [(item.function, item.wall) for item in functions.slowest()] == [("f", 5.0), ("g", 5.0)]
 
 
+async def test_time_of_hooks_counts_for_skipped_pass() -> None:
+    class Skip(apass.PassInstrument):
+        def should_run(self, mod: Any, info: apass.PassInfo) -> bool:
+            NOW[0] += 4
+            return info.name != "Module"
+
+    times = Times()
+    async with PassContext(instruments=[times, Skip()]):
+        await PIPELINE({"f": 1, "g": 2})
+    assert times.hooks == {None: 4.0, "sequential": 8.0}
+    assert times.seconds == {"Function": 10.0, "sequential": 18.0}
+
+
 async def test_waiting_of_hooks_is_not_busy() -> None:
     class Waiting(apass.PassInstrument):
         async def run_before_pass(self, mod: Any, info: apass.PassInfo) -> None:
