@@ -159,11 +159,8 @@ async def test_terminal_bar_is_removed_at_the_end() -> None:
     assert file.getvalue().rstrip().endswith("\x1b[2K")
 
 
-@pytest.mark.anyio
-async def test_live_view_shows_waits_and_their_reasons() -> None:
-    shown, _ = console(terminal=True)
-    view = LiveViewInstrument(console=shown)
-    asks, over = anyio.Event(), anyio.Event()
+def asking(asks: anyio.Event, over: anyio.Event) -> apass.Pass[Module]:
+    """Return a pass that sets `asks`, and waits for `over` as for a cost model."""
 
     @apass.function_pass(opt_level=0)
     async def Ask(func: int, mod: Module, ctx: apass.PassContext) -> int:
@@ -172,11 +169,20 @@ async def test_live_view_shows_waits_and_their_reasons() -> None:
             await over.wait()
         return func
 
+    return Ask
+
+
+@pytest.mark.anyio
+async def test_live_view_shows_waits_and_their_reasons() -> None:
+    shown, _ = console(terminal=True)
+    view = LiveViewInstrument(console=shown)
+    asks, over = anyio.Event(), anyio.Event()
+    ask = asking(asks, over)
     seen: tuple[list[str], list[str]] = ([], [])
     async with apass.PassContext(instruments=[view]), anyio.create_task_group() as tasks:
 
         async def optimize() -> None:
-            await apass.optimize_all({"net": {"main": 1}}, apass.Sequential([Ask]))
+            await apass.optimize_all({"net": {"main": 1}}, apass.Sequential([ask]))
 
         tasks.start_soon(optimize)
         await asks.wait()
@@ -238,20 +244,13 @@ async def test_live_view_fits_into_any_terminal(width: int) -> None:
 )
 async def test_live_view_shows_names_at_any_width(name: str) -> None:
     asks, over = anyio.Event(), anyio.Event()
-
-    @apass.function_pass(opt_level=0)
-    async def Ask(func: int, mod: Module, ctx: apass.PassContext) -> int:
-        with apass.waiting_for("the cost model"):
-            asks.set()
-            await over.wait()
-        return func
-
+    ask = asking(asks, over)
     view = LiveViewInstrument(console=console()[0])
     shown: dict[int, list[str]] = {}
     async with apass.PassContext(instruments=[view]), anyio.create_task_group() as tasks:
 
         async def optimize() -> None:
-            await apass.optimize_all({name: {"main": 1}}, Ask)
+            await apass.optimize_all({name: {"main": 1}}, ask)
 
         tasks.start_soon(optimize)
         await asks.wait()
