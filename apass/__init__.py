@@ -66,6 +66,7 @@ from apass.passes.base import ModulePass, Pass
 from apass.passes.conditional import If
 from apass.passes.decorators import function_pass, module_pass, prim_func_pass
 from apass.passes.function_pass import FunctionPass, PrimFuncPass
+from apass.passes.in_place import InPlacePass
 from apass.passes.options import PassOptions
 from apass.passes.print_ir import PrintIR
 from apass.passes.race import Race
@@ -106,6 +107,7 @@ __all__ = [
     "HelperError",
     "IRAdapter",
     "If",
+    "InPlacePass",
     "Journal",
     "JournalError",
     "JournalWarning",

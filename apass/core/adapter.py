@@ -19,6 +19,7 @@ __all__ = [
     "OptionalMethods",
     "adapter_by_name",
     "adapter_for",
+    "commit",
     "exact_fingerprint",
     "extract_into",
     "facts_of",
@@ -161,6 +162,15 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         """
         ...
 
+    def commit(self, sub: ModT) -> ModT:
+        """Return the contents of a changed module from `isolate` as another object.
+
+        `sub` is not used as a module any more, so both may share everything. Later passes may change the contents
+        again, through `sub` or the result, as long as only the runner holds them. Without this method, consecutive
+        passes in place make a copy each.
+        """
+        ...
+
     def text_parts(self, mod: ModT, names: Iterable[str]) -> tuple[str, Mapping[str, str]]:
         """Return the text outside of functions, and that of each named function.
 
@@ -295,6 +305,14 @@ def load_with_facts(adapter: IRAdapter[ModT, Any], data: bytes, facts: object) -
     """Return the module that `dumps` and `facts_of` were called with."""
     mod = adapter.loads(data)
     return mod if facts is None else cast("OptionalMethods[ModT, Any]", adapter).restore(mod, facts)
+
+
+def commit(adapter: IRAdapter[ModT, Any], sub: ModT) -> ModT:
+    """Return the contents of a changed private module as another object."""
+    method = getattr(adapter, "commit", None)
+    if method is not None:
+        return cast("ModT", method(sub))
+    return adapter.isolate(sub, [name for name, _ in adapter.functions(sub)])
 
 
 def extract_into(adapter: IRAdapter[ModT, FuncT], sub: ModT, names: Iterable[str], mod: ModT) -> Mapping[str, FuncT]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -137,6 +137,10 @@ class AnalysisManager:
                 "add the analysis to the pass's `required`, or use `await ctx.get(...)`"
             )
         return cast("R", entry.value)
+
+    def changed_in_place(self, objects: Iterable[object]) -> None:
+        """Drop the fingerprints of private objects that a pass has changed in place."""
+        self._fingerprints.forget(objects)
 
     async def carry(
         self,

@@ -59,7 +59,8 @@ class PassContext:
             `Executor` (None, in the thread of the event loop).
         store: where persistent analyses, and passes that are `cacheable`, keep results beyond the context (None). If it
             fails, the context emits a StoreWarning and computes the result.
-        strict: whether to recompute the analyses that passes claim to preserve, and to compare them (False).
+        strict: whether to recompute the analyses that passes claim to preserve and compare them, and to check the
+            reports of passes in place (False).
 
     Raises:
         TypeError: if a value is of the wrong type, or an instrument has a misspelt hook.

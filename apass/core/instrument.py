@@ -63,10 +63,16 @@ class PassInstrument:
 
     Alternatively, use `pass_instrument` on any class.
 
+    Set `reads_modules = False` if the hooks ignore the modules that they receive. Passes that change a private copy in
+    place (`InPlacePass`) then share one copy. Otherwise each makes its own, so that a hook may keep any module.
+
     Every method is a hook. It may be `def` or `async def` unless it is documented as a plain `def`. Override only the
     hooks that you need: the others are never called and cost nothing. Source: TVM's `PassInstrument`;
     `run_after_pass_failed` and the hooks after it are additions of apass.
     """
+
+    reads_modules: bool = True
+    """Whether the hooks read or keep the modules that they receive."""
 
     def enter_pass_ctx(self) -> HookResult:
         """Handle the entry to the `PassContext`, before it becomes current."""
@@ -244,6 +250,8 @@ class Hooks:
     """Each `run_after_step`."""
     functions: FunctionHooks | None
     """The hooks around the bodies of function passes; None if there are none."""
+    reads_modules: bool
+    """Whether a hook may read or keep a module after the call."""
     statistics: tuple[Callable[[Run | None, str, float], object], ...]
     """Each `on_statistic`."""
     remarks: tuple[Callable[[Remark], object], ...]
@@ -287,6 +295,7 @@ class Hooks:
             failed=_indexed_hooks(sequence, "run_after_pass_failed"),
             steps=_hooks(sequence, "run_after_step"),
             functions=_function_hooks(sequence),
+            reads_modules=any(map(_reads_modules, sequence)),
             statistics=_hooks(sequence, "on_statistic"),
             remarks=_hooks(sequence, "on_remark"),
             waits=_hooks(sequence, "on_wait"),
@@ -295,7 +304,7 @@ class Hooks:
         )
 
 
-NO_HOOKS: Final = Hooks((), (), (), (), (), (), None, (), (), (), (), ())
+NO_HOOKS: Final = Hooks((), (), (), (), (), (), None, False, (), (), (), (), ())
 """The hooks of no instruments. It is a single object, so that the runner can test for it by identity."""
 
 
@@ -323,6 +332,12 @@ def _indexed_hooks(instruments: tuple[object, ...], name: str) -> tuple[tuple[in
 
 def _hooks(instruments: tuple[object, ...], name: str) -> tuple[Callable[..., Any], ...]:
     return tuple(hook for _, hook in _indexed_hooks(instruments, name))
+
+
+def _reads_modules(instrument: object) -> bool:
+    """Return whether an instrument has hooks that receive and read modules."""
+    hooks = [name for name, arguments in HOOKS.items() if "mod" in arguments]
+    return bool(getattr(instrument, "reads_modules", True)) and any(find_hook(instrument, name) for name in hooks)
 
 
 def _function_hooks(instruments: tuple[object, ...]) -> FunctionHooks | None:

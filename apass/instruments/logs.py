@@ -52,6 +52,9 @@ class LoggingInstrument:
 
     """
 
+    reads_modules: Final = False
+    """The hooks do not read modules."""
+
     def __init__(self) -> None:
         # A twin keeps its events, because the loggers of a worker are not those of the program.
         self._levels: Mapping[str, int] | None = None

@@ -65,6 +65,9 @@ class PassMemoryInstrument:
 
     """
 
+    reads_modules: Final = False
+    """The hooks do not read modules."""
+
     def __init__(self) -> None:
         self._marks: list[_Mark] = []
         self._calls: dict[Run, _Call] = {}

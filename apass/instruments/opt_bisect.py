@@ -75,6 +75,9 @@ class BisectInstrument:
 
     """
 
+    reads_modules: Final = False
+    """The hooks do not read modules."""
+
     not_for_worker: Final = "passes are numbered and reported in this process, one after the other"
     """The reason why whole modules in an executor cannot be observed."""
 

@@ -42,6 +42,9 @@ class OpenTelemetryInstrument:
 
     """
 
+    reads_modules: Final = False
+    """The hooks do not read modules."""
+
     not_for_worker: Final = "its spans are exported by this process, and workers have no exporter"
     """The reason why whole modules in an executor cannot be observed."""
 

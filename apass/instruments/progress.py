@@ -63,6 +63,9 @@ class ProgressInstrument:
 
     """
 
+    reads_modules: Final = False
+    """The hooks do not read modules."""
+
     def __init__(self, total: int | None = None, *, console: Console | None = None, interval: float = 5.0) -> None:
         self.activity: Activity = Activity()
         """The counts, and the passes and functions that run."""

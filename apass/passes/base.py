@@ -9,6 +9,7 @@ from apass.core.adapter import ModT
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
 from apass.core.context import PassContext, current_scope
+from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import ExecutorChoice, executor_in_force
 from apass.core.info import PassInfo
 from apass.core.named_callables import callable_name
@@ -54,6 +55,9 @@ class Pass(ABC, Generic[ModT]):
 
     spec: tuple[str, Mapping[str, object]] | None = None
     """The registered name and the options of the pass, if known; `str()` and `==` use them."""
+    changes_in_place: bool = False
+    """Whether the pass takes a draft: a private module that it may change (see `InPlacePass`)."""
+
     registered_name: str | None = None
     """The name that the pass itself, or its class, is registered under; None if it is not."""
 
@@ -69,8 +73,11 @@ class Pass(ABC, Generic[ModT]):
         if info is not None and not isinstance(info, PassInfo | property):
             raise PassDefinitionError(f"{cls.__name__}.info must be a PassInfo(opt_level=..., name=...), not {info!r}")
 
-    async def __call__(self, mod: ModT) -> ModT:
+    async def __call__(self, mod: ModT, *, donate: bool = False) -> ModT:
         """Run the pass on `mod` in the current `PassContext`, and return the new module.
+
+        With `donate`, the caller gives `mod` up: passes that work in place may change it, which saves a copy. Do not
+        use `mod` after the call, not even if it failed; only `result is mod` still means that nothing changed.
 
         The hooks of the context's instruments are called. The pass runs regardless of its level and of `disabled_pass`,
         and its requirements are not resolved: only a Sequential does that.
@@ -83,6 +90,8 @@ class Pass(ABC, Generic[ModT]):
         """
         if mod is None:
             raise TypeError(f"pass {self.info.name!r} was called with None, not a module; check the code that made it")
+        if donate:
+            return await self._run_donated(mod)
         scope = current_scope()
         before, parent = RUN.get(), current_run()
         RUN.set(Run(_info(self), parent, None, current_module_name(), None, self))
@@ -98,6 +107,13 @@ class Pass(ABC, Generic[ModT]):
                 scheduler.leave()
         finally:
             RUN.set(before)
+
+    async def _run_donated(self, mod: ModT) -> ModT:
+        offer_draft(self, Draft(mod, mod))
+        try:
+            return await self(mod)
+        finally:
+            withdraw_draft()
 
     @abstractmethod
     def transform(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, PassScope, current_scope
+from apass.core.draft import Draft, offer_draft, take_draft, withdraw_draft
 from apass.core.info import PassInfo
 from apass.core.run import RUN, RunCursor, current_run
 from apass.errors import CyclicRequirementError
@@ -45,6 +46,7 @@ class Sequential(Pass[ModT]):
     ) -> None:
         self.passes: tuple[Pass[ModT], ...] = check_passes("Sequential", passes or ())
         """The passes, in order."""
+        self.changes_in_place = any(pass_.changes_in_place for pass_ in self.passes)
         self.info: PassInfo = PassInfo(opt_level, name, required)
         values = {"name": name, "opt_level": opt_level, "required": list(self.info.required)}
         defaults: dict[str, object] = {"name": "sequential", "opt_level": 0, "required": []}
@@ -64,6 +66,7 @@ class Sequential(Pass[ModT]):
         before = RUN.get()
         cursor = RunCursor(current_run())
         RUN.set(cursor)
+        draft = (take_draft(self) or Draft()) if self.changes_in_place else None
         try:
             for pass_ in self.passes:
                 info = pass_.info
@@ -78,7 +81,16 @@ class Sequential(Pass[ModT]):
                 if info.required:
                     mod = await _run_required(info.name, info.required, mod, scope, cursor)
                 cursor.item = pass_
-                mod = await execute(pass_, mod, scope)
+                if draft is None:
+                    mod = await execute(pass_, mod, scope)
+                elif pass_.changes_in_place and not info.required:
+                    offer_draft(pass_, draft)
+                    mod = await execute(pass_, mod, scope)
+                    withdraw_draft()
+                else:
+                    # This pass may keep its input, or what it returns.
+                    draft.forget()
+                    mod = await execute(pass_, mod, scope)
         finally:
             RUN.set(before)
         return mod

@@ -4,7 +4,7 @@ import hashlib
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import partial
@@ -75,6 +75,13 @@ class Fingerprints:
             self._held[key] = (value, fingerprint)
             if len(self._held) > self._max_held:
                 self._held.popitem(last=False)
+
+    def forget(self, values: Iterable[object]) -> None:
+        """Drop the fingerprints of objects that have changed."""
+        if self._weak or self._held:
+            for key in map(id, values):
+                self._weak.pop(key, None)
+                self._held.pop(key, None)
 
 
 class _Identities:

@@ -207,6 +207,10 @@ class OnnxAdapter:
         graph = private_copy(mod.graph) if mod.graph in chosen else _empty(mod.graph)
         return with_parts(mod, graph, copies)
 
+    def commit(self, sub: ir.Model) -> ir.Model:
+        """Return a model with the graph and the functions of `sub`."""
+        return with_parts(sub, sub.graph, sub.functions.values())
+
     def extract(self, sub: ir.Model, names: Iterable[str]) -> Mapping[str, OnnxFunction]:
         """Return the named functions of a model that `isolate` returned."""
         by_name = dict(self.functions(sub))

@@ -39,6 +39,9 @@ class PassTimingInstrument:
 
     """
 
+    reads_modules = False
+    """The hooks do not read modules."""
+
     def __init__(self) -> None:
         # The innermost open call of this task or of a task that started it. Unlike a global registry, a context
         # variable drops calls that never end, together with their task.

@@ -56,6 +56,9 @@ class TraceInstrument:
 
     """
 
+    reads_modules: Final = False
+    """The hooks do not read modules."""
+
     def __init__(self, path: Path | str, *, functions: bool = True, _sink: "_Sink | None" = None) -> None:
         self.path: Final = Path(path)
         """The output file."""

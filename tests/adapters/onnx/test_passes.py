@@ -343,6 +343,61 @@ async def test_cancelled_pass_skips_its_later_steps() -> None:
 
 
 @pytest.mark.anyio
+async def test_shared_copies_change_no_result() -> None:
+    passes = [apass.get_pass(f"onnx.{name}") for name in DEFAULT]
+    pipeline = apass.Sequential(passes)
+    async with apass.PassContext(opt_level=3):
+        for case in spread():
+            model = case.model
+            before = alone = ADAPTER.loads(ADAPTER.dumps(model))
+            for pass_ in passes:
+                alone = await pass_(alone)
+            shared = await pipeline(before)
+            assert (shared is before) == (alone is before)
+            donated = await pipeline(ADAPTER.loads(ADAPTER.dumps(model)), donate=True)
+            assert ADAPTER.fingerprint(before) == ADAPTER.fingerprint(model), case.name
+            assert len({ADAPTER.fingerprint(result) for result in (alone, shared, donated)}) == 1, case.name
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", NAMES)
+async def test_passes_report_their_changes(name: str) -> None:
+    async with apass.PassContext(strict=True, diag_ctx=apass.DiagnosticContext()):
+        pass_ = apass.get_pass(name)
+        for case in spread()[::3]:
+            model = case.model
+            try:
+                result = await pass_(model)
+            except (apass.AdapterError, apass.VerifyError):
+                continue
+            assert (result is model) == ADAPTER.equal(result, model), case.name
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "g (float[1, 1, 4] a) => (float[N] y) { y, m = Dropout(a) }",
+        "g (float[1, 4] a, float[4] s) => (float[N] y) { y = BatchNormalization <training_mode=0> (a, s, s, s, s) }",
+        "g (float[4] a) => (float[4] y) { y = Clip(a, , ) }",
+    ],
+)
+async def test_unreported_removals_are_results(graph: str) -> None:
+    model = model_of(graph)
+    result = await apass.get_pass("onnx.RemoveUnusedNodes")(model)
+    assert result is not model
+    assert not ADAPTER.equal(result, model)
+
+
+@pytest.mark.anyio
+async def test_doc_string_of_a_node_is_cleared() -> None:
+    model = relu()
+    model.graph[0].doc_string = "text"
+    result = await apass.get_pass("onnx.ClearMetadataAndDocString")(model)
+    assert (model.graph[0].doc_string, result.graph[0].doc_string) == ("text", None)
+
+
+@pytest.mark.anyio
 async def test_concurrent_models_have_the_sequential_results() -> None:
     real = [case.model for case in spread()]
     models = [*real, *(chain(length) for length in range(50, 90, 2))][:100]

@@ -5,6 +5,7 @@ Each pass of `onnx_ir.passes.common` is registered as `onnx.NAME`.
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from itertools import chain, islice
 from threading import get_native_id
 from time import perf_counter
@@ -20,7 +21,7 @@ from apass.core.info import PassInfo
 from apass.core.remarks import Remark
 from apass.core.run import current_module_name
 from apass.errors import AdapterError, ApassError, MissingExtraError, VerifyError
-from apass.passes.base import ModulePass
+from apass.passes.in_place import InPlacePass
 from apass.passes.registry import make_pass, provide_pass
 from apass.passes.sequential import Sequential
 
@@ -41,6 +42,8 @@ from apass.adapters.onnx.passes.workarounds import (
     GUARDS,
     MAY_BREAK_RULES,
     NEEDS,
+    SKIP,
+    UNREPORTED,
     cause_of,
     keep_output_types,
 )
@@ -60,13 +63,10 @@ A pass takes about 0.05 ms per node, and a time slice is 5 ms.
 LARGE_BYTES: Final = 2**22
 """Maximum size in bytes of the weights of such models, because a pass may have to read all weights."""
 
-SKIP: Final = "SkipOptimization"
-"""The mark that passes must keep."""
-
 _THREADS: RunVar[CapacityLimiter] = RunVar("apass_onnx_threads")
 
 
-class OnnxPass(ModulePass[ir.Model]):
+class OnnxPass(InPlacePass[ir.Model]):
     """A pass of onnx_ir, run on a private copy of the model.
 
     - The pass runs in a thread if the model is large, otherwise on the event loop.
@@ -93,8 +93,21 @@ class OnnxPass(ModulePass[ir.Model]):
         self.options: dict[str, Any] = dict(options)
         """Keyword arguments of the class, and limits."""
 
+    @property
+    def keeps_input(self) -> bool:
+        """Whether the input must stay as it is, for the check of the result."""
+        return self._name in MAY_BREAK_RULES or super().keeps_input
+
+    @property
+    def _name(self) -> str:
+        return self.info.name.removeprefix(PREFIX)
+
+    def has_work(self, mod: ir.Model) -> bool:
+        """Return False if a scan of the model shows that the pass would change nothing."""
+        return self._name not in NEEDS or NEEDS[self._name](mod)
+
     def transform_module(self, mod: ir.Model, ctx: PassContext) -> ir.Model | Awaitable[ir.Model]:
-        """Run the pass on a copy of `mod`.
+        """Run the pass on a private copy of `mod`.
 
         Raises:
             AdapterError: if `mod` is not an `onnx_ir.Model`.
@@ -102,43 +115,47 @@ class OnnxPass(ModulePass[ir.Model]):
         """
         if not isinstance(mod, ir.Model):
             raise AdapterError(_other_model(self.info.name, mod))
-        name = self.info.name.removeprefix(PREFIX)
-        if name in NEEDS and not NEEDS[name](mod):
+        if not self.has_work(mod):
             return mod
-        if is_large(mod):
-            return self._in_thread(mod, ctx)
-        result, warnings = self._apply(mod)
-        self._report(mod, result, warnings, ctx)
-        return result
+        return self._in_thread(mod, ctx) if is_large(mod) else self._apply(mod, ctx)
 
     async def _in_thread(self, mod: ir.Model, ctx: PassContext) -> ir.Model:
+        def work() -> ir.Model:
+            start = perf_counter()
+            try:
+                return self._apply(mod, ctx)
+            finally:
+                ctx.report_work(f"thread {get_native_id()}", start, perf_counter())
+
         with waiting_for("its worker thread"):
-            result, warnings = await to_thread.run_sync(self._apply_timed, mod, ctx, limiter=_threads())
-        self._report(mod, result, warnings, ctx)
+            return await to_thread.run_sync(work, limiter=_threads())
+
+    def _apply(self, mod: ir.Model, ctx: PassContext) -> ir.Model:
+        """Return the new model, or `mod` if nothing changed."""
+        counts = ctx.wants_remarks or ctx.wants_statistics
+        nodes, interface = _count_nodes(mod) if counts else 0, _interface(mod)
+        with caught_errors() as warnings:
+            # This pass never suspends.
+            result = cast("ir.Model", self.change_copy(mod, ctx))
+        if result is not mod:
+            self._check(mod, interface, result)
+            if counts:
+                _report_counts(nodes, _count_nodes(result), ctx)
+        for text in warnings:
+            _warn(self.info.name, text, ctx)
         return result
 
-    def _apply_timed(self, mod: ir.Model, ctx: PassContext) -> tuple[ir.Model, list[str]]:
-        """Call `_apply`, and report the thread and its running time to instruments."""
-        start = perf_counter()
-        try:
-            return self._apply(mod, from_thread.check_cancelled)
-        finally:
-            end = perf_counter()
-            ctx.report_work(f"thread {get_native_id()}", start, end)
+    def transform_in_place(self, mod: ir.Model, ctx: PassContext) -> bool:
+        """Run the pass of onnx_ir on a private model, and return whether it changed.
 
-    def _apply(self, mod: ir.Model, checkpoint: Callable[[], object] = lambda: None) -> tuple[ir.Model, list[str]]:
-        """Return the new model, or `mod` if nothing changed, and the logged errors.
+        Raises:
+            AdapterError: for any error of onnx_ir, and if the work would exceed a limit.
 
-        `checkpoint` is called between the steps; in a thread it raises if the run was cancelled.
         """
-        adapter = adapter_for(mod)
+        _check_cancelled()
         try:
-            options, notes = limited_options(self.info.name.removeprefix(PREFIX), mod, self.options)
-            with caught_errors() as warnings:
-                copied = adapter.isolate(mod, [name for name, _ in adapter.functions(mod)])
-                checkpoint()
-                result = self._on_copy(copied, options)
-                checkpoint()
+            options, notes = limited_options(self._name, mod, self.options)
+            changed = self._run(mod, options)
         except ApassError:
             raise
         except Exception as error:
@@ -148,60 +165,65 @@ class OnnxPass(ModulePass[ir.Model]):
                 f"{self.target.__name__} of onnx_ir failed on model {quoted(current_module_name() or 'without name')}"
             )
             raise AdapterError(f"{where}: {short_reason(cause)}") from cause
-        warnings += notes
-        if result is None or adapter.equal(mod, result):
-            return mod, warnings
-        self._check(mod, result, adapter)
-        return result, warnings
+        _check_cancelled()
+        for note in notes:
+            _warn(self.info.name, note, ctx)
+        return changed
 
-    def _on_copy(self, copied: ir.Model, options: Mapping[str, Any]) -> ir.Model | None:
-        """Run the pass on a private copy; return None if the pass changes nothing."""
-        name = self.info.name.removeprefix(PREFIX)
-        pass_ = self.target(**options)
-        all_props = [copied.graph.metadata_props, *(func.metadata_props for func in copied.functions.values())]
+    def _run(self, mod: ir.Model, options: Mapping[str, Any]) -> bool:
+        name = self._name
+        all_props = [mod.graph.metadata_props, *(func.metadata_props for func in mod.functions.values())]
         marks = [(props, props[SKIP]) for props in all_props if SKIP in props]
-        undos = [keep_output_types(copied), *([GUARDS[name](copied)] if name in GUARDS else [])]
-        result = pass_(copied).model
+        undos = [keep_output_types(mod), *([GUARDS[name](mod)] if name in GUARDS else [])]
+        unreported = UNREPORTED.get(name)
+        before = None if unreported is None else unreported(mod)
+        changed = self.target(**options)(mod).modified
         for undo in undos:
-            undo()
+            changed |= undo()
         for props, mark in marks:
             props[SKIP] = mark
-        return result if pass_.changes_input or not pass_.in_place else None
+        return changed or (unreported is not None and unreported(mod) != before)
 
-    def _check(self, mod: ir.Model, result: ir.Model, adapter: IRAdapter[ir.Model, Any]) -> None:
-        name = self.info.name.removeprefix(PREFIX)
-        if name not in CHANGES_INTERFACE and _interface(mod) != _interface(result):
+    def _check(self, mod: ir.Model, interface: str, result: ir.Model) -> None:
+        """Check the interface of the result, and its rules if the pass may break some."""
+        if self._name not in CHANGES_INTERFACE and interface != _interface(result):
             raise VerifyError(
                 f"{self.target.__name__} of onnx_ir changed the inputs and outputs of the model from "
-                f"{_interface(mod)} to {_interface(result)}"
+                f"{interface} to {_interface(result)}"
             )
-        if name not in MAY_BREAK_RULES:
+        if self._name not in MAY_BREAK_RULES:
             return
+        adapter = adapter_for(result)
         try:
             adapter.verify(result)
         except VerifyError as error:
             # If the input was invalid too, the pass is not the cause.
             if not _is_valid(mod, adapter):
                 return
-            caution = TABLE[name].caution if name in TABLE else ""
+            caution = TABLE[self._name].caution if self._name in TABLE else ""
             hint = f" ({caution[0].lower()}{caution[1:]})" if caution else ""
             raise VerifyError(
                 f"{self.target.__name__} of onnx_ir returned an invalid model for a valid one{hint}: {error}"
             ) from error
 
-    def _report(self, mod: ir.Model, result: ir.Model, warnings: list[str], ctx: PassContext) -> None:
-        """Emit the warnings, and remarks and statistics if the context collects them."""
-        name = self.info.name
-        if result is not mod and (ctx.wants_remarks or ctx.wants_statistics):
-            before, after = _count_nodes(mod), _count_nodes(result)
-            message = f"{before} nodes before, {after} after"
-            ctx.remark(Remark.analysis("NodeCount", message, before=before, after=after))
-            ctx.statistic("changed")
-            if before > after:
-                ctx.statistic("nodes removed", before - after)
-        for text in warnings:
-            message = f"pass {name!r}: {text}"
-            ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.WARNING, message, None, name, None, current_module_name()))
+
+def _check_cancelled() -> None:
+    """Raise if the run was cancelled; in a worker thread, which cannot be interrupted."""
+    with suppress(RuntimeError):  # not in a worker thread
+        from_thread.check_cancelled()
+
+
+def _report_counts(before: int, after: int, ctx: PassContext) -> None:
+    message = f"{before} nodes before, {after} after"
+    ctx.remark(Remark.analysis("NodeCount", message, before=before, after=after))
+    ctx.statistic("changed")
+    if before > after:
+        ctx.statistic("nodes removed", before - after)
+
+
+def _warn(name: str, text: str, ctx: PassContext) -> None:
+    message = f"pass {name!r}: {text}"
+    ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.WARNING, message, None, name, None, current_module_name()))
 
 
 def _other_model(name: str, value: object) -> str:

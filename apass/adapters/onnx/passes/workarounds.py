@@ -6,14 +6,28 @@ A guard changes the private copy of a model before a pass runs, and returns a fu
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, Final, cast
 
 import onnx_ir as ir
 
-__all__ = ["CHANGES_INTERFACE", "GUARDS", "MAY_BREAK_RULES", "NEEDS", "Undo", "cause_of", "keep_output_types"]
+__all__ = [
+    "CHANGES_INTERFACE",
+    "GUARDS",
+    "MAY_BREAK_RULES",
+    "NEEDS",
+    "SKIP",
+    "UNREPORTED",
+    "Undo",
+    "cause_of",
+    "keep_output_types",
+]
 
-Undo = Callable[[], None]
-"""Undoes the change of a guard, on the same objects."""
+SKIP: Final = "SkipOptimization"
+"""The mark in `metadata_props`, which passes must keep."""
+
+Undo = Callable[[], bool]
+"""Undoes the change of a guard, on the same objects; returns whether the model has still changed."""
 
 CHANGES_INTERFACE: Final = frozenset(
     {"AddInitializersToInputs", "NameFix", "OutputFix", "RemoveInitializersFromInputs"}
@@ -53,9 +67,10 @@ def _pin(nodes: Iterable[ir.Node]) -> Undo:
     return partial(_set_domains, domains)
 
 
-def _set_domains(domains: list[tuple[ir.Node, str]]) -> None:
+def _set_domains(domains: list[tuple[ir.Node, str]]) -> bool:
     for node, domain in domains:
         node.domain = domain
+    return False
 
 
 def _pin_identities(model: ir.Model) -> Undo:
@@ -121,6 +136,7 @@ def _has_negative_zero(attr: ir.Attr) -> bool:
 def _separate_outputs(model: ir.Model) -> Undo:
     """Insert an Identity for outputs of functions that are inputs or other outputs."""
     # Inline would rename the value in the caller, so that the model's inputs and outputs lose their names.
+    inserted = False
     for function in model.functions.values():
         graph = function.graph
         for index, output in enumerate(graph.outputs):
@@ -129,7 +145,8 @@ def _separate_outputs(model: ir.Model) -> Undo:
                 node.outputs[0].type, node.outputs[0].shape = output.type, output.shape
                 graph.append(node)
                 graph.outputs[index] = node.outputs[0]
-    return _keep_change
+                inserted = True
+    return lambda: inserted
 
 
 def _set_versions(model: ir.Model) -> Undo:
@@ -141,9 +158,10 @@ def _set_versions(model: ir.Model) -> Undo:
     return partial(_clear_versions, [node for node, _ in nodes])
 
 
-def _clear_versions(nodes: list[ir.Node]) -> None:
+def _clear_versions(nodes: list[ir.Node]) -> bool:
     for node in nodes:
         node.version = None
+    return False
 
 
 def _keep_subgraph_inputs(model: ir.Model) -> Undo:
@@ -152,10 +170,11 @@ def _keep_subgraph_inputs(model: ir.Model) -> Undo:
     return partial(_set_inputs, inputs)
 
 
-def _set_inputs(inputs: list[tuple[ir.Graph, list[ir.Value]]]) -> None:
+def _set_inputs(inputs: list[tuple[ir.Graph, list[ir.Value]]]) -> bool:
     for graph, values in inputs:
         graph.inputs.clear()
         graph.inputs.extend(values)
+    return False
 
 
 def _read_external(model: ir.Model) -> Undo:
@@ -171,7 +190,8 @@ def _read_external(model: ir.Model) -> Undo:
                 value.const_value = _in_memory(tensor)
         for node in graph:
             _read_external_attributes(node)
-    return _keep_change
+    # How the data of a tensor is stored is no part of the contents of a model.
+    return _is_unchanged
 
 
 def _read_external_attributes(node: ir.Node) -> None:
@@ -191,14 +211,15 @@ def keep_output_types(model: ir.Model) -> Undo:
     return partial(_set_types, model.graph, types)
 
 
-def _set_types(graph: ir.Graph, types: list[tuple[ir.TypeProtocol | None, ir.Shape | None]]) -> None:
+def _set_types(graph: ir.Graph, types: list[tuple[ir.TypeProtocol | None, ir.Shape | None]]) -> bool:
     for value, (tp, shape) in zip(graph.outputs, types, strict=False):
         value.type = value.type or tp
         value.shape = value.shape if value.shape is not None else shape
+    return False
 
 
-def _keep_change() -> None:
-    """Undo nothing: the change does not affect the meaning of the model."""
+def _is_unchanged() -> bool:
+    return False
 
 
 GUARDS: Final[Mapping[str, Callable[[ir.Model], Undo]]] = {
@@ -222,30 +243,121 @@ def _has_identities(model: ir.Model) -> bool:
     return any(node.op_type == "Identity" for graph in _graphs(model) for node in graph)
 
 
-def _has_many_initializers(model: ir.Model) -> bool:
-    return any(len(graph.initializers) > 1 for graph in model.graphs())
+def _has_similar_initializers(model: ir.Model) -> bool:
+    # Types and shapes only: the pass compares the data.
+    return any(_has_duplicates(map(_kind, graph.initializers.values())) for graph in model.graphs())
+
+
+def _kind(value: ir.Value) -> object:
+    tensor = value.const_value
+    return value if tensor is None else (tensor.dtype, tuple(tensor.shape))
+
+
+def _has_duplicates(keys: Iterable[object]) -> bool:
+    seen: set[object] = set()
+    for key in keys:
+        if key in seen:
+            return True
+        seen.add(key)
+    return False
 
 
 def _has_similar_nodes(model: ir.Model) -> bool:
     # Operators and operands only: attributes are compared by the pass.
-    keys = {(node.op_type, *map(id, node.inputs)) for node in model.graph}
-    return len(keys) < len(model.graph)
+    return _has_duplicates((node.op_type, *map(id, node.inputs)) for node in model.graph)
 
 
-def _imports_more_than_onnx(model: ir.Model) -> bool:
-    return any(model.opset_imports) or any(any(function.opset_imports) for function in model.functions.values())
+def _imports_unused(model: ir.Model) -> bool:
+    calls = {function.domain for function in model.functions.values()}
+    return _imports_more(model.graph, calls) or any(_imports_more(func, set()) for func in model.functions.values())
+
+
+def _imports_more(owner: ir.Graph | ir.Function, used: set[str]) -> bool:
+    unknown = owner.opset_imports.keys() - used - {""}
+    # Nearly all models import ONNX only, so that their nodes are not looked at.
+    return bool(unknown) and not unknown <= {node.domain for node in owner.all_nodes()}
+
+
+def _has_unused(model: ir.Model) -> bool:
+    for graph in _graphs(model):
+        if any(_is_in_question(node) for node in graph):
+            return True
+    values = model.graph.initializers.values()
+    return any(not (value.uses() or value.is_graph_output() or value.is_graph_input()) for value in values)
+
+
+def _is_in_question(node: ir.Node) -> bool:
+    """Return whether RemoveUnusedNodes may change a node or its inputs and outputs."""
+    if any(not (output.uses() or output.is_graph_output()) for output in node.outputs):
+        return True
+    if node.inputs and node.inputs[-1] is None:
+        return True
+    return node.op_type == "BatchNormalization" and "training_mode" in node.attributes
+
+
+def _has_constants(model: ir.Model) -> bool:
+    return any(node.op_type == "Constant" for graph in _graphs(model) for node in graph)
+
+
+def _has_inner_initializers(model: ir.Model) -> bool:
+    return any(graph.initializers for graph in model.graph.subgraphs())
+
+
+def _has_notes(model: ir.Model) -> bool:
+    """Return whether nodes or graphs have doc strings, or metadata besides the mark."""
+    graphs = [graph for graph in _graphs(model) if len(graph)]
+    return any(graph.doc_string or graph.metadata_props.keys() - {SKIP} for graph in graphs) or any(
+        node.doc_string or node.metadata_props for node in chain.from_iterable(graphs)
+    )
+
+
+def _has_initializers_outside_inputs(model: ir.Model) -> bool:
+    return any(not value.is_graph_input() for value in model.graph.initializers.values())
+
+
+def _has_initializers_in_inputs(model: ir.Model) -> bool:
+    return any(value.is_graph_input() for value in model.graph.initializers.values())
 
 
 NEEDS: Final[Mapping[str, Callable[[ir.Model], bool]]] = {
+    "AddInitializersToInputs": _has_initializers_outside_inputs,
+    "ClearMetadataAndDocString": _has_notes,
     "CommonSubexpressionElimination": _has_similar_nodes,
-    "DeduplicateHashedInitializers": _has_many_initializers,
-    "DeduplicateInitializers": _has_many_initializers,
+    "DeduplicateHashedInitializers": _has_similar_initializers,
+    "DeduplicateInitializers": _has_similar_initializers,
     "IdentityElimination": _has_identities,
     "Inline": _has_functions,
+    "LiftConstantsToInitializers": _has_constants,
+    "LiftSubgraphInitializersToMainGraph": _has_inner_initializers,
+    "RemoveInitializersFromInputs": _has_initializers_in_inputs,
     "RemoveUnusedFunctions": _has_functions,
-    "RemoveUnusedOpsets": _imports_more_than_onnx,
+    "RemoveUnusedNodes": _has_unused,
+    "RemoveUnusedOpsets": _imports_unused,
 }
 """Conditions for a pass to have any effect. They are checked first, because copying a model is slower."""
+
+
+def _arity(model: ir.Model) -> object:
+    """Return what RemoveUnusedNodes changes in nodes that it keeps."""
+    return [
+        (len(node.inputs), [output.name for output in node.outputs], len(node.attributes))
+        for graph in _graphs(model)
+        for node in graph
+    ]
+
+
+UNREPORTED: Final[Mapping[str, Callable[[ir.Model], object]]] = {
+    "ClearMetadataAndDocString": _has_notes,
+    "RemoveUnusedNodes": _arity,
+}
+"""Passes whose `PassResult.modified` can be false although they changed the model.
+
+The function returns a value that differs then. These are the passes of onnx_ir 1.1.0 that do so, not reported upstream
+as of November 2026:
+
+- ClearMetadataAndDocString does not count the doc strings of nodes.
+- RemoveUnusedNodes does not count optional outputs, trailing inputs and attributes.
+"""
 
 
 def cause_of(error: Exception) -> Exception:
