@@ -11,7 +11,7 @@ from typing import Final, Self, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.text import Text
 
 from apass.cli.errors import print_error
 from apass.cli.inputs import Job
@@ -27,7 +27,7 @@ from apass.util.printable import printable
 __all__ = ["Reporter", "RunDisplay"]
 
 _MAX_ROWS: Final = 40
-"""Rows of the table on a terminal. A longer table shows the failures and the largest changes."""
+"""Rows of the table with all models. A longer table shows failures and changes; on a terminal, the largest ones."""
 
 _UNLIMITED_WIDTH: Final = 10_000
 """Columns of the table in a pipe or a file; wide enough for any row."""
@@ -80,6 +80,8 @@ class Reporter:
 
     def phase(self, job: Job, phase: str) -> None:
         """Show the current phase of a file."""
+        if self._progress.disable:
+            return
         self._phases.pop(job.name, None)
         if phase != "done":
             self._phases[job.name] = phase
@@ -97,12 +99,16 @@ class Reporter:
 
     def summarize(self, diagnostics: DiagnosticContext) -> None:
         """Print the table, the diagnostics, each failure with its notes, and the totals."""
-        if self.results:
-            rows = sorted(self.results, key=lambda result: result.job.name)
-            shown = _most_relevant(rows) if self._is_narrow else rows
+        rows = sorted(self.results, key=lambda result: result.job.name)
+        notable = rows if len(rows) <= _MAX_ROWS else [row for row in rows if row.changed or row.error is not None]
+        shown = _most_relevant(notable) if self._is_narrow else notable
+        if shown:
             self._out.print(_table(shown, self._out.width))
-            if len(shown) < len(rows):
-                self._out.print(f"[dim]and {len(rows) - len(shown)} more; redirect the output to a file to get all[/]")
+        if len(shown) < len(notable):
+            text = f"and {len(notable) - len(shown)} more; redirect the output to a file to get all"
+            self._out.print(f"[dim]{text}[/]")
+        if len(notable) < len(rows):
+            self._out.print(f"[dim]and {len(rows) - len(notable)} models that did not change[/]")
         if diagnostics.diagnostics:
             self.show(diagnostics.rendered())
         for failed in self.failures:
@@ -110,7 +116,7 @@ class Reporter:
         self._out.print(_totals(self.results, self._total), soft_wrap=True)
 
 
-def _table(results: Sequence[JobResult], width: int) -> Table:
+def _table(results: Sequence[JobResult], width: int) -> Text:
     """Return the table of results, which has fewer columns if it is narrow."""
     names = [result.job.name for result in results]
     ending = _common_ending(names)

@@ -3,8 +3,9 @@
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
@@ -14,12 +15,19 @@ from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
+from apass.concurrency.thread_batches import ThreadBatches
 from apass.core.executor import Executor
 from apass.core.run import enter_module
 from apass.errors import ApassError, PassCancelledError
 from apass.passes.base import Pass
+from apass.util.files import Prepared, copy_whole
 
 __all__ = ["JobResult", "NotComparedError", "OutputsChangedError", "Phase", "Treatment", "optimize_files"]
+
+FILE_THREADS: Final = 4
+"""Threads that read and write files at a time. They wait for the disk together."""
+FILE_BATCH: Final = 8
+"""Files that a thread reads or writes before it returns to the event loop."""
 
 Phase = Callable[[Job, str], None]
 """Called at each phase: `"looking up"`, `"loading"`, `"optimizing"`, `"verifying"`, `"writing"`, `"done"`."""
@@ -50,6 +58,8 @@ class JobResult:
     """Wall time from the start of loading to the end of writing."""
     remark: str
     """A note on a success, such as outputs that could not be compared."""
+    changed: bool
+    """Whether this run made another model of it."""
     error: Exception | None
     """The reason of a failure; None for a success."""
 
@@ -79,11 +89,17 @@ async def optimize_files(
     slots = anyio.CapacityLimiter(limit)
     workers = anyio.CapacityLimiter(os.cpu_count() or 1) if verify else None
     async with anyio.create_task_group() as group:
+        threads = ThreadBatches(group, FILE_THREADS, FILE_BATCH)
         for job in jobs:
             # Acquired before the task is started, so that waiting jobs do not need a task each.
             await slots.acquire_on_behalf_of(job)
             model_format, pipeline = treatment_of(job)
-            work = _FileRun(job, model_format, runner(pipeline, executor, timeout), journal, workers, on_phase)
+            if executor is None and timeout is None and not verify:
+                # Nothing else holds the model, so passes may change it in place.
+                run_pipeline: Callable[[Any], Awaitable[Any]] = partial(pipeline, donate=True)
+            else:
+                run_pipeline = runner(pipeline, executor, timeout)
+            work = _FileRun(job, model_format, run_pipeline, journal, workers, threads, on_phase)
             group.start_soon(_finish, work, slots, on_result)
 
 
@@ -105,7 +121,8 @@ async def _finish(work: "_FileRun", slots: anyio.CapacityLimiter, on_result: Cal
     finally:
         slots.release_on_behalf_of(job)
     work.on_phase(job, "done")
-    on_result(JobResult(job, work.before, None if error else work.after, perf_counter() - start, work.remark, error))
+    after, seconds = None if error else work.after, perf_counter() - start
+    on_result(JobResult(job, work.before, after, seconds, work.remark, error is None and work.changed, error))
 
 
 class _FileRun:
@@ -118,9 +135,11 @@ class _FileRun:
         run_pipeline: Callable[[Any], Awaitable[Any]],
         journal: FileJournal | None,
         workers: anyio.CapacityLimiter | None,
+        threads: ThreadBatches,
         on_phase: Phase,
     ) -> None:
         self.job = job
+        self.threads = threads
         self.run_pipeline = run_pipeline
         self.format = model_format
         self.journal = journal
@@ -130,24 +149,26 @@ class _FileRun:
         self.before: int | None = None
         self.after: int | None = None
         self.remark = ""
+        self.changed = False
 
     async def run(self) -> None:
         enter_module(self.job.name)
         if self.journal is not None and await self._is_finished(self.journal):
             return
         self.on_phase(self.job, "loading")
-        mod = await anyio.to_thread.run_sync(self.format.load, self.job.source)
+        mod = await self.threads.run(partial(self.format.load, self.job.source))
         self.before = self.format.size(mod)
         self.on_phase(self.job, "optimizing")
         result = await self.run_pipeline(mod)
-        self.after = self.format.size(result)
-        if result is mod:
+        self.changed = result is not mod
+        self.after = self.format.size(result) if self.changed else self.before
+        if not self.changed:
             self.remark = "unchanged"
         elif self.workers is not None:
             self.on_phase(self.job, "verifying")
             await self._verify(mod, result, self.workers)
         self.on_phase(self.job, "writing")
-        await anyio.to_thread.run_sync(self._write, result)
+        await self.threads.run(partial(self._write if self.changed else self._write_unchanged, result))
 
     async def _verify(self, mod: Any, result: Any, workers: anyio.CapacityLimiter) -> None:
         try:
@@ -167,22 +188,38 @@ class _FileRun:
         If not, record the states of the sources.
         """
         self.on_phase(self.job, "looking up")
-        finished = await anyio.to_thread.run_sync(journal.look_up, self.job)
+        finished = await self.threads.run(partial(journal.look_up, self.job))
         if finished is None:
             # Before loading: a file that changes later does not match its entry, and is optimized again next time.
-            self.sources = await anyio.to_thread.run_sync(journal.states, self.job, self.format)
+            self.sources = await self.threads.run(partial(journal.states, self.job, self.format))
             return False
         self.before, self.after = finished.before, finished.after
         self.remark = f"by an earlier run, {finished.remark}" if finished.remark else "by an earlier run"
         return True
 
+    def _write_unchanged(self, result: Any) -> None:
+        """Copy the file of the model, if the result needs no other file or format."""
+        job = self.job
+        is_in_place = job.source.resolve() == job.target.resolve()
+        if not is_in_place and (job.source.suffix != job.target.suffix or self.format.companions(job.source)):
+            self._write(result)
+            return
+        if not is_in_place:
+            self.remark = "unchanged, copied"
+            copy_whole(job.source, job.target, self._prepared())
+        elif (prepared := self._prepared()) is not None:
+            prepared({job.target: job.source})
+
     def _write(self, result: Any) -> None:
-        self.job.target.parent.mkdir(parents=True, exist_ok=True)
-        prepared = None
-        if self.journal is not None:
-            finished = Finished(before=self.before, after=self.after, remark=self.remark)
-            prepared = self.journal.prepared(self.job, self.sources, finished)
         try:
-            self.format.save(result, self.job.target, prepared)
+            self.job.target.parent.mkdir(parents=True, exist_ok=True)
+            self.format.save(result, self.job.target, self._prepared())
         except OSError as error:
             raise named(error, self.job.target) from error
+
+    def _prepared(self) -> Prepared | None:
+        """Return the callback that records the result in the journal, if there is one."""
+        if self.journal is None:
+            return None
+        finished = Finished(before=self.before, after=self.after, remark=self.remark)
+        return self.journal.prepared(self.job, self.sources, finished)

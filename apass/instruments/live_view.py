@@ -12,7 +12,6 @@ from apass.util.printable import printable
 
 try:
     from rich.console import Console, Group, RenderableType
-    from rich.table import Table
     from rich.text import Text
 
     from apass.instruments.support.table_layout import Column, fitted_table, keep_end, keep_ends
@@ -101,7 +100,7 @@ def _label(run: Run) -> str:
     return printable(module + "/".join(run.path) + ("" if run.function is None else f"@{run.function}"))
 
 
-def _table(rows: Sequence[ActiveRun], width: int) -> Table:
+def _table(rows: Sequence[ActiveRun], width: int) -> Text:
     """Return rows as a table, which has fewer columns if it is narrow."""
     states = [waiting_text(active) for active in rows]
     paths = [printable("/".join(active.run.path)) for active in rows]

@@ -6,9 +6,13 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
+from shutil import copyfileobj
 from typing import BinaryIO, Final
 
-__all__ = ["PART_NAME", "PartFile", "Prepared", "is_device", "naming", "write_whole"]
+__all__ = ["PART_NAME", "PartFile", "Prepared", "copy_whole", "is_device", "naming", "write_whole"]
+
+_CHUNK: Final = 2**20
+"""Bytes that are copied at a time."""
 
 _DEVICE_FOLDERS: Final = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 """Folders whose entries are devices or open file descriptors."""
@@ -99,6 +103,23 @@ def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None)
     part = PartFile(path)
     try:
         part.write(data)
+        part.close()
+        if prepared is not None:
+            prepared({path: part.path})
+        part.replace()
+    finally:
+        part.discard()
+
+
+def copy_whole(source: Path, path: Path, prepared: Prepared | None = None) -> None:
+    """Copy the bytes of `source` to `path` atomically; create missing folders.
+
+    The parameters and errors are those of `write_whole`.
+    """
+    part = PartFile(path)
+    try:
+        with naming(source), source.open("rb") as file, naming(path, part.path):
+            copyfileobj(file, part.file, _CHUNK)
         part.close()
         if prepared is not None:
             prepared({path: part.path})

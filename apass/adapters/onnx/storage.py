@@ -101,16 +101,26 @@ def model_proto(model: ir.Model, how: Callable[[Tensor], Tensor] | None = None) 
         for name, value in graph.initializers.items():
             if value.const_value is None:
                 raise AdapterError(f"initializer {name!r} of the ONNX model has no data; set its const_value")
-    copied = with_parts(model, private_copy(model.graph), map(private_copy, model.functions.values()))
-    for owner in _owners(copied):
-        _map_tensors(owner, how or _in_memory)
+    if how is not None or not _is_writable(model):
+        model = with_parts(model, private_copy(model.graph), map(private_copy, model.functions.values()))
+        for owner in _owners(model):
+            _map_tensors(owner, how or _in_memory)
     try:
-        proto = ir.to_proto(copied)
+        proto = ir.to_proto(model)
     except ir.serde.SerdeError as error:
         raise AdapterError(f"this ONNX model cannot be serialized: {short_reason(_innermost(error))}") from error
     # protobuf omits an empty graph, and the reader would miss it.
     proto.graph.SetInParent()
     return proto
+
+
+def _is_writable(model: ir.Model) -> bool:
+    """Return whether onnx_ir would write the model as it is, and not change it."""
+    if any(isinstance(tensor, ir.ExternalTensor) for tensor in _tensors(model)):
+        return False
+    # onnx_ir gives the tensor of an initializer the name of its value.
+    values = chain.from_iterable(graph.initializers.values() for owner in _owners(model) for graph in _graphs(owner))
+    return all(value.const_value is None or value.const_value.name == value.name for value in values)
 
 
 def model_to_bytes(model: ir.Model) -> bytes:

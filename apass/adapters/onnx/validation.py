@@ -6,6 +6,7 @@ onnx_ir reads models that break these rules. Its passes then fail, run forever, 
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, cast
 
@@ -237,16 +238,22 @@ def _undecoded(proto: onnx.ModelProto) -> Iterator[str]:
         names = ("name", "doc_string", "external_data", "metadata_props") if kind == "TensorProto" else None
         fields = message.ListFields() if names is None else [(_TENSOR[name], getattr(message, name)) for name in names]
         for descriptor, value in fields:
-            values = cast("Sequence[Any]", value if _is_repeated(value) else [value])
-            if descriptor.message_type is not None:
-                messages += values
+            is_message, is_text, is_repeated = _field_kind(descriptor)
+            if is_message:
+                if is_repeated:
+                    messages += value
+                else:
+                    messages.append(value)
             # protobuf returns bytes for such a text.
-            elif descriptor.type == descriptor.TYPE_STRING and not all(isinstance(text, str) for text in values):
+            elif is_text and bytes in (map(type, value) if is_repeated else (type(value),)):
                 yield f"a {kind}"
 
 
-def _is_repeated(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+@cache
+def _field_kind(descriptor: Any) -> tuple[bool, bool, bool]:
+    """Return whether a field holds messages, whether texts, and whether several."""
+    is_text = descriptor.type == descriptor.TYPE_STRING
+    return descriptor.message_type is not None, is_text, descriptor.is_repeated
 
 
 def _function_problems(functions: Sequence[onnx.FunctionProto]) -> Iterator[str]:

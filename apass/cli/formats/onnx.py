@@ -9,7 +9,6 @@ from anyio import CapacityLimiter
 from apass.adapters.onnx import ADAPTER, external_files, load_model, save_model  # isort: skip
 import onnx_ir as ir
 
-from apass.adapters.onnx import outputs as onnx_outputs
 from apass.cli.formats import Comparison
 from apass.util.files import Prepared
 
@@ -53,6 +52,9 @@ async def compare_outputs(before: ir.Model, after: ir.Model, workers: CapacityLi
 
     The models run in worker processes.
     """
-    verdict = await onnx_outputs.compare_outputs(before, after, limiter=workers)
+    # The evaluators take longer to import than all of onnx_ir.
+    from apass.adapters.onnx.outputs import compare_outputs as compare
+
+    verdict = await compare(before, after, limiter=workers)
     text = f"outputs {verdict.status.value}" + (f": {verdict.reason}" if verdict.reason else "")
     return Comparison(verdict.changed, text)

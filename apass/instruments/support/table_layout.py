@@ -3,13 +3,11 @@
 Columns are dropped in a fixed order. The names are shortened last.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from rich import box
 from rich.cells import cell_len
-from rich.table import Table
 from rich.text import Text
 
 __all__ = ["Column", "fitted_table", "keep_end", "keep_ends", "keep_start"]
@@ -20,6 +18,7 @@ NAME_WIDTH: Final = 32
 _GAP: Final = 3
 """Width of the space between two columns."""
 
+_RULE: Final = "\N{BOX DRAWINGS LIGHT HORIZONTAL}"
 _ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -81,7 +80,7 @@ class Column:
         return self.natural if self.smallest is None else min(max(self.smallest, cell_len(self.title)), self.natural)
 
 
-def fitted_table(names: Column, others: Sequence[Column], width: int, *, drop: Iterable[str]) -> Table:
+def fitted_table(names: Column, others: Sequence[Column], width: int, *, drop: Iterable[str]) -> Text:
     """Return a table whose lines have at most `width` cells.
 
     Parameters:
@@ -106,15 +105,26 @@ def fitted_table(names: Column, others: Sequence[Column], width: int, *, drop: I
         more = max(0, min(left, column.natural - column.needed))
         widths[column.title] = column.needed + more
         left -= more
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     columns = [names, *kept]
-    for column in columns:
-        size = widths[column.title]
-        table.add_column(Text(column.shorten(column.title, size)), width=size, justify=column.justify, no_wrap=True)
-    for row in range(len(names.cells)):
-        cells = [(column.shorten(column.cells[row], widths[column.title]), column.style(row)) for column in columns]
-        table.add_row(*(Text(text, style=style) for text, style in cells))
-    return table
+    lines = [Text(), _line([(column, column.title, "bold") for column in columns], widths)]
+    lines.append(Text(f" {_RULE * (sum(widths[column.title] + _GAP for column in columns) - _GAP)}"))
+    lines += [
+        _line([(column, column.cells[row], column.style(row)) for column in columns], widths)
+        for row in range(len(names.cells))
+    ]
+    # A table of rich takes milliseconds for each row.
+    return Text("\n", no_wrap=True, overflow="ignore").join([*lines, Text()])
+
+
+def _line(cells: Iterable[tuple[Column, str, str]], widths: Mapping[str, int]) -> Text:
+    line = Text()
+    for column, text, style in cells:
+        width = widths[column.title]
+        shown = column.shorten(text, width)
+        space = " " * (width - cell_len(shown))
+        line.append(" " * (_GAP if line else 1))
+        line.append(f"{space}{shown}" if column.justify == "right" else f"{shown}{space}", style)
+    return line
 
 
 def _total(columns: Iterable[Column]) -> int:
