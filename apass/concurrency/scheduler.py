@@ -41,20 +41,23 @@ class LoopScheduler:
         self.waiters: _WaitQueue = _WaitQueue()
         """The tasks that wait for a new slice, first in, first out."""
 
-    async def enter(self) -> None:
-        """Start an outermost pass: after a pause in a new slice, else in the current one."""
+    def enter(self) -> bool:
+        """Start an outermost pass; return whether it has to `yield_to_loop` first.
+
+        After a pause, the pass runs in a new slice, else in the current one if that has time left.
+        """
+        # Not a coroutine that yields itself, because making one costs more than the rest.
         now = perf_counter()
         paused = self.running == 0 and now - self.last_end > PAUSE_SECONDS
         self.running += 1
         if now <= self.slice_ends:
-            return
+            return False
         if paused:
             self._start_slice(now)
-        else:
-            await self.yield_to_loop()
+        return not paused
 
     def leave(self) -> None:
-        """End an outermost pass; call it after `enter`, even if `enter` raised."""
+        """End an outermost pass; call it after `enter`."""
         self.running -= 1
         self.last_end = perf_counter()
 

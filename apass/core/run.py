@@ -35,6 +35,10 @@ class HasInfo(Protocol):
         ...
 
 
+_MODULE: ContextVar[str | None] = ContextVar("apass_module", default=None)
+_NO_QUEUE: Final[Iterator[Any]] = iter(())
+
+
 @final
 class Run:
     """One execution of a pass, or of one function's body; equal only to itself.
@@ -96,23 +100,36 @@ class Run:
 
 
 class RunCursor:
-    """The current run of a loop over passes or bodies; creates the `Run` on request.
+    """The current run of a call, or of a loop over passes or bodies; creates the `Run` on request.
 
     Only the loop writes `item`, between two passes or two bodies. This costs a fraction of a contextvar that is set and
     reset, and no run that no hook asks for is ever made.
     """
 
-    __slots__ = ("item", "mod", "parent", "queue")
+    __slots__ = ("ended", "item", "mod", "module", "parent", "queue", "started")
 
-    def __init__(self, parent: Run | None, mod: object = None, queue: Iterator[Any] | None = None) -> None:
+    def __init__(
+        self,
+        parent: Run | None,
+        mod: object = None,
+        queue: Iterator[Any] = _NO_QUEUE,
+        item: HasInfo | None = None,
+    ) -> None:
         self.parent: Run | None = parent
         """The run that the loop belongs to."""
         self.mod: object = mod
         """The module whose functions the bodies are; None for a loop over passes."""
-        self.queue: Iterator[Any] = iter(()) if queue is None else queue
+        self.queue: Iterator[Any] = queue
         """The bodies that have not started; an iterator that knows its length."""
-        self.item: HasInfo | str | Run | None = None
+        self.item: HasInfo | str | Run | None = item
         """The pass, or the function by name, that runs now; its `Run` after the first request for it."""
+        # Read here, because the request may come from a task that works on a module of another name.
+        self.module: str | None = _MODULE.get()
+        """The name of the module that the passes of the loop work on."""
+        self.started: float = 0.0
+        """The `started` of the current run, if its `Run` has not been requested."""
+        self.ended: float = 0.0
+        """The `ended` of the current run, if its `Run` has not been requested."""
 
     def run(self) -> Run | None:
         """Return the current run: the same object until the loop goes on."""
@@ -121,12 +138,20 @@ class RunCursor:
             return self.parent
         if not isinstance(item, Run):
             if not isinstance(item, str):
-                item = Run(item.info, self.parent, None, _MODULE.get(), None, item)
+                item = Run(item.info, self.parent, None, self.module, None, item)
+                item.started, item.ended = self.started, self.ended
             else:
                 assert self.parent is not None, "a body belongs to a pass"
                 item = self.parent.body(item)
             self.item = item
         return item
+
+    def timed(self) -> "Run | RunCursor":
+        """Return the object that holds `started` and `ended` of the current run.
+
+        It is the `Run` if it exists. A `Run` for each pass would make a pass between hooks a third slower.
+        """
+        return self.item if isinstance(self.item, Run) else self
 
 
 class RunNote(str):
@@ -166,7 +191,6 @@ def note_whereabouts(error: BaseException, run: Run) -> None:
     error.add_note(Whereabouts(where, run))
 
 
-_MODULE: ContextVar[str | None] = ContextVar("apass_module", default=None)
 RUN: ContextVar[Run | RunCursor | None] = ContextVar("apass_run", default=None)
 """The current run of this task, or the cursor that knows it; for the runner alone, others call `current_run`."""
 

@@ -13,7 +13,7 @@ from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import ExecutorChoice, executor_in_force
 from apass.core.info import PassInfo
 from apass.core.named_callables import callable_name
-from apass.core.run import RUN, Run, current_module_name, current_run
+from apass.core.run import RUN, RunCursor
 from apass.errors import PassDefinitionError
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
@@ -92,20 +92,26 @@ class Pass(ABC, Generic[ModT]):
             raise TypeError(f"pass {self.info.name!r} was called with None, not a module; check the code that made it")
         if donate:
             return await self._run_donated(mod)
-        scope = current_scope()
-        before, parent = RUN.get(), current_run()
-        RUN.set(Run(_info(self), parent, None, current_module_name(), None, self))
+        if not isinstance(getattr(self, "info", None), PassInfo):
+            raise _missing_info(self)
+        scope, before = current_scope(), RUN.get()
+        parent = before.run() if isinstance(before, RunCursor) else before
+        cursor = RunCursor(parent, item=self)
         scope.record_pass(self)
-        try:
-            if parent is not None:
-                return await execute(self, mod, scope)
-            scheduler = scope.state.scheduler
+        RUN.set(cursor)
+        if parent is not None:
             try:
-                await scheduler.enter()
-                return await execute(self, mod, scope)
+                return await execute(self, mod, scope, cursor)
             finally:
-                scheduler.leave()
+                RUN.set(before)
+        scheduler = scope.state.scheduler
+        is_slice_over = scheduler.enter()
+        try:
+            if is_slice_over:
+                await scheduler.yield_to_loop()
+            return await execute(self, mod, scope, cursor)
         finally:
+            scheduler.leave()
             RUN.set(before)
 
     async def _run_donated(self, mod: ModT) -> ModT:
@@ -249,12 +255,9 @@ class ModulePass(Pass[ModT]):
         return with_analyses(self.transform_module, self.analyses) if self.analyses else self.transform_module
 
 
-def _info(pass_: Pass[Any]) -> PassInfo:
-    info = getattr(pass_, "info", None)
-    if not isinstance(info, PassInfo):
-        name = type(pass_).__name__
-        raise PassDefinitionError(f"{name} has no `info`; set it to PassInfo(opt_level=..., name={name!r})")
-    return info
+def _missing_info(pass_: Pass[Any]) -> PassDefinitionError:
+    name = type(pass_).__name__
+    return PassDefinitionError(f"{name} has no `info`; set it to PassInfo(opt_level=..., name={name!r})")
 
 
 def check_passes(owner: str, passes: object) -> tuple[Pass[Any], ...]:

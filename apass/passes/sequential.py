@@ -82,15 +82,15 @@ class Sequential(Pass[ModT]):
                     mod = await _run_required(info.name, info.required, mod, scope, cursor)
                 cursor.item = pass_
                 if draft is None:
-                    mod = await execute(pass_, mod, scope)
+                    mod = await execute(pass_, mod, scope, cursor)
                 elif pass_.changes_in_place and not info.required:
                     offer_draft(pass_, draft)
-                    mod = await execute(pass_, mod, scope)
+                    mod = await execute(pass_, mod, scope, cursor)
                     withdraw_draft()
                 else:
                     # This pass may keep its input, or what it returns.
                     draft.forget()
-                    mod = await execute(pass_, mod, scope)
+                    mod = await execute(pass_, mod, scope, cursor)
         finally:
             RUN.set(before)
         return mod
@@ -141,7 +141,7 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Pa
             # The passes that a required combinator contains must not require it in turn.
             _RESOLVING.set((*trail, name))
             cursor.item = pass_
-            mod = await execute(pass_, mod, scope)
+            mod = await execute(pass_, mod, scope, cursor)
             _RESOLVING.set(trail)
     finally:
         _RESOLVING.reset(token)

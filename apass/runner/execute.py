@@ -15,7 +15,7 @@ from apass.core.analysis_manager import Preserves
 from apass.core.context import PassContext, PassScope
 from apass.core.info import PassInfo
 from apass.core.instrument import NO_HOOKS, Hooks, instrument_name
-from apass.core.run import Run, current_module_name, current_run, note_whereabouts
+from apass.core.run import RunCursor, note_whereabouts
 from apass.errors import PassResultError
 from apass.runner.error_policy import with_deadline
 from apass.runner.hook_time import HookTime
@@ -59,8 +59,10 @@ class Runnable(Protocol[T]):
         ...
 
 
-async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
+async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: RunCursor) -> ModT:
     """Run a pass on `mod` with the hooks of instruments, and return the new module.
+
+    `cursor` stands at the run of the pass.
 
     Raises:
         PassResultError: if the pass returned no module.
@@ -70,7 +72,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
     state, ctx = scope.state, scope.ctx
     hooks = latest = state.hooks
     started = finished = 0
-    run: Run | None = None
+    is_timed = False
     try:
         if hooks is NO_HOOKS and scope.is_plain:
             # Most passes run like this. The branch halves the time that the runner takes for a pass that does nothing.
@@ -89,7 +91,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
                         may_run = False
                 if not may_run:
                     if clock is not None:
-                        clock.report(_run_of(info).parent)
+                        clock.report(cursor.parent)
                     return mod
                 # Re-read the hooks: a hook may have called `override_instruments`.
                 hooks = state.hooks
@@ -99,17 +101,17 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
                     await (outcome if clock is None else clock.wait(outcome))
             started = len(hooks.instruments)
             if hooks is not NO_HOOKS:
-                run = _run_of(info)
                 if clock is not None:
-                    clock.report(run.parent)
-                run.started = perf_counter()
+                    clock.report(cursor.parent)
+                is_timed = True
+                cursor.timed().started = perf_counter()
             is_bare = scope.is_plain and not hooks.steps
-            result = (pass_.transform if is_bare else _wrapped(pass_, scope, hooks))(mod, ctx)
+            result = (pass_.transform if is_bare else _wrapped(pass_, scope, hooks, cursor))(mod, ctx)
         kind: type[Any] = type(mod)
         if type(result) is _COROUTINE or (type(result) is not kind and is_awaitable(result)):
             result = await result
-        if run is not None:
-            run.ended = perf_counter()
+        if is_timed:
+            cursor.timed().ended = perf_counter()
         # Skip the full check if the type is unchanged.
         if type(result) is not kind:
             _check_module(result, pass_.info)
@@ -126,20 +128,25 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope) -> ModT:
                 if outcome is not None and is_awaitable(outcome):
                     await (outcome if clock is None else clock.wait(outcome))
             if clock is not None:
-                clock.report(_run_of(info).parent)
+                clock.report(cursor.parent)
+        if is_timed:
+            cursor.started = cursor.ended = 0.0
         new: ModT = result
         return new
     except BaseException as error:
-        if run is not None and not run.ended:
+        run = cursor.run()
+        if is_timed and not run.ended:
             run.ended = perf_counter()
         if not isinstance(error, GeneratorExit | anyio.get_cancelled_exc_class()):
-            note_whereabouts(error, _run_of(pass_.info))
+            note_whereabouts(error, run)
         if hooks.failed:
             await _call_failure_hooks(hooks, started, latest, finished, mod, pass_.info, error, ctx.exit_grace)
         raise
 
 
-def _wrapped(pass_: Runnable[ModT], scope: PassScope, hooks: Hooks) -> Callable[[ModT, PassContext], Any]:
+def _wrapped(
+    pass_: Runnable[ModT], scope: PassScope, hooks: Hooks, cursor: RunCursor
+) -> Callable[[ModT, PassContext], Any]:
     """Return the work of a pass in the wrappers that pass, scope and hooks require."""
     # Innermost first: cache, deadline, step hooks.
     work: Callable[[ModT, PassContext], Any] = pass_.transform
@@ -150,12 +157,12 @@ def _wrapped(pass_: Runnable[ModT], scope: PassScope, hooks: Hooks) -> Callable[
     if scope.deadline is not None and pass_.runs_as_whole():
         work = with_deadline(work, scope.deadline, f"pass {pass_.info.name!r}")
     if hooks.steps:
-        work = _with_step_hooks(work, hooks, pass_.info)
+        work = _with_step_hooks(work, hooks, cursor)
     return work
 
 
 def _with_step_hooks(
-    work: Callable[[ModT, PassContext], Any], hooks: Hooks, info: PassInfo
+    work: Callable[[ModT, PassContext], Any], hooks: Hooks, cursor: RunCursor
 ) -> Callable[[ModT, PassContext], Any]:
     """Return `work`, reporting each of its steps to the `run_after_step` hooks."""
 
@@ -165,7 +172,7 @@ def _with_step_hooks(
 
     async def run(mod: ModT, ctx: PassContext) -> Any:
         steps = StepHooks(hooks.steps)
-        return await steps.surround(metered_pass(awaited(mod, ctx), partial(steps.report, _run_of(info))))
+        return await steps.surround(metered_pass(awaited(mod, ctx), partial(steps.report, cursor.run())))
 
     return run
 
@@ -229,8 +236,3 @@ async def _call_failure_hooks(
         if cancelled:
             raise failure
         error.add_note(f"and then a run_after_pass_failed raised {type(failure).__name__}: {failure}")
-
-
-def _run_of(info: PassInfo) -> Run:
-    """Return the current run; outside of any pass, a new one with `info`."""
-    return current_run() or Run(info, None, module=current_module_name())
