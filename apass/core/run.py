@@ -108,20 +108,14 @@ class RunCursor:
 
     __slots__ = ("ended", "item", "mod", "module", "parent", "queue", "started")
 
-    def __init__(
-        self,
-        parent: Run | None,
-        mod: object = None,
-        queue: Iterator[Any] = _NO_QUEUE,
-        item: HasInfo | None = None,
-    ) -> None:
+    def __init__(self, parent: Run | None, mod: object = None, queue: Iterator[Any] = _NO_QUEUE) -> None:
         self.parent: Run | None = parent
         """The run that the loop belongs to."""
         self.mod: object = mod
         """The module whose functions the bodies are; None for a loop over passes."""
         self.queue: Iterator[Any] = queue
         """The bodies that have not started; an iterator that knows its length."""
-        self.item: HasInfo | str | Run | None = item
+        self.item: HasInfo | str | Run | None = None
         """The pass, or the function by name, that runs now; its `Run` after the first request for it."""
         # Read here, because the request may come from a task that works on a module of another name.
         self.module: str | None = _MODULE.get()

@@ -96,7 +96,8 @@ class Pass(ABC, Generic[ModT]):
             raise _missing_info(self)
         scope, before = current_scope(), RUN.get()
         parent = before.run() if isinstance(before, RunCursor) else before
-        cursor = RunCursor(parent, item=self)
+        cursor = RunCursor(parent)
+        cursor.item = self
         scope.record_pass(self)
         RUN.set(cursor)
         if parent is not None:
@@ -112,7 +113,8 @@ class Pass(ABC, Generic[ModT]):
             return await execute(self, mod, scope, cursor)
         finally:
             scheduler.leave()
-            RUN.set(before)
+            # A cursor without an item stands for its parent, here None. To set RUN takes a tenth of the call of a pass.
+            cursor.item = None
 
     async def _run_donated(self, mod: ModT) -> ModT:
         offer_draft(self, Draft(mod, mod))
