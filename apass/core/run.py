@@ -140,13 +140,6 @@ class RunCursor:
             self.item = item
         return item
 
-    def timed(self) -> "Run | RunCursor":
-        """Return the object that holds `started` and `ended` of the current run.
-
-        It is the `Run` if it exists. A `Run` for each pass would make a pass between hooks a third slower.
-        """
-        return self.item if isinstance(self.item, Run) else self
-
 
 class RunNote(str):
     """A note on an error that is about a run."""

@@ -98,7 +98,8 @@ class Pass(ABC, Generic[ModT]):
         parent = before.run() if isinstance(before, RunCursor) else before
         cursor = RunCursor(parent)
         cursor.item = self
-        scope.record_pass(self)
+        if scope.records_passes:
+            scope.record_pass(self)
         RUN.set(cursor)
         if parent is not None:
             try:

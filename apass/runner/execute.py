@@ -15,7 +15,7 @@ from apass.core.analysis_manager import Preserves
 from apass.core.context import PassContext, PassScope
 from apass.core.info import PassInfo
 from apass.core.instrument import NO_HOOKS, Hooks, instrument_name
-from apass.core.run import RunCursor, note_whereabouts
+from apass.core.run import Run, RunCursor, note_whereabouts
 from apass.errors import PassResultError
 from apass.runner.error_policy import with_deadline
 from apass.runner.hook_time import HookTime
@@ -104,14 +104,17 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
                 if clock is not None:
                     clock.report(cursor.parent)
                 is_timed = True
-                cursor.timed().started = perf_counter()
+                # The cursor keeps the times until a hook requests the run: most passes between hooks need none.
+                item = cursor.item
+                (item if type(item) is Run else cursor).started = perf_counter()
             is_bare = scope.is_plain and not hooks.steps
             result = (pass_.transform if is_bare else _wrapped(pass_, scope, hooks, cursor))(mod, ctx)
         kind: type[Any] = type(mod)
         if type(result) is _COROUTINE or (type(result) is not kind and is_awaitable(result)):
             result = await result
         if is_timed:
-            cursor.timed().ended = perf_counter()
+            item = cursor.item
+            (item if type(item) is Run else cursor).ended = perf_counter()
         # Skip the full check if the type is unchanged.
         if type(result) is not kind:
             _check_module(result, pass_.info)
@@ -130,6 +133,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
             if clock is not None:
                 clock.report(cursor.parent)
         if is_timed:
+            # The next pass of the cursor may run without hooks.
             cursor.started = cursor.ended = 0.0
         new: ModT = result
         return new

@@ -1,6 +1,7 @@
 """`current_run()`: path, function and module of a run, nested and concurrent."""
 
 from collections import Counter
+from time import perf_counter
 from typing import Any
 
 import anyio
@@ -195,6 +196,102 @@ async def test_path_covers_deep_nesting() -> None:
         pass_ = Sequential([pass_], name=f"S{n}")
     await pass_({})
     assert locations == [((*(f"S{n}" for n in reversed(range(50))), "P"), None, None)]
+
+
+async def test_run_keeps_module_name_of_its_pass() -> None:
+    names: list[tuple[str | None, ...]] = []
+
+    async def record(mod: Module) -> Module:
+        run = current_run()
+        assert run is not None
+        names.append(tuple(member.module for member in run.lineage))
+        return mod
+
+    async def optimize_parts(mod: Module) -> Module:
+        await apass.optimize_all({"part": {}}, logging_pass([], "Inner", body=record))
+        return mod
+
+    outer = logging_pass([], "Outer", body=optimize_parts)
+    await outer({})
+    await Sequential([outer])({})
+    await apass.optimize_all({"whole": {}}, outer)
+    assert names == [("part", None), ("part", None, None), ("part", "whole")]
+
+
+async def test_task_sees_no_run_after_its_pass() -> None:
+    runs: list[Run | None] = []
+    is_over = anyio.Event()
+
+    async def record() -> None:
+        runs.append(current_run())
+        await is_over.wait()
+        runs.append(current_run())
+
+    async with anyio.create_task_group() as tasks:
+
+        async def start(mod: Module) -> Module:
+            tasks.start_soon(record)
+            await anyio.wait_all_tasks_blocked()
+            return mod
+
+        await logging_pass([], "P", body=start)({})
+        is_over.set()
+    assert [None if run is None else run.path for run in runs] == [("P",), None]
+
+
+@pytest.mark.parametrize("requested_in", ["run_before_pass", "body", "run_after_pass"])
+async def test_run_has_times_whenever_it_is_requested(requested_in: str) -> None:
+    runs: list[Run | None] = []
+    times: list[float] = []
+
+    def request(hook: str) -> None:
+        if hook == requested_in:
+            runs.append(current_run())
+
+    class Requests:
+        def run_before_pass(self, mod: Module, info: PassInfo) -> None:
+            request("run_before_pass")
+            times.append(perf_counter())
+
+        def run_after_pass(self, mod: Module, info: PassInfo) -> None:
+            times.append(perf_counter())
+            request("run_after_pass")
+
+    async def body(mod: Module) -> Module:
+        request("body")
+        return mod
+
+    pass_ = logging_pass([], "P", body=body)
+    async with PassContext(instruments=[Requests()]):
+        await Sequential([pass_, pass_])({})
+        await pass_({})
+    inner = [run for run in runs if run is not None and run.info.name == "P"]
+    # In between are the hooks of the Sequential.
+    expected = [times[1:3], times[3:5], times[6:8]]
+    for run, (before, after) in zip(inner, expected, strict=True):
+        assert before <= run.started <= run.ended <= after
+
+
+async def test_run_without_instruments_has_no_times() -> None:
+    runs: list[Run | None] = []
+
+    async def remove_instruments(mod: Module) -> Module:
+        await PassContext.current().override_instruments(None)
+        return mod
+
+    async def record(mod: Module) -> Module:
+        runs.append(current_run())
+        return mod
+
+    @apass.pass_instrument
+    class Nothing:
+        def run_before_pass(self, mod: Module, info: PassInfo) -> None:
+            """Do nothing."""
+
+    passes = [logging_pass([], "First", body=remove_instruments), logging_pass([], "Second", body=record)]
+    async with PassContext(instruments=[Nothing()]):
+        await Sequential(passes)({})
+    assert [(run.started, run.ended) for run in runs if run is not None] == [(0.0, 0.0)]
 
 
 def test_runs_compare_by_identity() -> None:
