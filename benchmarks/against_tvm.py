@@ -11,6 +11,22 @@ from tvm.script import ir
 from tvm.script import relax as script_relax
 
 
+def calls_in_tvm(size: int) -> Callable[[], Any]:
+    """Return a job that calls a no-op Python module pass `size` times."""
+
+    @module_pass(opt_level=0)
+    def Nothing(mod: Any, ctx: Any) -> Any:
+        return mod
+
+    mod = tvm.IRModule()
+
+    def job() -> None:
+        for _ in range(size):
+            Nothing(mod)
+
+    return job
+
+
 def sequential_in_tvm(size: int, instruments: int) -> Callable[[], Any]:
     """Return a job that runs a Sequential of `size` no-op Python module passes."""
 

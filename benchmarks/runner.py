@@ -23,7 +23,7 @@ from measure import compare
 import apass
 
 if find_spec("tvm"):
-    from against_tvm import function_pass_in_tvm, sequential_in_tvm
+    from against_tvm import calls_in_tvm, function_pass_in_tvm, sequential_in_tvm
 
 HAS_TVM = find_spec("tvm") is not None
 
@@ -105,6 +105,17 @@ async def sequences(rounds: int) -> None:
             tvm_job = sequential_in_tvm(1000, instruments)
             name = f"1000 no-op module passes, {instruments} instruments of three hooks"
             await compare(name, lambda: pipeline(mod), tvm_job, bound, "apache-tvm", rounds)
+
+
+async def single_calls(rounds: int) -> None:
+    """Compare calls of a no-op pass from outside of any pass with the same in apache-tvm."""
+    mod: dict[str, int] = {}
+
+    async def ours() -> None:
+        for _ in range(1000):
+            await Nothing(mod)
+
+    await compare("1000 calls of a no-op module pass", ours, calls_in_tvm(1000), 1.2, "apache-tvm", rounds)
 
 
 async def in_bare_group(size: int, body: Any, backend: str) -> None:
@@ -285,6 +296,7 @@ def imports(rounds: int) -> None:
 
 async def main(rounds: int, backend: str) -> None:
     if HAS_TVM:
+        await single_calls(rounds)
         await sequences(rounds)
     await fan_outs(rounds, backend)
     await sleepers(rounds, backend)
