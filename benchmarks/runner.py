@@ -108,7 +108,7 @@ async def sequences(rounds: int) -> None:
 
 
 async def single_calls(rounds: int) -> None:
-    """Compare calls of a no-op pass from outside of any pass with the same in apache-tvm."""
+    """Compare calls of a no-op pass, from outside of a pass, with apache-tvm."""
     mod: dict[str, int] = {}
 
     async def ours() -> None:

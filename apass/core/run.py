@@ -100,7 +100,7 @@ class Run:
 
 
 class RunCursor:
-    """The current run of a call, or of a loop over passes or bodies; creates the `Run` on request.
+    """The current run of a call or a loop; creates the `Run` on request.
 
     Only the loop writes `item`, between two passes or two bodies. This costs a fraction of a contextvar that is set and
     reset, and no run that no hook asks for is ever made.

@@ -114,7 +114,8 @@ class Pass(ABC, Generic[ModT]):
             return await execute(self, mod, scope, cursor)
         finally:
             scheduler.leave()
-            # A cursor without an item stands for its parent, here None. To set RUN takes a tenth of the call of a pass.
+            # The run of a cursor without an item is its parent, here None. This saves a tenth of the time of a call, as
+            # setting a contextvar is slow.
             cursor.item = None
 
     async def _run_donated(self, mod: ModT) -> ModT:

@@ -62,7 +62,7 @@ class Runnable(Protocol[T]):
 async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: RunCursor) -> ModT:
     """Run a pass on `mod` with the hooks of instruments, and return the new module.
 
-    `cursor` stands at the run of the pass.
+    The pass is the `item` of `cursor`.
 
     Raises:
         PassResultError: if the pass returned no module.
@@ -139,6 +139,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
         return new
     except BaseException as error:
         run = cursor.run()
+        assert run is not None, "the pass is the item of the cursor"
         if is_timed and not run.ended:
             run.ended = perf_counter()
         if not isinstance(error, GeneratorExit | anyio.get_cancelled_exc_class()):
@@ -174,11 +175,13 @@ def _with_step_hooks(
         result = work(mod, ctx)
         return await result if is_awaitable(result) else result
 
-    async def run(mod: ModT, ctx: PassContext) -> Any:
+    async def stepped(mod: ModT, ctx: PassContext) -> Any:
+        run = cursor.run()
+        assert run is not None, "the pass is the item of the cursor"
         steps = StepHooks(hooks.steps)
-        return await steps.surround(metered_pass(awaited(mod, ctx), partial(steps.report, cursor.run())))
+        return await steps.surround(metered_pass(awaited(mod, ctx), partial(steps.report, run)))
 
-    return run
+    return stepped
 
 
 async def _check_answer(answer: Any, hooks: Hooks, index: int, info: PassInfo) -> bool:
