@@ -1,84 +1,179 @@
 """Async compiler passes over any IR: TVM's pass infrastructure with concurrency."""
 
-from importlib import import_module
-from importlib.metadata import version
-from types import ModuleType
+from typing import TYPE_CHECKING
 
-from apass import instruments
-from apass.batch.journal import Journal
-from apass.batch.optimize import optimize_all
-from apass.batch.stream import Outcome, OutcomeStream, optimize_stream
-from apass.concurrency.single_flight import SingleFlight
-from apass.core.adapter import FunctionKind, IRAdapter, adapter_for, register_adapter
-from apass.core.analysis import Analysis, analysis
-from apass.core.analysis_manager import AnalysisManager
-from apass.core.config import Config, ConfigOption, provide_config_option, register_config_option
-from apass.core.context import PassContext, waiting_for
-from apass.core.diagnostic_context import DiagnosticContext
-from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
-from apass.core.info import PassInfo
-from apass.core.instrument import PassInstrument, pass_instrument
-from apass.core.named_callables import list_callables, register_callable, unregister_callable
-from apass.core.portable import PortableInstrument
-from apass.core.position import Position
-from apass.core.remarks import Remark, RemarkKind
-from apass.core.run import Run, current_module_name, current_run
-from apass.debugging.bisect import Bisected, bisect
-from apass.debugging.reduce import Reduced, reduce
-from apass.debugging.replay import Replay, Verdict, replay
-from apass.errors import (
-    AdapterError,
-    AnalysisError,
-    ApassError,
-    BisectError,
-    BudgetExceededError,
-    CircuitOpenError,
-    ConfigTypeError,
-    CyclicRequirementError,
-    DiagnosticError,
-    ExecutorError,
-    HelperError,
-    JournalError,
-    JournalWarning,
-    MissingExtraError,
-    PassCancelledError,
-    PassContextError,
-    PassDefinitionError,
-    PassNotAllowedError,
-    PassRegistrationError,
-    PassResultError,
-    PassTimeoutError,
-    PipelineCycleError,
-    PipelineSyntaxError,
-    RemoteError,
-    ReproducerError,
-    ResumeError,
-    ServiceTimeoutError,
-    UnknownCallableError,
-    UnknownConfigError,
-    UnknownPassError,
-    UnmatchedPassNameWarning,
-    VerifyError,
-    WorkerLostError,
-)
-from apass.instruments.reproducer.folder import ContextSettings, Failure, Reproducer, read_reproducer
-from apass.passes.base import ModulePass, Pass
-from apass.passes.conditional import If
-from apass.passes.decorators import function_pass, module_pass, prim_func_pass
-from apass.passes.function_pass import FunctionPass, PrimFuncPass
-from apass.passes.in_place import InPlacePass
-from apass.passes.options import PassOptions
-from apass.passes.print_ir import PrintIR
-from apass.passes.race import Race
-from apass.passes.registry import get_pass, list_passes, pass_options, provide_pass, register_pass, unregister_pass
-from apass.passes.repeat import Repeat
-from apass.passes.sequential import Sequential
-from apass.pipelines.parser import parse_pipeline
-from apass.pipelines.plan import Decision, PlannedPass, plan
-from apass.pipelines.resume import rest_of
-from apass.sync import run
 from apass.util import moved_modules
-from apass.util.fingerprint import fingerprint_value
+from apass.util.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from apass import errors as errors
+    from apass import executors as executors
+    from apass import external as external
+    from apass import instruments
+    from apass import relay as relay
+    from apass import stores as stores
+    from apass.batch.journal import Journal
+    from apass.batch.optimize import optimize_all
+    from apass.batch.stream import Outcome, OutcomeStream, optimize_stream
+    from apass.concurrency.single_flight import SingleFlight
+    from apass.core.adapter import FunctionKind, IRAdapter, adapter_for, register_adapter
+    from apass.core.analysis import Analysis, analysis
+    from apass.core.analysis_manager import AnalysisManager
+    from apass.core.config import Config, ConfigOption, provide_config_option, register_config_option
+    from apass.core.context import PassContext, waiting_for
+    from apass.core.diagnostic_context import DiagnosticContext
+    from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
+    from apass.core.info import PassInfo
+    from apass.core.instrument import PassInstrument, pass_instrument
+    from apass.core.named_callables import list_callables, register_callable, unregister_callable
+    from apass.core.portable import PortableInstrument
+    from apass.core.position import Position
+    from apass.core.remarks import Remark, RemarkKind
+    from apass.core.run import Run, current_module_name, current_run
+    from apass.debugging.bisect import Bisected, bisect
+    from apass.debugging.reduce import Reduced, reduce
+    from apass.debugging.replay import Replay, Verdict, replay
+    from apass.errors import (
+        AdapterError,
+        AnalysisError,
+        ApassError,
+        BisectError,
+        BudgetExceededError,
+        CircuitOpenError,
+        ConfigTypeError,
+        CyclicRequirementError,
+        DiagnosticError,
+        ExecutorError,
+        HelperError,
+        JournalError,
+        JournalWarning,
+        MissingExtraError,
+        PassCancelledError,
+        PassContextError,
+        PassDefinitionError,
+        PassNotAllowedError,
+        PassRegistrationError,
+        PassResultError,
+        PassTimeoutError,
+        PipelineCycleError,
+        PipelineSyntaxError,
+        RemoteError,
+        ReproducerError,
+        ResumeError,
+        ServiceTimeoutError,
+        UnknownCallableError,
+        UnknownConfigError,
+        UnknownPassError,
+        UnmatchedPassNameWarning,
+        VerifyError,
+        WorkerLostError,
+    )
+    from apass.instruments.reproducer.folder import ContextSettings, Failure, Reproducer, read_reproducer
+    from apass.passes.base import ModulePass, Pass
+    from apass.passes.conditional import If
+    from apass.passes.decorators import function_pass, module_pass, prim_func_pass
+    from apass.passes.function_pass import FunctionPass, PrimFuncPass
+    from apass.passes.in_place import InPlacePass
+    from apass.passes.options import PassOptions
+    from apass.passes.print_ir import PrintIR
+    from apass.passes.race import Race
+    from apass.passes.registry import get_pass, list_passes, pass_options, provide_pass, register_pass, unregister_pass
+    from apass.passes.repeat import Repeat
+    from apass.passes.sequential import Sequential
+    from apass.pipelines.parser import parse_pipeline
+    from apass.pipelines.plan import Decision, PlannedPass, plan
+    from apass.pipelines.resume import rest_of
+    from apass.sync import run
+    from apass.util.fingerprint import fingerprint_value
+    from apass.util.version import __version__ as __version__
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "apass": ["errors", "executors", "external", "instruments", "relay", "stores"],
+            "apass.batch.journal": ["Journal"],
+            "apass.batch.optimize": ["optimize_all"],
+            "apass.batch.stream": ["Outcome", "OutcomeStream", "optimize_stream"],
+            "apass.concurrency.single_flight": ["SingleFlight"],
+            "apass.core.adapter": ["FunctionKind", "IRAdapter", "adapter_for", "register_adapter"],
+            "apass.core.analysis": ["Analysis", "analysis"],
+            "apass.core.analysis_manager": ["AnalysisManager"],
+            "apass.core.config": ["Config", "ConfigOption", "provide_config_option", "register_config_option"],
+            "apass.core.context": ["PassContext", "waiting_for"],
+            "apass.core.diagnostic_context": ["DiagnosticContext"],
+            "apass.core.diagnostics": ["Diagnostic", "DiagnosticLevel", "Span"],
+            "apass.core.info": ["PassInfo"],
+            "apass.core.instrument": ["PassInstrument", "pass_instrument"],
+            "apass.core.named_callables": ["list_callables", "register_callable", "unregister_callable"],
+            "apass.core.portable": ["PortableInstrument"],
+            "apass.core.position": ["Position"],
+            "apass.core.remarks": ["Remark", "RemarkKind"],
+            "apass.core.run": ["Run", "current_module_name", "current_run"],
+            "apass.debugging.bisect": ["Bisected", "bisect"],
+            "apass.debugging.reduce": ["Reduced", "reduce"],
+            "apass.debugging.replay": ["Replay", "Verdict", "replay"],
+            "apass.errors": [
+                "AdapterError",
+                "AnalysisError",
+                "ApassError",
+                "BisectError",
+                "BudgetExceededError",
+                "CircuitOpenError",
+                "ConfigTypeError",
+                "CyclicRequirementError",
+                "DiagnosticError",
+                "ExecutorError",
+                "HelperError",
+                "JournalError",
+                "JournalWarning",
+                "MissingExtraError",
+                "PassCancelledError",
+                "PassContextError",
+                "PassDefinitionError",
+                "PassNotAllowedError",
+                "PassRegistrationError",
+                "PassResultError",
+                "PassTimeoutError",
+                "PipelineCycleError",
+                "PipelineSyntaxError",
+                "RemoteError",
+                "ReproducerError",
+                "ResumeError",
+                "ServiceTimeoutError",
+                "UnknownCallableError",
+                "UnknownConfigError",
+                "UnknownPassError",
+                "UnmatchedPassNameWarning",
+                "VerifyError",
+                "WorkerLostError",
+            ],
+            "apass.instruments.reproducer.folder": ["ContextSettings", "Failure", "Reproducer", "read_reproducer"],
+            "apass.passes.base": ["ModulePass", "Pass"],
+            "apass.passes.conditional": ["If"],
+            "apass.passes.decorators": ["function_pass", "module_pass", "prim_func_pass"],
+            "apass.passes.function_pass": ["FunctionPass", "PrimFuncPass"],
+            "apass.passes.in_place": ["InPlacePass"],
+            "apass.passes.options": ["PassOptions"],
+            "apass.passes.print_ir": ["PrintIR"],
+            "apass.passes.race": ["Race"],
+            "apass.passes.registry": [
+                "get_pass",
+                "list_passes",
+                "pass_options",
+                "provide_pass",
+                "register_pass",
+                "unregister_pass",
+            ],
+            "apass.passes.repeat": ["Repeat"],
+            "apass.passes.sequential": ["Sequential"],
+            "apass.pipelines.parser": ["parse_pipeline"],
+            "apass.pipelines.plan": ["Decision", "PlannedPass", "plan"],
+            "apass.pipelines.resume": ["rest_of"],
+            "apass.sync": ["run"],
+            "apass.util.fingerprint": ["fingerprint_value"],
+            "apass.util.version": ["__version__"],
+        },
+    )
 
 __all__ = [
     "AdapterError",
@@ -208,15 +303,3 @@ moved_modules.install(
     },
     renamed={"Analyses": "AnalysisManager", "FunctionPassOptions": "PassOptions", "Promises": "PassOptions"},
 )
-
-__version__: str
-"""The version of the installed package."""
-
-
-def __getattr__(name: str) -> ModuleType | str:
-    """Load what few programs need when it is first used: `apass.relay` imports numpy."""
-    if name == "relay":
-        return import_module("apass.relay")
-    if name == "__version__":
-        return version("apass")
-    raise AttributeError(f"module 'apass' has no attribute {name!r}")

@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from importlib import import_module
 from importlib.metadata import EntryPoint
 from typing import Any, Final, cast
 
@@ -20,6 +21,18 @@ _FACTORIES: Final[dict[str, Factory]] = {}
 
 _PROVIDED: Final[dict[str, Factory]] = {}
 """Factories of plug-ins, which a user's pass of the same name overrides."""
+
+_UNLOADED: Final[dict[str, str]] = {
+    "If": "apass.passes.conditional",
+    "PrintIR": "apass.passes.print_ir",
+    "Race": "apass.passes.race",
+    "Repeat": "apass.passes.repeat",
+    "Sequential": "apass.passes.sequential",
+}
+"""The modules that register the package's own passes, each until it is imported.
+
+A program that does not use a pass does not import it.
+"""
 
 _PASSES: Final = "apass.passes"
 _MODULES: Final = "apass.pass_modules"
@@ -47,6 +60,7 @@ def add_factory(name: str, factory: Factory, module: str | None = None, *, provi
             f"a pass named {name!r} is already registered; call unregister_pass({name!r}) first, or choose another name"
         )
     _FACTORIES[name] = factory
+    _UNLOADED.pop(name, None)
 
 
 def remove_factory(name: str) -> None:
@@ -56,6 +70,7 @@ def remove_factory(name: str) -> None:
         UnknownPassError: if no pass is registered under `name`, or a plug-in provides it.
 
     """
+    _load_own(name)
     if name not in _FACTORIES:
         if name in _PROVIDED:
             raise UnknownPassError(f"the pass {name!r} is provided by a plug-in and cannot be unregistered")
@@ -74,6 +89,7 @@ def find_factory(name: str) -> Factory:
     """
     if not isinstance(name, str):
         raise UnknownPassError(f"the name of a pass must be a str, got {name!r}")
+    _load_own(name)
     if name in _FACTORIES:
         return _FACTORIES[name]
     if name in plugins(_PASSES):
@@ -106,10 +122,20 @@ def known_names() -> Iterator[str]:
 
     No entry point is loaded.
     """
-    yield from sorted({*_FACTORIES, *_PROVIDED, *plugins(_PASSES)})
+    yield from sorted({*_FACTORIES, *_UNLOADED, *_PROVIDED, *plugins(_PASSES)})
+
+
+def _load_own(name: str) -> None:
+    """Import the module of an own pass that is not loaded."""
+    module = _UNLOADED.get(name)
+    if module is not None:
+        import_module(module)
 
 
 def _is_offered_elsewhere(name: str, module: str | None) -> bool:
+    own = _UNLOADED.get(name)
+    if own is not None:
+        return own != module
     point = plugins(_PASSES).get(name)
     return point is not None and point.module != module
 

@@ -20,13 +20,21 @@ from importlib.metadata import EntryPoint, entry_points
 
 from apass.errors import MissingExtraError
 
-__all__ = ["import_all", "matching_modules", "plugins"]
+__all__ = ["all_plugins", "import_all", "matching_modules", "plugins"]
 
 
 @cache
+def all_plugins() -> Mapping[str, Mapping[str, EntryPoint]]:
+    """Return the entry points of every group of apass, by group and by name."""
+    # Each call of `entry_points` reads a file of every installed package, even if it asks for one group.
+    found = entry_points()
+    groups = [group for group in found.groups if group.startswith("apass.")]
+    return {group: {point.name: point for point in found.select(group=group)} for group in groups}
+
+
 def plugins(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group, by name."""
-    return {point.name: point for point in entry_points(group=group)}
+    return all_plugins().get(group, {})
 
 
 def matching_modules(group: str, name: str) -> Iterator[str]:

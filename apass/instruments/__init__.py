@@ -3,39 +3,83 @@
 Install them with `PassContext(instruments=[...])`.
 """
 
-from apass.instruments.dump.flat import DumpIR
-from apass.instruments.dump.tree import DumpTree
-from apass.instruments.honest_change import HonestChangeInstrument
-from apass.instruments.logs import LoggingInstrument
-from apass.instruments.memory import PassMemory, PassMemoryInstrument
-from apass.instruments.opt_bisect import BisectInstrument, BisectStep, parse_intervals
-from apass.instruments.print_changed import PrintChanged
-from apass.instruments.print_ir import (
-    PassPrintingInstrument,
-    PrintAfterAll,
-    PrintBeforeAll,
-    PrintIRAfter,
-    PrintIRBefore,
-)
-from apass.instruments.remarks import RemarksInstrument, render_remarks
-from apass.instruments.report.instrument import ReportInstrument
-from apass.instruments.reproducer.instrument import ReproducerInstrument
-from apass.instruments.statistics import PassStatistic, StatisticsInstrument
-from apass.instruments.timing.functions import FunctionTimingInstrument
-from apass.instruments.timing.passes import PassTimingInstrument
-from apass.instruments.timing.tables import (
-    FunctionTiming,
-    PassTiming,
-    render_functions,
-    render_modules,
-    render_passes,
-    render_timings,
-    timings_as_json,
-    timings_by_module,
-    timings_by_pass,
-)
-from apass.instruments.trace.instrument import TraceInstrument
-from apass.instruments.verify import VerifyInstrument
+from typing import TYPE_CHECKING
+
+from apass.util.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from apass.instruments.dump.flat import DumpIR
+    from apass.instruments.dump.tree import DumpTree
+    from apass.instruments.honest_change import HonestChangeInstrument
+    from apass.instruments.logs import LoggingInstrument
+    from apass.instruments.memory import PassMemory, PassMemoryInstrument
+    from apass.instruments.opt_bisect import BisectInstrument, BisectStep, parse_intervals
+    from apass.instruments.print_changed import PrintChanged
+    from apass.instruments.print_ir import (
+        PassPrintingInstrument,
+        PrintAfterAll,
+        PrintBeforeAll,
+        PrintIRAfter,
+        PrintIRBefore,
+    )
+    from apass.instruments.remarks import RemarksInstrument, render_remarks
+    from apass.instruments.report.instrument import ReportInstrument
+    from apass.instruments.reproducer.instrument import ReproducerInstrument
+    from apass.instruments.statistics import PassStatistic, StatisticsInstrument
+    from apass.instruments.timing.functions import FunctionTimingInstrument
+    from apass.instruments.timing.passes import PassTimingInstrument
+    from apass.instruments.timing.tables import (
+        FunctionTiming,
+        PassTiming,
+        render_functions,
+        render_modules,
+        render_passes,
+        render_timings,
+        timings_as_json,
+        timings_by_module,
+        timings_by_pass,
+    )
+    from apass.instruments.trace.instrument import TraceInstrument
+    from apass.instruments.verify import VerifyInstrument
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "apass.instruments.dump.flat": ["DumpIR"],
+            "apass.instruments.dump.tree": ["DumpTree"],
+            "apass.instruments.honest_change": ["HonestChangeInstrument"],
+            "apass.instruments.logs": ["LoggingInstrument"],
+            "apass.instruments.memory": ["PassMemory", "PassMemoryInstrument"],
+            "apass.instruments.opt_bisect": ["BisectInstrument", "BisectStep", "parse_intervals"],
+            "apass.instruments.print_changed": ["PrintChanged"],
+            "apass.instruments.print_ir": [
+                "PassPrintingInstrument",
+                "PrintAfterAll",
+                "PrintBeforeAll",
+                "PrintIRAfter",
+                "PrintIRBefore",
+            ],
+            "apass.instruments.remarks": ["RemarksInstrument", "render_remarks"],
+            "apass.instruments.report.instrument": ["ReportInstrument"],
+            "apass.instruments.reproducer.instrument": ["ReproducerInstrument"],
+            "apass.instruments.statistics": ["PassStatistic", "StatisticsInstrument"],
+            "apass.instruments.timing.functions": ["FunctionTimingInstrument"],
+            "apass.instruments.timing.passes": ["PassTimingInstrument"],
+            "apass.instruments.timing.tables": [
+                "FunctionTiming",
+                "PassTiming",
+                "render_functions",
+                "render_modules",
+                "render_passes",
+                "render_timings",
+                "timings_as_json",
+                "timings_by_module",
+                "timings_by_pass",
+            ],
+            "apass.instruments.trace.instrument": ["TraceInstrument"],
+            "apass.instruments.verify": ["VerifyInstrument"],
+        },
+    )
 
 __all__ = [
     "BisectInstrument",

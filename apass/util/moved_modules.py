@@ -4,10 +4,9 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType
-from typing import Final, final
+from typing import Any, Final, cast, final
 
 __all__ = ["install"]
 
@@ -15,8 +14,12 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @final
-class _Finder(MetaPathFinder, Loader):
-    """Finds modules by their old names, and fills them from the present ones."""
+class _Finder:
+    """Finds modules by their old names, and fills them from the present ones.
+
+    It is a finder and a loader by its methods: `importlib.abc`, which defines the base classes, imports much of the
+    standard library.
+    """
 
     def __init__(self, moved: Mapping[str, Sequence[str]], renamed: Mapping[str, str]) -> None:
         self.moved = moved
@@ -25,7 +28,10 @@ class _Finder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in self.moved else None
+        return ModuleSpec(fullname, cast("Any", self)) if fullname in self.moved else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Let Python create the module."""
 
     def exec_module(self, module: ModuleType) -> None:
         present = self.moved[module.__name__]

@@ -9,7 +9,7 @@ import pytest
 
 import apass
 from apass.core.named_callables import callable_name, find_callable
-from apass.core.plugins import plugins
+from apass.core.plugins import all_plugins
 
 NOT_CALLABLE: Any = 3
 
@@ -77,9 +77,9 @@ def test_callable_of_a_plug_in_is_found(monkeypatch: pytest.MonkeyPatch, tmp_pat
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-rules\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[apass.pass_modules]\nmy.* = my_rules\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    plugins.cache_clear()
+    all_plugins.cache_clear()
     try:
         assert find_callable("my.is_large") is bool
     finally:
-        plugins.cache_clear()
+        all_plugins.cache_clear()
         sys.modules.pop("my_rules", None)

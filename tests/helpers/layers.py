@@ -74,3 +74,7 @@ def floor_of(name: str, package: str, floors: tuple[str, ...]) -> int:
     """Return the floor of a module; -1 if the table does not list it."""
     part = part_of(name, package)
     return next((i for i, floor in enumerate(floors) if part in floor.split()), -1)
+
+
+LAZY_PACKAGES = {name for name in MODULES if "apass.util.lazy_names.lazy_names" in set(imports(MODULES[name]))}
+"""The packages whose names are imported when they are first used."""

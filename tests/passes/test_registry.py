@@ -241,3 +241,24 @@ def test_factory_must_return_a_pass() -> None:
     assert message_of(PassRegistrationError, lambda: get_pass("Nothing")) == (
         "the factory of pass 'Nothing' returned None, which is not a pass"
     )
+
+
+@pytest.mark.process
+def test_own_pass_is_loaded_by_its_name() -> None:
+    code = (
+        "import sys\n"
+        "from apass import PassRegistrationError, get_pass, list_passes, register_pass, unregister_pass\n"
+        "try:\n    register_pass('Race', print)\n"
+        "except PassRegistrationError as error:\n    print(str(error).partition(';')[0])\n"
+        "print('Race' in list_passes(), 'apass.passes.race' in sys.modules)\n"
+        "print(get_pass('PrintIR'), 'apass.passes.print_ir' in sys.modules)\n"
+        "unregister_pass('Race')\n"
+        "print('Race' in list_passes(), register_pass('Race', print) is print)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "a pass named 'Race' is already registered",
+        "True False",
+        "PrintIR True",
+        "False True",
+    ]

@@ -9,7 +9,7 @@ import pytest
 
 import apass
 from apass import PassNotAllowedError, parse_pipeline
-from apass.core.plugins import plugins
+from apass.core.plugins import all_plugins
 from tests.helpers.pipeline_text import registered
 
 
@@ -69,12 +69,12 @@ def test_rejected_pass_imports_no_plug_in(monkeypatch: pytest.MonkeyPatch, tmp_p
     (info / "entry_points.txt").write_text("[apass.passes]\nhostile = hostile:go\n")
     (tmp_path / "hostile.py").write_text("raise RuntimeError('imported')")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    plugins.cache_clear()
+    all_plugins.cache_clear()
     try:
         with pytest.raises(PassNotAllowedError, match=r"^the pass 'hostile' is not allowed"):
             parse_pipeline("hostile", allow=["Tune"])
     finally:
-        plugins.cache_clear()
+        all_plugins.cache_clear()
 
 
 @pytest.mark.parametrize(

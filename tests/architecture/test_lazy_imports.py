@@ -1,0 +1,155 @@
+"""Modules that `import apass` loads, and names that load when first used."""
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.layers import LAZY_PACKAGES, MODULES
+from tests.helpers.repository import ROOT
+
+STANDARD = {"apass", "apass.util", "apass.util.lazy_names", "apass.util.moved_modules"}
+"""The modules of the package that `import apass` loads."""
+
+HEAVY = (
+    "anyio",
+    "asyncio",
+    "cloudpickle",
+    "dataclasses",
+    "distributed",
+    "email",
+    "httpx",
+    "importlib.metadata",
+    "inspect",
+    "lark",
+    "logging",
+    "numpy",
+    "onnx",
+    "onnx_ir",
+    "opentelemetry",
+    "pathlib",
+    "pickle",
+    "rich",
+    "ssl",
+    "stamina",
+    "starlette",
+    "subprocess",
+    "tempfile",
+    "trio",
+    "tvm",
+    "typer",
+    "xdsl",
+)
+"""Libraries, and modules of the standard library, that take longer to import than `import apass` itself."""
+
+
+def loaded_by(code: str) -> list[str]:
+    """Return the names of the modules that a new process has imported after `code`."""
+    command = [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.splitlines()[-1].split()
+
+
+def checked_and_loaded(package: str) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Return the names by module that type checkers see, and those that load."""
+    branches = [node for node in MODULES[package].body if isinstance(node, ast.If)]
+    assert [ast.unparse(node.test) for node in branches] == ["TYPE_CHECKING"]
+    checked: dict[str, set[str]] = {}
+    for node in branches[0].body:
+        assert isinstance(node, ast.ImportFrom), ast.unparse(node)
+        assert node.module is not None
+        assert all(alias.asname in (None, alias.name) for alias in node.names)
+        checked.setdefault(node.module, set()).update(alias.name for alias in node.names)
+    table = next(node for node in ast.walk(branches[0].orelse[0]) if isinstance(node, ast.Dict))
+    return checked, {module: set(names) for module, names in ast.literal_eval(table).items()}
+
+
+def full_name(package: str) -> str:
+    """Return the importable name of a package in `MODULES`."""
+    return "apass" if package == "__init__" else f"apass.{package}"
+
+
+def test_apass_and_instruments_are_lazy() -> None:
+    assert {"__init__", "instruments"} <= LAZY_PACKAGES
+
+
+@pytest.mark.parametrize("package", sorted(LAZY_PACKAGES))
+def test_type_checkers_see_the_names_that_load(package: str) -> None:
+    checked, loaded = checked_and_loaded(package)
+    assert checked == loaded
+
+
+@pytest.mark.parametrize("package", sorted(LAZY_PACKAGES))
+def test_every_public_name_is_lazy(package: str) -> None:
+    names = {name for names in checked_and_loaded(package)[1].values() for name in names}
+    public = set(import_module(full_name(package)).__all__)
+    # Submodules that few programs need, and the version, are no names for `from apass import *`.
+    assert {name for name in names - public if name in MODULES} | public | {"__version__"} == names | {"__version__"}
+
+
+@pytest.mark.parametrize("package", sorted(LAZY_PACKAGES))
+def test_lazy_name_is_the_object_of_its_module(package: str) -> None:
+    owner = import_module(full_name(package))
+    for module, names in checked_and_loaded(package)[1].items():
+        for name in names:
+            is_module = module == owner.__name__
+            value = import_module(f"{module}.{name}") if is_module else getattr(import_module(module), name)
+            assert (getattr(owner, name) is value, name in dir(owner)) == (True, True)
+
+
+@pytest.mark.process
+def test_import_apass_loads_nothing_heavy() -> None:
+    loaded = loaded_by("import apass")
+    assert sorted(set(HEAVY) & set(loaded)) == []
+    assert {name for name in loaded if name.partition(".")[0] == "apass"} == STANDARD
+
+
+@pytest.mark.process
+def test_lazy_name_loads_only_what_it_needs() -> None:
+    loaded = set(loaded_by("import apass\napass.ApassError\napass.instruments"))
+    assert {name for name in loaded if name.startswith("apass.")} - STANDARD == {"apass.errors", "apass.instruments"}
+
+
+@pytest.mark.process
+def test_star_import_gives_every_public_name() -> None:
+    code = "from apass import *\nimport apass\nassert {name for name in apass.__all__} <= set(globals())"
+    loaded = set(loaded_by(code))
+    assert ("apass.passes.sequential" in loaded, "apass.relay" in loaded) == (True, False)
+
+
+@pytest.mark.process
+def test_unknown_name_raises_attribute_error() -> None:
+    code = "import apass\ntry:\n    apass.Sequental\nexcept AttributeError as error:\n    print(error)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "module 'apass' has no attribute 'Sequental'\n"
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_type_checkers_know_lazy_names(checker: str, tmp_path: Path) -> None:
+    pytest.importorskip(checker)
+    user = tmp_path / "user.py"
+    user.write_text(
+        "import apass\n"
+        "from apass import PassContext, instruments, relay\n"
+        "from typing import assert_type\n"
+        "assert_type(PassContext(opt_level=2), PassContext)\n"
+        "assert_type(apass.Sequential([]).info, apass.PassInfo)\n"
+        "assert_type(apass.__version__, str)\n"
+        "assert_type(instruments.PassTimingInstrument(), apass.instruments.PassTimingInstrument)\n"
+        "assert_type(relay.IRModule(), apass.relay.IRModule)\n"
+        "raise apass.errors.ApassError\n"
+    )
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("import apass\n\nprint(apass.Sequental)\n")
+    options = ["--strict"] if checker == "mypy" else ["--pythonpath", sys.executable]
+    command = [sys.executable, "-m", checker, *options, str(user), str(wrong)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    errors = [line for line in done.stdout.splitlines() if " error:" in line]
+    assert any("Sequental" in line for line in errors), done.stdout + done.stderr
+    assert [line for line in errors if "wrong.py" not in line] == []
