@@ -1,25 +1,55 @@
-"""The Typer application: its commands and its global options."""
+"""The Typer application: its commands, each imported when it is used."""
 
-from importlib.metadata import version
-from typing import Annotated, Final
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from apass.cli.commands.bisect import bisect
-from apass.cli.commands.cache import cache
-from apass.cli.commands.opt import opt
-from apass.cli.commands.passes import passes
-from apass.cli.commands.plan import plan
-from apass.cli.commands.reduce import reduce
-from apass.cli.commands.replay import replay
-from apass.cli.errors import INTERRUPTED
-from apass.cli.instruments import OBSERVER_OPTIONS
-from apass.cli.options import command_with
+from apass.cli.exit_status import INTERRUPTED
+from apass.cli.loading import import_errors_as_lines
 
-__all__ = ["app", "main"]
+__all__ = ["COMMANDS", "app", "load_command", "main"]
+
+COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "opt": "Optimize models concurrently in one event loop, and write the results.",
+        "passes": "List the passes with level, requirements, options and a summary.",
+        "bisect": "Find the first pass, and its function, that makes a check of the model fail.",
+        "plan": "Print the passes that would run, in order, and the reason for each skipped pass.",
+        "replay": "Run the failed pass of a reproducer on the recorded module and context.",
+        "reduce": "Write a smaller reproducer, with which the pass fails in the same way.",
+        "cache": "Show or delete the results that `apass opt --cache` stores.",
+    }
+)
+"""The commands, each a module in `apass.cli.commands`, and their lines in `apass --help`."""
+
+
+def load_command(name: str) -> Any:
+    """Import a command, and return it as typer's command or group."""
+    with import_errors_as_lines():
+        module = import_module(f"apass.cli.commands.{name}")
+    return typer.main.get_command(module.app)
+
+
+class _Commands(TyperGroup):
+    """The commands of `COMMANDS`, of which only the one that runs is imported."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        # These make the list of `--help`, and suggestions for misspelt names.
+        self.commands = {name: TyperCommand(name, help=text) for name, text in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command if name is None else load_command(name), rest
+
 
 app: Final = typer.Typer(
     name="apass",
+    cls=_Commands,
     help="Async compiler passes: optimize many models concurrently in one event loop.",
     no_args_is_help=True,
     add_completion=False,
@@ -30,7 +60,8 @@ app: Final = typer.Typer(
 
 def _show_version(requested: bool) -> None:
     if requested:
-        typer.echo(f"apass {version('apass')}")
+        # Reading the version takes milliseconds, which the other commands need not spend.
+        typer.echo(f"apass {import_module('apass.util.version').__version__}")
         raise typer.Exit
 
 
@@ -40,15 +71,6 @@ def _root(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None: ...
-
-
-app.command("opt", cls=command_with(*OBSERVER_OPTIONS))(opt)
-app.command("passes")(passes)
-app.add_typer(cache, name="cache")
-app.command("bisect")(bisect)
-app.command("plan")(plan)
-app.command("replay")(replay)
-app.command("reduce")(reduce)
 
 
 def main() -> None:

@@ -11,28 +11,12 @@ from typing import Final, TextIO
 import typer
 from rich.console import Console
 
+from apass.cli.exit_status import INTERRUPTED, MISUSED, OUTPUT_FAILED
 from apass.cli.output_files import OutputError
 from apass.cli.terminal import safe_markup
 from apass.errors import ApassError, JournalWarning, StoreWarning, UnmatchedPassNameWarning
 
-__all__ = [
-    "FAILED",
-    "INTERRUPTED",
-    "MISUSED",
-    "OUTPUT_FAILED",
-    "errors_as_lines",
-    "print_error",
-    "warnings_as_lines",
-]
-
-FAILED: Final = 1
-"""Exit status if a model failed; the other models were written."""
-MISUSED: Final = 2
-"""Exit status if nothing was started, because an option, a file or a pass is wrong."""
-OUTPUT_FAILED: Final = 4
-"""Exit status if the models were written, but another output could not be; 3 is a status of `apass replay`."""
-INTERRUPTED: Final = 130
-"""Exit status after Ctrl-C: 128 + SIGINT, as in a shell."""
+__all__ = ["errors_as_lines", "print_error", "warnings_as_lines"]
 
 _OUTPUT_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of a stream whose file or device cannot take more data."""

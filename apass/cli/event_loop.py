@@ -11,7 +11,7 @@ from typing import Final
 
 import anyio
 
-from apass.cli.errors import INTERRUPTED
+from apass.cli.exit_status import INTERRUPTED
 from apass.cli.inputs import InputError
 from apass.errors import MissingExtraError, did_you_mean
 

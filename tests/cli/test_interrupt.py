@@ -103,6 +103,8 @@ from apass.__main__ import main
     [
         ("typer", "apass: interrupted\n"),
         ("apass.cli.app", "apass: interrupted\n"),
+        ("apass.cli.commands.opt", "apass: interrupted\n"),
+        ("apass.core.context", "apass: interrupted\n"),
         ("apass.adapters.onnx", "apass: interrupted; all files written so far are complete\n"),
         ("onnx", "apass: interrupted; all files written so far are complete\n"),
         ("onnx_ir", "apass: interrupted; all files written so far are complete\n"),

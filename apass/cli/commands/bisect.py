@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -20,9 +20,12 @@ from apass.core.run import enter_module
 from apass.debugging.bisect import Bisected
 from apass.debugging.bisect import bisect as find_culprit
 
-__all__ = ["bisect"]
+__all__ = ["app"]
+
+app: Final = typer.Typer(add_completion=False)
 
 
+@app.command("bisect")
 def bisect(
     *,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file; the check must accept it.")],

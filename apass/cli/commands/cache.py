@@ -11,16 +11,21 @@ from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.terminal import echo
 from apass.core.store import Store
 
-__all__ = ["cache"]
+__all__ = ["app"]
 
-cache: Final = typer.Typer(help="Show or delete the results that `apass opt --cache` stores.", no_args_is_help=True)
+app: Final = typer.Typer(
+    name="cache",
+    add_completion=False,
+    help="Show or delete the results that `apass opt --cache` stores.",
+    no_args_is_help=True,
+)
 
 _Location = Annotated[
     str, typer.Option("--cache", metavar="LOCATION", help="Use a file, redis://HOST:PORT, or 'default'.")
 ]
 
 
-@cache.command("info")
+@app.command("info")
 def info(location: _Location = DEFAULT) -> None:
     """Show the location, number and size of the stored results."""
 
@@ -31,7 +36,7 @@ def info(location: _Location = DEFAULT) -> None:
     _run(location, show)
 
 
-@cache.command("clear")
+@app.command("clear")
 def clear(location: _Location = DEFAULT) -> None:
     """Delete all stored results."""
 

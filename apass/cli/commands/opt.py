@@ -4,27 +4,30 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from apass.cli.cache_location import OptionalStore, store_at
 from apass.cli.display import Reporter, RunDisplay
-from apass.cli.errors import FAILED, OUTPUT_FAILED, errors_as_lines, warnings_as_lines
+from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import ExecutorScope, executor_scope
+from apass.cli.exit_status import FAILED, OUTPUT_FAILED
 from apass.cli.inputs import check_writable
 from apass.cli.instruments import OBSERVER_OPTIONS, ObserverOptions, RunPlan
 from apass.cli.journal import file_journal
 from apass.cli.optimize import optimize_files
-from apass.cli.options import options_in_use, with_options
+from apass.cli.options import command_with, options_in_use, with_options
 from apass.cli.planning import Plan, make_plan
 from apass.cli.resume import resume_plan
 from apass.cli.settings import ContextOptions, make_context, seconds_of
 from apass.core.context import PassContext
 from apass.core.portable import why_not_portable
 
-__all__ = ["opt"]
+__all__ = ["app"]
+
+app: Final = typer.Typer(add_completion=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,7 @@ class RunOptions:
     """Whether results must compute the same outputs as their models."""
 
 
+@app.command("opt", cls=command_with(*OBSERVER_OPTIONS))
 @with_options(ResultOptions, ContextOptions, RunOptions, *OBSERVER_OPTIONS)
 def opt(
     *,

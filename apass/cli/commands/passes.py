@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -17,9 +17,12 @@ from apass.errors import ApassError, PassDefinitionError
 from apass.passes.registry import get_pass, list_passes, pass_options
 from apass.util.typed_values import type_name, write
 
-__all__ = ["describe_passes", "passes"]
+__all__ = ["app", "describe_passes"]
+
+app: Final = typer.Typer(add_completion=False)
 
 
+@app.command("passes")
 def passes(
     name: Annotated[str | None, typer.Argument(help="Show only this pass, with its full documentation.")] = None,
 ) -> None:

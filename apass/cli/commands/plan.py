@@ -1,6 +1,6 @@
 """`apass plan`: prints which passes of a pipeline would run."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -10,9 +10,12 @@ from apass.cli.settings import ContextOptions, DisableOption, LevelOption, Requi
 from apass.cli.terminal import echo
 from apass.pipelines.plan import plan as make_plan
 
-__all__ = ["plan"]
+__all__ = ["app"]
+
+app: Final = typer.Typer(add_completion=False)
 
 
+@app.command("plan")
 def plan(
     *,
     pipeline: Annotated[

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 import typer
 from rich.console import Console
@@ -15,9 +15,12 @@ from apass.debugging.reduce import Reduced
 from apass.debugging.reduce import reduce as find_smaller
 from apass.instruments.reproducer.folder import read_reproducer
 
-__all__ = ["reduce"]
+__all__ = ["app"]
+
+app: Final = typer.Typer(add_completion=False)
 
 
+@app.command("reduce")
 def reduce(
     *,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder written by `apass opt --reproducer`.")],

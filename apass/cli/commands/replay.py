@@ -2,23 +2,27 @@
 
 import traceback
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from apass.cli.errors import FAILED, errors_as_lines, warnings_as_lines
+from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.exit_status import FAILED
 from apass.cli.terminal import echo
 from apass.debugging.replay import Replay, Verdict
 from apass.debugging.replay import replay as run_again
 from apass.instruments.reproducer.folder import read_reproducer, versions
 
-__all__ = ["replay"]
+__all__ = ["app"]
+
+app: Final = typer.Typer(add_completion=False)
 
 FAILED_DIFFERENTLY = 3
 """Exit status if the pass fails in a different way than recorded."""
 
 
+@app.command("replay")
 def replay(
     *,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder written by `apass opt --reproducer`.")],

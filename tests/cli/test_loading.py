@@ -1,0 +1,57 @@
+"""Each command is imported when it is used, and listed without an import."""
+
+import subprocess
+import sys
+
+import pytest
+
+from apass.cli.app import COMMANDS, load_command
+from tests.helpers.repository import ROOT
+
+COMMAND_MODULES = {path.stem for path in (ROOT / "apass/cli/commands").glob("*.py")} - {"__init__"}
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules that a run of the command line has imported at its end."""
+    code = "import atexit, sys\natexit.register(lambda: print(*sys.modules))\nfrom apass.__main__ import main\nmain()"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def commands_in(modules: set[str]) -> set[str]:
+    """Return the commands among the names of imported modules."""
+    prefix = "apass.cli.commands."
+    return {name.removeprefix(prefix) for name in modules if name.startswith(prefix)}
+
+
+def test_every_command_module_is_listed() -> None:
+    assert set(COMMANDS) == COMMAND_MODULES
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_line_of_command_begins_its_help(name: str) -> None:
+    command = load_command(name)
+    assert (command.name, " ".join(command.help.partition("\n\n")[0].split())) == (name, COMMANDS[name])
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_root_options_import_no_command(option: str) -> None:
+    loaded = loaded_by(option)
+    assert commands_in(loaded) == set()
+    assert loaded & {"anyio", "apass.core", "apass.passes", "apass.runner", "asyncio", "numpy", "onnx"} == set()
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_command_imports_only_that(name: str) -> None:
+    loaded = loaded_by(name, "--help")
+    assert commands_in(loaded) == {name}
+    assert loaded & {"asyncio", "lark", "numpy", "onnx", "onnx_ir", "trio"} == set()
+
+
+@pytest.mark.process
+def test_plan_imports_no_model_library() -> None:
+    loaded = loaded_by("plan", "-p", "Repeat{times=2}(PrintIR)")
+    assert loaded & {"asyncio", "lark", "numpy", "onnx", "onnx_ir", "trio"} == set()
