@@ -15,7 +15,7 @@ def import_errors_as_lines() -> Generator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name not in ("rich", "typer"):
+        if (error.name or "").partition(".")[0] not in ("rich", "typer"):
             raise
         raise SystemExit(f"apass: the command line needs typer and rich ({error}): pip install 'apass[cli]'") from error
     except KeyboardInterrupt:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from apass import instruments
 from apass.cli.inputs import InputError, Job
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.core.position import Position
-from apass.instruments import DumpTree
 
 __all__ = ["DumpingOptions"]
 
@@ -39,7 +39,9 @@ class DumpingOptions:
 class _Dumping(RunObserver):
     def __init__(self, folder: Path, run: RunPlan) -> None:
         try:
-            self._tree = DumpTree(folder, resume=_Resume({job.name: _command(job, run) for job in run.plan.jobs}))
+            self._tree = instruments.DumpTree(
+                folder, resume=_Resume({job.name: _command(job, run) for job in run.plan.jobs})
+            )
         except NotADirectoryError as error:
             raise InputError(f"--dump-ir: {error}") from None
 

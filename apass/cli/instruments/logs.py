@@ -11,9 +11,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from apass import instruments
 from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
-from apass.instruments import LoggingInstrument
 from apass.util.printable import printable
 
 __all__ = ["LogFormat", "LogLevel", "LogOptions"]
@@ -84,7 +84,7 @@ class _Logs(RunObserver):
         self._before = self._logger.level, self._logger.propagate
 
     def instruments(self) -> Iterable[object]:
-        return (LoggingInstrument(),)
+        return (instruments.LoggingInstrument(),)
 
     def begin(self) -> None:
         self._logger.addHandler(self._handler)

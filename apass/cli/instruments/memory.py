@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from apass import instruments
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
-from apass.instruments import PassMemoryInstrument
 
 __all__ = ["MemoryOptions"]
 
@@ -33,7 +33,7 @@ class MemoryOptions:
 
 class _Memory(RunObserver):
     def __init__(self) -> None:
-        self._instrument = PassMemoryInstrument()
+        self._instrument = instruments.PassMemoryInstrument()
 
     def instruments(self) -> Iterable[object]:
         return (self._instrument,)

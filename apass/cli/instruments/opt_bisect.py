@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from apass import instruments
 from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
-from apass.instruments import BisectInstrument, BisectStep, parse_intervals
 
 __all__ = ["BisectingOptions"]
 
@@ -43,22 +43,24 @@ class BisectingOptions:
         if self.opt_bisect_limit is not None and self.opt_bisect is not None:
             raise InputError("--opt-bisect-limit and --opt-bisect cannot be used together")
         if self.opt_bisect_limit is not None:
-            return _Bisecting(BisectInstrument(self.opt_bisect_limit, report=_show))
+            return _Bisecting(instruments.BisectInstrument(self.opt_bisect_limit, report=_show))
         if self.opt_bisect is None:
             return None
         try:
-            return _Bisecting(BisectInstrument(intervals=parse_intervals(self.opt_bisect), report=_show))
+            return _Bisecting(
+                instruments.BisectInstrument(intervals=instruments.parse_intervals(self.opt_bisect), report=_show)
+            )
         except ValueError as error:
             raise InputError(f"--opt-bisect: {error}") from None
 
 
 class _Bisecting(RunObserver):
-    def __init__(self, instrument: BisectInstrument) -> None:
+    def __init__(self, instrument: "instruments.BisectInstrument") -> None:
         self._instrument = instrument
 
     def instruments(self) -> Iterable[object]:
         return (self._instrument,)
 
 
-def _show(step: BisectStep) -> None:
+def _show(step: "instruments.BisectStep") -> None:
     typer.echo(str(step), err=True)

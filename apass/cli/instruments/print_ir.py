@@ -6,11 +6,11 @@ from typing import Annotated, Final
 
 import typer
 
+from apass import instruments
 from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.settings import check_pass_names
 from apass.errors import did_you_mean
-from apass.instruments import PrintChanged, PrintIRAfter, PrintIRBefore
 
 __all__ = ["PrintingOptions"]
 
@@ -89,11 +89,11 @@ class _Printing(RunObserver):
     def instruments(self) -> Iterable[object]:
         modules, functions = self._options.filter_modules, self._options.filter_functions
         if self._before:
-            yield PrintIRBefore(_names(self._before), modules=modules, functions=functions)
+            yield instruments.PrintIRBefore(_names(self._before), modules=modules, functions=functions)
         if self._after:
-            yield PrintIRAfter(_names(self._after), modules=modules, functions=functions)
+            yield instruments.PrintIRAfter(_names(self._after), modules=modules, functions=functions)
         if self._options.print_changed:
-            yield PrintChanged(self._options.filter_passes, modules=modules, functions=functions)
+            yield instruments.PrintChanged(self._options.filter_passes, modules=modules, functions=functions)
 
 
 def _plain(names: Sequence[str] | None) -> Sequence[str]:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from apass import instruments
 from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.output_files import check_file, write_file
-from apass.instruments import RemarksInstrument
 
 __all__ = ["RemarksOptions"]
 
@@ -49,13 +49,13 @@ class RemarksOptions:
             return None
         check_file("--remarks", self.remarks)
         try:
-            return _Remarks(RemarksInstrument(self.remarks_filter), self.remarks)
+            return _Remarks(instruments.RemarksInstrument(self.remarks_filter), self.remarks)
         except ValueError as error:
             raise InputError(f"--remarks-filter: {error}") from None
 
 
 class _Remarks(RunObserver):
-    def __init__(self, instrument: RemarksInstrument, path: Path) -> None:
+    def __init__(self, instrument: "instruments.RemarksInstrument", path: Path) -> None:
         self._instrument = instrument
         self._path = path
 

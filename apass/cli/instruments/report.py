@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from apass import instruments
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import check_file, write_file
-from apass.instruments import ReportInstrument
 
 __all__ = ["ReportOptions"]
 
@@ -46,7 +46,7 @@ class ReportOptions:
 class _Report(RunObserver):
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._instrument = ReportInstrument("apass opt")
+        self._instrument = instruments.ReportInstrument("apass opt")
 
     def instruments(self) -> Iterable[object]:
         return (self._instrument,)

@@ -8,9 +8,9 @@ from typing import Annotated, Final
 
 import typer
 
+from apass import instruments
 from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
-from apass.instruments import ReproducerInstrument
 
 __all__ = ["ReproducingOptions"]
 
@@ -43,7 +43,7 @@ class ReproducingOptions:
 class _Reproducing(RunObserver):
     def __init__(self, folder: Path) -> None:
         try:
-            self._instrument = ReproducerInstrument(folder)
+            self._instrument = instruments.ReproducerInstrument(folder)
         except NotADirectoryError as error:
             raise InputError(f"--reproducer: {error}") from None
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from apass import instruments
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.options import FlagValue
-from apass.instruments import StatisticsInstrument
 
 __all__ = ["StatisticsForm", "StatisticsOptions"]
 
@@ -48,7 +48,7 @@ class StatisticsOptions:
 class _Statistics(RunObserver):
     def __init__(self, form: StatisticsForm) -> None:
         self._form = form
-        self._instrument = StatisticsInstrument()
+        self._instrument = instruments.StatisticsInstrument()
 
     def instruments(self) -> Iterable[object]:
         return (self._instrument,)

@@ -9,20 +9,11 @@ from typing import Annotated, Final
 
 import typer
 
+from apass import instruments
 from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.options import FlagValue
 from apass.cli.output_files import check_file, write_file
-from apass.instruments import (
-    FunctionTimingInstrument,
-    PassTimingInstrument,
-    render_modules,
-    render_passes,
-    timings_as_json,
-    timings_by_module,
-    timings_by_pass,
-)
-from apass.instruments.timing.tables import FunctionTiming, PassTiming
 
 __all__ = ["TimingForm", "TimingOptions"]
 
@@ -114,16 +105,18 @@ class _Output:
         else:
             write_file("--timing-output", self.path, text + "\n")
 
-    def write_json(self, profile: Sequence[PassTiming], slowest: Sequence[FunctionTiming], show: Show) -> None:
-        values = timings_as_json(profile, slowest)
+    def write_json(
+        self, profile: Sequence["instruments.PassTiming"], slowest: Sequence["instruments.FunctionTiming"], show: Show
+    ) -> None:
+        values = instruments.timings_as_json(profile, slowest)
         self.write(json.dumps(values) if self.path is None else json.dumps(values, indent=1), show)
 
-    def modules(self, profile: Iterable[PassTiming]) -> str:
+    def modules(self, profile: Iterable["instruments.PassTiming"]) -> str:
         """Return the list of modules, slowest first."""
-        modules = timings_by_module(profile)
+        modules = instruments.timings_by_module(profile)
         shown = modules[:_MODULES] if self.path is None else modules
         omitted = len(modules) - len(shown)
-        return render_modules(shown) + (
+        return instruments.render_modules(shown) + (
             f"\nand {omitted} more modules; use --timing-output to get all" if omitted else ""
         )
 
@@ -131,8 +124,8 @@ class _Output:
 class _Timing(RunObserver):
     def __init__(self, output: _Output, functions: int) -> None:
         self._output = output
-        self._timer = PassTimingInstrument()
-        self._functions = FunctionTimingInstrument(top=functions) if functions else None
+        self._timer = instruments.PassTimingInstrument()
+        self._functions = instruments.FunctionTimingInstrument(top=functions) if functions else None
 
     def instruments(self) -> Iterable[object]:
         return (self._timer,) if self._functions is None else (self._timer, self._functions)
@@ -149,4 +142,4 @@ class _Timing(RunObserver):
 
     def _lists(self) -> list[str]:
         profile = self._timer.profile()
-        return [render_passes(timings_by_pass(profile)), self._output.modules(profile)]
+        return [instruments.render_passes(instruments.timings_by_pass(profile)), self._output.modules(profile)]

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from apass import instruments
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
-from apass.instruments import HonestChangeInstrument, VerifyInstrument
 
 __all__ = ["VerifyingOptions"]
 
@@ -50,6 +50,6 @@ class _Verifying(RunObserver):
 
     def instruments(self) -> Iterable[object]:
         if self._options.verify is not Verifying.OFF:
-            yield VerifyInstrument("always" if self._options.verify is Verifying.ALWAYS else "changed")
+            yield instruments.VerifyInstrument("always" if self._options.verify is Verifying.ALWAYS else "changed")
         if self._options.check_changes:
-            yield HonestChangeInstrument()
+            yield instruments.HonestChangeInstrument()
