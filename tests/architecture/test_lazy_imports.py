@@ -101,6 +101,23 @@ def test_lazy_name_is_the_object_of_its_module(package: str) -> None:
             assert (getattr(owner, name) is value, name in dir(owner)) == (True, True)
 
 
+def test_own_passes_are_listed_with_their_modules() -> None:
+    listed = next(
+        node.value
+        for node in MODULES["core.pass_factories"].body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_UNLOADED"
+    )
+    assert listed is not None
+    registered = {
+        ast.literal_eval(node.args[0]): f"apass.{name}"
+        for name, tree in MODULES.items()
+        if name.startswith("passes.")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "register_pass"
+    }
+    assert registered == ast.literal_eval(listed)
+
+
 @pytest.mark.process
 def test_import_apass_loads_nothing_heavy() -> None:
     loaded = loaded_by("import apass")
