@@ -1,4 +1,4 @@
-"""Time until a program that uses apass starts: imports and commands, in new processes.
+"""Time to import apass and to run its commands, in new processes.
 
 `xdsl-opt` is the peer of `apass --help` if it is on the path, or named by `--xdsl-opt`. The bounds hold for medians.
 """
@@ -56,7 +56,10 @@ def process_seconds(command: Sequence[str]) -> Callable[[], float]:
 def compare(
     name: str, ours: Callable[[], float], other: Callable[[], float], bound: float, peer: str, rounds: int
 ) -> Ratio:
-    """Run both jobs alternately, after a warm-up; print and return the ratio of their medians."""
+    """Run both jobs alternately, after a warm-up; print and return the ratio.
+
+    The ratio is that of the medians over `rounds`.
+    """
     pairs = [(ours(), other()) for _ in range(rounds + 1)][1:]
     our_median, other_median = (statistics.median(column) for column in zip(*pairs, strict=True))
     result = Ratio(name, our_median, other_median, bound, peer)
@@ -65,7 +68,10 @@ def compare(
 
 
 async def rows(rounds: int, xdsl_opt: str | None = None) -> list[Ratio]:
-    """Measure and print each row; the model is a Relay program, so that only `apass[cli,relay]` is needed."""
+    """Measure and print each row.
+
+    The model is a Relay program, so that only `apass[cli,relay]` is needed.
+    """
     python = [sys.executable, "-c"]
     apass = str(Path(sysconfig.get_path("scripts")) / "apass")
     xdsl_opt = xdsl_opt or shutil.which("xdsl-opt")
