@@ -93,6 +93,6 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure the runner beside bare task groups and apache-tvm."""
+    """Run the benchmarks; arguments go to `python -m benchmarks`."""
     session.install("-e", ".[bench]")
-    session.run("python", "benchmarks/runner.py", *session.posargs)
+    session.run("python", "-m", "benchmarks", *session.posargs)

@@ -1,6 +1,6 @@
 """Cost of executors, compared with plain processes that do the same work.
 
-    PYTHONPATH=. python benchmarks/executors.py [asyncio | trio]
+    python -m benchmarks.executors [--backend asyncio|trio|both] [--rounds 5]
 
 Workers are started and have imported their modules before anything is measured.
 """
@@ -8,18 +8,20 @@ Workers are started and have imported their modules before anything is measured.
 import multiprocessing
 import sys
 import time
+from collections.abc import AsyncGenerator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from measure import compare
 
 from apass import PassContext, function_pass
 from apass.executors import ProcessExecutor
 from apass.executors.dask import DaskExecutor
+from benchmarks.area import Benchmark, main
+from benchmarks.measure import compare, record
 
 CORES = 2
-ROUNDS = 5
 
 Module = dict[str, Any]
 
@@ -59,67 +61,83 @@ def forked(times: list[float]) -> None:
         process.join()
 
 
-async def functions(executor: ProcessExecutor) -> None:
+@asynccontextmanager
+async def started_executor() -> AsyncGenerator[ProcessExecutor]:
+    """Provide an executor whose workers have run something."""
+    executor = ProcessExecutor(workers=CORES)
+    await executor.map(burn, [0.05] * 8)
+    yield executor
+
+
+async def functions(rounds: int) -> None:
+    """Compare a function pass in processes with forked processes and with none."""
     mod = {f"f{index}": 0.02 for index in range(64)}
+    async with started_executor() as executor:
 
-    async def ours() -> object:
-        async with PassContext(executor=executor):
-            return await Burn(mod)
+        async def ours() -> object:
+            async with PassContext(executor=executor):
+                return await Burn(mod)
 
-    await compare("64 functions of 20 ms", ours, lambda: forked([0.02] * 64), 1.1, "2 forked processes", ROUNDS)
-    await compare("the same", ours, lambda: burn_all([0.02] * 64), 0.55, "inline", ROUNDS)
+        await compare("64 functions of 20 ms", ours, lambda: forked([0.02] * 64), 1.1, "2 forked processes", rounds)
+        await compare("64 functions of 20 ms", ours, lambda: burn_all([0.02] * 64), 0.55, "inline", rounds)
 
 
-async def batches(executor: ProcessExecutor) -> None:
+async def batches(rounds: int) -> None:
+    """Compare many short calls with those of a ProcessPoolExecutor."""
     times = [0.001] * 1000
-    with ProcessPoolExecutor(CORES, mp_context=multiprocessing.get_context("fork")) as pool:
-        await compare(
-            "1000 calls of 1 ms",
-            lambda: executor.map(burn, times),
-            lambda: list(pool.map(burn, times, chunksize=25)),
-            1.3,
-            "ProcessPoolExecutor, in chunks of 25 ms",
-            ROUNDS,
-        )
+    async with started_executor() as executor:
+        with ProcessPoolExecutor(CORES, mp_context=multiprocessing.get_context("fork")) as pool:
+            await compare(
+                "1000 calls of 1 ms",
+                lambda: executor.map(burn, times),
+                lambda: list(pool.map(burn, times, chunksize=25)),
+                1.3,
+                "ProcessPoolExecutor, in chunks of 25 ms",
+                rounds,
+            )
 
 
-async def responsiveness(executor: ProcessExecutor) -> None:
-    """Print the longest pause of the event loop while all cores are busy."""
-    pauses: list[float] = []
+async def responsiveness(rounds: int) -> None:
+    """Record the longest pause of the event loop while all cores are busy.
 
-    async def measure_pauses() -> None:
+    The row has the smallest of the rounds.
+    """
+
+    async def measure_pauses(pauses: list[float]) -> None:
         while True:
             start = time.perf_counter()
             await anyio.sleep(0.001)
             pauses.append(time.perf_counter() - start)
 
-    async with anyio.create_task_group() as group, PassContext(executor=executor):
-        group.start_soon(measure_pauses)
-        await Burn({f"f{index}": 0.02 for index in range(64)})
-        group.cancel_scope.cancel()
-    longest = max(pauses)
-    print(f"{'ok  ' if longest < 0.02 else 'OVER'} longest gap between two beats of the loop: {longest * 1000:.1f} ms")
+    longest: list[float] = []
+    async with started_executor() as executor, PassContext(executor=executor):
+        for _ in range(rounds):
+            pauses: list[float] = []
+            async with anyio.create_task_group() as group:
+                group.start_soon(measure_pauses, pauses)
+                await Burn({f"f{index}": 0.02 for index in range(64)})
+                group.cancel_scope.cancel()
+            longest.append(max(pauses))
+    record("longest gap between two beats of the loop", min(longest), 0.02, 1.0, "limit")
 
 
-async def cluster() -> None:
-    """Print the cost per function on a Dask cluster, with functions sent in batches."""
+async def cluster(rounds: int) -> None:
+    """Record the cost per function on a Dask cluster, with functions sent in batches."""
     mod = {f"f{index}": 1.0 for index in range(2000)}
     async with DaskExecutor(workers=CORES) as executor, PassContext(executor=executor):
         await Negate(mod)
         start = time.perf_counter()
         await Negate(mod)
         mean = (time.perf_counter() - start) / len(mod)
-    print(f"{'ok  ' if mean < 0.002 else 'OVER'} one of 2000 functions on a Dask cluster: {mean * 1000:.2f} ms")
+    record("one of 2000 functions on a Dask cluster", mean, 0.002, 1.0, "limit")
 
 
-async def main() -> None:
-    executor = ProcessExecutor(workers=CORES)
-    await executor.map(burn, [0.05] * 8)
-    await functions(executor)
-    await batches(executor)
-    await responsiveness(executor)
-    await cluster()
-
+BENCHMARKS = (
+    Benchmark(functions, rounds=5),
+    Benchmark(batches, rounds=5),
+    Benchmark(responsiveness, rounds=3),
+    Benchmark(cluster, rounds=1),
+)
 
 if __name__ == "__main__":
-    anyio.run(main, backend=sys.argv[1] if len(sys.argv) > 1 else "asyncio")
+    sys.exit(main(__file__, BENCHMARKS))

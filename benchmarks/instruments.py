@@ -1,23 +1,20 @@
 """Cost of instruments on the models of onnx, as a ratio to a run without any.
 
-    python benchmarks/instruments.py [--models N] [--rounds 5] [--backend asyncio]
+    python -m benchmarks.instruments [--only instruments.few_models] [--rounds 1] [--backend asyncio|trio|both]
 
-The models are the 149 in onnx's test data, ResNet-50 and DenseNet-121 among them, or N of these, evenly spread. All
-jobs run alternately, after a warm-up round. A row is the median of its rounds, in seconds of processor time, including
-that of threads that write files. "us a pass" is the additional time for each run of a pass.
+The models are the 149 in onnx's test data, ResNet-50 and DenseNet-121 among them, or 8 of these for a first look.
+All jobs run alternately, after a warm-up round. Times are of the processor, including that of threads that write files.
 """
 
-import argparse
 import gc
 import io
 import logging
-import statistics
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from time import process_time
 
-import anyio
 import onnx
 import onnx_ir as ir
 from opentelemetry.sdk.trace import TracerProvider
@@ -31,6 +28,8 @@ from apass.adapters.onnx import load_model
 from apass.instruments.live_view import LiveViewInstrument
 from apass.instruments.otel import OpenTelemetryInstrument
 from apass.instruments.progress import ProgressInstrument
+from benchmarks.area import Benchmark, main
+from benchmarks.measure import record_rounds
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
@@ -50,7 +49,7 @@ def quiet() -> Console:
     return Console(file=io.StringIO())
 
 
-MEASURING: Mapping[str, Make] = {
+MEASURING: dict[str, Make] = {
     "PassTimingInstrument": lambda _: apass.instruments.PassTimingInstrument(),
     "FunctionTimingInstrument": lambda _: apass.instruments.FunctionTimingInstrument(),
     "StatisticsInstrument": lambda _: apass.instruments.StatisticsInstrument(),
@@ -65,7 +64,7 @@ MEASURING: Mapping[str, Make] = {
 }
 """Instruments that do not read modules."""
 
-LOOKING: Mapping[str, Make] = {
+LOOKING: dict[str, Make] = {
     "PrintBeforeAll": lambda _: apass.instruments.PrintBeforeAll(file=io.StringIO()),
     "PrintAfterAll": lambda _: apass.instruments.PrintAfterAll(file=io.StringIO()),
     "PrintChanged": lambda _: apass.instruments.PrintChanged(file=io.StringIO()),
@@ -77,7 +76,7 @@ LOOKING: Mapping[str, Make] = {
 }
 """Instruments that print, check or write modules."""
 
-TRACING: Mapping[str, Make] = {"PassMemoryInstrument": lambda _: apass.instruments.PassMemoryInstrument()}
+TRACING: dict[str, Make] = {"PassMemoryInstrument": lambda _: apass.instruments.PassMemoryInstrument()}
 """Instruments that slow down Python, and so every other instrument in their row."""
 
 ROWS: Mapping[str, Iterable[Make]] = {
@@ -87,17 +86,6 @@ ROWS: Mapping[str, Iterable[Make]] = {
     "all but memory": tuple((MEASURING | LOOKING).values()),
     "all together": tuple((MEASURING | LOOKING | TRACING).values()),
 }
-
-
-@apass.pass_instrument
-class Count:
-    """Counts runs of passes."""
-
-    runs = 0
-
-    def run_before_pass(self, mod: object, info: apass.PassInfo) -> None:
-        """Count a run."""
-        self.runs += 1
 
 
 async def optimize(models: Mapping[str, ir.Model], instruments: Iterable[object]) -> None:
@@ -130,28 +118,29 @@ def corpus(count: int | None) -> dict[str, ir.Model]:
     return {str(path.relative_to(DATA)): load_model(path) for path in paths}
 
 
-async def main(count: int | None, rounds: int) -> None:
-    """Print the table."""
-    models = corpus(count)
-    counter = Count()
-    await optimize(models, [counter])
-    times = await measure(models, rounds)
-    baseline = statistics.median(times["none"])
-    print(f"{len(models)} models, {counter.runs} runs of passes, {baseline * 1e3:.0f} ms without instruments\n")
-    print(f"| {'instrument':<34} | ratio to none | us a pass |")
-    print(f"|{'-' * 36}|--------------:|----------:|")
-    for name, spent in times.items():
-        median = statistics.median(spent)
-        print(f"| {name:<34} | {median / baseline:13.2f} | {(median - baseline) / counter.runs * 1e6:9.1f} |")
+async def all_models(rounds: int) -> None:
+    """Compare all models with instruments to the same without."""
+    await instruments(corpus(None), rounds)
 
+
+async def few_models(rounds: int) -> None:
+    """Compare the same on 8 models, for a first look."""
+    await instruments(corpus(8), rounds)
+
+
+async def instruments(models: Mapping[str, ir.Model], rounds: int) -> None:
+    """Record a row for each line of `ROWS`."""
+    logger = logging.getLogger("apass")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(logging.StreamHandler(io.StringIO()))
+    logger.propagate = False
+    times = await measure(models, rounds)
+    baseline = times.pop("none")
+    for name, spent in times.items():
+        record_rounds(name, spent, baseline, None, f"none, {len(models)} models")
+
+
+BENCHMARKS = (Benchmark(all_models, rounds=1), Benchmark(few_models, rounds=3))
 
 if __name__ == "__main__":
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--models", type=int)
-    arguments.add_argument("--rounds", type=int, default=5)
-    arguments.add_argument("--backend", default="asyncio")
-    args = arguments.parse_args()
-    logging.getLogger("apass").setLevel(logging.INFO)
-    logging.getLogger("apass").addHandler(logging.StreamHandler(io.StringIO()))
-    logging.getLogger("apass").propagate = False
-    anyio.run(main, args.models, args.rounds, backend=args.backend)
+    sys.exit(main(__file__, BENCHMARKS))

@@ -1,25 +1,25 @@
 """Cost of the `nn` kernels, compared with a matrix product of the same size.
 
-python benchmarks/relay_kernels.py
+python -m benchmarks.relay_kernels
 """
 
-import statistics
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 
+import anyio
 import numpy as np
 
 from apass.relay.expr import Call, Op, Var
 from apass.relay.ir.ndarray import Array
 from apass.relay.op import nn
-
-ROUNDS = 7
+from benchmarks.area import Benchmark, main
+from benchmarks.measure import compare
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Convolution:
     """A convolution to measure."""
 
     name: str
@@ -39,27 +39,16 @@ class Row:
 
 
 ROWS = (
-    Row("resnet first layer", (1, 3, 224, 224), (64, 3, 7, 7), 2, 3),
-    Row("resnet 1x1", (1, 256, 56, 56), (64, 256, 1, 1), 1, 0),
-    Row("resnet 3x3", (1, 64, 56, 56), (64, 64, 3, 3), 1, 1),
-    Row("resnet 3x3, channels last", (1, 64, 56, 56), (64, 64, 3, 3), 1, 1, layout="NHWC"),
-    Row("resnet 3x3, small image", (1, 512, 7, 7), (512, 512, 3, 3), 1, 1),
-    Row("vgg 3x3", (1, 64, 224, 224), (64, 64, 3, 3), 1, 1),
-    Row("vgg 3x3, many channels", (1, 512, 28, 28), (512, 512, 3, 3), 1, 1),
-    Row("resnext, 32 groups", (1, 128, 56, 56), (128, 4, 3, 3), 1, 1, groups=32),
-    Row("mobilenet, depthwise", (1, 32, 112, 112), (32, 1, 3, 3), 1, 1, groups=32),
+    Convolution("resnet first layer", (1, 3, 224, 224), (64, 3, 7, 7), 2, 3),
+    Convolution("resnet 1x1", (1, 256, 56, 56), (64, 256, 1, 1), 1, 0),
+    Convolution("resnet 3x3", (1, 64, 56, 56), (64, 64, 3, 3), 1, 1),
+    Convolution("resnet 3x3, channels last", (1, 64, 56, 56), (64, 64, 3, 3), 1, 1, layout="NHWC"),
+    Convolution("resnet 3x3, small image", (1, 512, 7, 7), (512, 512, 3, 3), 1, 1),
+    Convolution("vgg 3x3", (1, 64, 224, 224), (64, 64, 3, 3), 1, 1),
+    Convolution("vgg 3x3, many channels", (1, 512, 28, 28), (512, 512, 3, 3), 1, 1),
+    Convolution("resnext, 32 groups", (1, 128, 56, 56), (128, 4, 3, 3), 1, 1, groups=32),
+    Convolution("mobilenet, depthwise", (1, 32, 112, 112), (32, 1, 3, 3), 1, 1, groups=32),
 )
-
-
-def medians(*jobs: Callable[[], object]) -> list[float]:
-    """Return the median seconds of each job; jobs run alternately, after a warm-up."""
-    times: list[list[float]] = [[] for _ in jobs]
-    for _ in range(ROUNDS + 1):
-        for job, spent in zip(jobs, times, strict=True):
-            start = perf_counter()
-            job()
-            spent.append(perf_counter() - start)
-    return [statistics.median(spent[1:]) for spent in times]
 
 
 def kernel(call: Call, *inputs: Array) -> Callable[[], object]:
@@ -69,8 +58,8 @@ def kernel(call: Call, *inputs: Array) -> Callable[[], object]:
     return partial(call.op.compute, call.attrs, *inputs)
 
 
-def measure(row: Row) -> None:
-    """Print the time of a convolution, and its share of the speed of a matrix product."""
+async def measure(row: Convolution, rounds: int) -> None:
+    """Compare a convolution with a matrix product."""
     data, weight = np.ones(row.data, "float32"), np.ones(row.weight, "float32")
     batch, _, height, width = row.data
     filters, channels_per_group, kernel_height, kernel_width = row.weight
@@ -89,18 +78,20 @@ def measure(row: Row) -> None:
     out_height, out_width = ((side + 2 * row.padding - kernel_height) // row.stride + 1 for side in (height, width))
     reduced, positions = channels_per_group * kernel_height * kernel_width, batch * out_height * out_width
     matrices = np.ones((filters, reduced), "float32"), np.ones((reduced, positions), "float32")
-    ours, matmul = medians(kernel(call, data, weight), partial(np.matmul, *matrices))
-    gigaflops = 2e-9 * filters * reduced * positions
-    speeds = f"{gigaflops / ours:7.1f} GFLOP/s   matmul {gigaflops / matmul:7.1f} GFLOP/s"
-    print(f"{row.name:<28} {ours * 1e3:8.2f} ms {speeds}   {matmul / ours:5.2f}")
+    await compare(row.name, kernel(call, data, weight), partial(np.matmul, *matrices), None, "numpy.matmul", rounds)
 
 
-def main() -> None:
-    """Measure all rows."""
-    print(f"{'conv2d':<28} {'time':>11} {'speed':>15}   {'numpy, same size':>22}   share of it")
-    for row in ROWS:
-        measure(row)
+def convolutions(rounds: int) -> None:
+    """Compare convolutions with a matrix product of the same size."""
 
+    async def measure_all() -> None:
+        for row in ROWS:
+            await measure(row, rounds)
+
+    anyio.run(measure_all)
+
+
+BENCHMARKS = (Benchmark(convolutions, rounds=7),)
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(__file__, BENCHMARKS))

@@ -1,30 +1,34 @@
 """Three Relay passes on DenseNet-121, compared with similar passes of onnx_ir.
 
 The passes are FoldConstant, EliminateCommonSubexpr and DeadCodeElimination. Both libraries get the same network with
-random weights, and run from synchronous code. onnx_ir works in place, so it gets a new copy each time, made before the
+random weights. onnx_ir works in place, so it gets a new copy each time, made before the
 measurement.
+
+    python -m benchmarks.relay_passes [--rounds 15]
 """
 
-import anyio
+import sys
+
 import onnx_ir as ir
-from measure import compare
 from onnx_ir.passes import common
 
 import apass
 from apass.relay.frontend import from_onnx
 from apass.relay.type_inference.infer import infer_module
+from benchmarks.area import Benchmark, main
+from benchmarks.measure import compare
 from examples.relay_light_models import LIGHT, load_light_model
 
 BOUND = 1.0
 """Largest acceptable ratio to the time of onnx_ir."""
-ROUNDS = 15
 
 
-async def main() -> None:
+async def densenet(rounds: int) -> None:
+    """Compare three passes on DenseNet-121 with those of onnx_ir."""
     proto = load_light_model(LIGHT / "light_densenet121.onnx")
     mod = infer_module(from_onnx(proto, freeze_params=True)[0])
     pipeline = apass.parse_pipeline("FoldConstant,EliminateCommonSubexpr,DeadCodeElimination")
-    copies = iter([ir.from_proto(proto) for _ in range(ROUNDS + 2)])  # two more runs determine the size of a sample
+    copies = iter([ir.from_proto(proto) for _ in range(3 * rounds + 2)])  # two more runs determine the size of a sample
     onnx_ir_pipeline = ir.passes.Sequential(
         common.LiftConstantsToInitializersPass(),
         common.CommonSubexpressionEliminationPass(),
@@ -38,7 +42,10 @@ async def main() -> None:
     def other() -> object:
         return onnx_ir_pipeline(next(copies))
 
-    await compare("constants, common subexpressions, dead code", ours, other, BOUND, "onnx_ir", rounds=ROUNDS)
+    await compare("constants, common subexpressions, dead code", ours, other, BOUND, "onnx_ir", rounds)
 
 
-anyio.run(main)
+BENCHMARKS = (Benchmark(densenet, rounds=5),)
+
+if __name__ == "__main__":
+    sys.exit(main(__file__, BENCHMARKS))

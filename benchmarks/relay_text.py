@@ -1,16 +1,16 @@
 """Cost of printing and parsing Relay text, in microseconds per node.
 
-    python benchmarks/relay_text.py [--largest 1000000]
+    python -m benchmarks.relay_text [--quick]
 
 The programs are chains of calls, graphs and Let chains of growing size. The time per node must not grow with the size:
 each is compared with that of the smallest program of its kind. The last rows are whole models. The garbage collector is
 disabled, as in the other benchmarks.
 """
 
-import argparse
 import gc
+import sys
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 from typing import TypeVar
 
 from apass import relay
@@ -19,6 +19,8 @@ from apass.relay.structural.equality import structural_equal
 from apass.relay.testing import densenet, inception_v3
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.text.printing.printer import astext
+from benchmarks.area import Benchmark, main
+from benchmarks.measure import record, session
 
 R = TypeVar("R")
 
@@ -57,48 +59,52 @@ def lets(size: int) -> relay.Expr:
 
 
 def measure(name: str, mod: relay.IRModule, bases: dict[str, float] | None = None) -> dict[str, float]:
-    """Print and parse a module; print and return the microseconds per node."""
+    """Print and parse a module; record and return the seconds per node."""
     nodes = sum(1 for func in mod.functions.values() for _ in post_order(func))
     costs: dict[str, float] = {}
     text = timed("print", lambda: astext(mod), nodes, costs)
     again = timed("parse", lambda: read_module(text), nodes, costs)
     assert structural_equal(again, mod)
     for job, cost in costs.items():
-        base = (bases or costs)[job]
-        mark = "ok  " if cost <= base * GROWTH else "OVER"
-        print(
-            f"{mark} {job} {name:<24} {nodes:>9} nodes {cost:7.2f} us a node, {cost / base:5.2f} of the smallest",
-            flush=True,
-        )
+        row = f"{job} a node of {name}, {nodes:,} nodes"
+        if bases is None:
+            record(row, cost)
+        else:
+            record(row, cost, bases[job], GROWTH, "smallest program")
     return costs
 
 
 def timed(job: str, run: Callable[[], R], nodes: int, costs: dict[str, float]) -> R:
-    """Run a job and store its microseconds per node under its name."""
+    """Run a job and store its seconds per node under its name."""
     gc.collect()
     gc.disable()
     try:
-        start = perf_counter()
+        start = process_time()
         result = run()
-        costs[job] = (perf_counter() - start) / nodes * 1e6
+        costs[job] = (process_time() - start) / nodes
         return result
     finally:
         gc.enable()
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("--largest", type=int, default=SIZES[-1])
-    largest = arguments.parse_args().largest
+def programs(rounds: int) -> None:
+    """Print and parse programs of growing size."""
     read_module('#[version = "0.0.5"]')  # builds the tables of the parser, once for the process
     for make in (chain, diamonds, lets):
         bases = None
-        for size in (size for size in SIZES if size <= largest):
+        for size in SIZES[:2] if session().quick else SIZES:
             times = measure(make.__name__, relay.IRModule.from_expr(make(size)), bases)
             bases = bases or times
+
+
+def models(rounds: int) -> None:
+    """Print and parse whole models."""
+    read_module('#[version = "0.0.5"]')
     for model in (densenet, inception_v3):
         measure(model.__name__.rpartition(".")[2], model.get_workload()[0])
 
 
+BENCHMARKS = (Benchmark(programs, rounds=1), Benchmark(models, rounds=1, quick=True))
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main(__file__, BENCHMARKS))

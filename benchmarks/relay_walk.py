@@ -1,12 +1,18 @@
-"""Cost of walking a Relay chain of calls, in microseconds per node."""
+"""Cost of walking a Relay chain of calls, for each node.
+
+python -m benchmarks.relay_walk [--quick]
+"""
 
 import gc
+import sys
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 
 from apass.relay.expr import Call, Expr, GlobalVar, Var
 from apass.relay.expr_functor import ExprMutator, ExprVisitor
 from apass.relay.structural.equality import structural_hash
+from benchmarks.area import Benchmark, main
+from benchmarks.measure import record, session
 
 LENGTHS = (1_000, 10_000, 100_000, 1_000_000)
 OLD, NEW = GlobalVar("f"), GlobalVar("g")
@@ -61,24 +67,30 @@ def chain(length: int) -> Expr:
 
 
 def best(walk: Callable[[Expr], object], expr: Expr, times: int) -> float:
-    """Return the shortest time of a walk, in seconds."""
+    """Return the shortest processor time of a walk, in seconds."""
     durations: list[float] = []
     for _ in range(times):
-        start = perf_counter()
+        start = process_time()
         walk(expr)
-        durations.append(perf_counter() - start)
+        durations.append(process_time() - start)
     return min(durations)
 
 
-def main() -> None:
-    """Print a line for each walk with a column for each length."""
-    print(f"{'us a node':>22}", *(f"{length:>10,}" for length in LENGTHS))
-    chains = {length: chain(length) for length in LENGTHS}
+def walks(rounds: int) -> None:
+    """Walk chains of growing size; the time for a node should not grow."""
+    chains = {length: chain(length) for length in (LENGTHS[:3] if session().quick else LENGTHS)}
     gc.freeze()
     for name, walk in WALKS.items():
-        costs = [best(walk, expr, 3 if length > 10_000 else 20) / length * 1e6 for length, expr in chains.items()]
-        print(f"{name:>22}", *(f"{cost:10.2f}" for cost in costs))
+        costs = {length: best(walk, expr, 3 if length > 10_000 else 20) / length for length, expr in chains.items()}
+        for length, cost in costs.items():
+            row = f"a node in {name}, {length:,} nodes"
+            if length == LENGTHS[0]:
+                record(row, cost)
+            else:
+                record(row, cost, costs[LENGTHS[0]], None, f"{LENGTHS[0]:,} nodes")
 
+
+BENCHMARKS = (Benchmark(walks, rounds=1, quick=True),)
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(__file__, BENCHMARKS))

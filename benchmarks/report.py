@@ -1,13 +1,13 @@
 """Cost of a report: recording 2,000 modules of 20 passes, writing and opening it.
 
-    python benchmarks/report.py [--modules 2000] [--passes 20] [--functions 40] [--keep FILE.html]
+    python -m benchmarks.report
 
-Needs `pip install 'apass[test]'`. The rows about the browser also need an installed chromium, and are left out without.
+The rows about the browser need an installed chromium.
 """
 
-import argparse
 import os
 import shutil
+import sys
 import tempfile
 import tracemalloc
 from pathlib import Path
@@ -20,6 +20,8 @@ from playwright.sync_api import Page, sync_playwright
 
 import apass
 from apass.instruments import ReportInstrument
+from benchmarks.area import Benchmark, main
+from benchmarks.measure import record
 
 Module = dict[str, str]
 
@@ -57,13 +59,8 @@ async def run(mods: dict[str, Module], pipeline: apass.Pass[Module], instruments
     return perf_counter() - start
 
 
-def report_row(name: str, seconds: float, detail: str = "") -> None:
-    """Print a row of the results."""
-    print(f"{name:<46} {seconds:8.3f} s  {detail}".rstrip(), flush=True)
-
-
 def timed(page: Page, name: str, script: str) -> None:
-    """Print the time until the page has drawn the effect of a script."""
+    """Record the time until the page has drawn the effect of a script."""
     wrapped = f"""async () => {{
         const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
         const began = performance.now();
@@ -71,10 +68,11 @@ def timed(page: Page, name: str, script: str) -> None:
         await frame();
         return performance.now() - began;
     }}"""
-    report_row(name, page.evaluate(wrapped) / 1000)
+    record(name, page.evaluate(wrapped) / 1000)
 
 
 def browse(path: Path, chromium: str) -> None:
+    """Record how long the page takes for what a reader does."""
     key = "dispatchEvent(new KeyboardEvent('keydown', {{key: '{}', bubbles: true}}))"
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -84,7 +82,8 @@ def browse(path: Path, chromium: str) -> None:
         page.goto(path.as_uri())
         page.wait_for_selector("#app[data-ready]")
         ready = int(page.get_attribute("#app", "data-ready") or 0)
-        report_row("the page is open and usable", perf_counter() - start, f"{ready} ms of it its own program")
+        record("page opened and usable", perf_counter() - start)
+        record("page opened and usable: its own program", ready / 1000)
         timed(page, "the next pass, with its diff", key.format("ArrowDown"))
         timed(page, "the next module", key.format("ArrowRight"))
         timed(
@@ -111,34 +110,37 @@ def browse(path: Path, chromium: str) -> None:
         browser.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--modules", type=int, default=2000)
-    parser.add_argument("--passes", type=int, default=20)
-    parser.add_argument("--functions", type=int, default=40)
-    parser.add_argument("--keep", type=Path, help="file to write the page to")
-    args = parser.parse_args()
-    mods = modules(args.modules, args.functions)
-    pipeline = apass.Sequential([pass_number(n) for n in range(args.passes)])
-    anyio.run(run, modules(50, 5), pipeline, [])
-    report_row("without a report", anyio.run(run, mods, pipeline, []))
-    tracemalloc.start()
-    report = ReportInstrument("2,000 modules")
-    anyio.run(run, mods, pipeline, [report])
-    megabytes = tracemalloc.get_traced_memory()[0] / 2**20
-    tracemalloc.stop()
+async def recording(rounds: int) -> None:
+    """Record 2,000 modules of 20 passes, and write the page."""
+    mods = modules(2000, 40)
+    pipeline = apass.Sequential([pass_number(number) for number in range(20)])
+    await run(modules(50, 5), pipeline, [])
+    without = await run(mods, pipeline, [])
     report = ReportInstrument("benchmark")
-    report_row("with a report", anyio.run(run, mods, pipeline, [report]), f"it holds {megabytes:.0f} MB")
+    record("2,000 modules of 20 passes, with a report", await run(mods, pipeline, [report]), without, None, "no report")
     start = perf_counter()
     page = report.render()
-    report_row("making the page", perf_counter() - start, f"{len(page) / 2**20:.1f} MB")
-    with tempfile.TemporaryDirectory() as folder:
-        path = (args.keep or Path(folder) / "report.html").absolute()
-        path.write_text(page)
-        chromium = shutil.which("chromium")
-        if chromium is not None:
-            browse(path, chromium)
+    record("page rendered", perf_counter() - start)
+    record("size of the page", len(page), unit="bytes")
+    tracemalloc.start()
+    report = ReportInstrument("2,000 modules")
+    await run(mods, pipeline, [report])
+    record("memory of the report", tracemalloc.get_traced_memory()[0], unit="bytes")
+    tracemalloc.stop()
 
+
+def browsing(rounds: int) -> None:
+    """Open the page of 2,000 modules of 20 passes in chromium, and use it."""
+    report = ReportInstrument("benchmark")
+    pipeline = apass.Sequential([pass_number(number) for number in range(20)])
+    anyio.run(run, modules(2000, 40), pipeline, [report])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "report.html"
+        path.write_text(report.render(), encoding="utf-8")
+        browse(path, shutil.which("chromium") or "chromium")
+
+
+BENCHMARKS = (Benchmark(recording, rounds=1), Benchmark(browsing, rounds=1, needs=("chromium",)))
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(__file__, BENCHMARKS))

@@ -1,31 +1,25 @@
-"""Cost of the runner, compared with apache-tvm and with bare task groups.
+"""Cost of the runner, compared with bare task groups and loops.
 
-    python benchmarks/runner.py [--backend asyncio|trio] [--rounds 15]
-
-All jobs run in one process. The rows that compare with apache-tvm need `pip install 'apass[bench]'`, and are left out
-without.
+python -m benchmarks.runner [--backend asyncio|trio|both] [--rounds 15]
 """
 
-import argparse
 import asyncio
-import statistics
+import os
 import subprocess
 import sys
+import tempfile
 import tracemalloc
-from importlib.util import find_spec
-from time import perf_counter
+from functools import partial
+from importlib import import_module
+from time import perf_counter, process_time
 from typing import Any
 
 import anyio
 from anyio.lowlevel import checkpoint
-from measure import compare
 
 import apass
-
-if find_spec("tvm"):
-    from against_tvm import calls_in_tvm, function_pass_in_tvm, sequential_in_tvm
-
-HAS_TVM = find_spec("tvm") is not None
+from benchmarks.area import Benchmark, main
+from benchmarks.measure import compare, record, record_rounds, session
 
 
 @apass.module_pass(opt_level=0)
@@ -35,12 +29,6 @@ async def Nothing(mod: Any, ctx: apass.PassContext) -> Any:
 
 @apass.function_pass(opt_level=0)
 async def Keep(func: Any, mod: Any, ctx: apass.PassContext) -> Any:
-    return func
-
-
-@apass.function_pass(opt_level=0)
-async def SuspendOnce(func: Any, mod: Any, ctx: apass.PassContext) -> Any:
-    await suspend(0)
     return func
 
 
@@ -87,47 +75,28 @@ class ThreeHooks:
         """Do nothing."""
 
 
-def report(holds: bool, text: str) -> None:
-    """Print a result, marked OVER if its bound does not hold."""
-    print("ok  " if holds else "OVER", text, flush=True)
-
-
 def module_of(size: int) -> dict[str, int]:
     return {f"f{index}": index for index in range(size)}
 
 
-async def sequences(rounds: int) -> None:
-    """Compare a Sequential of 1000 no-op passes with the same in apache-tvm."""
-    mod: dict[str, int] = {}
-    pipeline = apass.Sequential([Nothing] * 1000)
-    for instruments, bound in ((0, 0.5), (1, 0.6), (4, 0.5)):
-        async with apass.PassContext(instruments=[ThreeHooks() for _ in range(instruments)]):
-            tvm_job = sequential_in_tvm(1000, instruments)
-            name = f"1000 no-op module passes, {instruments} instruments of three hooks"
-            await compare(name, lambda: pipeline(mod), tvm_job, bound, "apache-tvm", rounds)
+def native_sleep() -> Any:
+    """Return the sleep of the event loop itself."""
+    return asyncio.sleep if session().backend == "asyncio" else trio_module().sleep
 
 
-async def single_calls(rounds: int) -> None:
-    """Compare calls of a no-op pass, from outside of a pass, with apache-tvm."""
-    mod: dict[str, int] = {}
-
-    async def ours() -> None:
-        for _ in range(1000):
-            await Nothing(mod)
-
-    await compare("1000 calls of a no-op module pass", ours, calls_in_tvm(1000), 1.2, "apache-tvm", rounds)
+def trio_module() -> Any:
+    """Return trio, which is not installed for every run."""
+    return import_module("trio")
 
 
-async def in_bare_group(size: int, body: Any, backend: str) -> None:
+async def in_bare_group(size: int, body: Any) -> None:
     """Run a task for each body in a native task group of the event loop."""
-    if backend == "asyncio":
+    if session().backend == "asyncio":
         async with asyncio.TaskGroup() as group:
             for index in range(size):
                 group.create_task(body(index))
         return
-    import trio
-
-    async with trio.open_nursery() as nursery:
+    async with trio_module().open_nursery() as nursery:
         for index in range(size):
             nursery.start_soon(body, index)
 
@@ -136,44 +105,45 @@ async def keep(index: int) -> int:
     return index
 
 
-async def let_loop_run(index: int) -> int:
-    await suspend(0)
-    return index
-
-
 async def nap(index: int) -> int:
-    await (asyncio.sleep(0.01) if BACKEND == "asyncio" else anyio.sleep(0.01))
+    await (asyncio.sleep(0.01) if session().backend == "asyncio" else anyio.sleep(0.01))
     return index
 
 
-BACKEND = "asyncio"
-suspend: Any = asyncio.sleep
-
-
-async def fan_outs(rounds: int, backend: str) -> None:
+async def fan_outs(rounds: int) -> None:
     """Compare function passes with a task for each function in a bare task group."""
     thousand, ten = module_of(1000), module_of(10)
+    sleep = native_sleep()
+
+    @apass.function_pass(opt_level=0)
+    async def SuspendOnce(func: Any, mod: Any, ctx: apass.PassContext) -> Any:
+        await sleep(0)
+        return func
+
+    async def let_loop_run(index: int) -> int:
+        await sleep(0)
+        return index
+
     bare = "bare task group"
 
     def group(size: int, body: Any) -> Any:
-        return lambda: in_bare_group(size, body, backend)
+        return lambda: in_bare_group(size, body)
 
     never = "function pass that never suspends"
-    await compare(f"{never}, 1000", lambda: Keep(thousand), group(1000, keep), 0.22, bare, rounds)
-    if HAS_TVM:
-        tvm_job = function_pass_in_tvm(1000)
-        await compare(f"{never}, 1000", lambda: Keep(thousand), tvm_job, 1.0, "apache-tvm", rounds)
-    await compare(f"{never}, 10", lambda: Keep(ten), group(10, keep), 1.3, bare, rounds)
+    await compare(f"{never}, 1000", lambda: Keep(thousand), group(1000, keep), 0.22, bare, rounds, clock=process_time)
+    await compare(f"{never}, 10", lambda: Keep(ten), group(10, keep), 1.3, bare, rounds, clock=process_time)
     name = "function pass that suspends once, 1000"
-    await compare(name, lambda: SuspendOnce(thousand), group(1000, let_loop_run), 0.6, bare, rounds)
+    await compare(name, lambda: SuspendOnce(thousand), group(1000, let_loop_run), 0.6, bare, rounds, clock=process_time)
 
     for size in (5, 20):
         code = {f"f{index}": ("load", "add", "mul", "store", "nop") * (size // 5) for index in range(1000)}
-        job = lambda code=code: DropNops(code)  # noqa: E731  binds the code of this iteration
+        job = partial(DropNops, code)
         name = f"plain function pass, {size} instructions, drops nops, 1000"
-        await compare(name, job, loop(code, without_nops), 1.5, "a for-loop", rounds)
+        await compare(name, job, loop(code, without_nops), 1.5, "a for-loop", rounds, clock=process_time)
     name = "plain function pass that only adds 1, 1000"
-    await compare(name, lambda: Increment(thousand), loop(thousand, add_one), 1.5, "a for-loop", rounds)
+    await compare(
+        name, lambda: Increment(thousand), loop(thousand, add_one), 1.5, "a for-loop", rounds, clock=process_time
+    )
 
 
 def loop(mod: dict[str, Any], body: Any) -> Any:
@@ -188,7 +158,7 @@ def loop(mod: dict[str, Any], body: Any) -> Any:
     return job
 
 
-async def sleepers(rounds: int, backend: str) -> None:
+async def sleepers(rounds: int) -> None:
     """Compare sleeping bodies with the ideal time and with a bare task group."""
     thousand = module_of(1000)
 
@@ -201,21 +171,21 @@ async def sleepers(rounds: int, backend: str) -> None:
         result = await compare(
             name,
             lambda: Sleep(thousand),
-            lambda: in_bare_group(100, ten_naps, backend),
+            lambda: in_bare_group(100, ten_naps),
             1.15,
             "100 bare tasks",
-            rounds // 3,
+            rounds,
         )
-    report(result.ours <= 0.115, f"that is {result.ours * 1e3:.1f} ms, of at most 115, where the ideal is 100")
+    record(name, result.ours, 0.1, 1.15, "ideal time")
     modules = {str(index): module_of(100) for index in range(100)}
     async with apass.PassContext(max_concurrency=None):
         await compare(
             "100 modules of 100 functions sleeping 10 ms",
             lambda: apass.optimize_all(modules, Sleep),
-            lambda: in_bare_group(10_000, nap, backend),
+            lambda: in_bare_group(10_000, nap),
             1.7,
             "bare task group",
-            rounds // 3,
+            rounds,
         )
 
         async def one_by_one() -> None:
@@ -228,12 +198,12 @@ async def sleepers(rounds: int, backend: str) -> None:
             one_by_one,
             1 / 6,
             "one module at a time",
-            3,
+            max(rounds // 2, 1),
         )
 
 
-async def memory() -> None:
-    """Print the memory for each function that has not started, without its result."""
+async def memory(rounds: int) -> None:
+    """Record the memory for each function that has not started, without its result."""
     size = 100_000
     mod = module_of(size)
     sizes: list[int] = []
@@ -250,11 +220,14 @@ async def memory() -> None:
     await Measure(mod)
     tracemalloc.stop()
     mean = (sizes[0] - before) / size
-    report(mean <= 100, f"memory for each function not yet started: {mean:.0f} bytes of at most 100")
+    record("memory for each function not yet started", mean, 100, 1.0, "limit", unit="bytes")
 
 
-async def longest_hold() -> None:
-    """Print the longest pause of the event loop while 10,000 bodies of 50 us run."""
+async def longest_hold(rounds: int) -> None:
+    """Record the longest pause of the event loop while 10,000 bodies of 50 us run.
+
+    The row has the smallest of the rounds, because other processes only add to a pause.
+    """
 
     @apass.function_pass(opt_level=0)
     async def Spin(func: int, mod: Any, ctx: apass.PassContext) -> int:
@@ -263,9 +236,7 @@ async def longest_hold() -> None:
             pass
         return func
 
-    pauses: list[float] = []
-
-    async def heartbeat() -> None:
+    async def heartbeat(pauses: list[float]) -> None:
         last = perf_counter()
         while True:
             await checkpoint()
@@ -273,46 +244,40 @@ async def longest_hold() -> None:
             pauses.append(now - last)
             last = now
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(heartbeat)
-        await Spin(module_of(10_000))
-        group.cancel_scope.cancel()
-    longest = max(pauses) * 1e3
-    report(longest <= 10, f"longest hold of the loop: {longest:.1f} ms of at most 10")
+    longest: list[float] = []
+    for _ in range(rounds):
+        pauses: list[float] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(heartbeat, pauses)
+            await Spin(module_of(10_000))
+            group.cancel_scope.cancel()
+        longest.append(max(pauses))
+    record("longest hold of the loop", min(longest), 0.01, 1.0, "limit")
 
 
 def imports(rounds: int) -> None:
-    """Print the time of `import apass` in a new process, beside `import anyio`."""
+    """Record the time of `import apass` in a new process, beside `import anyio`."""
 
-    def seconds(module: str) -> float:
+    def seconds(module: str, cache: str) -> float:
+        # Bytecode is cached, as in an installed package, even if the environment forbids to write it.
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
         code = f"from time import perf_counter; start = perf_counter(); import {module}; print(perf_counter() - start)"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
         return float(done.stdout)
 
-    pairs = [(seconds("apass"), seconds("anyio")) for _ in range(rounds)]
-    ours, other = (statistics.median(column) * 1e3 for column in zip(*pairs, strict=True))
-    print(f"     import apass: {ours:.0f} ms, import anyio: {other:.0f} ms", flush=True)
+    with tempfile.TemporaryDirectory() as cache:
+        pairs = [(seconds("apass", cache), seconds("anyio", cache)) for _ in range(rounds + 1)]
+    ours, other = zip(*pairs[1:], strict=True)
+    record_rounds("import apass", list(ours), list(other), None, "import anyio")
 
 
-async def main(rounds: int, backend: str) -> None:
-    if HAS_TVM:
-        await single_calls(rounds)
-        await sequences(rounds)
-    await fan_outs(rounds, backend)
-    await sleepers(rounds, backend)
-    await memory()
-    await longest_hold()
-
+BENCHMARKS = (
+    Benchmark(imports),
+    Benchmark(fan_outs, quick=True),
+    Benchmark(sleepers, rounds=5),
+    Benchmark(memory, rounds=1, quick=True),
+    Benchmark(longest_hold, rounds=5, quick=True),
+)
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--backend", choices=["asyncio", "trio"], default="asyncio")
-    parser.add_argument("--rounds", type=int, default=15)
-    args = parser.parse_args()
-    imports(args.rounds)
-    BACKEND = args.backend
-    if BACKEND == "trio":
-        import trio
-
-        suspend = trio.sleep
-    anyio.run(main, args.rounds, args.backend, backend=args.backend)
+    sys.exit(main(__file__, BENCHMARKS))
