@@ -18,6 +18,7 @@ from benchmarks.measure import Row, quantity
 AREAS: Final[Mapping[str, tuple[str, ...]]] = {
     "benchmarks.runner": (),
     "benchmarks.against_tvm": ("tvm",),
+    "benchmarks.start": ("typer", "numpy", "lark"),
     "benchmarks.caching": ("onnx", "onnx_ir"),
     "benchmarks.executors": ("distributed",),
     "benchmarks.instruments": ("onnx", "onnx_ir", "opentelemetry.sdk", "rich"),

@@ -4,10 +4,7 @@ python -m benchmarks.runner [--backend asyncio|trio|both] [--rounds 15]
 """
 
 import asyncio
-import os
-import subprocess
 import sys
-import tempfile
 import tracemalloc
 from functools import partial
 from importlib import import_module
@@ -19,7 +16,7 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from benchmarks.area import Benchmark, main
-from benchmarks.measure import compare, record, record_rounds, session
+from benchmarks.measure import compare, record, session
 
 
 @apass.module_pass(opt_level=0)
@@ -255,24 +252,7 @@ async def longest_hold(rounds: int) -> None:
     record("longest hold of the loop", min(longest), 0.01, 1.0, "limit")
 
 
-def imports(rounds: int) -> None:
-    """Record the time of `import apass` in a new process, beside `import anyio`."""
-
-    def seconds(module: str, cache: str) -> float:
-        # Bytecode is cached, as in an installed package, even if the environment forbids to write it.
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
-        code = f"from time import perf_counter; start = perf_counter(); import {module}; print(perf_counter() - start)"
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-        return float(done.stdout)
-
-    with tempfile.TemporaryDirectory() as cache:
-        pairs = [(seconds("apass", cache), seconds("anyio", cache)) for _ in range(rounds + 1)]
-    ours, other = zip(*pairs[1:], strict=True)
-    record_rounds("import apass", list(ours), list(other), None, "import anyio")
-
-
 BENCHMARKS = (
-    Benchmark(imports),
     Benchmark(fan_outs, quick=True),
     Benchmark(sleepers, rounds=5),
     Benchmark(memory, rounds=1, quick=True),

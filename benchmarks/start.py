@@ -1,21 +1,22 @@
 """Time to import apass and to run its commands, in new processes.
 
-`xdsl-opt` is the peer of `apass --help` if it is on the path, or named by `--xdsl-opt`. The bounds hold for medians.
+python -m benchmarks.start [--rounds 9]
+
+`xdsl-opt` is the peer of `apass --help`, if it is on the path or named by the environment variable `XDSL_OPT`.
 """
 
-import argparse
+import os
 import shutil
-import statistics
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 
-import anyio
-from measure import Ratio
+from benchmarks.area import Benchmark, main
+from benchmarks.measure import record_rounds
 
 TIMED_IMPORT = "from time import perf_counter; start = perf_counter(); import {}; print(perf_counter() - start)"
 FIRST_PASS = """
@@ -36,10 +37,10 @@ LIBRARIES = "import typer, rich.console, rich.progress, numpy, lark, anyio._back
 """The libraries with which `apass opt` runs a Relay model."""
 
 
-def import_seconds(module: str) -> Callable[[], float]:
+def import_seconds(module: str, environment: Mapping[str, str]) -> Callable[[], float]:
     """Return a job that measures an import from within a new process."""
     command = [sys.executable, "-c", TIMED_IMPORT.format(module)]
-    return lambda: float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return lambda: float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
 
 def process_seconds(command: Sequence[str]) -> Callable[[], float]:
@@ -55,65 +56,41 @@ def process_seconds(command: Sequence[str]) -> Callable[[], float]:
 
 def compare(
     name: str, ours: Callable[[], float], other: Callable[[], float], bound: float, peer: str, rounds: int
-) -> Ratio:
-    """Run both jobs alternately, after a warm-up; print and return the ratio.
-
-    The ratio is that of the medians over `rounds`.
-    """
+) -> None:
+    """Run both jobs alternately, after a warm-up, and record the row."""
     pairs = [(ours(), other()) for _ in range(rounds + 1)][1:]
-    our_median, other_median = (statistics.median(column) for column in zip(*pairs, strict=True))
-    result = Ratio(name, our_median, other_median, bound, peer)
-    print(result, flush=True)
-    return result
+    record_rounds(name, [our for our, _ in pairs], [peer_seconds for _, peer_seconds in pairs], bound, peer)
 
 
-async def rows(rounds: int, xdsl_opt: str | None = None) -> list[Ratio]:
-    """Measure and print each row.
-
-    The model is a Relay program, so that only `apass[cli,relay]` is needed.
-    """
+def imports(rounds: int) -> None:
+    """Measure `import apass` and a first pass in new processes."""
     python = [sys.executable, "-c"]
+    with tempfile.TemporaryDirectory() as cache:
+        # Bytecode is cached, as in an installed package, even if the environment forbids to write it.
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
+        ours, other = import_seconds("apass", environment), import_seconds("anyio", environment)
+        compare("import apass", ours, other, 3.0, "import anyio", rounds)
+    ours, other = process_seconds([*python, FIRST_PASS]), process_seconds([*python, FIRST_TASK])
+    compare("process that runs one pass", ours, other, 3.0, "anyio.run", rounds)
+
+
+def commands(rounds: int) -> None:
+    """Measure whole runs of the command line."""
     apass = str(Path(sysconfig.get_path("scripts")) / "apass")
-    xdsl_opt = xdsl_opt or shutil.which("xdsl-opt")
-    results = [
-        compare("import apass", import_seconds("apass"), import_seconds("anyio"), 3.0, "import anyio", rounds),
-        compare(
-            "import apass, whole process",
-            process_seconds([*python, "import apass"]),
-            process_seconds([*python, "import anyio"]),
-            3.0,
-            "import anyio",
-            rounds,
-        ),
-        compare(
-            "process that runs one pass",
-            process_seconds([*python, FIRST_PASS]),
-            process_seconds([*python, FIRST_TASK]),
-            3.0,
-            "anyio.run",
-            rounds,
-        ),
-    ]
+    xdsl_opt = os.environ.get("XDSL_OPT") or shutil.which("xdsl-opt")
     if xdsl_opt is not None:
         ours, other = process_seconds([apass, "--help"]), process_seconds([xdsl_opt, "--help"])
-        results.append(compare("apass --help", ours, other, 1.0, "xdsl-opt --help", rounds))
-    with TemporaryDirectory() as folder:
+        compare("apass --help", ours, other, 1.0, "xdsl-opt --help", rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        # The model is a Relay program, so that only `apass[cli,relay]` is needed.
         model = Path(folder) / "model.relay"
         model.write_text(MODEL)
         ours = process_seconds([apass, "opt", str(model)])
-        other = process_seconds([*python, LIBRARIES])
-        results.append(compare("apass opt of one small model", ours, other, 4.0, "imports of its libraries", rounds))
-    return results
+        other = process_seconds([sys.executable, "-c", LIBRARIES])
+        compare("apass opt of one small model", ours, other, 4.0, "imports of its libraries", rounds)
 
 
-def main() -> None:
-    """Print the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--xdsl-opt", metavar="PATH", help="the command xdsl-opt, if it is not on the path")
-    arguments = parser.parse_args()
-    anyio.run(rows, arguments.rounds, arguments.xdsl_opt)
-
+BENCHMARKS = (Benchmark(imports, rounds=9, quick=True), Benchmark(commands, rounds=9))
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(__file__, BENCHMARKS))

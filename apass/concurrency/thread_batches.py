@@ -1,4 +1,4 @@
-"""`ThreadBatches`: runs short plain functions in worker threads, several at a time."""
+"""`ThreadBatches`: runs short plain functions in worker threads, in batches."""
 
 from collections import deque
 from collections.abc import Callable

@@ -164,7 +164,7 @@ def test_unchanged_file_stays_in_place(tmp_path: Path) -> None:
     assert "by an earlier run" in apass("opt", model, "--in-place", "--journal", tmp_path / "journal").stdout
 
 
-def test_unchanged_model_with_weights_in_a_file_is_written(tmp_path: Path) -> None:
+def test_unchanged_model_with_external_weights_is_written(tmp_path: Path) -> None:
     model = tmp_path / "models" / "m.onnx"
     model.parent.mkdir()
     text = "g (float[512] x) => (float[512] y) { y = Add(x, w) }"
