@@ -100,10 +100,13 @@ async def optimize_all(
         raise TypeError("optimize_all takes a mapping or an iterable; use optimize_stream for an async iterable")
     finished: dict[Any, Outcome[Any]] = {}
     async with OutcomeStream(modules, pass_, limit, executor, journal) as outcomes:
-        async for outcome in outcomes:
-            finished[outcome.name] = outcome
-            if outcome.error is not None and errors == "raise":
-                break
+        failed = False
+        while not failed and (batch := await outcomes.next_outcomes()):
+            for outcome in batch:
+                finished[outcome.name] = outcome
+                if outcome.error is not None and errors == "raise":
+                    failed = True
+                    break
     if errors == "raise":
         raised = [outcome.error for outcome in finished.values() if outcome.error is not None]
         if raised:

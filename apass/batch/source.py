@@ -1,6 +1,6 @@
 """`ModuleSource`: an iterator over the modules of a batch and their keys."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 import anyio
@@ -19,27 +19,25 @@ class ModuleSource:
     """
 
     def __init__(self, modules: Any) -> None:
-        self._async = aiter(modules) if hasattr(modules, "__aiter__") else None
-        self._items: Any = iter(()) if self._async else _items(modules)
-        self._keyed = hasattr(modules, "items") and self._async is None
+        self.is_async: Final = hasattr(modules, "__aiter__")
+        """Whether the modules come from `receive`, and not from `items`."""
+        self._arrivals: AsyncIterator[Any] | None = aiter(modules) if self.is_async else None
+        self._keyed = hasattr(modules, "items") and not self.is_async
+        self.items: Final[Iterator[tuple[Any, Any]]] = iter(()) if self.is_async else _items(modules)
+        """Keys and modules of a mapping or an iterable."""
         self._index = -1
 
-    async def next(self) -> tuple[Any, Any]:
-        """Return the next key and module.
+    async def receive(self) -> tuple[Any, Any]:
+        """Return the next index and module of an async iterable.
 
         Raises:
             StopAsyncIteration: after the last module.
 
         """
-        if self._async is not None:
-            item: Any = await anext(self._async)
-        else:
-            item = next(self._items, _END)
-        if item is _END:
-            raise StopAsyncIteration
+        assert self._arrivals is not None
+        mod = await anext(self._arrivals)
         self._index += 1
-        key, mod = item if self._keyed else (self._index, item)
-        return key, mod
+        return self._index, mod
 
     def lasting_name(self, name: Any) -> str:
         """Return the name of a module for a journal: its key, or "" if there are no keys."""
@@ -48,22 +46,19 @@ class ModuleSource:
 
     async def close(self, grace: float) -> None:
         """Close an async generator that is not exhausted, within `grace` seconds."""
-        close: Any = getattr(self._async, "aclose", None)
+        close: Any = getattr(self._arrivals, "aclose", None)
         if close is not None:
             with anyio.move_on_after(grace, shield=True):
                 await close()
 
 
-def _items(modules: Any) -> Iterator[Any]:
+def _items(modules: Any) -> Iterator[tuple[Any, Any]]:
     try:
         if not isinstance(modules, str | bytes):
-            return iter(modules.items() if hasattr(modules, "items") else modules)
+            return iter(modules.items()) if hasattr(modules, "items") else enumerate(modules)
     except TypeError:
         pass
     raise TypeError(
         f"modules must be a mapping, an iterable or an async iterable, not {modules!r}; "
         "for a single module, use `await pass_(mod)`"
     )
-
-
-_END: Final[Any] = object()

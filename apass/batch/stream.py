@@ -1,5 +1,6 @@
 """`optimize_stream`: runs a pass on a possibly endless stream of modules."""
 
+from collections import deque
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -8,6 +9,7 @@ from collections.abc import (
     Hashable,
     Iterable,
     Mapping,
+    Sequence,
 )
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +22,7 @@ from anyio.to_thread import run_sync
 
 from apass.batch.journal import JournalChoice, OpenJournal, check_journal, describe_run, finish
 from apass.batch.source import ModuleSource
+from apass.batch.workers import ModuleWorkers
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope
 from apass.core.executor import ExecutorChoice, check_executor, executor_in_force
@@ -145,7 +148,12 @@ class OutcomeStream(Generic[ModT]):
         self._source = ModuleSource(modules)
         self._pass = pass_
         self._limit = limit
-        self._source_error: Exception | None = None
+        self._outcomes: deque[Outcome[ModT]] = deque()
+        """The outcomes that have not been consumed."""
+        self._finished = 0
+        """How many modules have an outcome."""
+        self._news: anyio.Event | None = None
+        """Set when there is an outcome or the stream ends, if a consumer waits."""
         self._was_entered = False
         self._leaving = False
         self._is_open = False
@@ -162,26 +170,26 @@ class OutcomeStream(Generic[ModT]):
         if self._journal is not None:
             described = describe_run({"": self._pass}, PassContext.current())
             self._opened = await run_sync(OpenJournal, self._journal, described)
-        self._send, self._outcomes = anyio.create_memory_object_stream[Outcome[ModT]](0)
-        self._slots = None if self._limit is None else anyio.Semaphore(self._limit, fast_acquire=True)
-        self._running = 1
+        scope = current_scope()
+        self._scheduler = scope.state.scheduler
+        grace = scope.ctx.exit_grace
+        self._workers = ModuleWorkers(self._source, self._limit, self._scheduler, self._optimize, grace)
         self._group = await anyio.create_task_group().__aenter__()
-        self._group.start_soon(self._feed)
+        self._workers.start(self._group, self._wake_consumers)
         self._is_open = True
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._leaving = True
+        self._leaving = self._workers.stopped = True
         self._is_open = False
         self._group.cancel_scope.cancel()
         try:
             # The tasks raise no errors, so the group does not wrap an error of the block in an exception group.
             await self._group.__aexit__(None, None, None)
         finally:
-            self._outcomes.close()
-            self._send.close()
+            self._wake_consumers()
             if self._opened is not None:
                 self._opened.close()
             if self._fatal is not None:
@@ -204,45 +212,69 @@ class OutcomeStream(Generic[ModT]):
             Exception: any error that iterating over `modules` raised, after the outcomes of the earlier modules.
 
         """
-        self._check_open()
-        try:
-            outcome = await self._outcomes.receive()
-        except anyio.EndOfStream:
-            outcome = None
-        if outcome is None:
-            raise self._source_error or StopAsyncIteration
-        # The receiver frees the slot, because the sender may continue before the outcome is consumed.
-        if self._slots is not None:
-            self._slots.release()
-        return outcome
+        if not self._is_open:
+            self._check_open()
+        # Not a checkpoint for each outcome, which would cost half as much as a pass that does nothing. Without one,
+        # no other task and no timer can have cancelled the consumer either.
+        if perf_counter() > self._scheduler.slice_ends:
+            await self._scheduler.yield_to_loop()
+        if not self._outcomes:
+            await self._wait_for_outcomes()
+        # The receiver frees the slot, because the next module may start before the outcome is consumed.
+        self._workers.release()
+        return self._outcomes.popleft()
 
-    async def _feed(self) -> None:
+    async def next_outcomes(self) -> Sequence[Outcome[ModT]]:
+        """Return all outcomes that are there, at least one; none at the end of the stream.
+
+        Raises:
+            Exception: as `__anext__`.
+
+        """
         try:
-            while True:
-                await self._take_slot()
-                name, mod = await self._source.next()
-                self._running += 1
-                self._group.start_soon(self._optimize, name, mod)
+            await self._wait_for_outcomes()
         except StopAsyncIteration:
-            pass
-        except Exception as error:
-            self._source_error = error
-        finally:
-            await self._source.close(PassContext.current().exit_grace)
-        self._end_one()
+            return ()
+        outcomes = [*self._outcomes]
+        self._outcomes.clear()
+        self._workers.release(len(outcomes))
+        return outcomes
 
-    async def _take_slot(self) -> None:
-        if self._slots is not None:
-            await self._slots.acquire()
+    async def _wait_for_outcomes(self) -> None:
+        """Return when an outcome is there.
 
-    async def _optimize(self, name: Any, mod: ModT) -> None:
+        Raises:
+            StopAsyncIteration: at the end of the stream.
+            Exception: the error of the source, at the end.
+
+        """
+        workers = self._workers
+        while not self._outcomes:
+            if self._leaving or (workers.ended and workers.taken == self._finished):
+                raise workers.source_error or StopAsyncIteration
+            if self._news is None:
+                self._news = anyio.Event()
+            await self._news.wait()
+
+    def _wake_consumers(self) -> None:
+        if self._news is not None:
+            self._news.set()
+            self._news = None
+
+    async def _optimize(self, name: Any, mod: ModT) -> Exception | None:
+        """Run the pass on a module, and return its error or None."""
         enter_module(str(name))
-        start = perf_counter()
         result: ModT | None = None
         failure: Exception | None = None
         resumed = False
+        start = perf_counter()
         try:
-            result, resumed = await self._finish(name, mod)
+            if self._opened is None:
+                result = await self._run(mod)
+            else:
+                lasting_name = self._source.lasting_name(name)
+                finished: tuple[ModT, bool] = await finish(self._opened, lasting_name, mod, self._run)
+                result, resumed = finished
         except Exception as error:
             failure = error
             if self._leaving:
@@ -255,22 +287,14 @@ class OutcomeStream(Generic[ModT]):
             failure.__cause__ = cancellation
         except BaseException as fatal:
             self._fatal = fatal
+            self._workers.stopped = True
             self._group.cancel_scope.cancel()
-            return
-        await self._send.send(Outcome(name, result, failure, perf_counter() - start, resumed))
-        self._end_one()
-
-    async def _finish(self, name: Any, mod: ModT) -> tuple[ModT, bool]:
-        """Return the result, and whether it comes from the journal."""
-        if self._opened is None:
-            return await self._run(mod), False
-        return await finish(self._opened, self._source.lasting_name(name), mod, self._run)
-
-    def _end_one(self) -> None:
-        """Count one task as finished; after the last one, end the stream."""
-        self._running -= 1
-        if self._running == 0:
-            self._send.close()
+            return None
+        self._outcomes.append(Outcome(name, result, failure, perf_counter() - start, resumed))
+        self._finished += 1
+        if self._news is not None:
+            self._wake_consumers()
+        return failure
 
 
 def runner(
