@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -12,6 +12,7 @@ from typing import Any, Final
 from anyio import CancelScope
 
 from apass.batch.journal_file import JournalFile, JournalRecord
+from apass.concurrency.thread_batches import ThreadBatches
 from apass.core.adapter import (
     IRAdapter,
     ModT,
@@ -33,6 +34,8 @@ __all__ = ["FoundResult", "Journal", "JournalChoice", "OpenJournal", "check_jour
 
 _RUN: Final = "run"
 """The field in the head of the first record that describes the run."""
+_INLINE_LIMIT: Final = 65_536
+"""Results up to this size are written in the event loop, unless they are flushed to the disk."""
 _REMEDY: Final = "use the pipeline and options of that run, use another journal, or delete this one to start over"
 
 
@@ -140,6 +143,8 @@ class OpenJournal:
     def __init__(self, journal: Journal, run: Mapping[str, Any]) -> None:
         self._records: dict[str, JournalRecord] = {}
         self._file = JournalFile(Path(journal.path), fsync=journal.fsync)
+        self._fsync = journal.fsync
+        self._writes = ThreadBatches(self._add_all)
         try:
             # The stored description went through JSON, which turns tuples into lists.
             self._load(json.loads(json.dumps(run)))
@@ -166,9 +171,36 @@ class OpenJournal:
         """
         self._records[key] = self._file.append({"key": key, **head}, data)
 
+    async def write(self, key: str, head: Mapping[str, Any], data: bytes = b"") -> None:
+        """Store a result as `add` does, and return when it is in the file.
+
+        Concurrent callers share one write, and one flush to the disk.
+
+        Raises:
+            JournalError: if it cannot be written.
+
+        """
+        # A thread would cost more than the write of a small record to the cache of the operating system.
+        if self._fsync or len(data) > _INLINE_LIMIT or self._file.is_busy:
+            await self._writes.run((key, head, data))
+        else:
+            self.add(key, head, data)
+
     def close(self) -> None:
         """Close the file, so that other processes can open it."""
         self._file.close()
+
+    def _add_all(self, results: Sequence[tuple[str, Mapping[str, Any], bytes]]) -> list[JournalError | None]:
+        """Store results; return the error of each, or None."""
+        records = self._file.append_all([({"key": key, **head}, data) for key, head, data in results])
+        errors: list[JournalError | None] = []
+        for (key, _, _), record in zip(results, records, strict=True):
+            if isinstance(record, JournalError):
+                errors.append(record)
+            else:
+                self._records[key] = record
+                errors.append(None)
+        return errors
 
     def _load(self, run: dict[str, Any]) -> None:
         stored: Mapping[str, Any] | None = None
@@ -210,7 +242,11 @@ async def finish(
     try:
         # A finished result is stored even if the caller is cancelled meanwhile.
         with CancelScope(shield=True):
-            await run_in_thread_if_safe(adapter, partial(_store, journal, key, name, mod, result))
+            if result is mod:
+                await journal.write(key, {"name": name, "type": None})
+            else:
+                head, data = await run_in_thread_if_safe(adapter, partial(_as_record, name, result))
+                await journal.write(key, head, data)
     except Exception as error:
         error.add_note("the passes have finished, but the result cannot be written to the journal")
         raise
@@ -239,14 +275,12 @@ def _find(journal: OpenJournal, adapter: IRAdapter[Any, Any], name: str, mod: An
         return key, None
 
 
-def _store(journal: OpenJournal, key: str, name: str, mod: Any, result: Any) -> None:
-    if result is mod:
-        journal.add(key, {"name": name, "type": None})
-        return
+def _as_record(name: str, result: Any) -> tuple[Mapping[str, Any], bytes]:
+    """Return the head and the data of the record of a changed module."""
     adapter: Any = adapter_for(result)
     facts = facts_of(adapter, result)
     fields = {} if facts is None else {"facts": facts}
-    journal.add(key, {"name": name, "type": type_name(result), **fields}, adapter.dumps(result))
+    return {"name": name, "type": type_name(result), **fields}, adapter.dumps(result)
 
 
 def _walk(pass_: Pass[Any]) -> Iterator[Pass[Any]]:

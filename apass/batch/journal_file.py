@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
@@ -106,6 +106,11 @@ class JournalFile:
         warnings.warn(message, JournalWarning, stacklevel=2)
         return None
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether another thread uses the file now."""
+        return self._lock.locked()
+
     def append(self, head: Mapping[str, Any], data: bytes = b"") -> JournalRecord:
         """Append a record.
 
@@ -113,19 +118,43 @@ class JournalFile:
             JournalError: if it cannot be written; the file is then unchanged.
 
         """
-        head_bytes = json.dumps(head).encode()
-        frame = _FRAME.pack(_MARK, len(head_bytes), len(data), crc32(head_bytes), crc32(data))
+        record = self.append_all([(head, data)])[0]
+        if isinstance(record, JournalError):
+            raise record
+        return record
+
+    def append_all(self, contents: Sequence[tuple[Mapping[str, Any], bytes]]) -> list[JournalRecord | JournalError]:
+        """Append records of these heads and data, with one write.
+
+        If they cannot be written together, they are written one by one. The result has an error for each that fails.
+        """
+        parts: list[bytes] = []
+        sizes: list[tuple[int, int]] = []
+        for head, data in contents:
+            head_bytes, checksum = json.dumps(head).encode(), crc32(data)
+            frame = _FRAME.pack(_MARK, len(head_bytes), len(data), crc32(head_bytes), checksum)
+            parts += (frame, _SUM.pack(crc32(frame)), head_bytes, data)
+            sizes.append((_BEFORE + len(head_bytes), checksum))
         with self._lock:
             start = self._end
             try:
-                self._write(b"".join((frame, _SUM.pack(crc32(frame)), head_bytes, data)))
+                self._write(b"".join(parts))
             except OSError as error:
                 # Remove a partial record, for example after the disk became full.
                 with suppress(OSError):
                     self._file.truncate(start)
-                raise self._write_error(error) from error
-            self._count += 1
-            return JournalRecord(head, start + _BEFORE + len(head_bytes), len(data), crc32(data), self._count)
+                if len(contents) == 1:
+                    failure = self._write_error(error)
+                    failure.__cause__ = error
+                    return [failure]
+            else:
+                records: list[JournalRecord | JournalError] = []
+                for (head, data), (before, checksum) in zip(contents, sizes, strict=True):
+                    self._count += 1
+                    records.append(JournalRecord(head, start + before, len(data), checksum, self._count))
+                    start += before + len(data)
+                return records
+        return [record for content in contents for record in self.append_all([content])]
 
     def error(self, number: int, reason: str) -> JournalError:
         """Return an error about a record whose checksums are right."""

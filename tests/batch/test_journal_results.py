@@ -5,16 +5,30 @@ import os
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
 import pytest
 
 import apass
 import apass.batch.journal
-from apass import Journal, JournalError, JournalWarning, PassContext, Sequential, module_pass, optimize_all, relay
+from apass import (
+    Journal,
+    JournalError,
+    JournalWarning,
+    PassContext,
+    Sequential,
+    module_pass,
+    optimize_all,
+    optimize_stream,
+    relay,
+)
 from apass.adapters.mapping import DictAdapter
 from apass.batch import journal_file as files
 from apass.batch.journal import OpenJournal
 from apass.batch.journal_file import JournalFile
 from apass.relay import transform
+from tests.helpers.full_disk import file_size_limit
 
 Module = dict[str, Any]
 
@@ -178,3 +192,61 @@ def test_lock_failure_differs_from_file_in_use(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(files, "_lock_now", fail)
     with pytest.raises(JournalError, match="cannot be locked: No locks available"):
         JournalFile(tmp_path / "run.journal")
+
+
+@pytest.mark.anyio
+async def test_concurrent_results_share_a_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, inside, flushed = tmp_path / "run.journal", 0, list[int]()
+    everyone = anyio.Event()
+
+    @module_pass(opt_level=0)
+    async def Meet(mod: Module, ctx: PassContext) -> Module:
+        nonlocal inside
+        inside += 1
+        if inside == 50:
+            everyone.set()
+        await everyone.wait()
+        return mod
+
+    def flush(descriptor: int) -> None:
+        flushed.append(descriptor)
+        # The results of the other modules arrive meanwhile.
+        anyio.from_thread.run(anyio.wait_all_tasks_blocked)
+
+    modules = [{"f": index} for index in range(50)]
+    async with optimize_stream(modules, Meet, journal=Journal(path, fsync=True)) as outcomes:
+        monkeypatch.setattr(os, "fsync", flush)
+        assert len([outcome async for outcome in outcomes]) == 50
+    assert 0 < len(flushed) < 10
+    monkeypatch.undo()
+    done = await optimize_all(modules, Meet, journal=path, errors="collect")
+    assert all(one.resumed for one in done)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fsync", [False, True])
+async def test_each_returned_outcome_is_in_the_file(tmp_path: Path, fsync: bool) -> None:
+    path, known = tmp_path / "run.journal", set[bytes]()
+
+    @module_pass(opt_level=0)
+    async def Double(mod: Module, ctx: PassContext) -> Module:
+        for _ in range(mod["f"] % 3):
+            await anyio.lowlevel.checkpoint()
+        return {"f": 2 * mod["f"]} if mod["f"] % 2 else mod
+
+    modules = {f"module {index}": {"f": index} for index in range(40)}
+    async with optimize_stream(modules, Double, limit=5, journal=Journal(path, fsync=fsync)) as outcomes:
+        async for outcome in outcomes:
+            known.add(str(outcome.name).encode())
+            written = path.read_bytes()
+            assert all(b'"name": "%b"' % name in written for name in known)
+
+
+def test_failed_batch_of_records_is_written_singly(tmp_path: Path) -> None:
+    path = tmp_path / "run.journal"
+    file = JournalFile(path)
+    with file_size_limit(300):
+        records = file.append_all([({"n": 1}, b"one"), ({"n": 2}, bytes(500)), ({"n": 3}, b"three")])
+    assert [type(record).__name__ for record in records] == ["JournalRecord", "JournalError", "JournalRecord"]
+    file.close()
+    assert contents(path) == [b"one", b"three"]
