@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Final, Self, TypeVar
 
 from anyio.to_thread import run_sync
 
+from apass.concurrency.thread_batches import ThreadBatches
 from apass.core.store import StoreInfo, seal, unseal
 from apass.errors import StoreError, StoreWarning
 
@@ -85,6 +86,7 @@ class SqliteStore:
         self._reader = _Connection(self.path)
         self._writer = _Connection(self.path)
         self._unmeasured = limit
+        self._writes = ThreadBatches(self._put_all)
 
     async def __aenter__(self) -> Self:
         await run_sync(self._run, self._reader, _do_nothing)
@@ -114,8 +116,8 @@ class SqliteStore:
         return value
 
     async def put(self, key: str, value: bytes) -> None:
-        """Store `value` under `key`."""
-        await run_sync(self._run, self._writer, partial(self._put, key, value))
+        """Store `value` under `key`; concurrent callers share one transaction."""
+        await self._writes.run((key, value))
 
     async def info(self) -> StoreInfo:
         """Return the number and size of the results."""
@@ -131,10 +133,25 @@ class SqliteStore:
         self._reader.close()
         self._writer.close()
 
-    def _put(self, key: str, value: bytes, connection: sqlite3.Connection) -> None:
-        row = (key, len(value), int(time()), seal(key, value))
-        connection.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", row)
-        self._unmeasured += len(value)
+    def _put_all(self, entries: Sequence[tuple[str, bytes]]) -> list[StoreError | None]:
+        """Store entries; return the error of each, or None."""
+        rows = [(key, len(value), int(time()), seal(key, value)) for key, value in entries]
+        try:
+            self._run(self._writer, partial(self._insert, rows))
+        except StoreError as error:
+            return [error] * len(rows)
+        return [None] * len(rows)
+
+    def _insert(self, rows: Sequence[tuple[str, int, int, bytes]], connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", rows)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self._unmeasured += sum(size for _, size, _, _ in rows)
         # Measuring all results is slow, so do it only after 1/16 of the limit has been added.
         if self._unmeasured > self._limit // 16:
             self._unmeasured = 0

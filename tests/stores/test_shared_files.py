@@ -3,11 +3,14 @@
 import gc
 import os
 import sqlite3
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 from weakref import ref
 
+import anyio
+import anyio.from_thread
 import pytest
 
 from apass.core.store import seal
@@ -98,7 +101,7 @@ async def test_damaged_file_is_replaced_during_use(tmp_path: Path, code: int) ->
             error = sqlite3.DatabaseError("malformed")
             error.sqlite_errorcode = code
             raise error
-        store._put("a", b"1", connection)  # pyright: ignore[reportPrivateUsage]
+        store._insert([("a", 1, 0, seal("a", b"1"))], connection)  # pyright: ignore[reportPrivateUsage]
 
     with pytest.warns(StoreWarning, match="is damaged"):
         store._run(store._writer, put)  # pyright: ignore[reportPrivateUsage]
@@ -106,3 +109,34 @@ async def test_damaged_file_is_replaced_during_use(tmp_path: Path, code: int) ->
     assert len(damaged_in(tmp_path)) == 1
     async with SqliteStore(path) as another:
         assert [await another.get(key) for key in ("old", "a")] == [None, b"1"]
+
+
+async def test_concurrent_puts_share_a_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, batches = SqliteStore(tmp_path / "results.db"), list[int]()
+    insert = store._insert  # pyright: ignore[reportPrivateUsage]
+
+    def record(rows: Sequence[tuple[str, int, int, bytes]], connection: sqlite3.Connection) -> None:
+        batches.append(len(rows))
+        # The other results arrive meanwhile.
+        anyio.from_thread.run(anyio.wait_all_tasks_blocked)
+        insert(rows, connection)
+
+    monkeypatch.setattr(store, "_insert", record)
+    async with store:
+        async with anyio.create_task_group() as group:
+            for index in range(50):
+                group.start_soon(store.put, f"key {index}", b"%d" % index)
+        assert sum(batches) == 50
+        assert len(batches) <= 3
+        assert [await store.get(f"key {index}") for index in range(50)] == [b"%d" % index for index in range(50)]
+
+
+async def test_failed_transaction_stores_nothing(tmp_path: Path) -> None:
+    async with SqliteStore(tmp_path / "results.db") as store:
+        await store.put("old", b"0")
+        connection: Any = store._writer._open  # pyright: ignore[reportPrivateUsage]
+        wrong: Any = [("a", 1, 0, seal("a", b"1")), ("b", 1, 0, object())]
+        with pytest.raises(sqlite3.Error):
+            store._insert(wrong, connection)  # pyright: ignore[reportPrivateUsage]
+        await store.put("c", b"2")
+        assert [await store.get(key) for key in ("old", "a", "c")] == [b"0", None, b"2"]
