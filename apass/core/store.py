@@ -7,9 +7,11 @@ from hashlib import blake2b
 from threading import local
 from time import monotonic
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
+from weakref import WeakKeyDictionary
 
 from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.single_flight import SingleFlight
+from apass.core.run import Run, current_run
 from apass.errors import StoreError, StoreWarning
 from apass.util.fingerprint import fingerprint_value
 from apass.util.text import shorten
@@ -117,6 +119,7 @@ class _Running(local):
 
     def __init__(self) -> None:
         self.flights: SingleFlight[str, bytes | None] = SingleFlight()
+        self.fingerprints: WeakKeyDictionary[Run, tuple[object, str]] = WeakKeyDictionary()
 
 
 class FaultTolerantStore:
@@ -139,6 +142,21 @@ class FaultTolerantStore:
     def flights(self) -> SingleFlight[str, bytes | None]:
         """The running computations of results by key, for the event loop of this thread."""
         return self._running.flights
+
+    def known_fingerprint(self, mod: object) -> str | None:
+        """Return the fingerprint kept for this module in the outermost run, or None."""
+        run = current_run()
+        kept = None if run is None else self._running.fingerprints.get(run.lineage[-1])
+        return kept[1] if kept is not None and kept[0] is mod else None
+
+    def keep_fingerprint(self, mod: object, fingerprint: str) -> None:
+        """Keep the fingerprint of a module for the outermost run, in place of another.
+
+        Passes do not change modules. Between two runs, the user may.
+        """
+        run = current_run()
+        if run is not None:
+            self._running.fingerprints[run.lineage[-1]] = (mod, fingerprint)
 
     async def get(self, key: str) -> bytes | None:
         """Return the latest value put under `key`, or None, also if the store fails."""

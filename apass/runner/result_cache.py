@@ -1,13 +1,13 @@
 """The cache of the results of `cacheable` passes and pipelines in a store."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from apass.concurrency.coroutines import is_awaitable
 from apass.core.adapter import (
@@ -24,11 +24,13 @@ from apass.core.context import PassContext
 from apass.core.run import current_run
 from apass.core.store import FaultTolerantStore, stored_identity
 from apass.runner.error_policy import watch_failures
+from apass.util.imported_names import find_imported
 
 __all__ = ["key_of", "own_version", "with_function_cache", "with_module_cache"]
 
 T = TypeVar("T")
 
+_SCALARS: Final = (bool, int, float, str, bytes, type(None))
 _SAME: Final = b"same"
 """Stored for a result that is the input itself."""
 _COMPUTING: ContextVar[frozenset[str]] = ContextVar("apass_computing", default=frozenset())
@@ -51,7 +53,10 @@ def with_module_cache(
 
     async def run(mod: T, ctx: PassContext) -> T:
         adapter = adapter_for(mod)
-        fingerprint = await run_in_thread_if_safe(adapter, partial(exact_fingerprint, adapter, mod))
+        fingerprint = store.known_fingerprint(mod)
+        if fingerprint is None:
+            fingerprint = await run_in_thread_if_safe(adapter, partial(exact_fingerprint, adapter, mod))
+            store.keep_fingerprint(mod, fingerprint)
         name = _store_key(key, fingerprint)
 
         def load(data: bytes) -> Any:
@@ -244,5 +249,55 @@ def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Seque
 
     """
     config = dict(ctx.config) if keys is None else {key: ctx.config[key] for key in keys}
-    identity = stored_identity(f"pass {name}", (state, ctx.opt_level, config))
+    contents = state, ctx.opt_level, config
+    plain = _as_plain(contents)
+    identity = stored_identity(f"pass {name}", contents) if plain is None else _plain_identity(name, plain)
     return None if identity is None else f"apass {own_version()}: {name}@{version} {identity}"
+
+
+@lru_cache(maxsize=1024)
+def _plain_identity(name: str, plain: "_Plain") -> str | None:
+    """Return `stored_identity` of contents that consist of scalars and classes.
+
+    A context runs a pass on thousands of modules, and a fingerprint takes as long as a small pass.
+    """
+    return stored_identity(f"pass {name}", plain.value)
+
+
+class _Plain:
+    """A value with a hashable copy of its contents."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, value: object, key: Hashable) -> None:
+        self.value = value
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Plain) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def _as_plain(value: object) -> _Plain | None:
+    key = _plain_key(value)
+    return None if key is None else _Plain(value, key)
+
+
+def _plain_key(value: object) -> Hashable | None:
+    """Return a key that is equal only for equal contents; None if there is none."""
+    kind = type(value)
+    if kind in _SCALARS:
+        # The text distinguishes 0.0 from -0.0, and the type 1 from True.
+        return kind, repr(value)
+    if kind is tuple or kind is list:
+        items = [_plain_key(item) for item in cast("Sequence[object]", value)]
+        return None if None in items else (kind, *items)
+    if kind is dict:
+        pairs = [_plain_key(pair) for pair in cast("dict[object, object]", value).items()]
+        return None if None in pairs else (kind, frozenset(pairs))
+    # A local class is identified by its members, which may change.
+    if isinstance(value, type) and find_imported(f"{value.__module__}:{value.__qualname__}") is value:
+        return type, value
+    return None

@@ -8,6 +8,7 @@ import pytest
 
 import apass
 from apass import PassContext, relay
+from apass.core.adapter import adapter_for
 from apass.relay import IRModule, transform
 from apass.relay.integration.adapter import ADAPTER
 from apass.stores import MemoryStore, SqliteStore
@@ -369,3 +370,23 @@ async def test_cached_function_uses_definitions_of_its_module() -> None:
         assert all(func.body.checked_type_ is not None for _, func in ADAPTER.functions(result))
         assert ADAPTER.equal(result, expected)
         assert result.astext() == expected.astext()
+
+
+async def test_module_is_fingerprinted_once_per_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    work, modules = Work(), list[object]()
+    adapter: Any = adapter_for({})
+    exact = adapter.exact_fingerprint
+
+    def record(mod: object) -> object:
+        modules.append(mod)
+        return exact(mod)
+
+    monkeypatch.setattr(type(adapter), "exact_fingerprint", staticmethod(record))
+    passes = [work.module_pass(name, cacheable=True) for name in ("f", "g", "f", "g")]
+    async with PassContext(store=MemoryStore()):
+        mod = {"f": 1}
+        assert await apass.Sequential(passes)(mod) == {"f": 1, "g": 1}
+        assert modules == [{"f": 1}, {"f": 1, "g": 1}]
+        # Between two runs, the user may change a module.
+        mod["h"] = 5
+        assert await apass.Sequential(passes)(mod) == {"f": 1, "h": 5, "g": 2}
