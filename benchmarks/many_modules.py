@@ -28,7 +28,7 @@ from apass.stores import SqliteStore
 
 LIMIT = 256
 CORPUS = Path(onnx.__file__).parent / "backend" / "test" / "data"
-BACKEND = "asyncio"
+backend = "asyncio"
 suspend: Any = asyncio.sleep
 
 Module = dict[str, int]
@@ -60,7 +60,7 @@ def modules_of(size: int) -> list[Module]:
 async def in_bare_group(modules: Sequence[Module], pass_: apass.Pass[Module]) -> list[Module]:
     """Run the pass in a task for each module, at most `LIMIT` at once."""
     results: list[Any] = [None] * len(modules)
-    if BACKEND == "asyncio":
+    if backend == "asyncio":
         slots: Any = asyncio.Semaphore(LIMIT)
     else:
         import trio
@@ -71,7 +71,7 @@ async def in_bare_group(modules: Sequence[Module], pass_: apass.Pass[Module]) ->
         async with slots:
             results[index] = await pass_(mod)
 
-    if BACKEND == "asyncio":
+    if backend == "asyncio":
         async with asyncio.TaskGroup() as group:
             for index, mod in enumerate(modules):
                 group.create_task(run(index, mod))
@@ -176,7 +176,7 @@ if __name__ == "__main__":
     parser.add_argument("--backend", choices=["asyncio", "trio"], default="asyncio")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
-    BACKEND = options.backend
-    if BACKEND == "trio":
+    backend = options.backend
+    if backend == "trio":
         suspend = anyio.sleep
-    anyio.run(main, options.rounds, backend=BACKEND)
+    anyio.run(main, options.rounds, backend=backend)

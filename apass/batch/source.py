@@ -1,7 +1,7 @@
 """`ModuleSource`: an iterator over the modules of a batch and their keys."""
 
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, Final
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any, Final, cast
 
 import anyio
 
@@ -55,7 +55,7 @@ class ModuleSource:
 def _items(modules: Any) -> Iterator[tuple[Any, Any]]:
     try:
         if not isinstance(modules, str | bytes):
-            return iter(modules.items()) if hasattr(modules, "items") else enumerate(modules)
+            return iter(modules.items()) if hasattr(modules, "items") else enumerate(cast("Iterable[Any]", modules))
     except TypeError:
         pass
     raise TypeError(

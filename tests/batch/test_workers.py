@@ -37,15 +37,11 @@ async def Work(mod: Module, ctx: PassContext) -> Module:
     return {"f": -mod["f"]}
 
 
-MODULES = st.lists(
-    st.builds(
-        lambda f, suspend, fails: {"f": f, "suspend": suspend, "fails": fails},
-        st.integers(),
-        st.integers(0, 4),
-        st.booleans(),
-    ),
-    max_size=30,
-)
+def module_of(f: int, suspend: int, fails: bool) -> Module:
+    return {"f": f, "suspend": suspend, "fails": fails}
+
+
+MODULES = st.lists(st.builds(module_of, st.integers(), st.integers(0, 4), st.booleans()), max_size=30)
 
 
 async def in_a_loop(modules: list[Module]) -> list[object]:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Doubling:
-    """A handler that records its batches, and waits in the first one until it is let go."""
+    """A handler that records its batches, and waits until `may_end` is set."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.batches: list[list[int]] = []
@@ -39,7 +39,7 @@ class Doubling:
 
 
 async def run_all(handler: Doubling, batches: ThreadBatches[int, int], items: Sequence[int]) -> dict[int, object]:
-    """Run the items concurrently, the first one alone in its batch; return results or errors."""
+    """Run the first item, then the others meanwhile; return results or errors."""
     results: dict[int, object] = {}
 
     async def run(item: int) -> None:
@@ -101,7 +101,7 @@ async def test_error_of_the_handler_reaches_every_caller() -> None:
 @pytest.mark.parametrize("cancelled", [1, 2, 3])
 async def test_cancelled_caller_does_not_affect_others(cancelled: int) -> None:
     handler = Doubling()
-    batches = ThreadBatches(handler)
+    batches: ThreadBatches[int, int] = ThreadBatches(handler)
     results: dict[int, int] = {}
     scopes = {item: anyio.CancelScope() for item in (1, 2, 3)}
 
@@ -128,7 +128,7 @@ async def test_cancelled_caller_does_not_affect_others(cancelled: int) -> None:
 
 async def test_cancelled_caller_waits_for_its_thread() -> None:
     handler = Doubling()
-    batches = ThreadBatches(handler)
+    batches: ThreadBatches[int, int] = ThreadBatches(handler)
     ended: list[bool] = []
 
     async def run(scope: anyio.CancelScope) -> None:
@@ -149,7 +149,7 @@ async def test_cancelled_caller_waits_for_its_thread() -> None:
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_natively_cancelled_leader_wakes_other_callers() -> None:
     handler = Doubling()
-    batches = ThreadBatches(handler)
+    batches: ThreadBatches[int, int] = ThreadBatches(handler)
     leader = asyncio.create_task(batches.run(1))
     await handler.first_started()
     followers = [asyncio.create_task(batches.run(item)) for item in (2, 3)]
@@ -164,7 +164,7 @@ async def test_natively_cancelled_leader_wakes_other_callers() -> None:
 
 def test_queue_does_not_outlive_its_loop() -> None:
     handler = Doubling()
-    batches = ThreadBatches(handler)
+    batches: ThreadBatches[int, int] = ThreadBatches(handler)
 
     async def abandon() -> None:
         task = asyncio.create_task(batches.run(1))

@@ -8,6 +8,7 @@ import pytest
 
 import apass
 from apass import PassContext, relay
+from apass.adapters.mapping import DictAdapter
 from apass.core.adapter import adapter_for
 from apass.relay import IRModule, transform
 from apass.relay.integration.adapter import ADAPTER
@@ -374,14 +375,15 @@ async def test_cached_function_uses_definitions_of_its_module() -> None:
 
 async def test_module_is_fingerprinted_once_per_run(monkeypatch: pytest.MonkeyPatch) -> None:
     work, modules = Work(), list[object]()
-    adapter: Any = adapter_for({})
+    empty: Module = {}
+    adapter: Any = adapter_for(empty)
     exact = adapter.exact_fingerprint
 
     def record(mod: object) -> object:
         modules.append(mod)
         return exact(mod)
 
-    monkeypatch.setattr(type(adapter), "exact_fingerprint", staticmethod(record))
+    monkeypatch.setattr(DictAdapter, "exact_fingerprint", staticmethod(record))
     passes = [work.module_pass(name, cacheable=True) for name in ("f", "g", "f", "g")]
     async with PassContext(store=MemoryStore()):
         mod = {"f": 1}
