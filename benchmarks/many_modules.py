@@ -1,4 +1,4 @@
-"""Cost of `optimize_all` and `optimize_stream` for each module, journals and stores.
+"""Cost of `optimize_all` and `optimize_stream`, of journals and of stores.
 
     python benchmarks/many_modules.py [--backend asyncio|trio] [--rounds 15]
 
@@ -155,7 +155,7 @@ def corpus() -> dict[str, Any]:
 
 
 async def journals_and_stores(rounds: int) -> None:
-    """Measure first runs with a journal or a store, on real models and on tiny modules."""
+    """Compare first runs with a journal or a store with runs that have none."""
     rounds = max(5, rounds // 3)
     default: apass.Pass[Any] = apass.parse_pipeline("onnx.Default")
     await with_results("149 ONNX models, onnx.Default", corpus, default, {"journal": 1.05, "store": 1.15}, rounds)
