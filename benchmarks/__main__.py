@@ -19,6 +19,7 @@ AREAS: Final[Mapping[str, tuple[str, ...]]] = {
     "benchmarks.runner": (),
     "benchmarks.against_tvm": ("tvm",),
     "benchmarks.start": ("typer", "numpy", "lark"),
+    "benchmarks.many_modules": ("onnx", "onnx_ir"),
     "benchmarks.caching": ("onnx", "onnx_ir"),
     "benchmarks.executors": ("distributed",),
     "benchmarks.instruments": ("onnx", "onnx_ir", "opentelemetry.sdk", "rich"),

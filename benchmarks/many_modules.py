@@ -1,35 +1,33 @@
 """Cost of `optimize_all` and `optimize_stream`, of journals and of stores.
 
-    python benchmarks/many_modules.py [--backend asyncio|trio] [--rounds 15]
+python -m benchmarks.many_modules [--backend asyncio|trio|both] [--rounds 15]
 
 A peer runs the same pass in a bare task group of the event loop: a task for each module, and a semaphore. The peer of
-journals and stores is the same run without one. The times of these are CPU times of the process, because most of the
-work is that of one core, and threads of other programs count less.
+journals and stores is the same run without one.
 """
 
-import argparse
 import asyncio
 import gc
-import statistics
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
 
-import anyio
 import onnx
-from measure import Ratio, compare, seconds
 
 import apass
 from apass.adapters.onnx import load_model
 from apass.stores import SqliteStore
+from benchmarks.area import Benchmark, main
+from benchmarks.measure import compare, record_rounds, seconds, session
+from benchmarks.runner import native_sleep, trio_module
 
 LIMIT = 256
 CORPUS = Path(onnx.__file__).parent / "backend" / "test" / "data"
-backend = "asyncio"
-suspend: Any = asyncio.sleep
 
 Module = dict[str, int]
 
@@ -41,7 +39,7 @@ async def Nothing(mod: Module, ctx: apass.PassContext) -> Module:
 
 @apass.module_pass(opt_level=0)
 async def SuspendOnce(mod: Module, ctx: apass.PassContext) -> Module:
-    await suspend(0)
+    await native_sleep()(0)
     return mod
 
 
@@ -60,25 +58,19 @@ def modules_of(size: int) -> list[Module]:
 async def in_bare_group(modules: Sequence[Module], pass_: apass.Pass[Module]) -> list[Module]:
     """Run the pass in a task for each module, at most `LIMIT` at once."""
     results: list[Any] = [None] * len(modules)
-    if backend == "asyncio":
-        slots: Any = asyncio.Semaphore(LIMIT)
-    else:
-        import trio
-
-        slots = trio.Semaphore(LIMIT)
+    is_asyncio = session().backend == "asyncio"
+    slots: Any = asyncio.Semaphore(LIMIT) if is_asyncio else trio_module().Semaphore(LIMIT)
 
     async def run(index: int, mod: Module) -> None:
         async with slots:
             results[index] = await pass_(mod)
 
-    if backend == "asyncio":
+    if is_asyncio:
         async with asyncio.TaskGroup() as group:
             for index, mod in enumerate(modules):
                 group.create_task(run(index, mod))
     else:
-        import trio
-
-        async with trio.open_nursery() as nursery:
+        async with trio_module().open_nursery() as nursery:
             for index, mod in enumerate(modules):
                 nursery.start_soon(run, index, mod)
     return results
@@ -94,13 +86,14 @@ async def small_modules(rounds: int) -> None:
     """Compare passes that hardly do anything with a bare task group."""
     modules = modules_of(1000)
     for pass_, text, bound in ((Nothing, "never suspends", 0.5), (SuspendOnce, "suspends once", 0.8)):
-        bare = lambda pass_=pass_: in_bare_group(modules, pass_)  # noqa: E731  binds the pass of this iteration
-        ours: dict[str, Any] = {
-            "optimize_all": lambda pass_=pass_: apass.optimize_all(modules, pass_, limit=LIMIT),
-            "optimize_stream": lambda pass_=pass_: streamed(modules, pass_),
+        bare = partial(in_bare_group, modules, pass_)
+        jobs: dict[str, Callable[[], Awaitable[Any]]] = {
+            "optimize_all": partial(apass.optimize_all, modules, pass_, limit=LIMIT),
+            "optimize_stream": partial(streamed, modules, pass_),
         }
-        for name, job in ours.items():
-            await compare(f"{name}, 1000 modules, pass {text}", job, bare, bound, "bare task group", rounds)
+        for name, job in jobs.items():
+            label = f"{name}, 1000 modules, pass {text}"
+            await compare(label, job, bare, bound, "bare task group", rounds, clock=process_time)
 
 
 async def linearity(rounds: int) -> None:
@@ -111,14 +104,13 @@ async def linearity(rounds: int) -> None:
         "optimize_stream": lambda modules: streamed(modules, Nothing),
     }
     for name, job in jobs.items():
-        times: list[tuple[float, float]] = []
-        await seconds(lambda job=job: job(many))
-        for _ in range(max(5, rounds // 3)):
-            of_many = await seconds(lambda job=job: job(many)) / 50_000
-            of_few = await seconds(lambda job=job: job(few), 50) / 1000
-            times.append((of_many, of_few))
-        ours, other = (statistics.median(column) for column in zip(*times, strict=True))
-        print(Ratio(f"{name}, each of 50,000 modules", ours, other, 1.15, "each of 1,000 modules"), flush=True)
+        of_many: list[float] = []
+        of_few: list[float] = []
+        await seconds(partial(job, many))
+        for _ in range(rounds):
+            of_many.append(await seconds(partial(job, many), clock=process_time) / 50_000)
+            of_few.append(await seconds(partial(job, few), 50, process_time) / 1000)
+        record_rounds(f"{name}, each of 50,000 modules", of_many, of_few, 1.15, "each of 1,000 modules")
 
 
 async def cpu_seconds(modules: Any, pass_: apass.Pass[Any], store: SqliteStore | None, journal: Any) -> float:
@@ -144,9 +136,8 @@ async def with_results(name: str, modules: Callable[[], Any], pass_: apass.Pass[
                 journals = {"journal": path, "journal with fsync": apass.Journal(path, fsync=True)}
                 store = SqliteStore(path) if kind == "store" else None
                 column.append(await cpu_seconds(modules(), pass_, store, journals.get(kind)))
-    medians = {kind: statistics.median(column) for kind, column in times.items()}
     for kind, bound in bounds.items():
-        print(Ratio(f"{name}, {kind}", medians[kind], medians["none"], bound, "the same without"), flush=True)
+        record_rounds(f"{name}, {kind}", times[kind], times["none"], bound, "the same without")
 
 
 def corpus() -> dict[str, Any]:
@@ -156,27 +147,17 @@ def corpus() -> dict[str, Any]:
 
 async def journals_and_stores(rounds: int) -> None:
     """Compare first runs with a journal or a store with runs that have none."""
-    rounds = max(5, rounds // 3)
     default: apass.Pass[Any] = apass.parse_pipeline("onnx.Default")
     await with_results("149 ONNX models, onnx.Default", corpus, default, {"journal": 1.05, "store": 1.15}, rounds)
-    none = float("inf")
-    bounds = {"journal": none, "journal with fsync": none, "store": none}
-    await with_results("1000 tiny modules", lambda: modules_of(1000), Increment, bounds, rounds)
+    unbounded = dict.fromkeys(("journal", "journal with fsync", "store"))
+    await with_results("1000 tiny modules", partial(modules_of, 1000), Increment, unbounded, rounds)
 
 
-async def main(rounds: int) -> None:
-    """Run all comparisons."""
-    await small_modules(rounds)
-    await linearity(rounds)
-    await journals_and_stores(rounds)
-
+BENCHMARKS = (
+    Benchmark(small_modules, quick=True),
+    Benchmark(linearity, rounds=5),
+    Benchmark(journals_and_stores, rounds=5),
+)
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--backend", choices=["asyncio", "trio"], default="asyncio")
-    parser.add_argument("--rounds", type=int, default=15)
-    options = parser.parse_args()
-    backend = options.backend
-    if backend == "trio":
-        suspend = anyio.sleep
-    anyio.run(main, options.rounds, backend=backend)
+    sys.exit(main(__file__, BENCHMARKS))

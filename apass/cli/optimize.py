@@ -15,7 +15,7 @@ from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
-from apass.concurrency.thread_batches import ThreadBatches
+from apass.concurrency.thread_batches import ThreadBatches, call_all
 from apass.core.executor import Executor
 from apass.core.run import enter_module
 from apass.errors import ApassError, PassCancelledError
@@ -24,10 +24,8 @@ from apass.util.files import Prepared, copy_whole
 
 __all__ = ["JobResult", "NotComparedError", "OutputsChangedError", "Phase", "Treatment", "optimize_files"]
 
-FILE_THREADS: Final = 4
-"""Threads that read and write files at a time. They wait for the disk together."""
-FILE_BATCH: Final = 8
-"""Files that a thread reads or writes before it returns to the event loop."""
+FILES: Final[ThreadBatches[Callable[[], Any], Any]] = ThreadBatches(call_all, threads=4, size=8)
+"""Reads and writes files. The threads wait for the disk together."""
 
 Phase = Callable[[Job, str], None]
 """Called at each phase: `"looking up"`, `"loading"`, `"optimizing"`, `"verifying"`, `"writing"`, `"done"`."""
@@ -89,7 +87,6 @@ async def optimize_files(
     slots = anyio.CapacityLimiter(limit)
     workers = anyio.CapacityLimiter(os.cpu_count() or 1) if verify else None
     async with anyio.create_task_group() as group:
-        threads = ThreadBatches(group, FILE_THREADS, FILE_BATCH)
         for job in jobs:
             # Acquired before the task is started, so that waiting jobs do not need a task each.
             await slots.acquire_on_behalf_of(job)
@@ -99,7 +96,7 @@ async def optimize_files(
                 run_pipeline: Callable[[Any], Awaitable[Any]] = partial(pipeline, donate=True)
             else:
                 run_pipeline = runner(pipeline, executor, timeout)
-            work = _FileRun(job, model_format, run_pipeline, journal, workers, threads, on_phase)
+            work = _FileRun(job, model_format, run_pipeline, journal, workers, on_phase)
             group.start_soon(_finish, work, slots, on_result)
 
 
@@ -135,11 +132,9 @@ class _FileRun:
         run_pipeline: Callable[[Any], Awaitable[Any]],
         journal: FileJournal | None,
         workers: anyio.CapacityLimiter | None,
-        threads: ThreadBatches,
         on_phase: Phase,
     ) -> None:
         self.job = job
-        self.threads = threads
         self.run_pipeline = run_pipeline
         self.format = model_format
         self.journal = journal
@@ -156,7 +151,7 @@ class _FileRun:
         if self.journal is not None and await self._is_finished(self.journal):
             return
         self.on_phase(self.job, "loading")
-        mod = await self.threads.run(partial(self.format.load, self.job.source))
+        mod = await FILES.run(partial(self.format.load, self.job.source))
         self.before = self.format.size(mod)
         self.on_phase(self.job, "optimizing")
         result = await self.run_pipeline(mod)
@@ -168,7 +163,7 @@ class _FileRun:
             self.on_phase(self.job, "verifying")
             await self._verify(mod, result, self.workers)
         self.on_phase(self.job, "writing")
-        await self.threads.run(partial(self._write if self.changed else self._write_unchanged, result))
+        await FILES.run(partial(self._write if self.changed else self._write_unchanged, result))
 
     async def _verify(self, mod: Any, result: Any, workers: anyio.CapacityLimiter) -> None:
         try:
@@ -188,10 +183,10 @@ class _FileRun:
         If not, record the states of the sources.
         """
         self.on_phase(self.job, "looking up")
-        finished = await self.threads.run(partial(journal.look_up, self.job))
+        finished = await FILES.run(partial(journal.look_up, self.job))
         if finished is None:
             # Before loading: a file that changes later does not match its entry, and is optimized again next time.
-            self.sources = await self.threads.run(partial(journal.states, self.job, self.format))
+            self.sources = await FILES.run(partial(journal.states, self.job, self.format))
             return False
         self.before, self.after = finished.before, finished.after
         self.remark = f"by an earlier run, {finished.remark}" if finished.remark else "by an earlier run"

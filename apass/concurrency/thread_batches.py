@@ -9,7 +9,7 @@ from anyio.from_thread import run_sync as run_in_loop
 from anyio.lowlevel import RunVar
 from anyio.to_thread import run_sync
 
-__all__ = ["ThreadBatches"]
+__all__ = ["ThreadBatches", "call_all"]
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -130,6 +130,17 @@ class ThreadBatches(Generic[ItemT, ResultT]):
         request.leads = True
         assert request.woken is not None, "a queued request waits"
         request.woken.set()
+
+
+def call_all(calls: Sequence[Callable[[], object]]) -> list[object]:
+    """Return the result or the error of each function, for `ThreadBatches`."""
+    results: list[object] = []
+    for call in calls:
+        try:
+            results.append(call())
+        except Exception as error:
+            results.append(error)
+    return results
 
 
 class _Request(Generic[ItemT, ResultT]):

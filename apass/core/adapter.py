@@ -1,13 +1,13 @@
 """`IRAdapter`: the runner's interface to an IR, looked up by the type of a module."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from functools import partial
 from itertools import takewhile
 from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
-from apass.concurrency.thread_batches import ThreadBatches
+from apass.concurrency.thread_batches import ThreadBatches, call_all
 from apass.core.plugins import plugins
 from apass.errors import AdapterError
 from apass.util.delta_debugging import Shrinking
@@ -349,17 +349,7 @@ async def run_in_thread_if_safe(adapter: IRAdapter[Any, Any], work: Callable[[],
     return cast("R", await _CALLS.run(partial(copy_context().run, work)))
 
 
-def _call_all(calls: Sequence[Callable[[], object]]) -> list[object]:
-    results: list[object] = []
-    for call in calls:
-        try:
-            results.append(call())
-        except Exception as error:
-            results.append(error)
-    return results
-
-
-_CALLS: Final = ThreadBatches(_call_all, threads=os.cpu_count() or 1, size=32)
+_CALLS: Final = ThreadBatches(call_all, threads=os.cpu_count() or 1, size=32)
 """The calls of adapters for concurrent modules.
 
 Several threads, because the digest of large weights releases the GIL.

@@ -119,13 +119,13 @@ def test_long_table_shows_failures_and_largest_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     for index in range(150):
-        write_model(tmp_path / f"m{index:03}.onnx", identities=2 if index == 149 else index // 50)
+        write_model(tmp_path / f"m{index:03}.onnx", identities=5 if index == 149 else min(index // 50, 1))
     (tmp_path / "m100.onnx").write_bytes(b"\x08\x09\x12 no model")
     monkeypatch.setenv("COLUMNS", str(width))
     lines = apass("opt", tmp_path, "-o", tmp_path / "out").stdout.splitlines()
     assert max(len(line) for line in lines if ".onnx  " in line) <= width
     assert sum(".onnx  " in line for line in lines) == 40
-    assert {line.split()[0] for line in lines if "AdapterError" in line or " 4 " in line} >= {
+    assert {line.split()[0] for line in lines if "AdapterError" in line or " 7 " in line} == {
         "m100.onnx",
         "m149.onnx",
         "failed",
@@ -159,7 +159,7 @@ def test_unchanged_file_stays_in_place(tmp_path: Path) -> None:
     model = write_model(tmp_path / "m.onnx", identities=0)
     before = model.stat()
     result = apass("opt", model, "--in-place", "--journal", tmp_path / "journal")
-    assert ("ok unchanged " in result.stdout, "copied" in result.stdout) == (True, False)
+    assert ("ok unchanged" in result.stdout, "copied" in result.stdout) == (True, False)
     assert (model.stat().st_ino, model.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert "by an earlier run" in apass("opt", model, "--in-place", "--journal", tmp_path / "journal").stdout
 

@@ -1,7 +1,8 @@
 """The `ModelFormat` of ONNX files."""
 
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from anyio import CapacityLimiter
 
@@ -53,8 +54,7 @@ async def compare_outputs(before: ir.Model, after: ir.Model, workers: CapacityLi
     The models run in worker processes.
     """
     # The evaluators take longer to import than all of onnx_ir.
-    from apass.adapters.onnx.outputs import compare_outputs as compare
-
-    verdict = await compare(before, after, limiter=workers)
+    outputs: Any = import_module("apass.adapters.onnx.outputs")
+    verdict = await outputs.compare_outputs(before, after, limiter=workers)
     text = f"outputs {verdict.status.value}" + (f": {verdict.reason}" if verdict.reason else "")
     return Comparison(verdict.changed, text)
