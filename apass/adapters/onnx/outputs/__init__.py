@@ -3,38 +3,34 @@
 The models before and after are evaluated in worker processes, and their outputs are compared.
 """
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from anyio import BrokenWorkerProcess, CapacityLimiter, move_on_after, to_process, to_thread
 
 from apass.concurrency.processes.pool import run_in_worker
 from apass.core.adapter import adapter_for
-from apass.errors import MissingExtraError
 
-try:
-    import numpy as np
-    import onnx
-    from onnx.reference import ReferenceEvaluator
-except ImportError as _error:
-    raise MissingExtraError(f"evaluating ONNX models needs onnx ({_error}): pip install 'apass[onnx]'") from _error
-
+# Imported first: its error message names the extra to install.
+from apass.adapters.onnx.outputs.evaluation import ENGINES, Engine, Evaluation, Inputs, evaluate  # isort: skip
 from apass.adapters.onnx.outputs.comparison import Difference, differences, plain
 from apass.adapters.onnx.outputs.inputs import random_inputs
 
-__all__ = ["Difference", "Evaluation", "Status", "Verdict", "compare", "compare_outputs", "evaluate", "random_inputs"]
+__all__ = [
+    "Difference",
+    "Engine",
+    "Evaluation",
+    "Status",
+    "Verdict",
+    "compare",
+    "compare_outputs",
+    "evaluate",
+    "random_inputs",
+]
 
 R = TypeVar("R")
-
-Inputs = Sequence[Any] | Mapping[str, Any]
-"""Values of the inputs of a model, in order or by name."""
-
-LONGEST_REASON = 300
-"""Maximum number of characters of an evaluator's error."""
 
 
 class Status(Enum):
@@ -45,9 +41,10 @@ class Status(Enum):
     DIFFERENT = "different"
     """The outputs differ: the meaning has changed."""
     WRONG_ALIKE = "wrong alike"
-    """The outputs are equal, but not the expected ones: an error of the evaluator, not of the pass."""
+    """An error of the evaluator, not of the pass: the outputs are equal, but not the expected ones, or they are
+    different, but equal in another evaluator."""
     RANDOM = "random"
-    """The outputs differ, and so do those of two evaluations of the model before."""
+    """The outputs differ, and so do those of two evaluations of each model."""
     NEITHER = "evaluated neither before nor after"
     """The evaluator supports neither model."""
     ONLY_BEFORE = "evaluated only before"
@@ -56,18 +53,7 @@ class Status(Enum):
     """The evaluator fails only on the model before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """The outcome of evaluating one model."""
-
-    outputs: tuple[Any, ...] | None
-    """The values of the outputs, in order; None if the evaluation failed."""
-    names: tuple[str, ...] = ()
-    """The names of the outputs."""
-    error: str = ""
-    """The reason of a failure: the evaluator's error, the time limit, or a dead worker process."""
-    seconds: float = 0.0
-    """Duration of the evaluation."""
+_UNEVALUATED: Final = frozenset({Status.NEITHER, Status.ONLY_BEFORE, Status.ONLY_AFTER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +86,9 @@ async def compare_outputs(
     seed: int = 0,
     time_limit: float = 60.0,
     limiter: CapacityLimiter | None = None,
+    engines: Sequence[Engine] = ("reference",),
 ) -> Verdict:
-    """Evaluate two models with ONNX's reference evaluator, and compare their outputs.
+    """Evaluate two models, by default with ONNX's reference evaluator, and compare their outputs.
 
     The evaluations run in worker processes. If the models are identical, only one is evaluated.
 
@@ -117,6 +104,8 @@ async def compare_outputs(
         seed: seed of the random inputs.
         time_limit: seconds for one evaluation, after which its process is killed.
         limiter: limit of concurrent evaluations; by default the number of processors.
+        engines: what evaluates the models. An engine is used if the engines before it cannot evaluate both models, or
+            find a difference although no outputs are `expected`.
 
     """
     model_before = await _as_bytes(before)
@@ -129,36 +118,53 @@ async def compare_outputs(
             inputs, reason = None, str(error)
         if inputs is None:
             return Verdict(Status.NEITHER, f"cannot create inputs: {reason}")
-    first = await _evaluate_in_worker(model_before, inputs, time_limit, limiter)
-    is_same = model_before == model_after
-    second = first if is_same else await _evaluate_in_worker(model_after, inputs, time_limit, limiter)
-    verdict = compare(first, second, expected, rtol, atol)
-    if verdict.status is not Status.DIFFERENT:
-        return verdict
-    # Evaluate the model before once more, in case it contains random operators.
-    repeated = await _evaluate_in_worker(model_before, inputs, time_limit, limiter)
-    if repeated.outputs is not None and compare(first, repeated, None, rtol, atol).status is Status.DIFFERENT:
+    verdicts: list[Verdict] = []
+    for engine in engines:
+        pair = _Pair(model_before, model_after, inputs, ENGINES[engine], time_limit, limiter)
+        verdicts.append(await pair.verdict(expected, rtol, atol))
+        status = verdicts[-1].status
+        if verdicts[0].status is Status.DIFFERENT and status is Status.EQUAL:
+            reason = f"equal in {engine}, but in {engines[0]} {verdicts[0].reason}"
+            return Verdict(Status.WRONG_ALIKE, reason, None, verdicts[-1].seconds)
+        # Without expected outputs, the engine may be wrong about one of the models: ask the next one.
+        if status not in _UNEVALUATED and (status is not Status.DIFFERENT or expected is not None):
+            return verdicts[-1]
+    return verdicts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two models that one engine evaluates in worker processes."""
+
+    before: bytes
+    after: bytes
+    inputs: Inputs
+    engine: Callable[[bytes, Inputs], Evaluation]
+    time_limit: float
+    limiter: CapacityLimiter
+
+    async def verdict(self, expected: Sequence[Any] | None, rtol: float | None, atol: float) -> Verdict:
+        """Return the verdict, after a second evaluation if the outputs differ."""
+        first = await self.evaluate(self.before)
+        second = first if self.before == self.after else await self.evaluate(self.after)
+        verdict = compare(first, second, expected, rtol, atol)
+        if verdict.status is not Status.DIFFERENT:
+            return verdict
+        # Evaluate both once more, in case they contain random operators.
+        if not _differ(first, await self.evaluate(self.before), rtol, atol):
+            return verdict
+        if not _differ(second, await self.evaluate(self.after), rtol, atol):
+            return Verdict(Status.DIFFERENT, "random outputs have become constant", None, verdict.seconds)
         return Verdict(Status.RANDOM, "two evaluations of the model before also differ", None, verdict.seconds)
-    return verdict
+
+    async def evaluate(self, model: bytes) -> Evaluation:
+        """Return the evaluation of one model."""
+        outcome, reason = await _in_worker(self.engine, (model, self.inputs), self.time_limit, self.limiter)
+        return outcome or Evaluation(None, error=reason)
 
 
-def evaluate(model: bytes, inputs: Inputs) -> Evaluation:
-    """Evaluate a model with the reference evaluator.
-
-    Errors are not raised; they are part of the result.
-    """
-    start = perf_counter()
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        # Operators make numpy warn of invalid values, such as log(-1). The outputs contain them (NaN, inf).
-        warnings.simplefilter("ignore")
-        try:
-            evaluator: Any = ReferenceEvaluator(onnx.ModelProto.FromString(model))
-            feeds = inputs if isinstance(inputs, Mapping) else dict(zip(evaluator.input_names, inputs, strict=False))
-            outputs = evaluator.run(None, {name: plain(value) for name, value in feeds.items()})
-        except Exception as error:
-            # The evaluator implements about two hundred operators, which raise errors of many types.
-            return Evaluation(None, error=_short(error), seconds=perf_counter() - start)
-    return Evaluation(tuple(map(plain, outputs)), tuple(evaluator.output_names), seconds=perf_counter() - start)
+def _differ(first: Evaluation, second: Evaluation, rtol: float | None, atol: float) -> bool:
+    return second.outputs is not None and compare(first, second, None, rtol, atol).status is Status.DIFFERENT
 
 
 def compare(
@@ -204,11 +210,6 @@ async def _as_bytes(model: Any) -> bytes:
     return model if isinstance(model, bytes) else await to_thread.run_sync(adapter_for(model).dumps, model)
 
 
-async def _evaluate_in_worker(model: bytes, inputs: Inputs, limit: float, limiter: CapacityLimiter) -> Evaluation:
-    outcome, reason = await _in_worker(evaluate, (model, inputs), limit, limiter)
-    return outcome or Evaluation(None, error=reason)
-
-
 async def _in_worker(
     func: Callable[..., R], args: tuple[object, ...], limit: float, limiter: CapacityLimiter
 ) -> tuple[R | None, str]:
@@ -227,8 +228,3 @@ async def _in_worker(
 
 def _warm_up() -> None:
     """Do nothing. Calling it in a worker makes the worker import this module."""
-
-
-def _short(error: Exception) -> str:
-    text = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}..."

@@ -20,7 +20,9 @@ __all__ = [
     "UNREPORTED",
     "Undo",
     "cause_of",
+    "is_incomparable",
     "keep_output_types",
+    "pin",
 ]
 
 SKIP: Final = "SkipOptimization"
@@ -59,7 +61,7 @@ def _graphs(model: ir.Model) -> Iterator[ir.Graph]:
         yield from owner.subgraphs()
 
 
-def _pin(nodes: Iterable[ir.Node]) -> Undo:
+def pin(nodes: Iterable[ir.Node]) -> Undo:
     """Move each node to a unique domain, so that a pass does not recognize it."""
     domains = [(node, node.domain) for node in nodes]
     for index, (node, _) in enumerate(domains):
@@ -79,7 +81,7 @@ def _pin_identities(model: ir.Model) -> Undo:
     The pass gives the operand the name of the graph output that it replaces. This works for one output of each value.
     It fails if the value is already an output, or belongs to another graph.
     """
-    return _pin([node for graph in _graphs(model) for node in _needed_identities(graph)])
+    return pin([node for graph in _graphs(model) for node in _needed_identities(graph)])
 
 
 def _needed_identities(graph: ir.Graph) -> list[ir.Node]:
@@ -111,10 +113,11 @@ def _origin(node: ir.Node) -> ir.Value:
 
 def _pin_incomparable(model: ir.Model) -> Undo:
     """Keep nodes that look equal to CommonSubexpressionElimination, but may differ."""
-    return _pin([node for node in model.graph if _is_incomparable(node)])
+    return pin([node for node in model.graph if is_incomparable(node)])
 
 
-def _is_incomparable(node: ir.Node) -> bool:
+def is_incomparable(node: ir.Node) -> bool:
+    """Return whether the result of a node may differ from that of an equal node."""
     # Operators of other domains may have state. Bernoulli is missing in onnx_ir's list of random operators.
     if node.domain not in _ONNX_DOMAINS or node.op_type == "Bernoulli":
         return True

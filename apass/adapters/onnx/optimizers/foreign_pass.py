@@ -1,0 +1,128 @@
+"""`ForeignPass`: a pass of another ONNX optimizer, run in a worker process."""
+
+import inspect
+from collections.abc import Awaitable, Mapping, Sequence
+from time import perf_counter
+from typing import Any, Final, Literal, cast
+
+import onnx_ir as ir
+from anyio import BrokenWorkerProcess, to_process, to_thread
+
+from apass.adapters.onnx import ADAPTER
+from apass.adapters.onnx.optimizers.isolation import Optimizer, Request, optimize_bytes
+from apass.adapters.onnx.validation import quoted
+from apass.concurrency.processes.pool import run_in_worker
+from apass.core.context import PassContext, waiting_for
+from apass.core.info import PassInfo
+from apass.core.remarks import Remark
+from apass.core.run import current_module_name
+from apass.errors import AdapterError
+from apass.passes.base import ModulePass
+from apass.passes.registry import provide_pass
+
+__all__ = ["MAX_MEMORY", "ForeignPass", "provide"]
+
+MAX_MEMORY: Final = "max_memory"
+"""The option of every pass: the limit of memory."""
+
+_MEMORY: Final = inspect.Parameter(MAX_MEMORY, inspect.Parameter.KEYWORD_ONLY, default=2**30, annotation=int)
+"""Bytes that an optimizer may allocate in addition to eight times the size of the model."""
+
+
+class ForeignPass(ModulePass[ir.Model]):
+    """A pass of another ONNX optimizer.
+
+    The optimizer runs in a worker process: it may use global state, print, allocate without limit or crash.
+
+    - The input model is not changed. If the optimizer changes nothing, the result is the input model itself.
+    - Names and types of inputs and outputs, metadata and the marks `SkipOptimization` are kept.
+    - A cancellation, such as the end of a deadline, kills the process.
+    - An invalid result, or a result with other inputs or outputs, raises VerifyError.
+    - Any error of the optimizer, and a crash, raise AdapterError.
+
+    Parameters:
+        optimizer: the function of the optimizer.
+        info: level and name of the pass.
+        options: keyword arguments of the function, and `max_memory`.
+
+    """
+
+    cacheable: bool | Literal["module"] = True
+
+    def __init__(self, optimizer: Optimizer, info: PassInfo, options: Mapping[str, Any]) -> None:
+        self.info = info
+        self.optimizer = optimizer
+        """The function that runs in the worker process, with its library."""
+        self.options: dict[str, Any] = dict(options)
+        """Keyword arguments of the function, and `max_memory`."""
+        self.version = f"{optimizer.library} {optimizer.version}, onnx-ir {ir.__version__}"
+
+    def transform_module(self, mod: ir.Model, ctx: PassContext) -> Awaitable[ir.Model]:
+        """Run the optimizer on a copy of `mod` in a worker process.
+
+        Raises:
+            AdapterError: if `mod` is not an `onnx_ir.Model`, or the optimizer fails.
+            VerifyError: if the result is invalid.
+
+        """
+        if not isinstance(mod, ir.Model):
+            kind = f"{type(cast('object', mod)).__module__}.{type(cast('object', mod)).__qualname__}"
+            raise AdapterError(f"pass {self.info.name!r} needs an onnx_ir.Model, got {kind.removeprefix('builtins.')}")
+        return self._optimize(mod, ctx)
+
+    async def _optimize(self, mod: ir.Model, ctx: PassContext) -> ir.Model:
+        options = {key: value for key, value in self.options.items() if key != MAX_MEMORY}
+        memory = int(self.options.get(MAX_MEMORY, _MEMORY.default))
+        name = quoted(current_module_name() or "without name")
+        with waiting_for("its worker process"):
+            data = await to_thread.run_sync(ADAPTER.dumps, mod)
+            request = Request(self.optimizer, options, memory + 8 * len(data), name)
+            async with to_process.current_default_process_limiter():
+                start = perf_counter()
+                try:
+                    result = await run_in_worker(optimize_bytes, data, request)
+                except BrokenWorkerProcess as error:
+                    raise AdapterError(
+                        f"{self.optimizer.library} crashed on model {name}: its worker process ended "
+                        f"({str(error) or 'without a message'}); the model is unchanged"
+                    ) from error
+                finally:
+                    ctx.report_work(f"{self.optimizer.library} process", start, perf_counter())
+            if result is None:
+                return mod
+            optimized = await to_thread.run_sync(ADAPTER.loads, result)
+        if ctx.wants_remarks or ctx.wants_statistics:
+            before, after = _count_nodes(mod), _count_nodes(optimized)
+            message = f"{before} nodes before, {after} after"
+            ctx.remark(Remark.analysis("NodeCount", message, before=before, after=after))
+            ctx.statistic("changed")
+            if before > after:
+                ctx.statistic("nodes removed", before - after)
+        return optimized
+
+
+def provide(
+    name: str,
+    optimizer: Optimizer,
+    doc: str,
+    parameters: Sequence[inspect.Parameter] = (),
+    opt_level: int = 3,
+) -> None:
+    """Register a pass of another optimizer, with `parameters` and `max_memory` as its options."""
+
+    def factory(**options: Any) -> ForeignPass:
+        return ForeignPass(optimizer, PassInfo(opt_level, name), options)
+
+    described = cast("Any", factory)
+    described.__name__ = described.__qualname__ = name.rpartition(".")[2]
+    described.__doc__ = doc
+    described.__signature__ = inspect.Signature([*map(_keyword_only, parameters), _MEMORY])
+    provide_pass(name)(factory)
+
+
+def _keyword_only(parameter: inspect.Parameter) -> inspect.Parameter:
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def _count_nodes(mod: ir.Model) -> int:
+    return sum(1 for _, function in ADAPTER.functions(mod) for _ in function.all_nodes())

@@ -1,0 +1,53 @@
+"""The passes `ort.*`: the graph optimizer of onnxruntime, by level."""
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import onnx_ir as ir
+
+from apass.adapters.onnx import ADAPTER
+from apass.adapters.onnx.optimizers.foreign_pass import provide
+from apass.adapters.onnx.optimizers.isolation import Optimizer
+from apass.adapters.onnx.storage import load_model
+from apass.errors import MissingExtraError
+
+try:
+    VERSION: Final = version("onnxruntime")
+    """The installed version of onnxruntime. The library itself is imported in the worker process only."""
+except PackageNotFoundError as _error:
+    raise MissingExtraError(f"the passes ort.* need onnxruntime ({_error}): pip install 'apass[runtime]'") from _error
+
+__all__ = ["basic", "extended"]
+
+
+def basic(model: ir.Model) -> ir.Model:
+    """Return the model after the optimizations of level basic."""
+    return _optimized(model, "ORT_ENABLE_BASIC")
+
+
+def extended(model: ir.Model) -> ir.Model:
+    """Return the model after the optimizations of the levels basic and extended."""
+    return _optimized(model, "ORT_ENABLE_EXTENDED")
+
+
+def _optimized(model: ir.Model, level: str) -> ir.Model:
+    runtime: Any = import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
+    options.log_severity_level = 4
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    with TemporaryDirectory(prefix="apass-ort-") as folder:
+        path = Path(folder, "optimized.onnx")
+        options.optimized_model_filepath = str(path)
+        runtime.InferenceSession(ADAPTER.dumps(model), options, providers=["CPUExecutionProvider"])
+        return ADAPTER.loads(ADAPTER.dumps(load_model(path)))
+
+
+for _name, _function, _doc in (
+    ("Basic", "basic", "Run the graph optimizer of onnxruntime at level basic."),
+    ("Extended", "extended", "Run the graph optimizer of onnxruntime at levels basic and extended."),
+):
+    provide(f"ort.{_name}", Optimizer("onnxruntime", VERSION, __name__, _function), _doc)
