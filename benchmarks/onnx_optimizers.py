@@ -159,7 +159,10 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
 async def run(args: argparse.Namespace, console: Console) -> int:
     """Measure all pipelines, one after the other; return 1 if outputs changed, else 0."""
     cases = load_cases(None if args.full else max(1, args.part))
-    rows = [await measure(cases, text, args.jobs, args.time_limit) for text in args.pipelines]
+    rows: list[Row] = []
+    for text in args.pipelines:
+        rows.append(await measure(cases, text, args.jobs, args.time_limit))
+        print(f"{text}: {rows[-1].seconds:.0f} s of passes", file=sys.stderr, flush=True)
     show(cases, rows, console)
     if args.json is not None:
         counts = {

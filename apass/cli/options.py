@@ -1,16 +1,17 @@
 """Options of a command that are declared by dataclasses: each field is one option."""
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from typer.core import TyperCommand
 
-__all__ = ["FlagValue", "command_with", "options_in_use", "with_options"]
+__all__ = ["FlagValue", "ManyValues", "command_with", "options_in_use", "with_options"]
 
 R = TypeVar("R")
+MarkT = TypeVar("MarkT")
 
 
 def with_options(*kinds: type[Any]) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -75,24 +76,55 @@ class FlagValue:
     """The value that it implies."""
 
 
+@dataclass(frozen=True, slots=True)
+class ManyValues:
+    """Allows several values after an option: `--compare A B` means `--compare=A --compare=B`.
+
+    It is added to the `Annotated` of the option's field, beside `typer.Option`. The values end at the next option.
+    """
+
+    flag: str
+    """The option as written on the command line."""
+
+
 def command_with(*kinds: type[Any]) -> type[TyperCommand]:
-    """Return a class of commands that supports `FlagValue`.
+    """Return a class of commands that supports `FlagValue` and `ManyValues`.
 
     It is the argument `cls` of `app.command`. Each of `kinds` is a dataclass whose fields are options.
     """
-    expansions = {mark.flag: f"{mark.flag}={mark.value}" for kind in kinds for mark in _flag_values(kind)}
+    expansions = {mark.flag: f"{mark.flag}={mark.value}" for kind in kinds for mark in _marks(kind, FlagValue)}
+    many = {mark.flag for kind in kinds for mark in _marks(kind, ManyValues)}
 
     class Command(TyperCommand):
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
             # Typer has no counterpart of click's `flag_value` for options with an optional value. Arguments after
             # `--` are not options.
             end = args.index("--") if "--" in args else len(args)
-            return super().parse_args(ctx, [expansions.get(arg, arg) for arg in args[:end]] + args[end:])
+            options = [expansions.get(arg, arg) for arg in args[:end]]
+            return super().parse_args(ctx, [*_repeated(options, many), *args[end:]])
 
     return Command
 
 
-def _flag_values(kind: type[Any]) -> Iterator[FlagValue]:
+def _repeated(args: Sequence[str], flags: Collection[str]) -> Iterator[str]:
+    """Repeat each of `flags` before each of the values that follow it."""
+    # click has no options with any number of values: its `nargs` of an option is fixed.
+    flag, is_alone = "", False
+    for arg in args:
+        if arg.startswith("-"):
+            if is_alone:
+                yield flag
+            flag, is_alone = (arg, True) if arg in flags else ("", False)
+            if not flag:
+                yield arg
+        else:
+            yield f"{flag}={arg}" if flag else arg
+            is_alone = False
+    if is_alone:
+        yield flag
+
+
+def _marks(kind: type[Any], mark_type: type[MarkT]) -> Iterator[MarkT]:
     hints = get_type_hints(kind, include_extras=True)
     for field in fields(kind):
-        yield from (mark for mark in get_args(hints[field.name]) if isinstance(mark, FlagValue))
+        yield from (mark for mark in get_args(hints[field.name]) if isinstance(mark, mark_type))

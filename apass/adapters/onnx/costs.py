@@ -1,0 +1,143 @@
+"""Costs of ONNX models, as keys of a `Race`: latency in onnxruntime, nodes, and bytes.
+
+`Race{key=onnx.latency}(onnx.Default,ort.Basic)` takes the faster result.
+"""
+
+from collections.abc import Sequence
+from math import floor, log10
+from statistics import median
+from time import perf_counter
+from typing import Final
+
+import onnx_ir as ir
+from anyio import BrokenWorkerProcess, CapacityLimiter, fail_after, to_thread
+from anyio.lowlevel import RunVar
+
+from apass.adapters.onnx import ADAPTER
+from apass.adapters.onnx.outputs.evaluation import runtime_session
+from apass.adapters.onnx.outputs.inputs import random_inputs
+from apass.adapters.onnx.validation import short_reason
+from apass.concurrency.processes.pool import run_in_worker
+from apass.core.context import waiting_for
+from apass.core.named_callables import register_callable
+from apass.errors import AdapterError, MissingExtraError
+
+__all__ = ["count_bytes", "count_nodes", "latency", "measure_latencies"]
+
+WARM_UP: Final = 3
+"""Number of runs of each model before the measurement."""
+
+MAX_SECONDS: Final = 2.0
+"""Seconds after which no further round is started."""
+
+MIN_ROUNDS: Final = 3
+"""Minimum number of rounds, however long they take."""
+
+_LIMITER: RunVar[CapacityLimiter] = RunVar("apass_onnx_latency")
+
+Measured = float | str
+"""The median in seconds, or the reason why a model cannot be run."""
+
+
+@register_callable("onnx.latency")
+async def latency(mod: ir.Model) -> float:
+    """Return the latency of a model in onnxruntime, in seconds, rounded to two digits.
+
+    Rounding makes models of about the same speed equal, so that a Race takes the first of them.
+
+    Raises:
+        AdapterError: if onnxruntime cannot run the model.
+        MissingExtraError: if onnxruntime is not installed.
+
+    """
+    measured = (await measure_latencies([mod]))[0]
+    if isinstance(measured, str):
+        raise AdapterError(f"onnxruntime cannot run the model: {measured}")
+    return _rounded(measured)
+
+
+@register_callable("onnx.nodes")
+def count_nodes(mod: ir.Model) -> int:
+    """Return the number of nodes of a model, with subgraphs and functions."""
+    return sum(1 for _, function in ADAPTER.functions(mod) for _ in function.all_nodes())
+
+
+@register_callable("onnx.bytes")
+async def count_bytes(mod: ir.Model) -> int:
+    """Return the number of bytes of a model in a file, with its weights."""
+    return len(await to_thread.run_sync(ADAPTER.dumps, mod))
+
+
+async def measure_latencies(
+    models: Sequence[ir.Model], *, rounds: int = 20, seed: int = 0, time_limit: float = 120.0
+) -> list[Measured]:
+    """Run models with onnxruntime on one thread, and return the median time of each.
+
+    All models must have the inputs of the first, for which random values are made. One worker process runs them in
+    turns, so that a load of the machine affects them alike. An event loop makes one measurement at a time.
+
+    Parameters:
+        models: the models.
+        rounds: number of runs of each model after the warm-up; fewer if they take longer than two seconds.
+        seed: seed of the random inputs.
+        time_limit: seconds after which the process is killed.
+
+    Raises:
+        AdapterError: if there are no random inputs for the models, or the process does not end in time or crashes.
+        MissingExtraError: if onnxruntime is not installed.
+
+    """
+    with waiting_for("its latency in onnxruntime"):
+        data = [await to_thread.run_sync(ADAPTER.dumps, model) for model in models]
+        async with _limiter():
+            try:
+                with fail_after(time_limit):
+                    return await run_in_worker(_measure, data, rounds, seed)
+            except TimeoutError as error:
+                raise AdapterError(f"onnxruntime did not measure the latency within {time_limit:g} s") from error
+            except BrokenWorkerProcess as error:
+                raise AdapterError("onnxruntime crashed: the process that measures the latency ended") from error
+            except ValueError as error:
+                raise AdapterError(f"the latency cannot be measured: {error}") from error
+
+
+def _measure(models: Sequence[bytes], rounds: int, seed: int) -> list[Measured]:
+    """Implement `measure_latencies`, in a worker process."""
+    inputs = random_inputs(models[0], seed)
+    results: dict[int, Measured] = {}
+    sessions = {}
+    for index, model in enumerate(models):
+        try:
+            sessions[index] = runtime_session(model, "ORT_ENABLE_ALL")
+            for _ in range(WARM_UP):
+                sessions[index].run(None, inputs)
+        except MissingExtraError:
+            raise
+        except Exception as error:
+            # onnxruntime raises errors of its own types for models that it does not support.
+            results[index] = short_reason(error)
+            sessions.pop(index, None)
+    times: dict[int, list[float]] = {index: [] for index in sessions}
+    end = perf_counter() + MAX_SECONDS
+    for count in range(rounds):
+        if count >= MIN_ROUNDS and perf_counter() > end:
+            break
+        for index, session in sessions.items():
+            start = perf_counter()
+            session.run(None, inputs)
+            times[index].append(perf_counter() - start)
+    results.update({index: median(values) for index, values in times.items()})
+    return [results[index] for index in range(len(models))]
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 1 - floor(log10(seconds))) if seconds > 0 else seconds
+
+
+def _limiter() -> CapacityLimiter:
+    """Return the limiter of this event loop, which allows one measurement."""
+    try:
+        return _LIMITER.get()
+    except LookupError:
+        _LIMITER.set(CapacityLimiter(1))
+        return _LIMITER.get()

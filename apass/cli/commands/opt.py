@@ -3,22 +3,24 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from apass.cli.cache_location import OptionalStore, store_at
+from apass.cli.compare import ComparisonDisplay, compare_pipelines, plan_comparison
 from apass.cli.display import Reporter, RunDisplay
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import ExecutorScope, executor_scope
 from apass.cli.exit_status import FAILED, OUTPUT_FAILED
-from apass.cli.inputs import check_writable
+from apass.cli.inputs import InputError, check_writable
 from apass.cli.instruments import OBSERVER_OPTIONS, ObserverOptions, RunPlan
 from apass.cli.journal import file_journal
 from apass.cli.optimize import optimize_files
-from apass.cli.options import command_with, options_in_use, with_options
+from apass.cli.options import ManyValues, command_with, options_in_use, with_options
 from apass.cli.planning import Plan, make_plan
 from apass.cli.resume import resume_plan
 from apass.cli.settings import ContextOptions, make_context, seconds_of
@@ -45,6 +47,16 @@ class ResultOptions:
     """The directory of the results; None to write them beside the models."""
     in_place: Annotated[bool, typer.Option("--in-place", help="Replace each model by its result.")] = False
     """Whether results replace their models."""
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--compare",
+            metavar="PIPELINES",
+            help="Run each of these pipelines, print tables of nodes, bytes, latency and outputs, and write nothing.",
+        ),
+        ManyValues("--compare"),
+    ] = None
+    """The pipelines to compare; None to write the results of one pipeline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +108,7 @@ class RunOptions:
     """Whether results must compute the same outputs as their models."""
 
 
-@app.command("opt", cls=command_with(*OBSERVER_OPTIONS))
+@app.command("opt", cls=command_with(ResultOptions, *OBSERVER_OPTIONS))
 @with_options(ResultOptions, ContextOptions, RunOptions, *OBSERVER_OPTIONS)
 def opt(
     *,
@@ -112,6 +124,10 @@ def opt(
     with errors_as_lines():
         check_backend(run_options.backend)
         seconds_of("--timeout", run_options.timeout)
+        if result_options.compare is not None:
+            _check_compared(result_options, run_options, observer_options)
+            _compare(models, result_options.compare, context_options, run_options)
+            return
         plan = _plan(models, result_options, context_options, run_options)
         run = RunPlan(plan=plan, context=context_options, backend=run_options.backend)
         enabled = [
@@ -138,6 +154,34 @@ def opt(
             raise typer.Exit(FAILED)
         if display.failed_outputs:
             raise typer.Exit(OUTPUT_FAILED)
+
+
+def _check_compared(results: ResultOptions, run: RunOptions, observers: Sequence[ObserverOptions]) -> None:
+    """Raise if an option does not apply to a comparison."""
+    allowed = {"--compare", "--jobs", "--backend", "--executor", "--timeout", "--cache"}
+    for option in chain.from_iterable(map(options_in_use, (results, run, *observers))):
+        if option not in allowed:
+            raise InputError(f"{option} cannot be used with --compare, which writes nothing; leave one of them out")
+
+
+def _compare(models: Sequence[str], texts: Sequence[str], options: ContextOptions, run: RunOptions) -> None:
+    """Compare pipelines on each model, and print the tables."""
+    jobs = plan_comparison(models, texts)
+    store = None if run.cache is None else OptionalStore(store_at(run.cache))
+    context = make_context(options, [pipeline for _, pipeline in jobs.pipelines], (), store)
+    executors = executor_scope(run.executor, {})
+    display = ComparisonDisplay([text for text, _ in jobs.pipelines], len(jobs.models))
+
+    async def work() -> None:
+        async with store or nullcontext(), context, executors as executor:
+            await compare_pipelines(
+                jobs, executor=executor, timeout=run.timeout, limit=run.jobs, on_result=display.result
+            )
+
+    with warnings_as_lines(), display:
+        run_until_interrupted(work, run.backend)
+    if not display.is_complete:
+        raise typer.Exit(FAILED)
 
 
 def _plan(

@@ -3,10 +3,11 @@
 The library of a format is imported when the first file of that format is used.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from anyio import CapacityLimiter
 
@@ -14,7 +15,7 @@ from apass.cli.inputs import InputError
 from apass.core.plugins import plugins
 from apass.util.files import Prepared
 
-__all__ = ["Comparison", "ModelFormat", "format_of", "suffixes"]
+__all__ = ["Comparison", "Measures", "MeasuringFormat", "ModelFormat", "format_of", "suffixes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,18 @@ class Comparison:
     """Whether the meaning of the model has changed."""
     text: str
     """A short description of the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What `apass opt --compare` shows of a model besides its nodes."""
+
+    bytes: int
+    """Size of its file with the weights."""
+    latency: float | None
+    """Seconds of one run; None if it was not measured."""
+    reason: str = ""
+    """The reason why it was not measured."""
 
 
 class ModelFormat(Protocol):
@@ -67,6 +80,15 @@ class ModelFormat(Protocol):
 
         `workers` limits the concurrent evaluations.
         """
+        ...
+
+
+@runtime_checkable
+class MeasuringFormat(Protocol):
+    """An optional operation of a model format."""
+
+    async def measure(self, mods: Sequence[Any]) -> Sequence[Measures]:
+        """Return the measures of models that have the inputs of the first."""
         ...
 
 

@@ -1,5 +1,6 @@
 """The `ModelFormat` of ONNX files."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -7,13 +8,14 @@ from typing import Any, Final
 from anyio import CapacityLimiter
 
 # Import the adapter before onnx_ir: its error message names the extra to install.
-from apass.adapters.onnx import ADAPTER, external_files, load_model, save_model  # isort: skip
+from apass.adapters.onnx import external_files, load_model, save_model  # isort: skip
 import onnx_ir as ir
 
-from apass.cli.formats import Comparison
+from apass.cli.formats import Comparison, Measures
+from apass.errors import AdapterError, MissingExtraError
 from apass.util.files import Prepared
 
-__all__ = ["DEFAULT_PIPELINE", "companions", "compare_outputs", "load", "save", "size"]
+__all__ = ["DEFAULT_PIPELINE", "companions", "compare_outputs", "load", "measure", "save", "size"]
 
 DEFAULT_PIPELINE: Final = "onnx.Default"
 """The pipeline that runs if none is given."""
@@ -44,8 +46,7 @@ def save(mod: ir.Model, path: Path, prepared: Prepared | None = None) -> None:
 
 def size(mod: ir.Model) -> int:
     """Return the number of nodes in all functions of the model and their subgraphs."""
-    functions = (func for _, func in ADAPTER.functions(mod))
-    return sum(1 for func in functions for _ in func.all_nodes())
+    return costs.count_nodes(mod)
 
 
 async def compare_outputs(before: ir.Model, after: ir.Model, workers: CapacityLimiter) -> Comparison:
@@ -55,6 +56,20 @@ async def compare_outputs(before: ir.Model, after: ir.Model, workers: CapacityLi
     """
     # The evaluators take longer to import than all of onnx_ir.
     outputs: Any = import_module("apass.adapters.onnx.outputs")
-    verdict = await outputs.compare_outputs(before, after, limiter=workers)
+    verdict = await outputs.compare_outputs(before, after, limiter=workers, engines=("reference", "onnxruntime"))
     text = f"outputs {verdict.status.value}" + (f": {verdict.reason}" if verdict.reason else "")
     return Comparison(verdict.changed, text)
+
+
+async def measure(mods: Sequence[ir.Model]) -> list[Measures]:
+    """Return the sizes of models, and their latencies in onnxruntime if it can run them."""
+    costs: Any = import_module("apass.adapters.onnx.costs")
+    sizes = [await costs.count_bytes(mod) for mod in mods]
+    try:
+        measured = await costs.measure_latencies(mods)
+    except (AdapterError, MissingExtraError) as error:
+        return [Measures(size, None, str(error)) for size in sizes]
+    return [
+        Measures(size, None, value) if isinstance(value, str) else Measures(size, value)
+        for size, value in zip(sizes, measured, strict=True)
+    ]

@@ -106,12 +106,14 @@ def provide(
     optimizer: Optimizer,
     doc: str,
     parameters: Sequence[inspect.Parameter] = (),
-    opt_level: int = 3,
 ) -> None:
-    """Register a pass of another optimizer, with `parameters` and `max_memory` as its options."""
+    """Register a pass of another optimizer, with `parameters` and `max_memory` as its options.
+
+    Its level is 0: a pipeline that names it runs it at every level.
+    """
 
     def factory(**options: Any) -> ForeignPass:
-        return ForeignPass(optimizer, PassInfo(opt_level, name), options)
+        return ForeignPass(optimizer, PassInfo(0, name), options)
 
     described = cast("Any", factory)
     described.__name__ = described.__qualname__ = name.rpartition(".")[2]

@@ -5,7 +5,7 @@ import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -43,11 +43,13 @@ class Optimizer:
     """The name of the function in the module."""
     caution: str = ""
     """What the library may do wrong; part of the message about an invalid result."""
+    fixed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Arguments of the function that are not options."""
 
     def __call__(self, model: ir.Model, options: Mapping[str, Any]) -> ir.Model:
         """Call the function."""
         function: Callable[..., ir.Model] = getattr(import_module(self.module), self.function)
-        return function(model, **options)
+        return function(model, **self.fixed, **options)
 
 
 @dataclass(frozen=True, slots=True)

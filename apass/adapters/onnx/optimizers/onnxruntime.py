@@ -11,6 +11,7 @@ import onnx_ir as ir
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.optimizers.foreign_pass import provide
 from apass.adapters.onnx.optimizers.isolation import Optimizer
+from apass.adapters.onnx.passes.workarounds import is_incomparable
 from apass.adapters.onnx.storage import load_model
 from apass.errors import MissingExtraError
 
@@ -39,10 +40,14 @@ def _optimized(model: ir.Model, level: str) -> ir.Model:
     options.graph_optimization_level = getattr(runtime.GraphOptimizationLevel, level)
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    nodes = [node for _, function in ADAPTER.functions(model) for node in function.all_nodes()]
+    # Equal nodes of Bernoulli, which are different random numbers, are merged.
+    disabled = ["CommonSubexpressionElimination"] if any(map(is_incomparable, nodes)) else []
     with TemporaryDirectory(prefix="apass-ort-") as folder:
         path = Path(folder, "optimized.onnx")
         options.optimized_model_filepath = str(path)
-        runtime.InferenceSession(ADAPTER.dumps(model), options, providers=["CPUExecutionProvider"])
+        data = ADAPTER.dumps(model)
+        runtime.InferenceSession(data, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
         return ADAPTER.loads(ADAPTER.dumps(load_model(path)))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
+from itertools import chain
 from pkgutil import iter_modules
 from typing import Any, Final, cast
 
@@ -14,7 +15,7 @@ from apass.adapters.onnx.calls import MAX_EXPANDED, expanded_nodes
 from apass.adapters.onnx.optimizers.foreign_pass import provide
 from apass.adapters.onnx.optimizers.isolation import Optimizer
 from apass.adapters.onnx.passes.workarounds import GUARDS, is_incomparable, keep_output_types, pin
-from apass.errors import AdapterError, MissingExtraError
+from apass.errors import AdapterError, MissingExtraError, did_you_mean
 
 try:
     from onnxscript import optimizer as library
@@ -25,12 +26,20 @@ except ImportError as _error:
         f"the passes onnxscript.* need onnxscript ({_error}): pip install 'apass[onnxscript]'"
     ) from _error
 
-__all__ = ["fold_constants", "fuse_for_onnx", "fuse_for_runtime", "optimize", "rewrite", "rule_sets"]
+__all__ = ["WRONG_RULES", "fold_constants", "fuse_for_onnx", "fuse_for_runtime", "optimize", "rewrite", "rule_sets"]
 
 PREFIX: Final = "onnxscript."
 """The prefix of the names of these passes."""
 
 CAUTION: Final = "Adds metadata to new nodes; keeps the interface."
+
+WRONG_RULES: Final = ("successive_clip_relu_rule", "successive_clip_rule", "successive_relu_clip_rule")
+"""The rules that are not applied.
+
+They merge bounds in any order: `Relu(Clip(x, max=-1))` becomes -1. They also fail if a bound is not a constant.
+"""
+
+_SEPARATED: Final = "apass.separated"
 
 _OPTIONAL_BIAS: Final = 11
 """The version of ONNX since which the bias of Gemm is optional."""
@@ -71,8 +80,18 @@ def fold_constants(model: ir.Model, *, should_fold: Any = None, **options: Any) 
 
 
 def rewrite(model: ir.Model, *, rule_set: str = "", rules: Sequence[str] = ()) -> ir.Model:
-    """Apply the rules of a set, or the named rules, or the default rules."""
-    chosen: Any = rule_sets()[rule_set] if rule_set else [getattr(common, name) for name in rules] or None
+    """Apply the rules of a set, or the named rules, or the default rules.
+
+    Raises:
+        AdapterError: if onnxscript has no rule of a name.
+
+    """
+    known = common.__all__
+    for name in rules:
+        if name not in known:
+            raise AdapterError(f"onnxscript has no rewrite rule {name!r}{did_you_mean(name, known)}")
+    named = [getattr(common, name) for name in rules]
+    chosen: Any = rule_sets()[rule_set] if rule_set else list(chain.from_iterable(map(_rules_in, named))) or None
     undos = _guard(model)
     rewriter.rewrite(model, chosen)
     for undo in reversed(undos):
@@ -134,6 +153,14 @@ def _rules_of(module: Any) -> Iterator[Any]:
         yield from (member for member in members.values() if isinstance(member, rewriter.RewriteRule))
 
 
+def _rules_in(member: Any) -> Iterator[Any]:
+    """Iterate over the rules of a rule, a set, or a function that returns a set."""
+    if isinstance(member, rewriter.RewriteRule):
+        yield member
+    else:
+        yield from (member if isinstance(member, rewriter.RewriteRuleSet) else member())
+
+
 def _check_calls(model: ir.Model, limit: int) -> None:
     count = expanded_nodes(model)
     if count > limit:
@@ -144,10 +171,42 @@ def _check_calls(model: ir.Model, limit: int) -> None:
 
 
 def _guard(model: ir.Model) -> list[Callable[[], None]]:
-    """Hide the nodes that onnxscript would rewrite wrongly; return functions that undo it."""
+    """Hide what onnxscript would rewrite wrongly; return functions that undo it."""
+    for name in WRONG_RULES:
+        rule: Any = getattr(common, name, None)
+        if rule is not None:
+            # The rules are global objects. This is a worker process, in which nothing else uses them.
+            rule.try_rewrite = _never
+    undo = _separate_outputs(model.graph)
     owners: list[Any] = [model.graph, *model.functions.values()]
     nodes = [node for owner in owners for node in owner.all_nodes() if _is_mistaken(node, owner, model)]
-    return [keep_output_types(model), pin(nodes)]
+    return [undo, keep_output_types(model), pin(nodes)]
+
+
+def _never(*_args: object, **_options: object) -> None:
+    """Do not rewrite."""
+
+
+def _separate_outputs(graph: ir.Graph) -> Callable[[], None]:
+    """Insert an Identity for each output that is an input: onnxscript would rename that input."""
+    inserted: list[tuple[int, ir.Value]] = []
+    for index, output in enumerate(graph.outputs):
+        if output.is_graph_input():
+            node = ir.node("Identity", inputs=[output], domain=_SEPARATED)
+            node.outputs[0].type, node.outputs[0].shape = output.type, output.shape
+            node.outputs[0].name = f"{_SEPARATED}.{index}"
+            graph.append(node)
+            graph.outputs[index] = node.outputs[0]
+            inserted.append((index, output))
+
+    def undo() -> None:
+        for index, output in inserted:
+            node = graph.outputs[index].producer()
+            graph.outputs[index] = output
+            assert node is not None
+            graph.remove(node, safe=True)
+
+    return undo
 
 
 def _is_mistaken(node: ir.Node, owner: Any, model: ir.Model) -> bool:
@@ -162,6 +221,9 @@ def _is_mistaken(node: ir.Node, owner: Any, model: ir.Model) -> bool:
         case "ScatterND":
             # https://github.com/microsoft/onnxscript/pull/3049
             return node.attributes.get_string("reduction", "none") != "none"
+        case "BatchNormalization":
+            # It is fused into the preceding node as if it used the running mean and variance.
+            return node.attributes.get_int("training_mode", 0) != 0 or len(node.outputs) > 1
         case "Gemm":
             # A zero bias is removed, but it is optional only since version 11.
             return version is not None and version < _OPTIONAL_BIAS
@@ -174,34 +236,58 @@ def _foldable(user: ShouldFold | None) -> ShouldFold:
     return user or (lambda node: None)
 
 
+def _optimizer(function: str, **fixed: Any) -> Optimizer:
+    return Optimizer("onnxscript", version("onnxscript"), __name__, function, CAUTION, fixed)
+
+
+def _options_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    user = {"should_fold": _option("should_fold", ShouldFold | None, None)}
+    return [user.get(parameter.name, parameter) for parameter in parameters]
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
 def _register_all() -> None:
-    def made(function: str) -> Optimizer:
-        return Optimizer("onnxscript", version("onnxscript"), __name__, function, CAUTION)
-
-    def options_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
-        parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        return [
-            parameter.replace(default=None, annotation=ShouldFold | None)
-            if parameter.name == "should_fold"
-            else parameter
-            for parameter in parameters
-        ]
-
-    max_nodes = inspect.Parameter("max_nodes", inspect.Parameter.KEYWORD_ONLY, default=MAX_EXPANDED, annotation=int)
+    max_nodes = _option("max_nodes", int, MAX_EXPANDED)
+    folding = import_module("onnxscript.optimizer._constant_folding").fold_constants
     provide(
         f"{PREFIX}Optimize",
-        made("optimize"),
+        _optimizer("optimize"),
         f"Fold constants, apply the default rewrite rules, and inline functions.\n\n{CAUTION}",
-        [*options_of(library.optimize_ir), max_nodes],
+        [*_options_of(library.optimize_ir), max_nodes],
     )
     provide(
         f"{PREFIX}FoldConstants",
-        made("fold_constants"),
-        f"Compute what depends on constants only.\n\n{CAUTION}",
-        options_of(import_module("onnxscript.optimizer._constant_folding").fold_constants),
+        _optimizer("fold_constants"),
+        f"Compute the nodes that depend on constants only.\n\n{CAUTION}",
+        _options_of(folding),
     )
-    rules = inspect.Parameter("rules", inspect.Parameter.KEYWORD_ONLY, default=(), annotation=tuple[str, ...])
-    provide(f"{PREFIX}Rewrite", made("rewrite"), f"Apply named or all default rewrite rules.\n\n{CAUTION}", [rules])
+    provide(
+        f"{PREFIX}Rewrite",
+        _optimizer("rewrite"),
+        f"Apply the named rewrite rules of onnxscript, or the default ones.\n\n{CAUTION}",
+        [_option("rules", tuple[str, ...], ())],
+    )
+    for name, rule_set in rule_sets().items():
+        rules = ", ".join(sorted({str(rule.name) for rule in rule_set if rule.name}))
+        doc = f"Apply the {len(rule_set.rules)} rewrite rules {name} of onnxscript."
+        named = f"Rules: {rules}. " if rules else ""
+        provide(f"{PREFIX}{name}", _optimizer("rewrite", rule_set=name), f"{doc}\n\n{named}{CAUTION}")
+    provide(
+        f"{PREFIX}FuseForOnnx",
+        _optimizer("fuse_for_onnx"),
+        f"Fuse nodes into operators of ONNX 23, such as RotaryEmbedding.\n\nChanges models of ONNX 23 only. {CAUTION}",
+    )
+    provide(
+        f"{PREFIX}FuseForRuntime",
+        _optimizer("fuse_for_runtime"),
+        "Fuse nodes into operators of onnxruntime, such as MultiHeadAttention.\n\n"
+        f"The result has operators of the domain com.microsoft, which only onnxruntime can run. {CAUTION}",
+        [max_nodes],
+    )
 
 
 _register_all()
