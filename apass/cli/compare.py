@@ -173,9 +173,9 @@ class _ModelRun:
             # As in `optimize_files`: a deadline of -inf means that this task itself is cancelled.
             if anyio.current_effective_deadline() == -math.inf:
                 raise
-            error = PassCancelledError("the pass awaited something that was cancelled outside the run")
-            error.__cause__ = cancellation
-            return Row(text, error=error), None
+            failure = PassCancelledError("the pass awaited something that was cancelled outside the run")
+            failure.__cause__ = cancellation
+            return Row(text, error=failure), None
         row = Row(text, self.format.size(result), None, comparison.text.removeprefix("outputs "), comparison.changed)
         return row, result
 
@@ -230,9 +230,7 @@ class ComparisonDisplay:
             rows = result.rows
             columns = [
                 Column(title="nodes", cells=[_number(row.nodes) for row in rows], justify="right"),
-                Column(
-                    title="bytes", cells=[_number(row.measures and row.measures.bytes) for row in rows], justify="right"
-                ),
+                Column(title="bytes", cells=[_number(_size(row)) for row in rows], justify="right"),
                 Column(title="latency", cells=[_milliseconds(row.measures) for row in rows], justify="right"),
                 Column(
                     title="outputs",

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from anyio import BrokenWorkerProcess, to_process, to_thread
 
 from apass.adapters.onnx import ADAPTER
+from apass.adapters.onnx.calls import MAX_EXPANDED
 from apass.adapters.onnx.optimizers.isolation import Optimizer, Request, optimize_bytes
 from apass.adapters.onnx.validation import quoted
 from apass.concurrency.processes.pool import run_in_worker
@@ -20,13 +21,15 @@ from apass.errors import AdapterError
 from apass.passes.base import ModulePass
 from apass.passes.registry import provide_pass
 
-__all__ = ["MAX_MEMORY", "ForeignPass", "provide"]
+__all__ = ["LIMITS", "ForeignPass", "provide"]
 
-MAX_MEMORY: Final = "max_memory"
-"""The option of every pass: the limit of memory."""
+LIMITS: Final[Mapping[str, int]] = {"max_memory": 2**30, "max_nodes": MAX_EXPANDED}
+"""Options of every pass, with their default values.
 
-_MEMORY: Final = inspect.Parameter(MAX_MEMORY, inspect.Parameter.KEYWORD_ONLY, default=2**30, annotation=int)
-"""Bytes that an optimizer may allocate in addition to eight times the size of the model."""
+- `max_memory`: bytes that an optimizer may allocate in addition to eight times the size of the model. Only Linux
+  enforces it.
+- `max_nodes`: maximum number of nodes in the bodies of functions, counted once for each call.
+"""
 
 
 class ForeignPass(ModulePass[ir.Model]):
@@ -43,7 +46,7 @@ class ForeignPass(ModulePass[ir.Model]):
     Parameters:
         optimizer: the function of the optimizer.
         info: level and name of the pass.
-        options: keyword arguments of the function, and `max_memory`.
+        options: keyword arguments of the function, and limits (`LIMITS`).
 
     """
 
@@ -54,7 +57,7 @@ class ForeignPass(ModulePass[ir.Model]):
         self.optimizer = optimizer
         """The function that runs in the worker process, with its library."""
         self.options: dict[str, Any] = dict(options)
-        """Keyword arguments of the function, and `max_memory`."""
+        """Keyword arguments of the function, and limits."""
         self.version = f"{optimizer.library} {optimizer.version}, onnx-ir {ir.__version__}"
 
     def transform_module(self, mod: ir.Model, ctx: PassContext) -> Awaitable[ir.Model]:
@@ -71,12 +74,12 @@ class ForeignPass(ModulePass[ir.Model]):
         return self._optimize(mod, ctx)
 
     async def _optimize(self, mod: ir.Model, ctx: PassContext) -> ir.Model:
-        options = {key: value for key, value in self.options.items() if key != MAX_MEMORY}
-        memory = int(self.options.get(MAX_MEMORY, _MEMORY.default))
+        options = {key: value for key, value in self.options.items() if key not in LIMITS}
+        limits = {key: int(self.options.get(key, default)) for key, default in LIMITS.items()}
         name = quoted(current_module_name() or "without name")
         with waiting_for("its worker process"):
             data = await to_thread.run_sync(ADAPTER.dumps, mod)
-            request = Request(self.optimizer, options, memory + 8 * len(data), name)
+            request = Request(self.optimizer, options, limits["max_memory"] + 8 * len(data), limits["max_nodes"], name)
             async with to_process.current_default_process_limiter():
                 start = perf_counter()
                 try:
@@ -107,7 +110,7 @@ def provide(
     doc: str,
     parameters: Sequence[inspect.Parameter] = (),
 ) -> None:
-    """Register a pass of another optimizer, with `parameters` and `max_memory` as its options.
+    """Register a pass of another optimizer, with `parameters` and the limits as its options.
 
     Its level is 0: a pipeline that names it runs it at every level.
     """
@@ -115,10 +118,14 @@ def provide(
     def factory(**options: Any) -> ForeignPass:
         return ForeignPass(optimizer, PassInfo(0, name), options)
 
+    limits = [
+        inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=int)
+        for option, default in LIMITS.items()
+    ]
     described = cast("Any", factory)
     described.__name__ = described.__qualname__ = name.rpartition(".")[2]
     described.__doc__ = doc
-    described.__signature__ = inspect.Signature([*map(_keyword_only, parameters), _MEMORY])
+    described.__signature__ = inspect.Signature([*map(_keyword_only, parameters), *limits])
     provide_pass(name)(factory)
 
 

@@ -16,11 +16,15 @@ import onnx
 import onnx_ir as ir
 
 from apass.adapters.onnx import ADAPTER
-from apass.adapters.onnx.storage import private_copy, with_parts
+from apass.adapters.onnx.calls import MAX_EXPANDED, expanded_nodes
+from apass.adapters.onnx.storage import model_proto, private_copy, with_parts
 from apass.adapters.onnx.validation import short_reason
 from apass.errors import AdapterError, ApassError, VerifyError
 
 __all__ = ["Optimizer", "Request", "is_same_computation", "optimize_bytes", "restore"]
+
+_HUGE: Final = 2**62
+"""The number of nodes above which messages have a power of two."""
 
 _PLAIN_INITIALIZERS: Final = 4
 """The IR version since which initializers need not be inputs."""
@@ -62,6 +66,8 @@ class Request:
     """Its options."""
     memory: int
     """Bytes that the process may allocate."""
+    nodes: int
+    """Maximum number of nodes in the bodies of functions, counted once for each call."""
     name: str
     """The quoted name of the model, for messages."""
 
@@ -70,12 +76,20 @@ def optimize_bytes(data: bytes, request: Request) -> bytes | None:
     """Return the optimized model, or None if nothing changed. Runs in a worker process.
 
     Raises:
-        AdapterError: if the optimizer fails or exceeds the limit of memory.
+        AdapterError: if the optimizer fails or exceeds a limit.
         VerifyError: if the result is invalid or has other inputs or outputs.
 
     """
     library = request.optimizer.library
     model = ADAPTER.loads(data)
+    # All optimizers expand the calls, or infer the shapes of each call.
+    count = expanded_nodes(model)
+    if count > request.nodes:
+        shown = f"{count:,}" if count < _HUGE else f"about 2^{count.bit_length() - 1}"
+        raise AdapterError(
+            f"the calls of functions in model {request.name} expand to {shown} nodes, expected at most "
+            f"{request.nodes:,}; raise the option max_nodes"
+        )
     # The import may need more memory than the model.
     import_module(request.optimizer.module)
     try:
@@ -198,8 +212,8 @@ def _with_hidden_defaults(model: ir.Model) -> ir.Model:
     """
     graph = private_copy(model.graph)
     for value in graph.inputs:
-        if value.name in graph.initializers:
-            del graph.initializers[value.name]
+        if value.is_initializer():
+            graph.initializers.pop(str(value.name))
             value.const_value = None
     result = with_parts(model, graph, map(private_copy, model.functions.values()))
     result.ir_version = max(result.ir_version or 0, _PLAIN_INITIALIZERS)
@@ -241,16 +255,25 @@ def _verify(before: ir.Model, after: ir.Model, optimizer: Optimizer) -> None:
         raise VerifyError(
             f"{optimizer.library} changed the inputs and outputs of the model from {expected} to {actual}"
         )
+    error = _fault(after)
+    # If the input was invalid too, the optimizer is not the cause.
+    if error is None or _fault(before) is not None:
+        return
+    hint = f" ({optimizer.caution[0].lower()}{optimizer.caution[1:]})" if optimizer.caution else ""
+    raise VerifyError(f"{optimizer.library} returned an invalid model for a valid one{hint}: {error}")
+
+
+def _fault(model: ir.Model) -> str | None:
+    """Return why a model, or the type of a value in it, is invalid."""
     try:
-        ADAPTER.verify(after)
+        ADAPTER.verify(model)
+        if expanded_nodes(model) <= MAX_EXPANDED:
+            onnx.shape_inference.infer_shapes(model_proto(model), check_type=True, strict_mode=True)
     except VerifyError as error:
-        try:
-            ADAPTER.verify(before)
-        except VerifyError:
-            # The input was invalid too, so the optimizer is not the cause.
-            return
-        hint = f" ({optimizer.caution[0].lower()}{optimizer.caution[1:]})" if optimizer.caution else ""
-        raise VerifyError(f"{optimizer.library} returned an invalid model for a valid one{hint}: {error}") from error
+        return str(error)
+    except onnx.shape_inference.InferenceError as error:
+        return short_reason(error)
+    return None
 
 
 def _interface(model: ir.Model) -> str:

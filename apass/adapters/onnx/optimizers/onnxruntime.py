@@ -23,6 +23,15 @@ except PackageNotFoundError as _error:
 
 __all__ = ["basic", "extended"]
 
+CAUTION: Final = (
+    "Fails on models with operators or types that onnxruntime does not support on the CPU. "
+    "Merges no equal nodes if a model has random ones."
+)
+"""Limits of both levels."""
+
+CUSTOM: Final = "The result may have operators of com.microsoft, which only onnxruntime can run."
+"""What level extended changes."""
+
 
 def basic(model: ir.Model) -> ir.Model:
     """Return the model after the optimizations of level basic."""
@@ -52,7 +61,7 @@ def _optimized(model: ir.Model, level: str) -> ir.Model:
 
 
 for _name, _function, _doc in (
-    ("Basic", "basic", "Run the graph optimizer of onnxruntime at level basic."),
-    ("Extended", "extended", "Run the graph optimizer of onnxruntime at levels basic and extended."),
+    ("Basic", "basic", f"Run the graph optimizer of onnxruntime at level basic.\n\n{CAUTION}"),
+    ("Extended", "extended", f"Run the graph optimizer of onnxruntime at level extended.\n\n{CUSTOM} {CAUTION}"),
 ):
-    provide(f"ort.{_name}", Optimizer("onnxruntime", VERSION, __name__, _function), _doc)
+    provide(f"ort.{_name}", Optimizer("onnxruntime", VERSION, __name__, _function, CAUTION), _doc)

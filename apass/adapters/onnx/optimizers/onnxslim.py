@@ -26,7 +26,11 @@ except PackageNotFoundError as _error:
 
 __all__ = ["slim"]
 
-CAUTION: Final = ""
+CAUTION: Final = (
+    "Fails on models with inputs or outputs of optional types. Keeps random nodes, Dropout in training, and nodes of "
+    "other domains, which onnxslim 0.1 takes for constants or for nodes of ONNX. Infers no shapes before ONNX 7."
+)
+"""The defects that were found on ONNX's test models and on small models."""
 
 _PINNED: Final = "apass.pinned"
 _OLDEST_INFERRED: Final = 7
@@ -47,7 +51,7 @@ def slim(model: ir.Model, *, no_shape_infer: bool = False, **options: Any) -> ir
     library: Any = import_module("onnxslim")
     with _without_folding_of_pinned():
         result = library.slim(proto, no_shape_infer=no_shape_infer or not has_shapes, **options)
-    optimized = ir.from_proto(result)
+    optimized: ir.Model = ir.from_proto(result)
     undo(optimized)
     return optimized
 
@@ -116,6 +120,6 @@ provide(
         _option("no_shape_infer", bool, False),
         _option("skip_optimizations", tuple[str, ...], ()),
         _option("skip_fusion_patterns", tuple[str, ...], ()),
-        _option("size_threshold", int, 2**24),
+        _option("size_threshold", int, 2**24),  # bytes; by default onnxslim has no limit
     ],
 )

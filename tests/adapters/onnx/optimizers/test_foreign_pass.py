@@ -1,0 +1,264 @@
+"""Passes of other optimizers: errors, limits, crashes, kept metadata and options."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import anyio
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+import apass
+from apass.adapters.onnx import ADAPTER, MAIN
+from apass.adapters.onnx.optimizers.foreign_pass import LIMITS, ForeignPass
+from apass.adapters.onnx.optimizers.isolation import Optimizer, is_same_computation, restore
+from apass.core.info import PassInfo
+from apass.passes.registry import pass_options
+from apass.pipelines.parser import parse_pipeline
+from tests.helpers.onnx_models import model_of, op_types, proto_of, relu, rich_proto
+from tests.helpers.peers import OPTIMIZERS
+
+pytestmark = [pytest.mark.process]
+
+
+def fail(model: ir.Model) -> ir.Model:
+    """Raise an error of a library."""
+    raise AssertionError("no\nsuch thing")
+
+
+def crash(model: ir.Model) -> ir.Model:
+    """End the process."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return model
+
+
+def sleep(model: ir.Model) -> ir.Model:
+    """Do not return in time."""
+    time.sleep(1000)
+    return model
+
+
+def allocate(model: ir.Model) -> ir.Model:
+    """Allocate eight gigabytes."""
+    np.ones(2**30)
+    return model
+
+
+def rename_output(model: ir.Model) -> ir.Model:
+    """Change the interface."""
+    model.graph.outputs[0].name = "other"
+    return model
+
+
+def drop_input(model: ir.Model) -> ir.Model:
+    """Use a value that nothing defines."""
+    node = next(iter(model.graph))
+    node.replace_input_with(0, ir.Value(name="nothing"))
+    return model
+
+
+def as_double(model: ir.Model) -> ir.Model:
+    """Return a model with a wrong type inside."""
+    node = next(iter(model.graph))
+    node.outputs[0].type = ir.TensorType(ir.DataType.DOUBLE)
+    cast = ir.node("Cast", [model.graph.inputs[0]], {"to": ir.DataType.DOUBLE})
+    model.graph.insert_before(node, cast)
+    node.replace_input_with(0, cast.outputs[0])
+    return model
+
+
+def foreign(function: str, options: Mapping[str, Any] | None = None) -> ForeignPass:
+    """Return a pass that runs a function of this module."""
+    return ForeignPass(Optimizer("demo", "1", __name__, function), PassInfo(0, f"demo.{function}"), options or {})
+
+
+def run(pass_: apass.Pass[ir.Model], model: ir.Model) -> ir.Model:
+    """Run a pass in a new event loop."""
+    return apass.run(pass_, model)
+
+
+def test_error_of_the_library_becomes_adapter_error() -> None:
+    with pytest.raises(
+        apass.AdapterError, match=r"^demo failed on model 'without name': AssertionError: no such thing"
+    ):
+        run(foreign("fail"), relu())
+
+
+def test_crash_becomes_adapter_error() -> None:
+    with pytest.raises(apass.AdapterError, match=r"^demo crashed on model .*; the model is unchanged"):
+        run(foreign("crash"), relu())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
+def test_memory_limit_is_enforced() -> None:
+    with pytest.raises(apass.AdapterError, match=r"demo needs more than 1,0.* raise the option max_memory"):
+        run(foreign("allocate"), relu())
+    assert run(foreign("allocate", {"max_memory": 2**34}), model := relu()) is model
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_deadline_kills_the_process(backend: str) -> None:
+    async def main() -> None:
+        with anyio.move_on_after(3) as scope:
+            await foreign("sleep")(relu())
+        assert scope.cancelled_caught
+
+    anyio.run(main, backend=backend)
+
+
+def test_changed_interface_raises_verify_error() -> None:
+    with pytest.raises(apass.VerifyError, match="demo changed the inputs and outputs"):
+        run(foreign("rename_output"), relu())
+
+
+@pytest.mark.parametrize("function", ["drop_input", "as_double"])
+def test_invalid_result_raises_verify_error(function: str) -> None:
+    with pytest.raises(
+        apass.VerifyError, match=r"^demo (returned an invalid model for a valid one|changed the inputs and outputs)"
+    ):
+        run(foreign(function), relu())
+
+
+def test_other_module_raises_adapter_error() -> None:
+    with pytest.raises(apass.AdapterError, match=r"needs an onnx_ir.Model, got .*ModelProto"):
+        apass.run(apass.get_pass("ort.Basic"), proto_of("g (float[4] a) => (float[4] x) { x = Relu(a) }"))
+
+
+@pytest.mark.slow
+def test_unchanged_model_is_the_same_object() -> None:
+    async def main() -> None:
+        model = relu()
+        for name in OPTIMIZERS:
+            assert await apass.get_pass(name)(model) is model, name
+
+    anyio.run(main)
+
+
+@pytest.mark.slow
+def test_metadata_and_marks_are_kept() -> None:
+    model = ir.from_proto(rich_proto())
+    model.graph.metadata_props["SkipOptimization"] = "1"
+
+    async def main() -> None:
+        for name in ("onnxscript.Optimize", "ort.Basic", "onnxslim.Slim"):
+            result = await apass.get_pass(name)(model)
+            assert result is not model, name
+            assert ADAPTER.skips(result.graph), name
+            assert result.metadata_props == model.metadata_props, name
+            assert result.graph.metadata_props == model.graph.metadata_props, name
+            assert (result.producer_name, result.doc_string) == ("text", "text"), name
+            assert [str(value.type) for value in result.graph.inputs] == [
+                str(value.type) for value in model.graph.inputs
+            ]
+            assert result.graph.inputs[0].metadata_props == model.graph.inputs[0].metadata_props, name
+
+    anyio.run(main)
+
+
+@pytest.mark.slow
+def test_exponential_calls_are_rejected() -> None:
+    functions = ["f0 (p) => (q) { q = Relu(p) }"]
+    functions += [f"f{i} (p) => (q) {{ r = local.f{i - 1}(p) q = local.f{i - 1}(r) }}" for i in range(1, 40)]
+    model = model_of("g (float[4] a) => (float[4] x) { x = local.f39(a) }", *functions)
+
+    async def main() -> None:
+        for name in OPTIMIZERS:
+            with pytest.raises(apass.AdapterError, match=r"expand to .* raise the option max_nodes"):
+                await apass.get_pass(name)(model)
+
+    anyio.run(main)
+
+
+HOSTILE = {
+    "shape": "g (float[4] a) => (float[N] x) <int64[1] n = {40000000000}, float[1] v = {1}> { x = Expand(v, n) }",
+    "range": """g (float[4] a) => (int64[N] x) <int64 l = {0}, int64 m = {40000000000}, int64 s = {1}>
+        { x = Range(l, m, s) }""",
+    "tile": """g (float[4] a) => (float[N] x) <int64[1] n = {40000000000}, float[1] v = {1}>
+        { y = Tile(v, n) x = Relu(y) }""",
+    "sequence": """g (float[4000000000] a) => (float[N] x) <int64 s = {1}, int64 i = {1}>
+        { q = SplitToSequence<axis = 0>(a, s) x = SequenceAt(q, i) }""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of a process")
+@pytest.mark.parametrize("library", ["onnxscript", "onnxslim", "ort"])
+def test_hostile_sizes_stay_within_the_limit(library: str) -> None:
+    async def main() -> None:
+        for what, text in HOSTILE.items():
+            for name in (name for name in OPTIMIZERS if name.startswith(f"{library}.")):
+                model = model_of(text)
+                with anyio.fail_after(60):
+                    try:
+                        result = await apass.get_pass(name)(model)
+                    except apass.AdapterError:
+                        continue
+                assert len(ADAPTER.dumps(result)) < 2**20, (what, name)
+
+    anyio.run(main)
+
+
+def test_options_are_typed_and_read_back() -> None:
+    text = "onnxscript.Optimize{num_iterations=3,inline=false},onnxslim.Slim{skip_fusion_patterns=[FusionGelu]}"
+    pipeline = parse_pipeline(text)
+    assert parse_pipeline(str(pipeline)) == pipeline
+    assert pass_options("onnxscript.Optimize").keys() > {"num_iterations", "output_size_limit", *LIMITS}
+    for name in OPTIMIZERS:
+        assert pass_options(name).keys() >= LIMITS.keys()
+    with pytest.raises(apass.PassDefinitionError, match=r"option 'num_iterations' .* expected int, got 'many'"):
+        apass.get_pass("onnxscript.Optimize", num_iterations="many")
+
+
+def test_unknown_rewrite_rule_is_reported() -> None:
+    with pytest.raises(apass.AdapterError, match="no rewrite rule 'cast_cast'"):
+        run(apass.get_pass("onnxscript.Rewrite", rules=["cast_cast"]), relu())
+
+
+def test_named_rewrite_rule_is_applied() -> None:
+    model = model_of("g (float[2, 3] a) => (float[2, 3] x) { x = Transpose<perm = [0, 1]>(a) }")
+    assert op_types(run(apass.get_pass("onnxscript.Rewrite", rules=["no_op_transpose_rule"]), model)) == ["Identity"]
+    assert run(apass.get_pass("onnxscript.Rewrite", rules=["no_op_cast_rule"]), model) is model
+
+
+def test_public_rule_sets_have_passes() -> None:
+    common = import_module("onnxscript.rewriter.rules.common")
+    registered = {
+        str(rule)
+        for rules in import_module("apass.adapters.onnx.optimizers.onnxscript").rule_sets().values()
+        for rule in rules
+    }
+    members = (getattr(common, name) for name in common.__all__)
+    rules = {str(member) for member in members if type(member).__name__ == "RewriteRule"}
+    assert len(rules) > 30
+    assert rules <= registered
+
+
+def test_same_computation_ignores_names_and_types() -> None:
+    model, other, third = relu(), relu(), model_of("g (float[N, 4] a) => (float[N, 4] x) { x = Neg(a) }")
+    next(iter(other.graph)).name = "node"
+    other.graph.doc_string = "text"
+    other.opset_imports["unused"] = 1
+    assert is_same_computation(model, other)
+    assert not is_same_computation(model, third)
+
+
+def test_restore_adds_removed_inputs_and_defaults() -> None:
+    before = model_of("g (float[4] a, float[4] b) => (float[4] x) <float[4] b = {1, 2, 3, 4}> { x = Relu(a) }")
+    after = model_of("g (float[4] a) => (float[4] x) { x = Relu(a) }")
+    restore(before, after)
+    assert [value.name for value in after.graph.inputs] == ["a", "b"]
+    assert after.graph.initializers["b"].const_value is not None
+    assert dict(ADAPTER.functions(after))[MAIN] is after.graph
+    ADAPTER.verify(after)
+
+
+def test_restore_adds_default_attributes() -> None:
+    text = "g (float[2, 3] a) => (float[2, 3] x) { x = Softmax<axis = -1>(a) }"
+    before, after = model_of(text), model_of(text.replace("<axis = -1>", ""))
+    restore(before, after)
+    assert next(iter(after.graph)).attributes["axis"].value == -1
