@@ -108,12 +108,13 @@ def command_with(*kinds: type[Any]) -> type[TyperCommand]:
 
 def _repeated(args: Sequence[str], flags: Collection[str]) -> Iterator[str]:
     """Repeat each of `flags` before each of the values that follow it."""
-    # click has no options with any number of values: its `nargs` of an option is fixed.
+    # click has no options with any number of values: its `nargs` of an option is fixed. A flag without a value gets an
+    # empty one, because click would take the next option for it.
     flag, is_alone = "", False
     for arg in args:
         if arg.startswith("-"):
             if is_alone:
-                yield flag
+                yield f"{flag}="
             flag, is_alone = (arg, True) if arg in flags else ("", False)
             if not flag:
                 yield arg
@@ -121,7 +122,7 @@ def _repeated(args: Sequence[str], flags: Collection[str]) -> Iterator[str]:
             yield f"{flag}={arg}" if flag else arg
             is_alone = False
     if is_alone:
-        yield flag
+        yield f"{flag}="
 
 
 def _marks(kind: type[Any], mark_type: type[MarkT]) -> Iterator[MarkT]:

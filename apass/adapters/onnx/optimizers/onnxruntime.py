@@ -13,7 +13,7 @@ from apass.adapters.onnx.optimizers.foreign_pass import provide
 from apass.adapters.onnx.optimizers.isolation import Optimizer
 from apass.adapters.onnx.passes.workarounds import is_incomparable
 from apass.adapters.onnx.storage import load_model
-from apass.errors import MissingExtraError
+from apass.errors import AdapterError, MissingExtraError
 
 try:
     VERSION: Final = version("onnxruntime")
@@ -28,6 +28,9 @@ CAUTION: Final = (
     "Merges no equal nodes if a model has random ones."
 )
 """Limits of both levels."""
+
+_WRONG_RANGES: Final = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+"""The types of Range that onnxruntime 1.32 expands wrongly."""
 
 CUSTOM: Final = "The result may have operators of com.microsoft, which only onnxruntime can run."
 """What level extended changes."""
@@ -50,6 +53,11 @@ def _optimized(model: ir.Model, level: str) -> ir.Model:
     options.log_severity_level = 4
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     nodes = [node for _, function in ADAPTER.functions(model) for node in function.all_nodes()]
+    for node in nodes:
+        if node.op_type == "Range" and any(
+            value.dtype in _WRONG_RANGES for value in (*node.inputs, *node.outputs) if value
+        ):
+            raise AdapterError("onnxruntime replaces Range of float16 and bfloat16 by nodes that compute another shape")
     # Equal nodes of Bernoulli, which are different random numbers, are merged.
     disabled = ["CommonSubexpressionElimination"] if any(map(is_incomparable, nodes)) else []
     with TemporaryDirectory(prefix="apass-ort-") as folder:

@@ -33,7 +33,8 @@ PREFIX: Final = "onnxscript."
 
 CAUTION: Final = (
     "Adds metadata to new nodes. Keeps nodes that onnxscript 0.7 would change wrongly: CastLike with attributes, "
-    "ScatterND with a reduction, BatchNormalization in training, Gemm of old models, random nodes, bounds in sequence."
+    "ScatterND with a reduction, BatchNormalization in training, Gemm and sequences of old models, random nodes, and "
+    "bounds in sequence. ONNX's reference evaluator cannot run FlexAttention if its subgraph uses lifted constants."
 )
 """The defects that were found on ONNX's test models and on small models of each rule."""
 
@@ -46,6 +47,10 @@ They merge bounds in any order: `Relu(Clip(x, max=-1))` becomes -1. They also fa
 _SEPARATED: Final = "apass.separated"
 
 _GEMM_RANK: Final = 2
+_AXES_AS_INPUT: Final = 13
+"""The version of ONNX since which the axes of Unsqueeze are an input."""
+_SPLIT_BY_COUNT: Final = 18
+"""The version of ONNX since which Split has the attribute `num_outputs`."""
 _OPTIONAL_BIAS: Final = 11
 """The version of ONNX since which the bias of Gemm is optional."""
 
@@ -205,6 +210,13 @@ def _is_mistaken(node: ir.Node, owner: Any, model: ir.Model) -> bool:
         case "BatchNormalization":
             # It is fused into the preceding node as if it used the running mean and variance.
             return _may_differ(node, "training_mode", 0) or len(node.outputs) > 1
+        case "ConcatFromSequence":
+            # The nodes that replace it have the inputs of newer versions.
+            return version is not None and version < _AXES_AS_INPUT
+        case "SplitToSequence":
+            sizes = node.inputs[1] if len(node.inputs) > 1 else None
+            is_known = sizes is None or sizes.const_value is not None or (sizes.shape is not None and len(sizes.shape))
+            return not is_known or (version is not None and version < _SPLIT_BY_COUNT)
         case "Gemm":
             # A zero bias is removed, but it is optional only since version 11.
             return version is not None and version < _OPTIONAL_BIAS

@@ -28,7 +28,8 @@ __all__ = ["slim"]
 
 CAUTION: Final = (
     "Fails on models with inputs or outputs of optional types. Keeps random nodes, Dropout in training, and nodes of "
-    "other domains, which onnxslim 0.1 takes for constants or for nodes of ONNX. Infers no shapes before ONNX 7."
+    "other domains, which onnxslim 0.1 takes for constants or for nodes of ONNX. Infers no shapes before ONNX 7. "
+    "ONNX's reference evaluator cannot run FlexAttention if its subgraph uses lifted constants."
 )
 """The defects that were found on ONNX's test models and on small models."""
 

@@ -24,7 +24,7 @@ LIBRARIES = ["onnxscript", "onnxslim", "ort"]
 async def optimized(name: str, model: ir.Model) -> ir.Model:
     """Return the result of a pass, after checking that the input model has not changed."""
     before = ADAPTER.fingerprint(model)
-    result = await apass.get_pass(name)(model)
+    result: ir.Model = await apass.get_pass(name)(model)
     assert ADAPTER.fingerprint(model) == before
     ADAPTER.verify(result)
     return result
