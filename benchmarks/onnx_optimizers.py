@@ -1,4 +1,4 @@
-"""Compare apass's pipelines and other ONNX optimizers on the whole ONNX test corpus.
+"""Compare pipelines and other optimizers on the ONNX test corpus.
 
     pip install "apass[cli,onnx,onnxscript,onnxslim,runtime]"
     python -m benchmarks.onnx_optimizers                                  # every 8th model

@@ -1,4 +1,4 @@
-"""`apass opt --compare`: runs several pipelines on each model, and prints a table for each."""
+"""`apass opt --compare`: a table of several pipelines for each model."""
 
 import math
 import os
@@ -297,7 +297,7 @@ def _sum(pairs: Sequence[tuple[Row, Row]], value: Callable[[Row], int | None]) -
 
 
 def _mean_ratio(pairs: Sequence[tuple[Row, Row]]) -> str:
-    """Return the geometric mean of the latencies in relation to those of the originals."""
+    """Return the geometric mean of the latencies relative to the originals."""
     ratios = [
         row.measures.latency / original.measures.latency
         for original, row in pairs

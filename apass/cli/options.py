@@ -78,9 +78,9 @@ class FlagValue:
 
 @dataclass(frozen=True, slots=True)
 class ManyValues:
-    """Allows several values after an option: `--compare A B` means `--compare=A --compare=B`.
+    """Allows several values after an option.
 
-    It is added to the `Annotated` of the option's field, beside `typer.Option`. The values end at the next option.
+    `--compare A B` means `--compare=A --compare=B`. It is added to the `Annotated` of the option's field, beside `typer.Option`. The values end at the next option.
     """
 
     flag: str

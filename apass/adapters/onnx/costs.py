@@ -1,4 +1,4 @@
-"""Costs of ONNX models, as keys of a `Race`: latency in onnxruntime, nodes, and bytes.
+"""Costs of ONNX models, as keys of a `Race`: latency, nodes, and bytes.
 
 `Race{key=onnx.latency}(onnx.Default,ort.Basic)` takes the faster result.
 """

@@ -110,9 +110,9 @@ def provide(
     doc: str,
     parameters: Sequence[inspect.Parameter] = (),
 ) -> None:
-    """Register a pass of another optimizer, with `parameters` and the limits as its options.
+    """Register a pass of another optimizer.
 
-    Its level is 0: a pipeline that names it runs it at every level.
+    Its options are `parameters` and the limits. Its level is 0: a pipeline that names it runs it at every level.
     """
 
     def factory(**options: Any) -> ForeignPass:

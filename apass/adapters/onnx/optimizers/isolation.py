@@ -73,7 +73,9 @@ class Request:
 
 
 def optimize_bytes(data: bytes, request: Request) -> bytes | None:
-    """Return the optimized model, or None if nothing changed. Runs in a worker process.
+    """Return the optimized model, or None if nothing changed.
+
+    Runs in a worker process.
 
     Raises:
         AdapterError: if the optimizer fails or exceeds a limit.
@@ -164,7 +166,7 @@ def _restore_inputs(before: ir.Graph, after: ir.Graph) -> None:
 
 
 def _restore_texts(before: Any, after: Any) -> None:
-    """Copy metadata and documentation of a graph or a function, its nodes and its values."""
+    """Copy the texts of a graph or a function, its nodes and its values."""
     _add_texts(before, after)
     values = {value.name: value for value in _values(before)}
     nodes = {node.outputs[0].name: node for node in before if node.outputs}
@@ -221,7 +223,10 @@ def _with_hidden_defaults(model: ir.Model) -> ir.Model:
 
 
 def is_same_computation(before: ir.Model, after: ir.Model) -> bool:
-    """Return whether two models differ only in names of nodes, texts, inferred types and versions."""
+    """Return whether two models compute the same with the same nodes.
+
+    Names of nodes, texts, inferred types and versions may differ.
+    """
     return ADAPTER.equal(_core(before), _core(after))
 
 
@@ -304,7 +309,10 @@ def _quiet() -> Generator[None]:
 
 @contextmanager
 def _memory_limit(size: int) -> Generator[None]:
-    """Let this process allocate at most `size` bytes more. Only Linux enforces such a limit."""
+    """Limit the memory that this process allocates in the block to `size` bytes.
+
+    Only Linux enforces such a limit.
+    """
     if sys.platform != "linux":
         yield
         return

@@ -113,7 +113,7 @@ def fuse_for_runtime(model: ir.Model) -> ir.Model:
 
 @cache
 def rule_sets() -> Mapping[str, Any]:
-    """Return the rule sets of the installed onnxscript: one for each module of its common rules."""
+    """Return the rule sets of onnxscript: one for each module of its common rules."""
     sets: dict[str, Any] = {}
     for info in iter_modules(common.__path__):
         rules = list(_rules_of(import_module(f"{common.__name__}.{info.name}")))
@@ -125,7 +125,7 @@ def rule_sets() -> Mapping[str, Any]:
 
 
 def _rules_of(module: Any) -> Iterator[Any]:
-    """Iterate over the rules of a module: those of its sets if it has any, or single ones."""
+    """Iterate over the rules of a module: those of its sets, or single ones."""
     members = vars(module)
     sets = [member for member in members.values() if isinstance(member, rewriter.RewriteRuleSet)]
     for name, member in members.items():
@@ -148,7 +148,10 @@ def _rules_in(member: Any) -> Iterator[Any]:
 
 @contextmanager
 def _guarded(model: ir.Model, is_hidden: Callable[[ir.Node], bool] | None = None) -> Generator[None]:
-    """Hide in the block what onnxscript would rewrite wrongly, and the nodes for which `is_hidden` is true."""
+    """Hide in the block what onnxscript would rewrite wrongly.
+
+    Nodes for which `is_hidden` is true are hidden, too.
+    """
     for name in WRONG_RULES:
         rule: Any = getattr(common, name, None)
         if rule is not None:
@@ -174,7 +177,10 @@ def _never(*_args: object, **_options: object) -> None:
 
 
 def _separate_outputs(graph: ir.Graph) -> Callable[[], None]:
-    """Insert an Identity for each output that is an input: onnxscript would rename that input."""
+    """Insert an Identity for each output that is an input.
+
+    onnxscript would rename that input.
+    """
     inserted: list[tuple[int, ir.Value]] = []
     for index, output in enumerate(graph.outputs):
         if output.is_graph_input():
@@ -231,7 +237,7 @@ def _may_differ(node: ir.Node, name: str, default: object) -> bool:
 
 
 def _has_wide_addend(node: ir.Node) -> bool:
-    """Return whether a matrix product has an addend that may have more dimensions than Gemm supports."""
+    """Return whether an addend of a matrix product may be too wide for Gemm."""
     if node.op_type != "Add":
         return False
     addends = [value for value in node.inputs if value is not None and not _is_product(value)]
@@ -248,7 +254,7 @@ def _optimizer(function: str, **fixed: Any) -> Optimizer:
 
 
 def _options_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the options of a function of onnxscript, without a function that no process could receive."""
+    """Return the options of a function, without those that are functions."""
     parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     return [parameter for parameter in parameters if parameter.name != "should_fold"]
 

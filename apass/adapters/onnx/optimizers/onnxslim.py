@@ -58,7 +58,7 @@ def slim(model: ir.Model, *, no_shape_infer: bool = False, **options: Any) -> ir
 
 
 def _guard(model: ir.Model) -> Callable[[ir.Model], None]:
-    """Hide the nodes that onnxslim would change wrongly; return a function that undoes it."""
+    """Hide nodes that onnxslim would change wrongly; return the undo function."""
     owners: list[Any] = [model.graph, *model.functions.values()]
     names: dict[str, tuple[str, str]] = {}
     for node in [node for owner in owners for node in owner.all_nodes()]:

@@ -88,7 +88,7 @@ async def compare_outputs(
     limiter: CapacityLimiter | None = None,
     engines: Sequence[Engine] = ("reference",),
 ) -> Verdict:
-    """Evaluate two models, by default with ONNX's reference evaluator, and compare their outputs.
+    """Evaluate two models in worker processes, and compare their outputs.
 
     The evaluations run in worker processes. If the models are identical, only one is evaluated.
 

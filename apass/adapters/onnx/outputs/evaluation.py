@@ -64,8 +64,9 @@ def evaluate(model: bytes, inputs: Inputs) -> Evaluation:
 
 
 def evaluate_with_runtime(model: bytes, inputs: Inputs) -> Evaluation:
-    """Evaluate a model with onnxruntime, which knows operators that the reference evaluator lacks.
+    """Evaluate a model with onnxruntime.
 
+    It supports operators that the reference evaluator lacks.
     No graph optimization is applied. Errors are not raised; they are part of the result.
     """
     start = perf_counter()

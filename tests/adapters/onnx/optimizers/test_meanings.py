@@ -22,7 +22,7 @@ LIBRARIES = ["onnxscript", "onnxslim", "ort"]
 
 
 async def optimized(name: str, model: ir.Model) -> ir.Model:
-    """Return the result of a pass, after checking that the input model has not changed."""
+    """Return the result of a pass, which must not change its input model."""
     before = ADAPTER.fingerprint(model)
     result: ir.Model = await apass.get_pass(name)(model)
     assert ADAPTER.fingerprint(model) == before
