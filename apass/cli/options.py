@@ -80,7 +80,8 @@ class FlagValue:
 class ManyValues:
     """Allows several values after an option.
 
-    `--compare A B` means `--compare=A --compare=B`. It is added to the `Annotated` of the option's field, beside `typer.Option`. The values end at the next option.
+    `--compare A B` means `--compare=A --compare=B`. The values end at the next option. It is added to the `Annotated`
+    of the option's field, beside `typer.Option`.
     """
 
     flag: str

@@ -62,7 +62,7 @@ def test_misuse_is_reported_before_the_run(tmp_path: Path) -> None:
         (["--compare", "onnx.Default", "--in-place"], "--in-place cannot be used with --compare"),
         (["--compare", "onnx.Default", "--timing"], "--timing cannot be used with --compare"),
         (["--compare", "onnx.Default", "onnx.Default"], "has the pipeline 'onnx.Default' twice"),
-        (["--compare", "onnx.Defalt"], "no pass is registered under the name 'onnx.Defalt'"),
+        (["--compare", "onnx.Nothing"], "no pass is registered under the name 'onnx.Nothing'"),
         (["--compare", "-j", "2"], "the pipeline is empty"),
         (["--compare", " "], "the pipeline is empty"),
     ):
