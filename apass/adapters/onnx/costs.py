@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import floor, log10
 from statistics import median
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 import onnx_ir as ir
 from anyio import BrokenWorkerProcess, CapacityLimiter, fail_after, to_thread
@@ -105,7 +105,7 @@ def _measure(models: Sequence[bytes], rounds: int, seed: int) -> list[Measured]:
     """Implement `measure_latencies`, in a worker process."""
     inputs = random_inputs(models[0], seed)
     results: dict[int, Measured] = {}
-    sessions = {}
+    sessions: dict[int, Any] = {}
     for index, model in enumerate(models):
         try:
             sessions[index] = runtime_session(model, "ORT_ENABLE_ALL")

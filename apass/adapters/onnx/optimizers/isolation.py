@@ -173,7 +173,8 @@ def _restore_texts(before: Any, after: Any) -> None:
     for value in _values(after):
         if value.name in values:
             _add_texts(values[value.name], value)
-            value.meta.update(values[value.name].meta)
+            meta: Any = value.meta
+            meta.update(values[value.name].meta)
     for node in after:
         old = nodes.get(node.outputs[0].name) if node.outputs else None
         if old is not None and old.op_identifier() == node.op_identifier():

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import version
 from itertools import chain
 from pkgutil import iter_modules
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import onnx_ir as ir
 
@@ -69,7 +69,8 @@ def optimize(model: ir.Model, *, inline: bool = True, **options: Any) -> ir.Mode
 def fold_constants(model: ir.Model, **options: Any) -> ir.Model:
     """Run `onnxscript.optimizer.fold_constants`, and remove what it leaves unused."""
     with _guarded(model):
-        library.fold_constants(model, **options)
+        fold: Any = library.fold_constants
+        fold(model, **options)
         library.remove_unused_nodes(model)
     return model
 
@@ -126,7 +127,7 @@ def rule_sets() -> Mapping[str, Any]:
 
 def _rules_of(module: Any) -> Iterator[Any]:
     """Iterate over the rules of a module: those of its sets, or single ones."""
-    members = vars(module)
+    members = cast("dict[str, Any]", vars(module))
     sets = [member for member in members.values() if isinstance(member, rewriter.RewriteRuleSet)]
     for name, member in members.items():
         is_own_function = inspect.isfunction(member) and member.__module__ == module.__name__

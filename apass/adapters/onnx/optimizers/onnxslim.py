@@ -52,7 +52,8 @@ def slim(model: ir.Model, *, no_shape_infer: bool = False, **options: Any) -> ir
     library: Any = import_module("onnxslim")
     with _without_folding_of_pinned():
         result = library.slim(proto, no_shape_infer=no_shape_infer or not has_shapes, **options)
-    optimized: ir.Model = ir.from_proto(result)
+    from_proto: Any = ir.from_proto
+    optimized: ir.Model = from_proto(result)
     undo(optimized)
     return optimized
 
@@ -99,8 +100,11 @@ def _without_folding_of_pinned() -> Generator[None]:
     graph: Any = import_module("onnxslim.third_party.onnx_graphsurgeon").Graph
     original = graph.fold_constants
 
+    def is_pinned(node: Any) -> bool:
+        return bool(node.domain == _PINNED)
+
     def fold_constants(self: Any, **options: Any) -> Any:
-        return original(self, **{**options, "should_exclude_node": lambda node: node.domain == _PINNED})
+        return original(self, **{**options, "should_exclude_node": is_pinned})
 
     graph.fold_constants = fold_constants
     try:
