@@ -69,8 +69,7 @@ def optimize(model: ir.Model, *, inline: bool = True, **options: Any) -> ir.Mode
 def fold_constants(model: ir.Model, **options: Any) -> ir.Model:
     """Run `onnxscript.optimizer.fold_constants`, and remove what it leaves unused."""
     with _guarded(model):
-        fold: Any = library.fold_constants
-        fold(model, **options)
+        cast("Any", library).fold_constants(model, **options)
         library.remove_unused_nodes(model)
     return model
 
