@@ -26,9 +26,10 @@ from rich.console import Console
 from rich.table import Table
 
 import apass
+from apass.adapters.onnx import count_nodes
 from apass.adapters.onnx.outputs import Status, Verdict, compare_outputs
 from apass.pipelines.parser import parse_pipeline
-from examples.optimize_onnx_corpus import Case, count_nodes, load_cases
+from examples.optimize_onnx_corpus import Case, load_cases
 
 PIPELINES = ("onnx.Default", "onnxscript.Optimize", "onnxslim.Slim", "ort.Basic", "ort.Extended")
 """The pipelines without arguments."""

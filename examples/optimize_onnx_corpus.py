@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 import apass
-from apass.adapters.onnx import load_model
+from apass.adapters.onnx import count_nodes, load_model
 from apass.adapters.onnx.outputs import Status, Verdict, compare_outputs
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
@@ -101,12 +101,6 @@ class Report:
     def with_status(self, *statuses: Status) -> list[Result]:
         """Return the results whose evaluation has one of the statuses."""
         return [result for result in self.results if result.verdict is not None and result.verdict.status in statuses]
-
-
-def count_nodes(model: ir.Model) -> int:
-    """Return the number of nodes of a model, with subgraphs and functions."""
-    owners = [model.graph, *(function.graph for function in model.functions.values())]
-    return sum(1 for owner in owners for _ in owner.all_nodes())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,12 @@ import pytest
 from rich.console import Console
 
 import apass
-from apass.adapters.onnx import ADAPTER, private_copy
+from apass.adapters.onnx import ADAPTER, count_nodes, private_copy
 from apass.adapters.onnx.outputs import evaluate, random_inputs
 from examples.optimize_onnx_corpus import (
     DATA,
     Case,
     Report,
-    count_nodes,
     load_cases,
     load_heavy_case,
     main,

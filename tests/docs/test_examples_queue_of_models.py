@@ -1,5 +1,6 @@
 """`examples/queue_of_models.py`: answers, back-pressure and the journal."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +15,8 @@ def test_every_client_gets_all_answers_within_limit(backend: str, capfd: pytest.
     written, errors = capfd.readouterr()
     lines = written.splitlines()
     assert (status, errors) == (0, "")
-    assert lines[-1] == "14 models, at most 3 in progress at once, 0 failed"
+    # How many wait together depends on the speed of the machine; the limit does not.
+    assert re.fullmatch("14 models, at most [123] in progress at once, 0 failed", lines[-1])
     assert Counter(line.split()[0] for line in lines[:-1]) == {"ada": 5, "bob": 5, "cy": 4}
     assert {tuple(line.split()[2:]) for line in lines if "mlp 1:" in line} == {
         ("mlp", "1:", "10", "calls", "before,", "7", "after")

@@ -79,7 +79,11 @@ PASSES = {
 @pytest.mark.parametrize("step", [0, 1, 2])
 @pytest.mark.parametrize("hook", ["run_after_step", "run_after_function_step"])
 @pytest.mark.parametrize("kind", PASSES)
-async def test_step_hook_that_raises_ends_pass(kind: str, hook: str, step: int) -> None:
+async def test_step_hook_that_raises_ends_pass(
+    kind: str, hook: str, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A pass whose time slice is over yields, which is one more step.
+    monkeypatch.setattr("apass.concurrency.scheduler.SLICE_SECONDS", float("inf"))
     instrument = RaisingSteps(hook, step)
     is_called = instrument.hook == "run_after_step" or kind != "module"
     if step > (1 if hook == "run_after_function_step" else 0) and kind == "plain":

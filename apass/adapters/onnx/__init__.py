@@ -37,6 +37,7 @@ __all__ = [
     "MAIN",
     "OnnxAdapter",
     "OnnxFunction",
+    "count_nodes",
     "external_files",
     "load_model",
     "private_copy",
@@ -215,6 +216,11 @@ class OnnxAdapter:
         """Return the named functions of a model that `isolate` returned."""
         by_name = dict(self.functions(sub))
         return {name: by_name[name] for name in names}
+
+
+def count_nodes(mod: ir.Model) -> int:
+    """Return the number of nodes of a model, with subgraphs and functions."""
+    return sum(1 for _, func in ADAPTER.functions(mod) for _ in func.all_nodes())
 
 
 def _with_types(mod: ir.Model) -> ir.Model:

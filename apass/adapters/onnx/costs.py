@@ -13,7 +13,7 @@ import onnx_ir as ir
 from anyio import BrokenWorkerProcess, CapacityLimiter, fail_after, to_thread
 from anyio.lowlevel import RunVar
 
-from apass.adapters.onnx import ADAPTER
+from apass.adapters.onnx import ADAPTER, count_nodes
 from apass.adapters.onnx.outputs.evaluation import runtime_session
 from apass.adapters.onnx.outputs.inputs import random_inputs
 from apass.adapters.onnx.validation import short_reason
@@ -56,10 +56,7 @@ async def latency(mod: ir.Model) -> float:
     return _rounded(measured)
 
 
-@register_callable("onnx.nodes")
-def count_nodes(mod: ir.Model) -> int:
-    """Return the number of nodes of a model, with subgraphs and functions."""
-    return sum(1 for _, function in ADAPTER.functions(mod) for _ in function.all_nodes())
+register_callable("onnx.nodes")(count_nodes)
 
 
 @register_callable("onnx.bytes")

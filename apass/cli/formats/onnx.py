@@ -8,7 +8,7 @@ from typing import Any, Final
 from anyio import CapacityLimiter
 
 # Import the adapter before onnx_ir: its error message names the extra to install.
-from apass.adapters.onnx import external_files, load_model, save_model  # isort: skip
+from apass.adapters.onnx import count_nodes, external_files, load_model, save_model  # isort: skip
 import onnx_ir as ir
 
 from apass.cli.formats import Comparison, Measures
@@ -46,7 +46,7 @@ def save(mod: ir.Model, path: Path, prepared: Prepared | None = None) -> None:
 
 def size(mod: ir.Model) -> int:
     """Return the number of nodes in all functions of the model and their subgraphs."""
-    return costs.count_nodes(mod)
+    return count_nodes(mod)
 
 
 async def compare_outputs(before: ir.Model, after: ir.Model, workers: CapacityLimiter) -> Comparison:
@@ -62,7 +62,7 @@ async def compare_outputs(before: ir.Model, after: ir.Model, workers: CapacityLi
 
 
 async def measure(mods: Sequence[ir.Model]) -> list[Measures]:
-    """Return the sizes of models, and their latencies in onnxruntime if it can run them."""
+    """Return the sizes of models, and their latencies if onnxruntime runs them."""
     costs: Any = import_module("apass.adapters.onnx.costs")
     sizes = [await costs.count_bytes(mod) for mod in mods]
     try:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 import onnx_ir as ir
 from anyio import BrokenWorkerProcess, to_process, to_thread
 
-from apass.adapters.onnx import ADAPTER
+from apass.adapters.onnx import ADAPTER, count_nodes
 from apass.adapters.onnx.calls import MAX_EXPANDED
 from apass.adapters.onnx.optimizers.isolation import Optimizer, Request, optimize_bytes
 from apass.adapters.onnx.validation import quoted
@@ -95,7 +95,7 @@ class ForeignPass(ModulePass[ir.Model]):
                 return mod
             optimized = await to_thread.run_sync(ADAPTER.loads, result)
         if ctx.wants_remarks or ctx.wants_statistics:
-            before, after = _count_nodes(mod), _count_nodes(optimized)
+            before, after = count_nodes(mod), count_nodes(optimized)
             message = f"{before} nodes before, {after} after"
             ctx.remark(Remark.analysis("NodeCount", message, before=before, after=after))
             ctx.statistic("changed")
@@ -131,7 +131,3 @@ def provide(
 
 def _keyword_only(parameter: inspect.Parameter) -> inspect.Parameter:
     return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-
-
-def _count_nodes(mod: ir.Model) -> int:
-    return sum(1 for _, function in ADAPTER.functions(mod) for _ in function.all_nodes())

@@ -34,6 +34,7 @@ except ImportError as _error:
         f"the passes onnx.* need onnx and onnx-ir ({_error}): pip install 'apass[onnx]'"
     ) from _error
 
+from apass.adapters.onnx import count_nodes
 from apass.adapters.onnx.passes.limits import LIMITS, limited_options
 from apass.adapters.onnx.passes.log_capture import caught_errors
 from apass.adapters.onnx.passes.table import DEFAULT, TABLE, PassEntry
@@ -133,14 +134,14 @@ class OnnxPass(InPlacePass[ir.Model]):
     def _apply(self, mod: ir.Model, ctx: PassContext) -> ir.Model:
         """Return the new model, or `mod` if nothing changed."""
         counts = ctx.wants_remarks or ctx.wants_statistics
-        nodes, interface = _count_nodes(mod) if counts else 0, _interface(mod)
+        nodes, interface = count_nodes(mod) if counts else 0, _interface(mod)
         with caught_errors() as warnings:
             # This pass never suspends.
             result = cast("ir.Model", self.change_copy(mod, ctx))
         if result is not mod:
             self._check(mod, interface, result)
             if counts:
-                _report_counts(nodes, _count_nodes(result), ctx)
+                _report_counts(nodes, count_nodes(result), ctx)
         for text in warnings:
             _warn(self.info.name, text, ctx)
         return result
@@ -253,10 +254,6 @@ def _threads() -> CapacityLimiter:
     except LookupError:
         _THREADS.set(CapacityLimiter(1))
         return _THREADS.get()
-
-
-def _count_nodes(mod: ir.Model) -> int:
-    return len([*mod.graph.all_nodes(), *chain(*(function.all_nodes() for function in mod.functions.values()))])
 
 
 def _interface(mod: ir.Model) -> str:
