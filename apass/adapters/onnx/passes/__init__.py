@@ -1,6 +1,6 @@
-"""The passes of onnx_ir, and the pipeline `onnx.Default`.
+"""The passes of onnx_ir, those of `rewrites`, and the pipeline `onnx.Default`.
 
-Each pass of `onnx_ir.passes.common` is registered as `onnx.NAME`.
+Each pass of `onnx_ir.passes.common` is registered as `onnx.NAME`, and so is `onnx.Simplify`.
 """
 
 import inspect
@@ -48,6 +48,7 @@ from apass.adapters.onnx.passes.workarounds import (
     cause_of,
     keep_output_types,
 )
+from apass.adapters.onnx.rewrites import SimplifyPass
 from apass.adapters.onnx.validation import quoted, short_reason
 
 __all__ = ["DEFAULT", "TABLE", "OnnxPass", "PassEntry", "is_large"]
@@ -298,6 +299,7 @@ def _register_all() -> None:
     for class_name in library.__all__:
         name = class_name.removesuffix("Pass")
         provide_pass(f"{PREFIX}{name}")(_factory(name, getattr(library, class_name)))
+    provide_pass(f"{PREFIX}Simplify")(_factory("Simplify", SimplifyPass))
     provide_pass(f"{PREFIX}Default")(_default)
 
 

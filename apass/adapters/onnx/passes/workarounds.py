@@ -11,6 +11,8 @@ from typing import Any, Final, cast
 
 import onnx_ir as ir
 
+from apass.adapters.onnx.rewrites import SimplifyPass
+
 __all__ = [
     "CHANGES_INTERFACE",
     "GUARDS",
@@ -336,6 +338,7 @@ NEEDS: Final[Mapping[str, Callable[[ir.Model], bool]]] = {
     "RemoveUnusedFunctions": _has_functions,
     "RemoveUnusedNodes": _has_unused,
     "RemoveUnusedOpsets": _imports_unused,
+    "Simplify": SimplifyPass().may_change,
 }
 """Conditions for a pass to have any effect. They are checked first, because copying a model is slower."""
 

@@ -1,0 +1,35 @@
+"""Passes that make a model smaller and keep its results bit by bit.
+
+Each rewrite is a rule for one operator. `Simplify` applies all rules in one pass over the nodes, because they enable each
+other: a folded shape turns a Reshape into a no-op, whose removal joins two Transposes.
+"""
+
+from typing import ClassVar
+
+from apass.adapters.onnx.rewrites.constant_folding import FOLDING
+from apass.adapters.onnx.rewrites.control_flow import BRANCHES
+from apass.adapters.onnx.rewrites.engine import RewritePass, Rule, Rules
+from apass.adapters.onnx.rewrites.merging import MERGES
+from apass.adapters.onnx.rewrites.noop_elimination import NO_OPS
+
+__all__ = ["SimplifyPass"]
+
+
+def _joined(*tables: Rules) -> Rules:
+    result: dict[str, tuple[Rule, ...]] = {}
+    for table in tables:
+        for operator, rules in table.items():
+            result[operator] = result.get(operator, ()) + rules
+    return result
+
+
+class SimplifyPass(RewritePass):
+    """Fold constants and shapes, remove nodes without effect, and merge nodes, with results that are equal bit by bit.
+
+    Parameters:
+        max_bytes: maximum size in bytes of one constant that is read or computed.
+
+    """
+
+    rules: ClassVar[Rules] = _joined(FOLDING, NO_OPS, MERGES)
+    first: ClassVar[Rules] = BRANCHES

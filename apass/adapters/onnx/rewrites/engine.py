@@ -1,0 +1,124 @@
+"""Passes that rewrite the nodes of a model one by one, by rules for their operators."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import onnx_ir as ir
+
+from apass.adapters.onnx.rewrites.editing import Editor, WouldChangeError
+from apass.adapters.onnx.rewrites.facts import Facts, is_onnx, subgraphs
+
+__all__ = ["ANY", "MAX_BYTES", "Context", "RewritePass", "Rule", "Rules"]
+
+ANY: Final = "*"
+"""The key of rules for every operator."""
+
+MAX_BYTES: Final = 2**20
+"""Default maximum size in bytes of one constant that is read or computed."""
+
+MAX_TOTAL: Final = 16
+"""All computed constants of a model have at most this many times the maximum size of one."""
+
+MAX_ROUNDS: Final = 4
+"""Maximum number of times that the rules are applied to one node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a rule works with."""
+
+    facts: Facts
+    editor: Editor
+
+
+Rule = Callable[[ir.Node, Context], bool]
+"""Rewrites a node if it can; returns whether it did."""
+
+Rules = Mapping[str, tuple[Rule, ...]]
+"""Rules by the operator of the node, or under `ANY`."""
+
+
+class RewritePass(ir.passes.InPlacePass):
+    """Applies rules to all nodes in their order, in the main graph, its subgraphs and the functions.
+
+    When a rule sees a node, the nodes before it are already rewritten. One pass over the model is usually enough.
+
+    Parameters:
+        max_bytes: maximum size of one constant that is read or computed.
+
+    """
+
+    rules: ClassVar[Rules] = {}
+    """Rules for each node."""
+    first: ClassVar[Rules] = {}
+    """Rules that apply before the subgraphs of a node are rewritten."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self.max_bytes = max_bytes
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Apply the rules in place."""
+        modified = False
+        for graph, is_main in _graphs(model):
+            facts = Facts(graph, self.max_bytes, self.max_bytes * MAX_TOTAL, is_main=is_main)
+            editor = Editor(graph, facts, model.ir_version, is_main=is_main)
+            if facts.version:
+                self._sweep(graph, Context(facts, editor))
+            modified |= editor.modified
+        return ir.passes.PassResult(model, modified)
+
+    def may_change(self, model: ir.Model) -> bool:
+        """Return whether `call` may change the model, without changing it.
+
+        The rules are tried until one applies. It is false only if no rule applies, whatever the maximum size is.
+        """
+        for graph, is_main in _graphs(model):
+            facts = Facts(graph, self.max_bytes, self.max_bytes * MAX_TOTAL, is_main=is_main)
+            editor = Editor(graph, facts, model.ir_version, is_main=is_main, dry=True)
+            try:
+                if facts.version:
+                    self._sweep(graph, Context(facts, editor))
+            except WouldChangeError:
+                return True
+            if facts.limited:
+                return True
+        return False
+
+    def _sweep(self, graph: ir.Graph, context: Context) -> None:
+        for node in graph:
+            self._visit(node, context)
+            while context.editor.added:
+                self._visit(context.editor.added.pop(0), context)
+
+    def _visit(self, node: ir.Node, context: Context) -> None:
+        context.facts.record(node)
+        # A branch that is never taken is not worth rewriting.
+        if (
+            node.op_type in self.first
+            and is_onnx(node)
+            and any(rule(node, context) for rule in self.first[node.op_type])
+        ):
+            return
+        bodies = subgraphs(node)
+        if bodies:
+            context.facts.enter_bodies(node)
+            for body in bodies:
+                self._sweep(body, context)
+            context.facts.leave_bodies(node)
+        self._apply(node, context)
+
+    def _apply(self, node: ir.Node, context: Context) -> None:
+        if node.graph is None or not is_onnx(node):
+            return
+        for _ in range(MAX_ROUNDS):
+            rules = (*self.rules.get(node.op_type, ()), *self.rules.get(ANY, ()))
+            if node.graph is None or not any(rule(node, context) for rule in rules):
+                return
+
+
+def _graphs(model: ir.Model) -> Iterator[tuple[ir.Graph, bool]]:
+    """Iterate over the main graph and the graphs of functions, with whether it is the main graph."""
+    yield model.graph, True
+    for function in model.functions.values():
+        yield function.graph, False
