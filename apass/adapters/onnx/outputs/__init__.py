@@ -24,6 +24,7 @@ __all__ = [
     "Evaluation",
     "Status",
     "Verdict",
+    "call_in_worker",
     "compare",
     "compare_outputs",
     "evaluate",
@@ -113,7 +114,7 @@ async def compare_outputs(
     limiter = limiter or to_process.current_default_process_limiter()
     if inputs is None:
         try:
-            inputs, reason = await _in_worker(random_inputs, (model_before, seed), time_limit, limiter)
+            inputs, reason = await call_in_worker(random_inputs, (model_before, seed), time_limit, limiter)
         except ValueError as error:
             inputs, reason = None, str(error)
         if inputs is None:
@@ -159,7 +160,7 @@ class _Pair:
 
     async def evaluate(self, model: bytes) -> Evaluation:
         """Return the evaluation of one model."""
-        outcome, reason = await _in_worker(self.engine, (model, self.inputs), self.time_limit, self.limiter)
+        outcome, reason = await call_in_worker(self.engine, (model, self.inputs), self.time_limit, self.limiter)
         return outcome or Evaluation(None, error=reason)
 
 
@@ -210,10 +211,20 @@ async def _as_bytes(model: Any) -> bytes:
     return model if isinstance(model, bytes) else await to_thread.run_sync(adapter_for(model).dumps, model)
 
 
-async def _in_worker(
+async def call_in_worker(
     func: Callable[..., R], args: tuple[object, ...], limit: float, limiter: CapacityLimiter
 ) -> tuple[R | None, str]:
-    """Return the result of `func` in a worker process, or None and the reason."""
+    """Return the result of `func` in a worker process, or None and the reason.
+
+    The reason is the time limit, after which the process is killed, or the death of the process.
+
+    Parameters:
+        func: a function of a module, without side effects.
+        args: its arguments, which are pickled.
+        limit: seconds for the call.
+        limiter: limit of concurrent calls.
+
+    """
     async with limiter:
         # A first call starts the worker, which imports this module and onnx. That time, like the wait for the
         # limiter, does not count against the limit.

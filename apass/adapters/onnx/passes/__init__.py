@@ -1,6 +1,7 @@
 """The passes of onnx_ir, those of `rewrites`, and the pipeline `onnx.Default`.
 
-Each pass of `onnx_ir.passes.common` is registered as `onnx.NAME`, and so is `onnx.Simplify`.
+Each pass of `onnx_ir.passes.common` is registered as `onnx.NAME`. So are our own: `Simplify`, `FuseNodes` and
+`EvaluateConstants`.
 """
 
 import inspect
@@ -35,6 +36,7 @@ except ImportError as _error:
     ) from _error
 
 from apass.adapters.onnx import count_nodes
+from apass.adapters.onnx.passes.evaluation import TIME_LIMIT, EvaluateConstants
 from apass.adapters.onnx.passes.limits import LIMITS, limited_options
 from apass.adapters.onnx.passes.log_capture import caught_errors
 from apass.adapters.onnx.passes.table import DEFAULT, TABLE, PassEntry
@@ -48,7 +50,8 @@ from apass.adapters.onnx.passes.workarounds import (
     cause_of,
     keep_output_types,
 )
-from apass.adapters.onnx.rewrites import SimplifyPass
+from apass.adapters.onnx.rewrites import FusePass, SimplifyPass
+from apass.adapters.onnx.rewrites.engine import MAX_BYTES
 from apass.adapters.onnx.validation import quoted, short_reason
 
 __all__ = ["DEFAULT", "TABLE", "OnnxPass", "PassEntry", "is_large"]
@@ -289,6 +292,14 @@ def _factory(name: str, target: type[ir.passes.PassBase]) -> Callable[..., OnnxP
     return factory
 
 
+def _evaluate_constants(*, max_bytes: int = MAX_BYTES, time_limit: float = TIME_LIMIT) -> EvaluateConstants:
+    info = PassInfo(TABLE["EvaluateConstants"].opt_level, f"{PREFIX}EvaluateConstants")
+    return EvaluateConstants(info, max_bytes=max_bytes, time_limit=time_limit)
+
+
+_evaluate_constants.__doc__ = f"{TABLE['EvaluateConstants'].doc}\n\n{TABLE['EvaluateConstants'].caution}"
+
+
 def _default() -> Sequential[ir.Model]:
     """Make a model smaller, with the same meaning and the same inputs and outputs."""
     passes = [make_pass(f"{PREFIX}{name}", {}) for name in DEFAULT]
@@ -300,6 +311,8 @@ def _register_all() -> None:
         name = class_name.removesuffix("Pass")
         provide_pass(f"{PREFIX}{name}")(_factory(name, getattr(library, class_name)))
     provide_pass(f"{PREFIX}Simplify")(_factory("Simplify", SimplifyPass))
+    provide_pass(f"{PREFIX}FuseNodes")(_factory("FuseNodes", FusePass))
+    provide_pass(f"{PREFIX}EvaluateConstants")(_evaluate_constants)
     provide_pass(f"{PREFIX}Default")(_default)
 
 

@@ -49,6 +49,16 @@ TABLE: Final[Mapping[str, PassEntry]] = {
     ),
     "DeduplicateHashedInitializers": PassEntry(3, "Share equal initializers of any size; compares hashes."),
     "DeduplicateInitializers": PassEntry(2, "Share equal initializers of up to 1024 elements."),
+    "EvaluateConstants": PassEntry(
+        3,
+        "Compute constant values with onnxruntime, or else the reference evaluator, in a worker process.",
+        "Another evaluator may compute other last digits. Emits a warning if the evaluation fails.",
+    ),
+    "FuseNodes": PassEntry(
+        3,
+        "Fuse MatMul and Add into Gemm, Min and Max into Clip, and BatchNormalization into Conv.",
+        "Changes last digits; a Clip may replace NaN by a bound.",
+    ),
     "IdentityElimination": PassEntry(
         1,
         "Remove Identity nodes.",
@@ -107,6 +117,8 @@ DEFAULT: Final = (
     "DeduplicateHashedInitializers",
     "CommonSubexpressionElimination",
     "Simplify",
+    "EvaluateConstants",
+    "FuseNodes",
     "RemoveUnusedNodes",
     "RemoveUnusedFunctions",
     "RemoveUnusedOpsets",

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 import onnx_ir as ir
 
-from apass.adapters.onnx.rewrites import SimplifyPass
+from apass.adapters.onnx.rewrites import FusePass, SimplifyPass
 
 __all__ = [
     "CHANGES_INTERFACE",
@@ -338,6 +338,7 @@ NEEDS: Final[Mapping[str, Callable[[ir.Model], bool]]] = {
     "RemoveUnusedFunctions": _has_functions,
     "RemoveUnusedNodes": _has_unused,
     "RemoveUnusedOpsets": _imports_unused,
+    "FuseNodes": FusePass().may_change,
     "Simplify": SimplifyPass().may_change,
 }
 """Conditions for a pass to have any effect. They are checked first, because copying a model is slower."""

@@ -1,7 +1,7 @@
-"""Passes that make a model smaller and keep its results bit by bit.
+"""Passes that make a model smaller by rules for its nodes.
 
-Each rewrite is a rule for one operator. `Simplify` applies all rules in one pass over the nodes, because they enable each
-other: a folded shape turns a Reshape into a no-op, whose removal joins two Transposes.
+Each rewrite is a rule for one operator. `Simplify` applies all exact rules in one pass over the nodes, because they
+enable each other: a folded shape turns a Reshape into a no-op, whose removal joins two Transposes.
 """
 
 from typing import ClassVar
@@ -9,10 +9,11 @@ from typing import ClassVar
 from apass.adapters.onnx.rewrites.constant_folding import FOLDING
 from apass.adapters.onnx.rewrites.control_flow import BRANCHES
 from apass.adapters.onnx.rewrites.engine import RewritePass, Rule, Rules
+from apass.adapters.onnx.rewrites.fusions import FUSIONS
 from apass.adapters.onnx.rewrites.merging import MERGES
 from apass.adapters.onnx.rewrites.noop_elimination import NO_OPS
 
-__all__ = ["SimplifyPass"]
+__all__ = ["FusePass", "SimplifyPass"]
 
 
 def _joined(*tables: Rules) -> Rules:
@@ -33,3 +34,14 @@ class SimplifyPass(RewritePass):
 
     rules: ClassVar[Rules] = _joined(FOLDING, NO_OPS, MERGES)
     first: ClassVar[Rules] = BRANCHES
+
+
+class FusePass(RewritePass):
+    """Fuse nodes in ways that change last digits.
+
+    Parameters:
+        max_bytes: maximum size in bytes of one constant that is read or computed.
+
+    """
+
+    rules: ClassVar[Rules] = FUSIONS

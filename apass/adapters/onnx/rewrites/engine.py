@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites.editing import Editor, WouldChangeError
-from apass.adapters.onnx.rewrites.facts import Facts, is_onnx, subgraphs
+from apass.adapters.onnx.rewrites.facts import Facts, subgraphs
 
 __all__ = ["ANY", "MAX_BYTES", "Context", "RewritePass", "Rule", "Rules"]
 
@@ -94,11 +94,8 @@ class RewritePass(ir.passes.InPlacePass):
     def _visit(self, node: ir.Node, context: Context) -> None:
         context.facts.record(node)
         # A branch that is never taken is not worth rewriting.
-        if (
-            node.op_type in self.first
-            and is_onnx(node)
-            and any(rule(node, context) for rule in self.first[node.op_type])
-        ):
+        first = self.first.get(node.op_type, ()) if context.facts.knows(node) else ()
+        if any(rule(node, context) for rule in first):
             return
         bodies = subgraphs(node)
         if bodies:
@@ -109,7 +106,7 @@ class RewritePass(ir.passes.InPlacePass):
         self._apply(node, context)
 
     def _apply(self, node: ir.Node, context: Context) -> None:
-        if node.graph is None or not is_onnx(node):
+        if node.graph is None or not context.facts.knows(node):
             return
         for _ in range(MAX_ROUNDS):
             rules = (*self.rules.get(node.op_type, ()), *self.rules.get(ANY, ()))

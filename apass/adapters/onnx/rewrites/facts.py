@@ -6,6 +6,7 @@ declares for other values are not used.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
@@ -85,6 +86,15 @@ _SPECIAL: Final = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 def is_onnx(node: ir.Node) -> bool:
     """Return whether an operator is from the default operator set of ONNX, with all attributes given."""
     return node.domain == "" and not any(attr.is_ref() for attr in node.attributes.values())
+
+
+@lru_cache(maxsize=1024)
+def _required_inputs(op_type: str, version: int) -> int | None:
+    """Return the number of operands that a node must have, or None if there is no such operator."""
+    try:
+        return onnx.defs.get_schema(op_type, version, "").min_input
+    except onnx.defs.SchemaError:
+        return None
 
 
 def subgraphs(node: ir.Node) -> list[ir.Graph]:
@@ -197,9 +207,21 @@ class Facts:
         shape = self.shape(value)
         return shape is not None and all(isinstance(dim, int) for dim in shape)
 
+    def knows(self, node: ir.Node) -> bool:
+        """Return whether a node is a valid use of an operator of the default operator set."""
+        if not self.version or not is_onnx(node):
+            return False
+        required = _required_inputs(node.op_type, self.version)
+        return (
+            required is not None
+            and len(node.inputs) >= required
+            and None not in node.inputs[:required]
+            and len(node.outputs) > 0
+        )
+
     def record(self, node: ir.Node) -> None:
         """Infer the facts of the results of a node, whose operands are known."""
-        if not self.version or not is_onnx(node) or node.op_type in _SPECIAL:
+        if not self.knows(node) or node.op_type in _SPECIAL:
             return
         if node.op_type == "Constant":
             self._enter(node.outputs[0])
@@ -338,7 +360,8 @@ class Facts:
             inferred = onnx.shape_inference.infer_node_outputs(
                 schema, message, types, data, opset_imports=[onnx.helper.make_opsetid("", self.version)]
             )
-        except (onnx.defs.SchemaError, onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+        except Exception:
+            # The inference functions reject invalid nodes with errors of many types.
             return
         known = {dim for value in node.inputs for dim in self.shape(value) or () if isinstance(dim, str)}
         for index, value in enumerate(node.outputs):
@@ -385,7 +408,7 @@ class Facts:
             if value is not None and array is None:
                 return
             inputs.append(array)
-        bounds = [self._bytes(value) for value in node.outputs if value.name]
+        bounds = [self.size(value) for value in node.outputs if value.name]
         if None in bounds or not bounds:
             return
         sizes = [size for size in bounds if size is not None]
@@ -412,7 +435,8 @@ class Facts:
         if dtype is not None and dtype != ir.DataType.STRING and all(isinstance(dim, int) for dim in shape):
             self._constants[value] = np.empty(cast("tuple[int, ...]", shape), dtype.numpy())
 
-    def _bytes(self, value: ir.Value) -> int | None:
+    def size(self, value: ir.Value) -> int | None:
+        """Return the number of bytes of a tensor, or None if it is not known."""
         shape, dtype = self.shape(value), self.dtype(value)
         if shape is None or dtype is None or dtype == ir.DataType.STRING:
             return None

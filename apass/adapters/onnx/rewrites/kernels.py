@@ -72,7 +72,8 @@ def evaluate(op_type: str, call: Call) -> list[Array] | None:
     except (NotExactError, ValueError, IndexError, TypeError, KeyError, OverflowError, ZeroDivisionError):
         # Invalid operands: the evaluator of the model will report them.
         return None
-    return [result] if isinstance(result, np.ndarray) else list(result)
+    # numpy returns scalars for some arrays without dimensions.
+    return [np.asarray(result)] if isinstance(result, np.ndarray | np.generic) else list(result)
 
 
 def require(condition: object) -> None:

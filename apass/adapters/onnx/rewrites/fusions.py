@@ -1,0 +1,121 @@
+"""Fusions that round differently, so that they change last digits."""
+
+from typing import Any, Final
+
+import numpy as np
+import onnx_ir as ir
+
+from apass.adapters.onnx.rewrites.engine import Context, Rules
+from apass.adapters.onnx.rewrites.facts import Facts, Shape, attributes
+from apass.adapters.onnx.rewrites.kernels import Array
+from apass.adapters.onnx.rewrites.merging import is_used_once, producer
+
+__all__ = ["FUSIONS"]
+
+_GEMM_SINCE: Final = 11
+"""The version of the operator set in which the third operand of Gemm became optional."""
+
+_GEMM_TYPES: Final = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16})
+
+
+def _matrix(facts: Facts, value: ir.Value | None) -> Shape | None:
+    """Return the shape of a matrix of floating-point numbers, or None."""
+    shape = facts.shape(value)
+    return shape if shape is not None and len(shape) == 2 and facts.dtype(value) in _GEMM_TYPES else None
+
+
+def _add_to_gemm(node: ir.Node, context: Context) -> bool:
+    """Add the bias of a product of matrices in one Gemm."""
+    facts = context.facts
+    for index, value in enumerate(node.inputs):
+        before, bias = producer(value, "MatMul", "Gemm"), node.inputs[1 - index]
+        if before is None or value is None or bias is None or not is_used_once(value) or facts.version < _GEMM_SINCE:
+            continue
+        result, shape = facts.shape(node.outputs[0]), facts.shape(bias)
+        operands = list(before.inputs[:2])
+        if any(_matrix(facts, operand) is None for operand in operands) or len(before.inputs) > 2:
+            continue
+        # Gemm broadcasts the bias to the product, but not the product to the bias.
+        if shape is None or len(shape) > 2 or result is None or result != facts.shape(value):
+            continue
+        return context.editor.substitute(node, "Gemm", [*operands, bias], attributes(before))
+    return False
+
+
+def _transpose_in_gemm(node: ir.Node, context: Context) -> bool:
+    """Let a Gemm transpose its operands."""
+    facts = context.facts
+    if facts.version < _GEMM_SINCE or any(_matrix(facts, value) is None for value in node.inputs[:2]):
+        return False
+    attrs = attributes(node)
+    operands: list[ir.Value | None] = list(node.inputs)
+    for index, name in enumerate(("transA", "transB")):
+        before = producer(operands[index], "Transpose")
+        if before is not None and is_used_once(before.outputs[0]) and attributes(before).get("perm", (1, 0)) == (1, 0):
+            operands[index] = before.inputs[0]
+            attrs[name] = 1 - attrs.get(name, 0)
+    if operands == list(node.inputs):
+        return False
+    return context.editor.substitute(node, "Gemm", operands, attrs)
+
+
+def _bounds_to_clip(node: ir.Node, context: Context) -> bool:
+    """Replace a Min and a Max with constant bounds by a Clip; NaN may become a bound."""
+    facts, other = context.facts, "Min" if node.op_type == "Max" else "Max"
+    if len(node.inputs) != 2 or facts.version < 12:
+        return False
+    for value, bound in (tuple(node.inputs), tuple(reversed(node.inputs))):
+        before = producer(value, other)
+        if before is None or value is None or bound is None or not is_used_once(value) or len(before.inputs) != 2:
+            continue
+        for source, inner in (tuple(before.inputs), tuple(reversed(before.inputs))):
+            limits = facts.constant(bound), facts.constant(inner)
+            if source is None or inner is None or any(limit is None or limit.ndim for limit in limits):
+                continue
+            low, high = (bound, inner) if node.op_type == "Max" else (inner, bound)
+            first, second = facts.constant(low), facts.constant(high)
+            assert first is not None
+            assert second is not None
+            if (first <= second).all():
+                return context.editor.substitute(node, "Clip", [source, low, high])
+    return False
+
+
+def _normalize_in_conv(node: ir.Node, context: Context) -> bool:
+    """Scale the weights of a Conv instead of normalizing its result."""
+    facts, editor = context.facts, context.editor
+    before = producer(node.inputs[0], "Conv")
+    used = [value for value in node.outputs[1:] if value.uses() or value.is_graph_output()]
+    if before is None or used or not is_used_once(before.outputs[0]) or attributes(node).get("training_mode", 0):
+        return False
+    if not editor.can_hold(node) or facts.version < 7:
+        return False
+    weights = facts.constant(before.inputs[1])
+    bias = facts.constant(before.inputs[2]) if len(before.inputs) > 2 and before.inputs[2] is not None else None
+    parameters = [facts.constant(value) for value in node.inputs[1:5]]
+    if weights is None or (bias is None and any(before.inputs[2:])) or weights.dtype != np.float32:
+        return False
+    known = [array.astype(np.float64) for array in parameters if array is not None and array.dtype == np.float32]
+    if len(known) != 4:
+        return False
+    scale, shift, mean, variance = known
+    with np.errstate(all="ignore"):
+        factor = scale / np.sqrt(variance + attributes(node).get("epsilon", 1e-5))
+        new_weights = weights * factor.reshape(-1, *[1] * (weights.ndim - 1))
+        new_bias = ((0.0 if bias is None else bias.astype(np.float64)) - mean) * factor + shift
+    operands = [before.inputs[0], *(_held(node, context, array) for array in (new_weights, new_bias))]
+    return editor.substitute(node, "Conv", operands, attributes(before))
+
+
+def _held(node: ir.Node, context: Context, array: Array) -> Any:
+    return context.editor.constant(node, array.astype(np.float32))
+
+
+FUSIONS: Final[Rules] = {
+    "Add": (_add_to_gemm,),
+    "BatchNormalization": (_normalize_in_conv,),
+    "Gemm": (_transpose_in_gemm,),
+    "Max": (_bounds_to_clip,),
+    "Min": (_bounds_to_clip,),
+}
+"""Rules that change last digits."""

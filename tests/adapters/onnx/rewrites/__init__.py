@@ -1,0 +1,1 @@
+"""Tests of the rewrites of ONNX models."""
