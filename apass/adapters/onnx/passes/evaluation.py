@@ -24,7 +24,7 @@ TIME_LIMIT: Final = 60.0
 
 
 class EvaluateConstants(ModulePass[ir.Model]):
-    """Compute constant values with onnxruntime or the reference evaluator, in a worker process.
+    """Compute constant values in a worker process, with onnxruntime or the reference.
 
     All constant nodes are evaluated at once. If the evaluation fails, exceeds the time limit, or kills its process, the
     model stays as it is, and a warning is emitted.

@@ -25,7 +25,9 @@ def _joined(*tables: Rules) -> Rules:
 
 
 class SimplifyPass(RewritePass):
-    """Fold constants and shapes, remove nodes without effect, and merge nodes, with results that are equal bit by bit.
+    """Fold constants, remove nodes without effect, and merge nodes, exactly.
+
+    The results are equal bit by bit.
 
     Parameters:
         max_bytes: maximum size in bytes of one constant that is read or computed.

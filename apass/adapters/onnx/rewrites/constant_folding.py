@@ -49,7 +49,8 @@ def _lift(node: ir.Node, context: Context) -> bool:
 
 
 def _make_constant(node: ir.Node, value: ir.Value, context: Context) -> bool:
-    """Replace the node of an output by a Constant node, because an output must not be an initializer."""
+    """Replace the node of an output by a Constant node."""
+    # An output must not be an initializer.
     array = context.facts.constant(value)
     if len(node.outputs) != 1 or array is None:
         return False

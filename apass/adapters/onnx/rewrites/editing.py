@@ -1,4 +1,4 @@
-"""Changes of a graph by a rewrite: values replaced, nodes inserted, unused nodes removed."""
+"""Changes of a graph: replaced values, inserted nodes, removed nodes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ class Editor:
         self.modified = True
 
     def bypass(self, node: ir.Node, value: ir.Value) -> bool:
-        """Use `value` instead of the only used result of `node`; return whether that is possible."""
+        """Use `value` instead of the result of `node`; return whether it is possible."""
         return self.replace(node, {node.outputs[0]: value})
 
     def replace(self, node: ir.Node, values: Mapping[ir.Value, ir.Value]) -> bool:
@@ -100,7 +100,7 @@ class Editor:
         self.remove_unused(node)
 
     def inlined_name(self, name: str) -> str:
-        """Return the name of a value that moves to an outer graph: its own one if no other value has it."""
+        """Return the name of a value that moves to an outer graph: if unique, its own."""
         names = self._all_names()
         if names[name] < 2:
             return name
@@ -161,7 +161,7 @@ class Editor:
         return self._ir_version >= INITIALIZERS_SINCE and (self._is_main or node.graph is not self._graph)
 
     def hold(self, before: ir.Node, tensor: ir.TensorProtocol, name: str) -> ir.Value:
-        """Return a value with this tensor: an initializer, or a Constant node where there can be none."""
+        """Return a value with this tensor: an initializer, or else a Constant node."""
         self.start_change()
         graph = before.graph
         assert isinstance(graph, ir.Graph)
@@ -232,7 +232,7 @@ class Editor:
 
 
 def _detach(node: ir.Node) -> list[ir.Node | None]:
-    """Remove the operands of all nodes in the subgraphs of a node, and return the outer producers of these operands."""
+    """Remove the operands in the subgraphs of a node; return their outer producers."""
     inner = list(chain.from_iterable(graph.all_nodes() for graph in subgraphs(node)))
     producers: dict[ir.Node | None, None] = {}
     for item in inner:

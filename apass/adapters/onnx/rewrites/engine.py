@@ -1,4 +1,4 @@
-"""Passes that rewrite the nodes of a model one by one, by rules for their operators."""
+"""Passes that rewrite the nodes of a model by rules for their operators."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ Rules = Mapping[str, tuple[Rule, ...]]
 
 
 class RewritePass(ir.passes.InPlacePass):
-    """Applies rules to all nodes in their order, in the main graph, its subgraphs and the functions.
+    """Applies rules to all nodes of the main graph, its subgraphs and the functions.
 
     When a rule sees a node, the nodes before it are already rewritten. One pass over the model is usually enough.
 
@@ -115,7 +115,7 @@ class RewritePass(ir.passes.InPlacePass):
 
 
 def _graphs(model: ir.Model) -> Iterator[tuple[ir.Graph, bool]]:
-    """Iterate over the main graph and the graphs of functions, with whether it is the main graph."""
+    """Iterate over the main graph (True) and the graphs of functions (False)."""
     yield model.graph, True
     for function in model.functions.values():
         yield function.graph, False

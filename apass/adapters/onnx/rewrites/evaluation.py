@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final, cast
 
 import numpy as np
@@ -101,10 +102,9 @@ def evaluate_part(model: bytes) -> list[Array] | None:
     onnxruntime evaluates it if it is installed, otherwise the reference evaluator of onnx.
     """
     try:
-        import onnxruntime
+        runtime: Any = import_module("onnxruntime")
     except ImportError:
         return _reference(model)
-    runtime: Any = onnxruntime
     options = runtime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -127,7 +127,7 @@ def _reference(model: bytes) -> list[Array] | None:
 
 
 def replace_part(model: ir.Model, part: ConstantPart, arrays: list[Array]) -> bool:
-    """Replace the values of a constant part in a private copy; return whether anything changed."""
+    """Replace the values of a part in a private copy; return whether any changed."""
     graph = model.graph
     facts = Facts(graph, MAX_BYTES, MAX_BYTES, is_main=True)
     editor = Editor(graph, facts, model.ir_version, is_main=True)

@@ -28,6 +28,9 @@ MAX_ELEMENTS: Final = 64
 ENDLESS: Final = 2**62
 """An end of a slice from which it means the end of the axis."""
 
+INVALID: Final = (NotExactError, IndexError, ValueError, TypeError, KeyError, ArithmeticError)
+"""Errors of rules for nodes whose operands are invalid."""
+
 _SAME_TYPE: Final = frozenset(
     {
         *(
@@ -84,13 +87,13 @@ _SPECIAL: Final = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 
 
 def is_onnx(node: ir.Node) -> bool:
-    """Return whether an operator is from the default operator set of ONNX, with all attributes given."""
+    """Return whether an operator is from ONNX itself, with all attributes given."""
     return node.domain == "" and not any(attr.is_ref() for attr in node.attributes.values())
 
 
 @lru_cache(maxsize=1024)
 def _required_inputs(op_type: str, version: int) -> int | None:
-    """Return the number of operands that a node must have, or None if there is no such operator."""
+    """Return the number of required operands, or None for an unknown operator."""
     try:
         return onnx.defs.get_schema(op_type, version, "").min_input
     except onnx.defs.SchemaError:
@@ -193,7 +196,7 @@ class Facts:
         if value in self._elements:
             return self._elements[value]
         array = self.constant(value)
-        if array is None or array.dtype not in (np.int64, np.int32) or array.ndim > 1 or array.size > MAX_ELEMENTS:
+        if array is None or array.dtype.name not in ("int64", "int32") or array.ndim > 1 or array.size > MAX_ELEMENTS:
             return None
         return tuple(int(number) for number in array.reshape(-1))
 
@@ -330,7 +333,7 @@ class Facts:
         if rule is not None:
             try:
                 result = rule(self, node, attributes(node))
-            except (NotExactError, IndexError, ValueError, TypeError, KeyError):
+            except INVALID:
                 result = None
             if result is not None:
                 self._set(output, *result)
@@ -383,7 +386,7 @@ class Facts:
             return
         try:
             elements = rule(self, node, attributes(node))
-        except (NotExactError, IndexError, ValueError, TypeError, KeyError):
+        except INVALID:
             return
         if elements is None or len(elements) > MAX_ELEMENTS:
             return
@@ -445,7 +448,7 @@ class Facts:
 
 
 def constant_tensor(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the tensor of an initializer that callers cannot override, or of a Constant node."""
+    """Return the tensor of a fixed initializer or of a Constant node."""
     if value.is_initializer():
         return None if value.is_graph_input() else value.const_value
     node = value.producer()
@@ -483,7 +486,7 @@ def _type_message(dtype: ir.DataType, shape: Shape | None) -> onnx.TypeProto:
 
 
 def _node_message(node: ir.Node) -> onnx.NodeProto | None:
-    """Return the node with numbers as names, or None if an attribute is a graph or a tensor."""
+    """Return the node with numbers as names; None for an attribute with a tensor."""
     message = onnx.NodeProto()
     message.op_type = node.op_type
     message.input.extend("" if value is None else str(index) for index, value in enumerate(node.inputs))
@@ -542,7 +545,7 @@ def _reshape_shape(facts: Facts, node: ir.Node, attrs: Mapping[str, Any]) -> Res
 
 
 def missing_dim(before: Sequence[Dim], rest: Sequence[Dim], fresh: Callable[[], Dim]) -> Dim:
-    """Return the size that is missing in a shape so that the number of elements is that of `before`."""
+    """Return the size missing in `rest` for the number of elements of `before`."""
     left = list(before)
     for dim in rest:
         if isinstance(dim, str):
@@ -786,7 +789,9 @@ def _sliced_elements(facts: Facts, node: ir.Node, attrs: Mapping[str, Any]) -> S
         return None
     arrays = [None, *(None if numbers is None else np.array(numbers, np.int64) for numbers in operands)]
     positions = evaluate("Slice", Call(facts.version, attrs, [np.arange(len(elements)), *arrays[1:]]))
-    return None if positions is None else tuple(elements[index] for index in positions[0])
+    return (
+        None if positions is None else tuple(elements[int(index)] for index in cast("list[int]", positions[0].tolist()))
+    )
 
 
 def _joined_elements(facts: Facts, node: ir.Node, attrs: Mapping[str, Any]) -> Shape | None:
@@ -803,7 +808,7 @@ def _joined_elements(facts: Facts, node: ir.Node, attrs: Mapping[str, Any]) -> S
 def _arithmetic(function: Callable[[int, int], int | None], neutral: int, *, commutes: bool) -> Any:
     def rule(facts: Facts, node: ir.Node, attrs: Mapping[str, Any]) -> Shape | None:
         left, right = facts.elements(node.inputs[0]), facts.elements(node.inputs[1])
-        if left is None or right is None or facts.dtype(node.outputs[0]) != ir.DataType.INT64:
+        if not left or not right or facts.dtype(node.outputs[0]) != ir.DataType.INT64:
             return None
         count = max(len(left), len(right))
         if min(len(left), len(right)) not in (1, count):

@@ -1,4 +1,4 @@
-"""Evaluation of operators on constants, for results that every evaluator computes alike, bit by bit.
+"""Evaluation of operators whose results every evaluator computes alike.
 
 Kernels move data, compute with integers, or round each number once (IEEE 754). Everything else, such as `Exp` or a sum
 of floating-point numbers, depends on the evaluator in the last digits and has no kernel here.
@@ -25,7 +25,7 @@ MAX_EXACT: Final = 2**53
 
 
 class NotExactError(Exception):
-    """Raised by a kernel for inputs whose result is undefined, or depends on the evaluator."""
+    """Raised for inputs whose result is undefined, or depends on the evaluator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Call:
         return self.inputs[index] if index < len(self.inputs) else None
 
     def integers(self, name: str, index: int) -> list[int] | None:
-        """Return integers that are an attribute in old versions, and an operand in new ones."""
+        """Return integers that are an operand or, in old versions, an attribute."""
         value = self.optional(index)
         if value is not None:
             return [int(number) for number in value.reshape(-1)]
@@ -69,7 +69,7 @@ def evaluate(op_type: str, call: Call) -> list[Array] | None:
     try:
         with np.errstate(all="ignore"):
             result = kernel(call)
-    except (NotExactError, ValueError, IndexError, TypeError, KeyError, OverflowError, ZeroDivisionError):
+    except (NotExactError, ValueError, IndexError, TypeError, KeyError, ArithmeticError):
         # Invalid operands: the evaluator of the model will report them.
         return None
     # numpy returns scalars for some arrays without dimensions.
@@ -91,7 +91,8 @@ def axes_of(axes: Sequence[int], rank: int) -> list[int]:
 
 
 def is_float(array: Array) -> bool:
-    """Return whether the numbers are floating-point; numpy has no common kind for those of ml_dtypes."""
+    """Return whether the numbers are floating-point."""
+    # The types of ml_dtypes have no kind of their own.
     return array.dtype.kind == "f" or "float" in array.dtype.name
 
 
@@ -308,7 +309,7 @@ def _concat(call: Call) -> Array:
 
 
 def slice_bounds(call: Call, rank: int) -> list[tuple[int, int, int, int]]:
-    """Return the axis, start, end and step of each sliced axis of a Slice, in numbers as given."""
+    """Return axis, start, end and step of each sliced axis, as given."""
     starts, ends, axes = (call.integers(name, index) for index, name in ((1, "starts"), (2, "ends"), (3, "axes")))
     require(starts is not None and ends is not None)
     assert starts is not None
@@ -401,7 +402,7 @@ def _constant_of_shape(call: Call) -> Array:
 
 
 def _reduce(function: Callable[..., Any], *, chooses: bool = False) -> Kernel:
-    """Return a kernel for a reduction; one that `chooses` an element is exact for floating-point numbers."""
+    """Return a kernel for a reduction, which is exact for floats if it `chooses`."""
 
     def kernel(call: Call) -> Array:
         data, axes = call.operand(0), call.integers("axes", 1)
@@ -439,8 +440,10 @@ def _one_hot(call: Call) -> Array:
     axis = int(call.attrs.get("axis", -1))
     require(-indices.ndim - 1 <= axis <= indices.ndim)
     inside = (indices >= -depth) & (indices < depth)
-    hot = (np.mod(indices, depth)[..., None] == np.arange(depth)) & inside[..., None]
-    return np.ascontiguousarray(np.moveaxis(np.where(hot, values[1], values[0]), -1, axis))
+    hot: Array = (np.mod(indices, depth)[..., None] == np.arange(depth)) & inside[..., None]
+    chosen = np.full(hot.shape, values[0], values.dtype)
+    chosen[hot] = values[1]
+    return np.ascontiguousarray(np.moveaxis(chosen, -1, axis))
 
 
 def _eye_like(call: Call) -> Array:

@@ -1,6 +1,5 @@
 """Replacement of several nodes by one that computes the same, bit by bit."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
@@ -78,7 +77,7 @@ def _merge_views(node: ir.Node, context: Context) -> bool:
 
 
 def _reshape_target(shape: Shape, result: Shape) -> list[int] | None:
-    """Return the operand of the Reshape between two shapes, or None if it is not constant."""
+    """Return the operand of the Reshape between two shapes, if it is constant."""
     if 0 in result:
         return None
     target: list[int] = []
@@ -215,7 +214,7 @@ def _is_broadcast_of(node: ir.Node, shape: Shape, result: Shape) -> bool:
 
 
 def _drop_zero(node: ir.Node, context: Context) -> bool:
-    """Remove the addition of 0.0 to a value, if that only changes the sign of zeros and nothing depends on it."""
+    """Remove the addition of 0.0, if nothing depends on the sign of zeros."""
     facts, result = context.facts, node.outputs[0]
     if facts.version < 7 or not node.outputs[0].uses():
         return False
@@ -302,7 +301,7 @@ def _add_negative(node: ir.Node, context: Context) -> bool:
 
 
 def _keep_dims(keep: int) -> Callable[[ir.Node, Context], bool]:
-    """Return a rule that lets a reduction keep or drop its axes, instead of a node after it."""
+    """Return a rule that lets a reduction keep (1) or drop (0) its axes itself."""
 
     def rule(node: ir.Node, context: Context) -> bool:
         value = node.inputs[0]
@@ -360,7 +359,7 @@ def _merge_slices(node: ir.Node, context: Context) -> bool:
 
 
 def _bounds(node: ir.Node, rank: int, facts: Facts) -> dict[int, tuple[int, int, int]] | None:
-    """Return start, end and step of each sliced axis, or None if they are not constant."""
+    """Return start, end and step of each sliced axis, if they are constant."""
     operands = [facts.integers(value) for value in node.inputs[1:]]
     if len(operands) < 2 or not rank:
         return None
@@ -387,11 +386,6 @@ def _gather_scalar(node: ir.Node, context: Context) -> bool:
         return False
     index = context.editor.constant(node, indices.reshape(()))
     return context.editor.substitute(node, "Gather", [before.inputs[0], index], {"axis": axis})
-
-
-def _size_of(shape: Shape | None) -> int | None:
-    sizes = [dim for dim in shape or () if isinstance(dim, int)]
-    return None if shape is None or len(sizes) != len(shape) else math.prod(sizes)
 
 
 _DROPPING: Final[dict[str, tuple[Any, ...]]] = dict.fromkeys(_BROADCASTING, (_drop_expansion,))

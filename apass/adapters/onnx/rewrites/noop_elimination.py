@@ -56,7 +56,7 @@ def _if_same_type(node: ir.Node, context: Context) -> bool:
 
 
 def _transpose(node: ir.Node, context: Context) -> bool:
-    """Remove a Transpose that moves no axis but those of size 1, which have equal sizes."""
+    """Remove a Transpose that moves only axes of size 1, and keeps the shape."""
     shape = context.facts.shape(_first(node))
     if shape is None:
         perm = attributes(node).get("perm")
@@ -142,7 +142,7 @@ def _keeps_shape(facts: Facts, constant: Array, other: ir.Value) -> bool:
 
 
 def _where(node: ir.Node, context: Context) -> bool:
-    """Choose the operand of a Where whose condition is constant, or whose operands are the same."""
+    """Remove a Where whose condition is constant, or whose operands are the same."""
     condition = context.facts.constant(node.inputs[0])
     if node.inputs[1] is node.inputs[2]:
         chosen = node.inputs[1]

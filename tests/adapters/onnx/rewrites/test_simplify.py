@@ -1,0 +1,258 @@
+"""Edge cases of `onnx.Simplify`, rule by rule."""
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import apass
+from apass.adapters.onnx import ADAPTER
+from apass.adapters.onnx.rewrites import SimplifyPass
+from tests.helpers.onnx_models import chain, model_of, op_types, outputs, run
+
+
+def operators(graph: str, *functions: str) -> list[str]:
+    """Return the operators that are left of the main graph."""
+    model = model_of(graph, *functions)
+    before = ADAPTER.fingerprint(model)
+    result = run("onnx.Simplify", model)
+    assert ADAPTER.fingerprint(model) == before
+    ADAPTER.verify(result)
+    return op_types(result)
+
+
+def unary(nodes: str, types: str = "float[N, 4] x", result: str = "float[N, 4] y", weights: str = "") -> list[str]:
+    """Return the operators that are left of nodes from `x` to `y`."""
+    return operators(f"g ({types}) => ({result}) {f'<{weights}>' if weights else ''} {{ {nodes} }}")
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "a = Relu(x) b = Identity(a) y = Neg(b)",
+        "a = Relu(x) b = Cast <to: int = 1> (a) y = Neg(b)",
+        "a = Relu(x) b = Transpose <perm: ints = [0, 1]> (a) y = Neg(b)",
+        "a = Relu(x) s = Shape(a) b = Reshape(a, s) y = Neg(b)",
+        "a = Relu(x) s = Shape(x) b = Expand(a, s) y = Neg(b)",
+        "a = Relu(x) b = Concat <axis: int = 0> (a) y = Neg(b)",
+        "a = Relu(x) b, mask = Dropout(a) y = Neg(b)",
+        "a = Relu(x) b = Relu(a) y = Neg(b)",
+        "a = Relu(x) b = Clip(a) y = Neg(b)",
+        "a = Relu(x) t = Transpose(a) b = Transpose(t) y = Neg(b)",
+        "a = Relu(x) c = Cast <to: int = 11> (a) b = Cast <to: int = 1> (c) y = Neg(b)",
+        (
+            "a = Relu(x) i, j = Split <axis: int = 1, num_outputs: int = 2> (a) "
+            "b = Concat <axis: int = 1> (i, j) y = Neg(b)"
+        ),
+    ],
+)
+def test_node_without_effect_is_removed(nodes: str) -> None:
+    assert unary(nodes) == ["Relu", "Neg"]
+
+
+@pytest.mark.parametrize(
+    ("operator", "number", "is_removed"),
+    [
+        ("Add", "0.0", False),  # -0.0 + 0.0 is 0.0
+        ("Add", "-0.0", True),
+        ("Sub", "0.0", True),
+        ("Sub", "-0.0", False),
+        ("Mul", "1.0", True),
+        ("Div", "1.0", True),
+        ("Pow", "1.0", True),
+        ("Mul", "0.0", False),
+    ],
+)
+def test_neutral_number_respects_negative_zero(operator: str, number: str, is_removed: bool) -> None:
+    model = model_of(f"g (float[2] x) => (float[2] y) <float c = {{1}}> {{ a = {operator}(x, c) y = Neg(a) }}")
+    model.graph.initializers["c"].const_value = ir.tensor(np.array(float(number), np.float32), name="c")
+    result = run("onnx.Simplify", model)
+    assert op_types(result) == (["Neg"] if is_removed else [operator, "Neg"])
+
+
+def test_neutral_number_that_broadcasts_is_kept() -> None:
+    assert unary("a = Mul(x, c) y = Neg(a)", "float[4] x", "float[1, 4] y", "float[1, 1] c = {1}") == ["Mul", "Neg"]
+
+
+def test_lossy_pair_of_casts_is_kept() -> None:
+    assert unary("a = Cast <to: int = 10> (x) y = Cast <to: int = 1> (a)") == ["Cast", "Cast"]
+
+
+def test_overridable_initializer_is_not_constant() -> None:
+    model = model_of("g (float[2] x, float c) => (float[2] y) { y = Mul(x, c) }")
+    value = model.graph.inputs[1]
+    value.const_value = ir.tensor(np.array(1, np.float32), name="c")
+    model.graph.register_initializer(value)
+    assert run("onnx.Simplify", model) is model
+
+
+def test_shapes_of_inputs_fold_to_constants() -> None:
+    text = """g (float[2, 3, 4] x) => (float[6, 4] y) <int64 last = {2}, int64[1] zero = {0}, int64[1] free = {-1}> {
+        s = Shape(x) d = Gather(s, last) e = Unsqueeze(d, zero) t = Concat <axis: int = 0> (free, e) y = Reshape(x, t)
+    }"""
+    assert operators(text) == ["Reshape"]
+
+
+def test_symbolic_dimension_stays_symbolic() -> None:
+    text = """g (float[N, 4] x, float[M, 4] z) => (float[A, 4] y) {
+        s = Shape(z) y = Reshape(x, s)
+    }"""
+    assert operators(text) == ["Shape", "Reshape"]
+
+
+def test_equal_names_of_dimensions_are_not_trusted() -> None:
+    text = "g (float[N] x, float[N] z) => (float[N] y) { s = Shape(z) a = Expand(x, s) y = Neg(a) }"
+    assert operators(text) == ["Shape", "Expand", "Neg"]
+
+
+def test_reshape_by_possible_zero_is_kept() -> None:
+    # A size of 0 would be that of the operand.
+    text = "g (float[2, 3] x, float[N] z) => (float[A, B] y) <int64[1] free = {-1}> { s = Shape(z) "
+    assert operators(f"{text} t = Concat <axis: int = 0> (s, free) y = Reshape(x, t) }}")[-1] == "Reshape"
+
+
+def test_result_that_is_an_output_keeps_its_name() -> None:
+    model = model_of("g (float[2] x) => (float[2] y, float[2] z) { a = Relu(x) y = Identity(a) z = Identity(a) }")
+    result = run("onnx.Simplify", model)
+    assert [value.name for value in result.graph.outputs] == ["y", "z"]
+    assert outputs(result, np.array([1, -1], np.float32)) == [[1, 0], [1, 0]]
+
+
+def test_constant_output_stays_a_node() -> None:
+    assert unary("y = Add(c, c)", "float x", "float y", "float c = {2}") == ["Constant"]
+
+
+def test_constant_nodes_become_initializers() -> None:
+    model = model_of("g (float x) => (float y) { c = Constant <value_float: float = 2.0> () y = Add(x, c) }")
+    result = run("onnx.Simplify", model)
+    assert op_types(result) == ["Add"]
+    assert list(result.graph.initializers) == ["c"]
+
+
+def test_old_ir_version_keeps_constant_nodes() -> None:
+    model = model_of("g (float x) => (float y) { c = Constant <value_float: float = 2.0> () y = Add(x, c) }")
+    model.ir_version = 3
+    assert run("onnx.Simplify", model) is model
+
+
+def test_constants_in_functions_stay_nodes() -> None:
+    function = "f (p) => (q) { c = Constant <value_float: float = 2.0> () d = Add(c, c) q = Mul(p, d) }"
+    result = run("onnx.Simplify", model_of("g (float x) => (float y) { y = local.f(x) }", function))
+    [body] = result.functions.values()
+    assert [node.op_type for node in body] == ["Constant", "Mul"]
+
+
+def test_attribute_of_a_function_is_not_constant() -> None:
+    function = "f <axis> (p) => (q) { q = Concat <axis: int = @axis> (p) }"
+    model = model_of("g (float[2] x) => (float[2] y) { y = local.f <axis: int = 0> (x) }", function)
+    assert run("onnx.Simplify", model) is model
+
+
+BRANCHES = """If (c) <then_branch = t () => (float[2] u) { k = Relu(x) u = Neg(k) },
+                      else_branch = e () => (float[2] v) <float[2] k = {1, 2}> { v = Mul(x, k) }>"""
+
+
+@pytest.mark.parametrize(("condition", "expected"), [(1, ["Relu", "Neg"]), (0, ["Mul"])])
+def test_constant_branch_is_inlined(condition: int, expected: list[str]) -> None:
+    text = f"g (float[2] x) => (float[2] y) <bool c = {{{condition}}}> {{ y = {BRANCHES} }}"
+    assert operators(text) == expected
+
+
+def test_inlined_branches_get_different_names() -> None:
+    second = BRANCHES.replace("(float[2] u)", "(float[2] u2)").replace("u = ", "u2 = ")
+    text = f"g (float[2] x) => (float[2] y, float[2] z) <bool c = {{1}}> {{ y = {BRANCHES} z = {second} }}"
+    model = model_of(text)
+    result = run("onnx.Simplify", model)
+    ADAPTER.verify(result)
+    assert outputs(result, np.array([1, 2], np.float32)) == outputs(model, np.array([1, 2], np.float32))
+
+
+def test_loop_without_iterations_is_removed() -> None:
+    text = """g (float[2] x) => (float[2] y) <int64 n = {0}, bool c = {1}> {
+        a = Loop (n, c, x)
+            <body = b (int64 i, bool p, float[2] s) => (bool q, float[2] t) { q = Identity(p) t = Neg(s) }>
+        y = Relu(a)
+    }"""
+    assert operators(text) == ["Relu"]
+
+
+def test_random_nodes_are_not_folded() -> None:
+    assert unary("y = RandomUniform <shape: ints = [4]> ()", "float x", "float[4] y") == ["RandomUniform"]
+    assert unary("y = Bernoulli(c)", "float x", "float[2] y", "float[2] c = {0.5, 0.5}") == ["Bernoulli"]
+
+
+def test_training_dropout_is_kept() -> None:
+    nodes, weights = "a, m = Dropout(x, r, t) y = Neg(a)", "float r = {0.5}, bool t = {1}"
+    assert unary(nodes, weights=weights) == ["Dropout", "Neg"]
+
+
+def test_other_domains_are_kept() -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21, "other": 1]> g (float x) => (float y) { y = other.Identity(x) }'
+    )
+    model = ir.from_proto(proto)
+    assert run("onnx.Simplify", model) is model
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "a = ConstantOfShape(big) y = ReduceMax(a)",
+        "a = Expand(one, big) y = ReduceMax(a)",
+        "a = Tile(one, big) y = ReduceMax(a)",
+        (
+            "z = Constant <value_int: int = 0> () d = Constant <value_int: int = 1> () m = Constant "
+            "<value_int: int = 4611686018427387904> () r = Range(z, m, d) c = Cast <to: int = 1> (r) y = ReduceMax(c)"
+        ),
+    ],
+)
+def test_huge_value_is_not_computed(nodes: str) -> None:
+    left = unary(nodes, "float x", "float y", "int64[1] big = {1099511627776}, float[1] one = {1}")
+    assert "ReduceMax" in left
+
+
+def test_total_of_computed_constants_is_limited() -> None:
+    nodes = " ".join(f"a{i} = Expand(one, size) b{i} = Add(x, a{i}) " for i in range(40))
+    total = " ".join(f"s{i + 1} = Add(s{i}, b{i}) " for i in range(40))
+    weights = "int64[1] size = {262144}, float[1] one = {1}"
+    model = model_of(f"g (float x) => (float[262144] y) <{weights}> {{ s0 = Neg(x) {nodes} {total} y = Abs(s40) }}")
+    SimplifyPass()(model)
+    held = sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value is not None)
+    assert held <= 17 * 2**20
+
+
+def test_division_that_rounds_negative_integers_is_kept() -> None:
+    # ONNX truncates, the reference evaluator rounds down.
+    assert unary("y = Div(a, b)", "int64 x", "int64 y", "int64 a = {-7}, int64 b = {2}") == ["Div"]
+    assert unary("y = Div(a, b)", "int64 x", "int64 y", "int64 a = {7}, int64 b = {2}") == ["Constant"]
+
+
+def test_division_by_zero_is_kept() -> None:
+    assert unary("y = Div(a, b)", "int64 x", "int64 y", "int64 a = {7}, int64 b = {0}") == ["Div"]
+
+
+def test_cast_out_of_range_is_kept() -> None:
+    assert unary("y = Cast <to: int = 3> (a)", "float x", "int8 y", "float a = {300}") == ["Cast"]
+
+
+def test_not_a_number_is_not_computed() -> None:
+    # The sign of a new NaN depends on the processor.
+    assert unary("y = Div(a, a)", "float x", "float y", "float a = {0}") == ["Div"]
+
+
+def test_transcendental_function_is_left_to_level_3() -> None:
+    model = model_of("g (float x) => (float y) <float c = {2}> { a = Exp(c) y = Mul(x, a) }")
+    pipeline = apass.get_pass("onnx.Default")
+    at_2, at_3 = (apass.run(pipeline, model, context=apass.PassContext(opt_level=level)) for level in (2, 3))
+    assert (op_types(at_2), op_types(at_3)) == (["Exp", "Mul"], ["Mul"])
+
+
+def test_large_model_is_simplified_in_linear_time() -> None:
+    model = chain(2000)
+    assert run("onnx.Simplify", model).graph.num_nodes() == 1
+
+
+def test_nodes_in_any_order_are_kept_valid() -> None:
+    model = model_of("g (float[2] x) => (float[2] y) { y = Neg(b) b = Identity(a) a = Relu(x) }")
+    result = run("onnx.TopologicalSort", run("onnx.Simplify", model))
+    assert (op_types(result), outputs(result, np.ones(2, np.float32))) == (["Relu", "Neg"], [[-1, -1]])
