@@ -2,7 +2,7 @@
 
     pip install "apass[cli,onnx]"
     python examples/optimize_onnx_corpus.py                # a part, within a minute
-    python examples/optimize_onnx_corpus.py --full --backend trio
+    python examples/optimize_onnx_corpus.py --full --backend trio --opt-level 2
 
 The corpus has about two thousand models and comes with the onnx package: the cases of its test generator, and the
 models in its test data, among them ResNet-50, DenseNet-121, Inception and VGG-19. Each model is optimized by
@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 import apass
-from apass.adapters.onnx import count_nodes, load_model
+from apass.adapters.onnx import ADAPTER, count_nodes, load_model
 from apass.adapters.onnx.outputs import Status, Verdict, compare_outputs
 
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
@@ -71,6 +71,8 @@ class Result:
     outcome: apass.Outcome[ir.Model]
     verdict: Verdict | None
     """None if a pass failed."""
+    is_intact: bool = True
+    """Whether the input model is still the same."""
 
     @property
     def nodes_removed(self) -> int:
@@ -94,9 +96,13 @@ class Report:
         """Return the results of models whose outputs changed."""
         return [result for result in self.results if result.verdict is not None and result.verdict.changed]
 
+    def mutated(self) -> list[Result]:
+        """Return the results of models that a pass changed in place."""
+        return [result for result in self.results if not result.is_intact]
+
     def exit_status(self) -> int:
-        """Return 1 if outputs changed or a pass failed, else 0."""
-        return 1 if self.changed() or self.failed() else 0
+        """Return 1 if outputs changed, a pass failed, or an input changed; else 0."""
+        return 1 if self.changed() or self.failed() or self.mutated() else 0
 
     def with_status(self, *statuses: Status) -> list[Result]:
         """Return the results whose evaluation has one of the statuses."""
@@ -211,22 +217,25 @@ def load_cases(part: int | None) -> list[Case]:
 
 
 async def optimize_corpus(
-    cases: Sequence[Case], pipeline: apass.Pass[ir.Model], jobs: int, time_limit: float
+    cases: Sequence[Case], pipeline: apass.Pass[ir.Model], jobs: int, time_limit: float, opt_level: int = 3
 ) -> Report:
     """Optimize all models concurrently; evaluate each, before and after."""
     report = Report()
+    fingerprints = [ADAPTER.fingerprint(case.model) for case in cases]
     start = perf_counter()
     limiter = anyio.CapacityLimiter(jobs)
 
-    async def evaluate_outcome(case: Case, outcome: apass.Outcome[ir.Model]) -> None:
+    async def evaluate_outcome(index: int, outcome: apass.Outcome[ir.Model]) -> None:
+        case = cases[index]
         verdict = None if outcome.module is None else await verdict_on(case, outcome.module, limiter, time_limit)
-        report.results.append(Result(case, outcome, verdict))
+        is_intact = ADAPTER.fingerprint(case.model) == fingerprints[index]
+        report.results.append(Result(case, outcome, verdict, is_intact))
 
-    async with apass.PassContext(opt_level=3), anyio.create_task_group() as evaluations:
+    async with apass.PassContext(opt_level=opt_level), anyio.create_task_group() as evaluations:
         models = {index: case.model for index, case in enumerate(cases)}
         async with apass.optimize_stream(models, pipeline) as outcomes:
             async for outcome in outcomes:
-                evaluations.start_soon(partial(evaluate_outcome, cases[outcome.name], outcome))
+                evaluations.start_soon(partial(evaluate_outcome, outcome.name, outcome))
     report.seconds = perf_counter() - start
     return report
 
@@ -250,6 +259,9 @@ ROWS: dict[str, Callable[[Report], int]] = {
     ),
     "nodes before": lambda report: sum(count_nodes(result.case.model) for result in report.results),
     "nodes removed": lambda report: sum(result.nodes_removed for result in report.results),
+    "nodes after": lambda report: sum(
+        count_nodes(result.case.model) - result.nodes_removed for result in report.results
+    ),
     "outputs equal": lambda report: len(report.with_status(Status.EQUAL)),
     "  of these, not bit by bit": lambda report: sum(
         result.verdict is not None and bool(result.verdict.difference) for result in report.with_status(Status.EQUAL)
@@ -258,6 +270,7 @@ ROWS: dict[str, Callable[[Report], int]] = {
     "outputs random": lambda report: len(report.with_status(Status.RANDOM)),
     "reference cannot run it": lambda report: len(report.with_status(Status.NEITHER, Status.ONLY_AFTER)),
     "a pass failed": lambda report: len(report.failed()),
+    "input model changed": lambda report: len(report.mutated()),
     "outputs changed": lambda report: len(report.changed()),
 }
 """Label and number of each row of the table."""
@@ -312,6 +325,7 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--full", action="store_true", help="all models with the nine big networks (minutes)")
     size.add_argument("--part", type=int, default=PART, metavar="N", help=f"about N models (default {PART})")
+    parser.add_argument("--opt-level", type=int, choices=range(4), default=3, help="the level (default 3)")
     parser.add_argument("--backend", choices=["asyncio", "trio"], default="asyncio", help="the event loop")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, metavar="N", help="worker processes")
     parser.add_argument("--time-limit", type=float, default=300.0, metavar="S", help="seconds for one evaluation")
@@ -324,7 +338,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console()
     cases = load_cases(None if args.full else max(1, args.part))
     pipeline = apass.get_pass("onnx.Default")
-    report = anyio.run(optimize_corpus, cases, pipeline, args.jobs, args.time_limit, backend=args.backend)
+    report = anyio.run(
+        optimize_corpus, cases, pipeline, args.jobs, args.time_limit, args.opt_level, backend=args.backend
+    )
     show(report, console)
     return report.exit_status()
 
