@@ -18,6 +18,7 @@ from benchmarks.measure import Row, quantity
 AREAS: Final[Mapping[str, tuple[str, ...]]] = {
     "benchmarks.runner": (),
     "benchmarks.against_tvm": ("tvm",),
+    "benchmarks.command_line": ("typer", "onnx", "onnx_ir"),
     "benchmarks.start": ("typer", "numpy", "lark"),
     "benchmarks.many_modules": ("onnx", "onnx_ir"),
     "benchmarks.caching": ("onnx", "onnx_ir"),

@@ -15,17 +15,17 @@ from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
-from apass.concurrency.thread_batches import ThreadBatches, call_all
+from apass.concurrency.thread_batches import ThreadBatches
 from apass.core.executor import Executor
 from apass.core.run import enter_module
 from apass.errors import ApassError, PassCancelledError
 from apass.passes.base import Pass
-from apass.util.files import Prepared, copy_whole
+from apass.util.files import Prepared, copy_whole, write_together
 
 __all__ = ["JobResult", "NotComparedError", "OutputsChangedError", "Phase", "Treatment", "optimize_files"]
 
-FILES: Final[ThreadBatches[Callable[[], Any], Any]] = ThreadBatches(call_all, threads=4, size=8)
-"""Reads and writes files. The threads wait for the disk together."""
+FILES: Final[ThreadBatches[Callable[[], Any], Any]] = ThreadBatches(write_together, threads=2, size=16)
+"""Reads and writes files."""
 
 Phase = Callable[[Job, str], None]
 """Called at each phase: `"looking up"`, `"loading"`, `"optimizing"`, `"verifying"`, `"writing"`, `"done"`."""

@@ -2,14 +2,15 @@
 
 import os
 import stat
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from secrets import token_hex
 from shutil import copyfileobj
 from typing import BinaryIO, Final
 
-__all__ = ["PART_NAME", "PartFile", "Prepared", "copy_whole", "is_device", "naming", "write_whole"]
+__all__ = ["PART_NAME", "PartFile", "Prepared", "copy_whole", "is_device", "naming", "write_together", "write_whole"]
 
 _CHUNK: Final = 2**20
 """Bytes that are copied at a time."""
@@ -49,6 +50,7 @@ class PartFile:
             self.file: Final[BinaryIO] = os.fdopen(os.open(self.path, flags, 0o666), "wb")
             """The open file."""
             _copy_mode(target, self.file)
+        self._is_kept = False
 
     def write(self, data: bytes) -> None:
         """Append data."""
@@ -62,22 +64,85 @@ class PartFile:
 
     def close(self) -> None:
         """Flush the data to disk, and close the file."""
-        with naming(self.target, self.path), self.file:
-            self.file.flush()
-            # Without it, a power failure after the rename can leave an empty file under the final name.
-            os.fsync(self.file.fileno())
+        self.flush()
+        if _TOGETHER.get() is None:
+            self._sync()
 
     def replace(self) -> None:
         """Rename the closed file to its final path."""
-        with naming(self.target, self.path):
-            self.path.replace(self.target)
+        together = _TOGETHER.get()
+        if together is not None:
+            self._is_kept = True
+            together.append(self)
+            return
+        self._rename()
         _sync_folder(self.target.parent)
 
     def discard(self) -> None:
         """Close and remove the file, unless it was renamed."""
+        if self._is_kept:
+            return
         with suppress(OSError):  # closing flushes, which fails again on a full disk
             self.file.close()
         self.path.unlink(missing_ok=True)
+
+    def _sync(self) -> None:
+        with naming(self.target, self.path), self.file:
+            # Without it, a power failure after the rename can leave an empty file under the final name.
+            os.fsync(self.file.fileno())
+
+    def _rename(self) -> None:
+        with naming(self.target, self.path):
+            self.path.replace(self.target)
+
+    def give_up(self) -> None:
+        """Remove a file of `write_together`."""
+        self._is_kept = False
+        self.discard()
+
+    def complete(self) -> None:
+        """Flush a file of `write_together` to disk, and rename it."""
+        try:
+            self._sync()
+            self._rename()
+        finally:
+            self.give_up()
+
+
+_TOGETHER: Final[ContextVar[list[PartFile] | None]] = ContextVar("apass_part_files", default=None)
+"""The files that `write_together` completes."""
+
+
+def write_together(calls: Sequence[Callable[[], object]]) -> list[object]:
+    """Call functions that write files; return the result or the error of each.
+
+    The files are flushed to disk and renamed after the last call. The first flush waits for the disk, and writes most
+    of what the others need.
+    """
+    results: list[object] = []
+    files: list[list[PartFile]] = []
+    for call in calls:
+        parts: list[PartFile] = []
+        token = _TOGETHER.set(parts)
+        try:
+            results.append(call())
+            files.append(parts)
+        except Exception as error:
+            results.append(error)
+            files.append([])
+            for part in parts:
+                part.give_up()
+        finally:
+            _TOGETHER.reset(token)
+    for index, parts in enumerate(files):
+        try:
+            for part in parts:
+                part.complete()
+        except Exception as error:
+            results[index] = error
+    for folder in {part.target.parent for parts in files for part in parts}:
+        _sync_folder(folder)
+    return results
 
 
 def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None) -> None:

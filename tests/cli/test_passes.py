@@ -31,7 +31,7 @@ def test_passes_lists_options_and_summary() -> None:
 
 def test_passes_shows_full_documentation_of_one_pass() -> None:
     result = apass("passes", "onnx.Inline")
-    assert result.stdout.startswith("onnx.Inline  level 3\n    Replace calls of model-local functions")
+    assert result.stdout.startswith("onnx.Inline  level 2\n    Replace calls of model-local functions")
 
 
 def test_passes_lists_others_when_a_factory_fails() -> None:

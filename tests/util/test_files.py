@@ -2,12 +2,14 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from apass.instruments import TraceInstrument
-from apass.util.files import is_device, write_whole
+from apass.util.files import copy_whole, is_device, write_together, write_whole
+from tests.helpers.folders import files
 from tests.helpers.full_disk import file_size_limit
 
 
@@ -122,3 +124,44 @@ def test_failed_callback_keeps_the_old_file(tmp_path: Path) -> None:
         write_whole(tmp_path / "report.html", "a report", fail)
     assert (tmp_path / "report.html").read_text() == "before"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_files_written_together_are_renamed_at_the_end(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    def write(name: str) -> str:
+        write_whole(tmp_path / name, name)
+        seen.append(files(tmp_path))
+        return name
+
+    assert write_together([partial(write, "a"), partial(write, "b")]) == ["a", "b"]
+    assert all(name.endswith(".part") for names in seen for name in names)
+    assert [(name, (tmp_path / name).read_text()) for name in files(tmp_path)] == [("a", "a"), ("b", "b")]
+
+
+def test_failed_call_writes_no_file_of_its_own(tmp_path: Path) -> None:
+    def fail() -> None:
+        write_whole(tmp_path / "a", "a")
+        raise ValueError("no")
+
+    failed, written = write_together([fail, partial(write_whole, tmp_path / "b", "b")])
+    assert (isinstance(failed, ValueError), written, files(tmp_path)) == (True, None, ["b"])
+
+
+def test_file_that_cannot_be_renamed_fails_alone(tmp_path: Path) -> None:
+    def block() -> None:
+        write_whole(tmp_path / "a", "a")
+        (tmp_path / "a").mkdir()
+
+    failed, written = write_together([block, partial(write_whole, tmp_path / "b", "b")])
+    assert (isinstance(failed, OSError), written) == (True, None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_copy_has_the_bytes_of_its_source(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(range(256)) * 10_000)
+    copy_whole(tmp_path / "a", tmp_path / "new" / "b")
+    assert (tmp_path / "new" / "b").read_bytes() == bytes(range(256)) * 10_000
+    with pytest.raises(FileNotFoundError) as caught:
+        copy_whole(tmp_path / "missing", tmp_path / "c")
+    assert (caught.value.filename, (tmp_path / "c").exists()) == (str(tmp_path / "missing"), False)

@@ -54,10 +54,14 @@ def describe_passes(only: str | None = None) -> Iterator[str]:
             # The factory is user code and may raise anything. List the other passes all the same.
             yield f"[bold]{safe_markup(name)}[/]"
             yield f"    {safe_markup(str(error) if isinstance(error, ApassError) else repr(error))}"
+    hidden: dict[str, list[str]] = {}
     for pattern in plugins("apass.pass_modules"):
-        if not any(fnmatchcase(name, pattern) for name in names):
-            yield f"[bold]{safe_markup(pattern)}[/]"
-            yield f"    {safe_markup(_reason_missing(pattern))}"
+        # The name of a single plug-in may be that of a callable, such as `onnx.latency`.
+        if "*" in pattern and not any(fnmatchcase(name, pattern) for name in names):
+            hidden.setdefault(_reason_missing(pattern), []).append(pattern)
+    for reason, patterns in hidden.items():
+        yield f"[bold]{safe_markup(', '.join(patterns))}[/]"
+        yield f"    {safe_markup(reason)}"
 
 
 def _reason_missing(pattern: str) -> str:

@@ -42,6 +42,7 @@ from apass.adapters.onnx.passes.log_capture import caught_errors
 from apass.adapters.onnx.passes.table import DEFAULT, TABLE, PassEntry
 from apass.adapters.onnx.passes.workarounds import (
     CHANGES_INTERFACE,
+    DRY_RUNS,
     GUARDS,
     MAY_BREAK_RULES,
     NEEDS,
@@ -107,6 +108,12 @@ class OnnxPass(InPlacePass[ir.Model]):
     def _name(self) -> str:
         return self.info.name.removeprefix(PREFIX)
 
+    @property
+    def _source(self) -> str:
+        """The class of the pass and its library, for messages."""
+        library = "apass" if self.target.__module__.startswith("apass.") else "onnx_ir"
+        return f"{self.target.__name__} of {library}"
+
     def has_work(self, mod: ir.Model) -> bool:
         """Return False if a scan of the model shows that the pass would change nothing."""
         return self._name not in NEEDS or NEEDS[self._name](mod)
@@ -120,15 +127,18 @@ class OnnxPass(InPlacePass[ir.Model]):
         """
         if not isinstance(mod, ir.Model):
             raise AdapterError(_other_model(self.info.name, mod))
-        if not self.has_work(mod):
+        is_slow_scan = self._name in DRY_RUNS
+        if not is_slow_scan and not self.has_work(mod):
             return mod
-        return self._in_thread(mod, ctx) if is_large(mod) else self._apply(mod, ctx)
+        if is_large(mod):
+            return self._in_thread(mod, ctx, is_slow_scan)
+        return mod if is_slow_scan and not self.has_work(mod) else self._apply(mod, ctx)
 
-    async def _in_thread(self, mod: ir.Model, ctx: PassContext) -> ir.Model:
+    async def _in_thread(self, mod: ir.Model, ctx: PassContext, is_slow_scan: bool) -> ir.Model:
         def work() -> ir.Model:
             start = perf_counter()
             try:
-                return self._apply(mod, ctx)
+                return mod if is_slow_scan and not self.has_work(mod) else self._apply(mod, ctx)
             finally:
                 ctx.report_work(f"thread {get_native_id()}", start, perf_counter())
 
@@ -166,9 +176,7 @@ class OnnxPass(InPlacePass[ir.Model]):
         except Exception as error:
             # onnx_ir raises errors of many types, such as AssertionError, for models that its passes do not support.
             cause = cause_of(error)
-            where = (
-                f"{self.target.__name__} of onnx_ir failed on model {quoted(current_module_name() or 'without name')}"
-            )
+            where = f"{self._source} failed on model {quoted(current_module_name() or 'without name')}"
             raise AdapterError(f"{where}: {short_reason(cause)}") from cause
         _check_cancelled()
         for note in notes:
@@ -193,8 +201,7 @@ class OnnxPass(InPlacePass[ir.Model]):
         """Check the interface of the result, and its rules if the pass may break some."""
         if self._name not in CHANGES_INTERFACE and interface != _interface(result):
             raise VerifyError(
-                f"{self.target.__name__} of onnx_ir changed the inputs and outputs of the model from "
-                f"{interface} to {_interface(result)}"
+                f"{self._source} changed the inputs and outputs of the model from {interface} to {_interface(result)}"
             )
         if self._name not in MAY_BREAK_RULES:
             return
@@ -207,9 +214,7 @@ class OnnxPass(InPlacePass[ir.Model]):
                 return
             caution = TABLE[self._name].caution if self._name in TABLE else ""
             hint = f" ({caution[0].lower()}{caution[1:]})" if caution else ""
-            raise VerifyError(
-                f"{self.target.__name__} of onnx_ir returned an invalid model for a valid one{hint}: {error}"
-            ) from error
+            raise VerifyError(f"{self._source} returned an invalid model for a valid one{hint}: {error}") from error
 
 
 def _check_cancelled() -> None:

@@ -1,13 +1,13 @@
 """The pass `onnx.EvaluateConstants`, which awaits a worker process."""
 
 from collections.abc import Awaitable
-from typing import Final, Literal
+from importlib import import_module
+from typing import Any, Final, Literal
 
 import onnx
 import onnx_ir as ir
 from anyio import CapacityLimiter, to_process
 
-from apass.adapters.onnx.outputs import call_in_worker
 from apass.adapters.onnx.rewrites.engine import MAX_BYTES
 from apass.adapters.onnx.rewrites.evaluation import ConstantPart, constant_part, evaluate_part, replace_part
 from apass.core.adapter import adapter_for
@@ -54,7 +54,8 @@ class EvaluateConstants(ModulePass[ir.Model]):
     async def _evaluate(self, mod: ir.Model, part: ConstantPart, ctx: PassContext) -> ir.Model:
         limiter: CapacityLimiter = to_process.current_default_process_limiter()
         with waiting_for("its worker process"):
-            arrays, reason = await call_in_worker(evaluate_part, (part.model,), self.time_limit, limiter)
+            outputs: Any = import_module("apass.adapters.onnx.outputs")
+            arrays, reason = await outputs.call_in_worker(evaluate_part, (part.model,), self.time_limit, limiter)
         if arrays is None:
             text = f"pass {self.info.name!r}: constants are not evaluated: {reason or 'no evaluator supports them'}"
             name = self.info.name

@@ -15,6 +15,7 @@ from apass.adapters.onnx.rewrites import FusePass, SimplifyPass
 
 __all__ = [
     "CHANGES_INTERFACE",
+    "DRY_RUNS",
     "GUARDS",
     "MAY_BREAK_RULES",
     "NEEDS",
@@ -324,6 +325,12 @@ def _has_initializers_in_inputs(model: ir.Model) -> bool:
     return any(value.is_graph_input() for value in model.graph.initializers.values())
 
 
+DRY_RUNS: Final[Mapping[str, Callable[[ir.Model], bool]]] = {
+    "FuseNodes": FusePass().may_change,
+    "Simplify": SimplifyPass().may_change,
+}
+"""The conditions of `NEEDS` that take as long as a pass."""
+
 NEEDS: Final[Mapping[str, Callable[[ir.Model], bool]]] = {
     "AddInitializersToInputs": _has_initializers_outside_inputs,
     "ClearMetadataAndDocString": _has_notes,
@@ -338,8 +345,7 @@ NEEDS: Final[Mapping[str, Callable[[ir.Model], bool]]] = {
     "RemoveUnusedFunctions": _has_functions,
     "RemoveUnusedNodes": _has_unused,
     "RemoveUnusedOpsets": _imports_unused,
-    "FuseNodes": FusePass().may_change,
-    "Simplify": SimplifyPass().may_change,
+    **DRY_RUNS,
 }
 """Conditions for a pass to have any effect. They are checked first, because copying a model is slower."""
 

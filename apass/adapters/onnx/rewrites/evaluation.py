@@ -8,7 +8,6 @@ from typing import Any, Final, cast
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx.reference import ReferenceEvaluator
 
 from apass.adapters.onnx.rewrites.editing import Editor
 from apass.adapters.onnx.rewrites.engine import MAX_BYTES, MAX_TOTAL
@@ -99,31 +98,15 @@ def _tensor(value: ir.Value, facts: Facts, array: Array) -> onnx.TensorProto:
 def evaluate_part(model: bytes) -> list[Array] | None:
     """Return the outputs of a model without inputs, or None if it cannot be evaluated.
 
-    onnxruntime evaluates it if it is installed, otherwise the reference evaluator of onnx.
+    onnxruntime evaluates it if it is installed and supports it, otherwise the reference evaluator of onnx.
     """
-    try:
-        runtime: Any = import_module("onnxruntime")
-    except ImportError:
-        return _reference(model)
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    try:
-        session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        return list(session.run(None, {}))
-    except Exception:
-        # onnxruntime supports fewer operators and types, and raises errors of many types.
-        return _reference(model)
-
-
-def _reference(model: bytes) -> list[Array] | None:
-    try:
-        with np.errstate(all="ignore"):
-            evaluator: Any = ReferenceEvaluator(onnx.ModelProto.FromString(model))
-            return list(map(np.asarray, evaluator.run(None, {})))
-    except Exception:
-        # The evaluator raises errors of many types; the model then stays as it is.
-        return None
+    # The evaluators are imported in the worker only.
+    engines: Any = import_module("apass.adapters.onnx.outputs.evaluation").ENGINES
+    for engine in ("onnxruntime", "reference"):
+        outputs = engines[engine](model, {}).outputs
+        if outputs is not None and all(isinstance(output, np.ndarray) for output in outputs):
+            return list(outputs)
+    return None
 
 
 def replace_part(model: ir.Model, part: ConstantPart, arrays: list[Array]) -> bool:
