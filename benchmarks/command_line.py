@@ -1,4 +1,4 @@
-"""Time and memory of `apass opt` on many models, beside a bare loop over the same passes.
+"""Time and memory of `apass opt` on many models, beside a bare loop over passes.
 
 python -m benchmarks.command_line [--rounds 5]
 

@@ -20,7 +20,7 @@ def test_trace_has_a_track_for_each_model(tmp_path: Path, backend: str) -> None:
     positions = {
         span["args"]["position"] for span in slices(events) if span["cat"] == "pass" and span["args"]["changed"]
     }
-    assert {"0:sequential", "0:sequential/0:onnx.Default/0:onnx.Simplify"} <= positions
+    assert {"0:sequential", "0:sequential/0:onnx.Default/1:onnx.IdentityElimination"} <= positions
 
 
 def test_trace_shows_wait_for_worker_thread(tmp_path: Path) -> None:
