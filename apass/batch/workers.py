@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from apass.batch.source import ModuleSource
 from apass.concurrency.coroutines import finish_in
+from apass.concurrency.native_cancellation import introduce
 from apass.concurrency.scheduler import LoopScheduler
 from apass.errors import PassCancelledError
 
@@ -164,6 +165,7 @@ class ModuleWorkers:
         scheduler, work = self._scheduler, self._work
         while not self.stopped and (item := self._take()) is not None:
             name, mod, context = item
+            introduce(context)
             body = work(name, mod)
             # Only `Context.run` can give a coroutine another context than that of its task.
             try:

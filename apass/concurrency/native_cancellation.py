@@ -9,15 +9,23 @@ from contextvars import Context, ContextVar
 from gc import get_referents
 from importlib import import_module
 from typing import Any
+from weakref import ReferenceType, ref
 
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint
 
 from apass.concurrency.coroutines import finish_in
 
-__all__ = ["cancel_again", "run_uncancelled"]
+__all__ = ["cancel_again", "introduce", "run_uncancelled"]
 
 _PROBE: ContextVar[object] = ContextVar("apass_probe", default=None)
+_STEPPED: ContextVar[ReferenceType[Context] | None] = ContextVar("apass_stepped", default=None)
+"""The context that `introduce` was called with; weak, because a context that refers to itself lives on."""
+
+
+def introduce(context: Context) -> None:
+    """Make a context known to itself, in which a coroutine will be stepped by hand."""
+    context.run(_STEPPED.set, ref(context))
 
 
 async def run_uncancelled(
@@ -98,13 +106,17 @@ def _native_task() -> Any:
 def _current_context(task: Any) -> Context | None:
     """Return the context that the caller runs in, not a copy; None if unknown.
 
-    It is known if it is that of the task. In the bodies that a function pass steps by hand, it is another one.
+    It is known if it is that of the task, or was introduced. In the bodies that a function pass steps by hand, it is
+    another one.
     """
     mark = object()
     token = _PROBE.set(mark)
     try:
         # `Task.get_context` is new in Python 3.12. The garbage collector knows the context in every version.
-        contexts = (item for item in get_referents(task) if isinstance(item, Context))
+        contexts = [item for item in get_referents(task) if isinstance(item, Context)]
+        stepped = _STEPPED.get()
+        known = None if stepped is None else stepped()
+        contexts += [] if known is None else [known]
         return next((context for context in contexts if context.get(_PROBE) is mark), None)
     finally:
         _PROBE.reset(token)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import apass
 from apass import PassCancelledError, PassContext, module_pass, optimize_all, optimize_stream
 from apass.concurrency import scheduler
+from apass.instruments import PassTimingInstrument
 from tests.helpers.context_state import state_of
 
 Module = dict[str, Any]
@@ -325,3 +326,20 @@ async def test_idle_workers_hold_no_module() -> None:
         await more.wait()
         await anyio.wait_all_tasks_blocked()
         assert alive == 0
+
+
+@pytest.mark.anyio
+async def test_failure_hooks_see_contextvars_of_the_pass() -> None:
+    class Waits:
+        async def run_after_pass_failed(self, mod: Module, info: object, error: BaseException) -> None:
+            await checkpoint()
+
+    @module_pass(opt_level=0, name="Fail")
+    async def Fail(mod: Module, ctx: PassContext) -> Module:
+        raise ValueError("no")
+
+    # Its hook runs after one that suspends, and resets a contextvar that its first hook has set.
+    timing = PassTimingInstrument()
+    async with PassContext(instruments=[Waits(), timing]):
+        await optimize_all([{"f": 1}], Fail, errors="collect", limit=1)
+    assert [(item.name, item.calls, item.failed) for item in timing.profile()] == [("Fail", 1, 1)]

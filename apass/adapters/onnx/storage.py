@@ -242,7 +242,10 @@ def _clone(owner: OwnerT) -> OwnerT:
         # onnx_ir clones only nodes in topological order. Otherwise, copy by serialization, which loses opset imports
         # of graphs and the folders of external data.
         from_proto: Any = ir.from_proto
-        result = from_proto(ir.to_proto(cast("Any", owner)))
+        try:
+            result = from_proto(ir.to_proto(cast("Any", owner)))
+        except ir.serde.SerdeError as error:
+            raise AdapterError(f"this ONNX model cannot be copied: {short_reason(_innermost(error))}") from error
         result.opset_imports.update(owner.opset_imports)
         for new, old in zip(_tensors_in(result), _tensors_in(owner), strict=True):
             if isinstance(new, ir.ExternalTensor):

@@ -14,10 +14,17 @@ def _inline_branch(node: ir.Node, context: Context) -> bool:
     condition = context.facts.constant(node.inputs[0])
     if condition is None or condition.size != 1:
         return False
-    context.editor.start_change()
     attr = node.attributes["then_branch" if condition.reshape(-1)[0] else "else_branch"]
     branch, editor, graph = attr.as_graph(), context.editor, node.graph
+    if branch.inputs:  # a branch of a valid model has none
+        return False
+    editor.start_change()
     assert isinstance(graph, ir.Graph)
+    # Before the nodes are moved: names are counted in the model as it is.
+    for inner in branch:
+        for value in inner.outputs:
+            if value.name:
+                value.name = editor.inlined_name(value.name)
     outputs = list(branch.outputs)
     branch.outputs.clear()
     for name, value in list(branch.initializers.items()):
@@ -30,10 +37,6 @@ def _inline_branch(node: ir.Node, context: Context) -> bool:
         outputs = [new if output is value else output for output in outputs]
     nodes = list(branch)
     branch.remove(nodes)
-    for inner in nodes:
-        for value in inner.outputs:
-            if value.name:
-                value.name = editor.inlined_name(value.name)
     graph.insert_before(node, nodes)
     editor.added += nodes
     editor.replace_outputs(node, outputs)

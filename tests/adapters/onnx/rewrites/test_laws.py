@@ -181,7 +181,7 @@ def run_onnxruntime(model: bytes, inputs: dict[str, Any]) -> list[Any] | None:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(drafts())
 def test_results_are_equal_bit_by_bit(drawn: tuple[ir.Model, list[Any]]) -> None:
     model, inputs = drawn
@@ -198,7 +198,7 @@ def test_results_are_equal_bit_by_bit(drawn: tuple[ir.Model, list[Any]]) -> None
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(drafts())
 def test_results_are_equal_in_onnxruntime(drawn: tuple[ir.Model, list[Any]]) -> None:
     model, inputs = drawn

@@ -256,3 +256,18 @@ def test_nodes_in_any_order_are_kept_valid() -> None:
     model = model_of("g (float[2] x) => (float[2] y) { y = Neg(b) b = Identity(a) a = Relu(x) }")
     result = run("onnx.TopologicalSort", run("onnx.Simplify", model))
     assert (op_types(result), outputs(result, np.ones(2, np.float32))) == (["Relu", "Neg"], [[-1, -1]])
+
+
+def test_inlined_branch_gets_names_of_its_own() -> None:
+    model = model_of(
+        """g (float[4] a) => (float[4] x) {
+            cond = Constant <value: tensor = bool {1}> ()
+            u = If (cond) <then_branch = t () => (float[4] x) { x = Relu(a) },
+                           else_branch = e () => (float[4] z) { z = Neg(a) }>
+            x = Add(u, a)
+        }"""
+    )
+    ADAPTER.verify(model)
+    result = run("onnx.Simplify", model)
+    assert (op_types(result), result.graph.outputs[0].name) == (["Relu", "Add"], "x")
+    ADAPTER.verify(result)
