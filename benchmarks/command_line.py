@@ -55,7 +55,11 @@ OF_ONNX_IR = LOOP.format(
     f"passes = onnx_ir.passes.Sequential(*(getattr(common, f'{{name}}Pass')() for name in {PASSES}))",
     work="model = passes(model).model",
 )
-OF_ONNXSCRIPT = LOOP.format(setup="from onnxscript import optimizer", work="optimizer.optimize(model)")
+OF_ONNXSCRIPT = LOOP.format(
+    setup="from contextlib import suppress\nfrom onnxscript import optimizer",
+    # It fails on one of the models.
+    work="with suppress(Exception): optimizer.optimize(model)",
+)
 ONLY_FILES = LOOP.format(setup="", work="pass")
 
 
