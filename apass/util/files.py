@@ -165,15 +165,8 @@ def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None)
         with naming(path), path.open("ab") as device:
             device.write(data)
         return
-    part = PartFile(path)
-    try:
+    with _replacing(path, prepared) as part:
         part.write(data)
-        part.close()
-        if prepared is not None:
-            prepared({path: part.path})
-        part.replace()
-    finally:
-        part.discard()
 
 
 def copy_whole(source: Path, path: Path, prepared: Prepared | None = None) -> None:
@@ -181,10 +174,16 @@ def copy_whole(source: Path, path: Path, prepared: Prepared | None = None) -> No
 
     The parameters and errors are those of `write_whole`.
     """
+    with _replacing(path, prepared) as part, naming(source), source.open("rb") as file, naming(path, part.path):
+        copyfileobj(file, part.file, _CHUNK)
+
+
+@contextmanager
+def _replacing(path: Path, prepared: Prepared | None) -> Generator[PartFile]:
+    """Yield a new file that replaces `path` at the end of the block."""
     part = PartFile(path)
     try:
-        with naming(source), source.open("rb") as file, naming(path, part.path):
-            copyfileobj(file, part.file, _CHUNK)
+        yield part
         part.close()
         if prepared is not None:
             prepared({path: part.path})
