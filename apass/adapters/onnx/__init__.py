@@ -30,6 +30,7 @@ from apass.adapters.onnx.storage import (
     with_parts,
 )
 from apass.adapters.onnx.text_layout import break_long_lines
+from apass.adapters.onnx.traversal import count_nodes
 from apass.util.delta_debugging import Shrinking
 
 __all__ = [
@@ -216,11 +217,6 @@ class OnnxAdapter:
         """Return the named functions of a model that `isolate` returned."""
         by_name = dict(self.functions(sub))
         return {name: by_name[name] for name in names}
-
-
-def count_nodes(mod: ir.Model) -> int:
-    """Return the number of nodes of a model, with subgraphs and functions."""
-    return sum(1 for _, func in ADAPTER.functions(mod) for _ in func.all_nodes())
 
 
 def _with_types(mod: ir.Model) -> ir.Model:

@@ -6,7 +6,6 @@ The functions do not change the models they receive.
 import os
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy, deepcopy
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -14,6 +13,7 @@ import onnx
 import onnx_ir as ir
 from onnx.serialization import registry
 
+from apass.adapters.onnx.traversal import all_graphs, nested_graphs, owners
 from apass.adapters.onnx.validation import (
     MAX_NESTING,
     MAX_TEXT_NESTING,
@@ -55,6 +55,9 @@ Copies of the tensor are made from that conversion.
 """
 
 
+_TENSOR_TYPES: Final = frozenset({ir.AttributeType.TENSOR, ir.AttributeType.TENSORS})
+
+
 def with_parts(model: ir.Model, graph: ir.Graph, functions: Iterable[ir.Function]) -> ir.Model:
     """Return a copy of `model` with another main graph and other functions."""
     result = ir.Model(
@@ -81,7 +84,7 @@ def private_copy(owner: OwnerT) -> OwnerT:
     # `clone()` of onnx_ir also shares types and tensors. Inferring a type or renaming an initializer in the copy would
     # therefore change the original.
     result = _clone(owner)
-    for value in _map_tensors(result, _copy_tensor):
+    for value in _values(_map_tensors(result, _copy_tensor)):
         value.type = _copy_type(value.type)
     return result
 
@@ -97,13 +100,13 @@ def model_proto(model: ir.Model, how: Callable[[Tensor], Tensor] | None = None) 
         AdapterError: if an initializer has no data, or a part cannot be serialized.
 
     """
-    for graph in chain.from_iterable(map(_graphs, _owners(model))):
+    for graph in all_graphs(model):
         for name, value in graph.initializers.items():
             if value.const_value is None:
                 raise AdapterError(f"initializer {name!r} of the ONNX model has no data; set its const_value")
     if how is not None or not _is_writable(model):
         model = with_parts(model, private_copy(model.graph), map(private_copy, model.functions.values()))
-        for owner in _owners(model):
+        for owner in owners(model):
             _map_tensors(owner, how or _in_memory)
     try:
         proto = ir.to_proto(model)
@@ -119,7 +122,7 @@ def _is_writable(model: ir.Model) -> bool:
     if any(isinstance(tensor, ir.ExternalTensor) for tensor in _tensors(model)):
         return False
     # onnx_ir gives the tensor of an initializer the name of its value.
-    values = chain.from_iterable(graph.initializers.values() for owner in _owners(model) for graph in _graphs(owner))
+    values = [value for graph in all_graphs(model) for value in graph.initializers.data.values()]
     return all(value.const_value is None or value.const_value.name == value.name for value in values)
 
 
@@ -253,16 +256,6 @@ def _clone(owner: OwnerT) -> OwnerT:
         return cast("OwnerT", result)
 
 
-def _owners(model: ir.Model) -> Iterator[ir.Graph | ir.Function]:
-    yield model.graph
-    yield from model.functions.values()
-
-
-def _graphs(owner: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
-    yield owner.graph if isinstance(owner, ir.Function) else owner
-    yield from owner.subgraphs()
-
-
 def _values(graphs: Iterable[ir.Graph]) -> Iterator[ir.Value]:
     """Iterate over all values, without duplicates."""
     for graph in graphs:
@@ -273,44 +266,51 @@ def _values(graphs: Iterable[ir.Graph]) -> Iterator[ir.Value]:
 
 
 def _tensors(model: ir.Model) -> Iterator[Tensor]:
-    for owner in _owners(model):
+    for owner in owners(model):
         yield from _tensors_in(owner)
 
 
 def _tensors_in(owner: ir.Graph | ir.Function) -> Iterator[Tensor]:
     """Iterate over the tensors that a file would contain: initializers and attributes."""
-    for graph in _graphs(owner):
+    for graph in nested_graphs(owner):
         yield from (value.const_value for value in graph.initializers.values() if value.const_value is not None)
         for node in graph:
-            for attr in node.attributes.values():
-                yield from _attribute_tensors(attr)
+            for attr in node.attributes.data.values():
+                if attr.type in _TENSOR_TYPES:
+                    yield from _attribute_tensors(attr)
 
 
 def _attribute_tensors(attr: ir.Attr) -> tuple[Tensor, ...]:
-    if attr.value is None or attr.type not in (ir.AttributeType.TENSOR, ir.AttributeType.TENSORS):
+    if attr.value is None or attr.type not in _TENSOR_TYPES:
         return ()
     return (attr.value,) if attr.type is ir.AttributeType.TENSOR else cast("tuple[Tensor, ...]", attr.value)
 
 
-def _map_tensors(owner: ir.Graph | ir.Function, how: Callable[[Tensor], Tensor]) -> list[ir.Value]:
+def _map_tensors(owner: ir.Graph | ir.Function, how: Callable[[Tensor], Tensor]) -> list[ir.Graph]:
     """Replace each tensor of a private copy by the result of `how`.
 
     Returns:
-        the values of the copy.
+        the graph and the subgraphs of the copy.
 
     """
-    graphs = list(_graphs(owner))
-    values = list(_values(graphs))
-    for value in values:
-        if value.const_value is not None:
-            value.const_value = how(value.const_value)
-    for node in chain.from_iterable(graphs):
-        for name, attr in list(node.attributes.items()):
-            tensors = tuple(map(how, _attribute_tensors(attr)))
-            if tensors:
-                new: Any = tensors[0] if attr.type is ir.AttributeType.TENSOR else tensors
-                node.attributes[name] = ir.Attr(name, attr.type, new, doc_string=attr.doc_string)
-    return values
+    graphs = nested_graphs(owner)
+    for graph in graphs:
+        # The default of an input is an initializer with the same value object.
+        for value in dict.fromkeys([*graph.inputs, *graph.initializers.data.values()]):
+            if value.const_value is not None:
+                value.const_value = how(value.const_value)
+        for node in graph:
+            attributes = node.attributes.data
+            for name in [name for name, attr in attributes.items() if attr.type in _TENSOR_TYPES]:
+                attr = attributes[name]
+                tensors = tuple(map(how, _attribute_tensors(attr)))
+                if tensors:
+                    new: Any = tensors[0] if attr.type is ir.AttributeType.TENSOR else tensors
+                    attributes[name] = ir.Attr(name, attr.type, new, doc_string=attr.doc_string)
+            for value in node.outputs:
+                if value.const_value is not None:
+                    value.const_value = how(value.const_value)
+    return graphs
 
 
 def _copy_type(tp: ir.TypeProtocol | None) -> ir.TypeProtocol | None:
@@ -361,7 +361,7 @@ def _deserialized(data: bytes, model_format: str, source: str) -> ir.Model:
     try:
         check_structure(proto)
         model = ir.from_proto(proto)
-        for owner in _owners(model):
+        for owner in owners(model):
             _map_tensors(owner, _copy_tensor)
     except AdapterError as error:
         raise AdapterError(f"{source}: {error}") from None

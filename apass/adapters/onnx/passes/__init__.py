@@ -7,7 +7,6 @@ Each pass of `onnx_ir.passes.common` is registered as `onnx.NAME`. So are our ow
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from itertools import chain, islice
 from threading import get_native_id
 from time import perf_counter
 from typing import Any, Final, Literal, cast
@@ -246,9 +245,7 @@ def _other_model(name: str, value: object) -> str:
 
 def is_large(mod: ir.Model) -> bool:
     """Return whether a pass on the model would block the event loop for long."""
-    # Stop counting at the limit, so that this is fast for large models.
-    nodes = chain(mod.graph.all_nodes(), *(function.all_nodes() for function in mod.functions.values()))
-    if len(list(islice(nodes, LARGE_NODES + 1))) > LARGE_NODES or len(mod.graph.initializers) > LARGE_NODES:
+    if count_nodes(mod) > LARGE_NODES or len(mod.graph.initializers) > LARGE_NODES:
         return True
     tensors = (value.const_value for value in mod.graph.initializers.values())
     return sum(tensor.nbytes for tensor in tensors if tensor is not None) > LARGE_BYTES

@@ -4,7 +4,7 @@ A guard changes the private copy of a model before a pass runs, and returns a fu
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import chain
 from typing import Any, Final, cast
@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 import onnx_ir as ir
 
 from apass.adapters.onnx.rewrites import FusePass, SimplifyPass
+from apass.adapters.onnx.traversal import all_graphs, nested_graphs
 
 __all__ = [
     "CHANGES_INTERFACE",
@@ -58,12 +59,6 @@ _SMALL: Final = 1000
 """Maximum size in bytes of initializers that onnx_ir passes on to the checker and to shape inference."""
 
 
-def _graphs(model: ir.Model) -> Iterator[ir.Graph]:
-    for owner in (model.graph, *(function.graph for function in model.functions.values())):
-        yield owner
-        yield from owner.subgraphs()
-
-
 def pin(nodes: Iterable[ir.Node]) -> Undo:
     """Move each node to a unique domain, so that a pass does not recognize it."""
     domains = [(node, node.domain) for node in nodes]
@@ -84,7 +79,7 @@ def _pin_identities(model: ir.Model) -> Undo:
     The pass gives the operand the name of the graph output that it replaces. This works for one output of each value.
     It fails if the value is already an output, or belongs to another graph.
     """
-    return pin([node for graph in _graphs(model) for node in _needed_identities(graph)])
+    return pin([node for graph in all_graphs(model) for node in _needed_identities(graph)])
 
 
 def _needed_identities(graph: ir.Graph) -> list[ir.Node]:
@@ -172,7 +167,7 @@ def _clear_versions(nodes: list[ir.Node]) -> bool:
 
 def _keep_subgraph_inputs(model: ir.Model) -> Undo:
     """Keep the inputs of subgraphs, whose number the operator determines."""
-    inputs = [(graph, list(graph.inputs)) for graph in model.graph.subgraphs()]
+    inputs = [(graph, list(graph.inputs)) for graph in nested_graphs(model.graph)[1:]]
     return partial(_set_inputs, inputs)
 
 
@@ -189,7 +184,7 @@ def _read_external(model: ir.Model) -> Undo:
     onnx would look for its files in the working directory. Large initializers of the main graph are skipped, because
     onnx_ir does not pass their data to onnx.
     """
-    for graph in _graphs(model):
+    for graph in all_graphs(model):
         for value in graph.initializers.values():
             tensor = value.const_value
             if isinstance(tensor, ir.ExternalTensor) and (tensor.nbytes <= _SMALL or graph is not model.graph):
@@ -246,12 +241,12 @@ def _has_functions(model: ir.Model) -> bool:
 
 
 def _has_identities(model: ir.Model) -> bool:
-    return any(node.op_type == "Identity" for graph in _graphs(model) for node in graph)
+    return any(node.op_type == "Identity" for graph in all_graphs(model) for node in graph)
 
 
 def _has_similar_initializers(model: ir.Model) -> bool:
     # Types and shapes only: the pass compares the data.
-    return any(_has_duplicates(map(_kind, graph.initializers.values())) for graph in model.graphs())
+    return any(_has_duplicates(map(_kind, graph.initializers.data.values())) for graph in all_graphs(model))
 
 
 def _kind(value: ir.Value) -> object:
@@ -285,7 +280,7 @@ def _imports_more(owner: ir.Graph | ir.Function, used: set[str]) -> bool:
 
 
 def _has_unused(model: ir.Model) -> bool:
-    for graph in _graphs(model):
+    for graph in all_graphs(model):
         if any(_is_in_question(node) for node in graph):
             return True
     values = model.graph.initializers.values()
@@ -302,16 +297,16 @@ def _is_in_question(node: ir.Node) -> bool:
 
 
 def _has_constants(model: ir.Model) -> bool:
-    return any(node.op_type == "Constant" for graph in _graphs(model) for node in graph)
+    return any(node.op_type == "Constant" for graph in all_graphs(model) for node in graph)
 
 
 def _has_inner_initializers(model: ir.Model) -> bool:
-    return any(graph.initializers for graph in model.graph.subgraphs())
+    return any(graph.initializers for graph in nested_graphs(model.graph)[1:])
 
 
 def _has_notes(model: ir.Model) -> bool:
     """Return whether nodes or graphs have doc strings, or metadata besides the mark."""
-    graphs = [graph for graph in _graphs(model) if len(graph)]
+    graphs = [graph for graph in all_graphs(model) if len(graph)]
     return any(graph.doc_string or graph.metadata_props.keys() - {SKIP} for graph in graphs) or any(
         node.doc_string or node.metadata_props for node in chain.from_iterable(graphs)
     )
@@ -354,7 +349,7 @@ def _arity(model: ir.Model) -> object:
     """Return what RemoveUnusedNodes changes in nodes that it keeps."""
     return [
         (len(node.inputs), [output.name for output in node.outputs], len(node.attributes))
-        for graph in _graphs(model)
+        for graph in all_graphs(model)
         for node in graph
     ]
 
