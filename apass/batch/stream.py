@@ -4,15 +4,12 @@ from collections import deque
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
-    Awaitable,
-    Callable,
     Hashable,
     Iterable,
     Mapping,
     Sequence,
 )
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
@@ -20,20 +17,19 @@ from typing import Any, Generic, Self, TypeVar, overload
 import anyio
 from anyio.to_thread import run_sync
 
+from apass.batch.execution import module_runner
 from apass.batch.journal import JournalChoice, OpenJournal, check_journal, describe_run, finish
 from apass.batch.source import ModuleSource
 from apass.batch.workers import ModuleWorkers
 from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope
-from apass.core.executor import ExecutorChoice, check_executor, executor_in_force
-from apass.core.portable import check_portable
+from apass.core.executor import ExecutorChoice, check_executor
 from apass.core.run import enter_module
-from apass.errors import PassCancelledError, PassContextError, PassTimeoutError
+from apass.errors import PassCancelledError, PassContextError
 from apass.passes.base import Pass
-from apass.runner.error_policy import with_deadline
 from apass.util.checks import is_count
 
-__all__ = ["DEFAULT_LIMIT", "KeyT", "Modules", "Outcome", "OutcomeStream", "optimize_stream", "runner"]
+__all__ = ["DEFAULT_LIMIT", "KeyT", "Modules", "Outcome", "OutcomeStream", "optimize_stream"]
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -166,7 +162,7 @@ class OutcomeStream(Generic[ModT]):
             )
         self._was_entered = True
         # This looks up the current context. If none was entered, all modules share one default context from here on.
-        self._run = runner(self._pass, self._executor)
+        self._run = module_runner(self._pass, self._executor)
         if self._journal is not None:
             described = describe_run({"": self._pass}, PassContext.current())
             self._opened = await run_sync(OpenJournal, self._journal, described)
@@ -295,43 +291,3 @@ class OutcomeStream(Generic[ModT]):
         if self._news is not None:
             self._wake_consumers()
         return failure
-
-
-def runner(
-    pass_: Pass[ModT], choice: ExecutorChoice, timeout: float | None = None
-) -> Callable[[ModT], Awaitable[ModT]]:
-    """Return a function that runs a pass on a module, here or in the chosen executor.
-
-    The function raises PassTimeoutError if a module takes longer than `timeout` seconds.
-
-    Raises:
-        PassContextError: if there is an executor, and an instrument of the context cannot be used in a worker.
-
-    """
-    executor = executor_in_force(choice)
-    ctx = PassContext.current()
-    if executor is None:
-        return pass_ if timeout is None else _limited(pass_, timeout)
-    check_portable(ctx.instruments)
-
-    async def run_in_executor(mod: ModT) -> ModT:
-        deadline = current_scope().deadline
-        work: Callable[..., Any] = executor.optimize if timeout is None else partial(executor.optimize, timeout=timeout)
-        if deadline is not None:
-            work = with_deadline(work, deadline, f"pass {pass_.info.name!r}")
-        result: ModT = await work(pass_, mod, ctx)
-        return result
-
-    return run_in_executor
-
-
-def _limited(pass_: Pass[ModT], timeout: float) -> Callable[[ModT], Awaitable[ModT]]:
-    async def run_in_time(mod: ModT) -> ModT:
-        with anyio.move_on_after(timeout) as scope:
-            result = await pass_(mod)
-            # A pass that never suspends cannot be cut off. It has exceeded its time all the same.
-            if anyio.current_time() < scope.deadline:
-                return result
-        raise PassTimeoutError(f"pass {pass_.info.name!r} took longer than {timeout:g} s")
-
-    return run_in_time

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 import anyio
 from rich.console import Console
 
-from apass.batch.stream import runner
+from apass.batch.execution import module_runner
 from apass.cli.formats import Measures, MeasuringFormat, ModelFormat, format_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, plan_jobs
 from apass.cli.planning import read_pipeline
@@ -163,7 +163,7 @@ class _ModelRun:
     async def _row(self, text: str, pipeline: Pass[Any], original: Any) -> tuple[Row, Any]:
         """Return the row of a pipeline without measures, and its result or None."""
         try:
-            result = await runner(pipeline, self.executor, self.timeout)(original)
+            result = await module_runner(pipeline, self.executor, self.timeout)(original)
             if result is original:
                 return Row(text, self.format.size(result), None, "unchanged"), result
             comparison = await self.format.compare_outputs(original, result, self.workers)

@@ -1,31 +1,44 @@
 """The concurrent optimization of model files: load, run passes, verify, write."""
 
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.lowlevel
 
-from apass.batch.stream import runner
+from apass.batch.execution import module_runner
 from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
-from apass.concurrency.thread_batches import ThreadBatches
+from apass.concurrency.thread_batches import ThreadBatches, call_all
 from apass.core.executor import Executor
 from apass.core.run import enter_module
 from apass.errors import ApassError, PassCancelledError
 from apass.passes.base import Pass
-from apass.util.files import Prepared, copy_whole, write_together
+from apass.util.files import PartFile, Prepared, complete_together, completed_later, copy_whole, give_up
 
 __all__ = ["JobResult", "NotComparedError", "OutputsChangedError", "Phase", "Treatment", "optimize_files"]
 
-FILES: Final[ThreadBatches[Callable[[], Any], Any]] = ThreadBatches(write_together, threads=2, size=16)
-"""Reads and writes files."""
+R = TypeVar("R")
+
+SMALL: Final = 1 << 16
+"""Files up to this size in bytes are read and written in the event loop: a call in a thread takes longer."""
+
+FILES: Final[ThreadBatches[Callable[[], Any], Any]] = ThreadBatches(call_all, threads=2, size=16)
+"""Reads and writes larger files."""
+
+MAX_UNFLUSHED: Final = 128
+"""How many results may wait until they are flushed to the disk. Their models are not in memory any more."""
+
+COMPLETIONS: Final[ThreadBatches[Sequence[PartFile], None]] = ThreadBatches(complete_together, size=64, linger=0.02)
+"""Flushes results to the disk, and renames them."""
 
 Phase = Callable[[Job, str], None]
 """Called at each phase: `"looking up"`, `"loading"`, `"optimizing"`, `"verifying"`, `"writing"`, `"done"`."""
@@ -84,7 +97,7 @@ async def optimize_files(
 
     `on_result` is called at the end of each file.
     """
-    slots = anyio.CapacityLimiter(limit)
+    slots, unflushed = anyio.CapacityLimiter(limit), anyio.CapacityLimiter(MAX_UNFLUSHED)
     workers = anyio.CapacityLimiter(os.cpu_count() or 1) if verify else None
     async with anyio.create_task_group() as group:
         for job in jobs:
@@ -95,31 +108,44 @@ async def optimize_files(
                 # Nothing else holds the model, so passes may change it in place.
                 run_pipeline: Callable[[Any], Awaitable[Any]] = partial(pipeline, donate=True)
             else:
-                run_pipeline = runner(pipeline, executor, timeout)
+                run_pipeline = module_runner(pipeline, executor, timeout)
             work = _FileRun(job, model_format, run_pipeline, journal, workers, on_phase)
-            group.start_soon(_finish, work, slots, on_result)
+            group.start_soon(_finish, work, slots, unflushed, on_result)
 
 
-async def _finish(work: "_FileRun", slots: anyio.CapacityLimiter, on_result: Callable[[JobResult], None]) -> None:
+async def _finish(
+    work: "_FileRun",
+    slots: anyio.CapacityLimiter,
+    unflushed: anyio.CapacityLimiter,
+    on_result: Callable[[JobResult], None],
+) -> None:
+    """Run the work on one file, and report its result."""
     job = work.job
     start = perf_counter()
     error: Exception | None = None
     try:
-        await work.run()
+        try:
+            await work.run()
+            await unflushed.acquire_on_behalf_of(job)
+        finally:
+            slots.release_on_behalf_of(job)
+        try:
+            await work.complete()
+        finally:
+            unflushed.release_on_behalf_of(job)
     except Exception as failure:
         error = failure
     except anyio.get_cancelled_exc_class() as cancellation:
         # A deadline of -inf means that this task itself is cancelled. Otherwise the pass awaited something, such as a
         # future of asyncio, that was cancelled elsewhere: an error of this file only.
         if anyio.current_effective_deadline() == float("-inf"):
+            if work.is_written:
+                on_result(work.result(perf_counter() - start, None))
             raise
         error = PassCancelledError("the pass awaited something that was cancelled outside the run")
         error.__cause__ = cancellation
-    finally:
-        slots.release_on_behalf_of(job)
     work.on_phase(job, "done")
-    after, seconds = None if error else work.after, perf_counter() - start
-    on_result(JobResult(job, work.before, after, seconds, work.remark, error is None and work.changed, error))
+    on_result(work.result(perf_counter() - start, error))
 
 
 class _FileRun:
@@ -145,13 +171,28 @@ class _FileRun:
         self.after: int | None = None
         self.remark = ""
         self.changed = False
+        self.parts: Sequence[PartFile] = ()
+        self.is_small = True
+        self.has_companions = False
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the files of the result have their final names."""
+        return bool(self.parts) and all(part.is_renamed for part in self.parts)
+
+    def result(self, seconds: float, error: Exception | None) -> JobResult:
+        """Return the result of the file."""
+        after = None if error else self.after
+        return JobResult(self.job, self.before, after, seconds, self.remark, error is None and self.changed, error)
 
     async def run(self) -> None:
+        """Do everything up to the files of the result, which have temporary names."""
         enter_module(self.job.name)
+        self._look_at_source()
         if self.journal is not None and await self._is_finished(self.journal):
             return
         self.on_phase(self.job, "loading")
-        mod = await FILES.run(partial(self.format.load, self.job.source))
+        mod = await self._call(partial(self.format.load, self.job.source))
         self.before = self.format.size(mod)
         self.on_phase(self.job, "optimizing")
         result = await self.run_pipeline(mod)
@@ -163,7 +204,28 @@ class _FileRun:
             self.on_phase(self.job, "verifying")
             await self._verify(mod, result, self.workers)
         self.on_phase(self.job, "writing")
-        await FILES.run(partial(self._write if self.changed else self._write_unchanged, result))
+        self.parts = await self._call(partial(self._write, result))
+
+    async def complete(self) -> None:
+        """Give the files of the result their final names."""
+        if self.parts:
+            try:
+                await COMPLETIONS.run(self.parts)
+            except BaseException:
+                give_up(self.parts)
+                raise
+
+    def _look_at_source(self) -> None:
+        with suppress(OSError, ApassError):  # loading reports it
+            if self.job.source.stat().st_size <= SMALL:
+                self.has_companions = bool(self.format.companions(self.job.source))
+                self.is_small = not self.has_companions
+            else:
+                self.is_small = False
+
+    async def _call(self, function: Callable[[], R]) -> R:
+        """Call a function that reads or writes files, in a thread if they are large."""
+        return function() if self.is_small else await FILES.run(function)
 
     async def _verify(self, mod: Any, result: Any, workers: anyio.CapacityLimiter) -> None:
         try:
@@ -183,29 +245,36 @@ class _FileRun:
         If not, record the states of the sources.
         """
         self.on_phase(self.job, "looking up")
-        finished = await FILES.run(partial(journal.look_up, self.job))
+        finished = await self._call(partial(journal.look_up, self.job))
         if finished is None:
             # Before loading: a file that changes later does not match its entry, and is optimized again next time.
-            self.sources = await FILES.run(partial(journal.states, self.job, self.format))
+            self.sources = await self._call(partial(journal.states, self.job, self.format))
             return False
         self.before, self.after = finished.before, finished.after
         self.remark = f"by an earlier run, {finished.remark}" if finished.remark else "by an earlier run"
         return True
 
-    def _write_unchanged(self, result: Any) -> None:
-        """Copy the file of the model, if the result needs no other file or format."""
+    def _write(self, result: Any) -> Sequence[PartFile]:
+        """Write the result, or copy the file of a model that did not change."""
         job = self.job
-        is_in_place = job.source.resolve() == job.target.resolve()
-        if not is_in_place and (job.source.suffix != job.target.suffix or self.format.companions(job.source)):
-            self._write(result)
-            return
-        if not is_in_place:
-            self.remark = "unchanged, copied"
-            copy_whole(job.source, job.target, self._prepared())
-        elif (prepared := self._prepared()) is not None:
-            prepared({job.target: job.source})
+        is_in_place = _is_same_file(job.source, job.target)
+        with completed_later() as parts:
+            if self.changed or not (is_in_place or self._can_be_copied()):
+                self._save(result)
+            elif not is_in_place:
+                self.remark = "unchanged, copied"
+                copy_whole(job.source, job.target, self._prepared())
+            elif (prepared := self._prepared()) is not None:
+                prepared({job.target: job.source})
+        return parts
 
-    def _write(self, result: Any) -> None:
+    def _can_be_copied(self) -> bool:
+        """Return whether the file of the model is all that the result needs."""
+        if self.job.source.suffix != self.job.target.suffix:
+            return False
+        return not (self.has_companions if self.is_small else self.format.companions(self.job.source))
+
+    def _save(self, result: Any) -> None:
         try:
             self.job.target.parent.mkdir(parents=True, exist_ok=True)
             self.format.save(result, self.job.target, self._prepared())
@@ -218,3 +287,10 @@ class _FileRun:
             return None
         finished = Finished(before=self.before, after=self.after, remark=self.remark)
         return self.journal.prepared(self.job, self.sources, finished)
+
+
+def _is_same_file(source: Path, target: Path) -> bool:
+    try:
+        return source.samefile(target)
+    except OSError:  # most targets do not exist
+        return False

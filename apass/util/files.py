@@ -7,13 +7,26 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from secrets import token_hex
-from shutil import copyfileobj
 from typing import BinaryIO, Final
 
-__all__ = ["PART_NAME", "PartFile", "Prepared", "copy_whole", "is_device", "naming", "write_together", "write_whole"]
+__all__ = [
+    "PART_NAME",
+    "PartFile",
+    "Prepared",
+    "complete_together",
+    "completed_later",
+    "copy_whole",
+    "give_up",
+    "is_device",
+    "naming",
+    "write_whole",
+]
 
 _CHUNK: Final = 2**20
 """Bytes that are copied at a time."""
+
+_NEW_FILE: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+"""Flags that open a file only if it is new."""
 
 _DEVICE_FOLDERS: Final = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 """Folders whose entries are devices or open file descriptors."""
@@ -45,11 +58,16 @@ class PartFile:
         self.path: Final = target.with_name(f".apass-{token_hex(8)}.part")
         """The temporary path."""
         with naming(self.target, self.path):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-            self.file: Final[BinaryIO] = os.fdopen(os.open(self.path, flags, 0o666), "wb")
+            try:
+                descriptor = os.open(self.path, _NEW_FILE, 0o666)
+            except FileNotFoundError:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(self.path, _NEW_FILE, 0o666)
+            self.file: Final[BinaryIO] = os.fdopen(descriptor, "wb")
             """The open file."""
             _copy_mode(target, self.file)
+        self.is_renamed = False
+        """Whether the file has its final path."""
         self._is_kept = False
 
     def write(self, data: bytes) -> None:
@@ -94,14 +112,15 @@ class PartFile:
     def _rename(self) -> None:
         with naming(self.target, self.path):
             self.path.replace(self.target)
+        self.is_renamed = True
 
     def give_up(self) -> None:
-        """Remove a file of `write_together`."""
+        """Remove a file of `completed_later`."""
         self._is_kept = False
         self.discard()
 
     def complete(self) -> None:
-        """Flush a file of `write_together` to disk, and rename it."""
+        """Flush a file of `completed_later` to disk, and rename it."""
         try:
             self._sync()
             self._rename()
@@ -110,39 +129,49 @@ class PartFile:
 
 
 _TOGETHER: Final[ContextVar[list[PartFile] | None]] = ContextVar("apass_part_files", default=None)
-"""The files that `write_together` completes."""
+"""The files that `completed_later` collects."""
 
 
-def write_together(calls: Sequence[Callable[[], object]]) -> list[object]:
-    """Call functions that write files; return the result or the error of each.
+@contextmanager
+def completed_later() -> Generator[list[PartFile]]:
+    """Collect the files that the block writes, which `complete_together` then completes.
 
-    The files are flushed to disk and renamed after the last call. The first flush waits for the disk, and writes most
-    of what the others need.
+    If the block raises, they are removed.
     """
-    results: list[object] = []
-    files: list[list[PartFile]] = []
-    for call in calls:
-        parts: list[PartFile] = []
-        token = _TOGETHER.set(parts)
-        try:
-            results.append(call())
-            files.append(parts)
-        except Exception as error:
-            results.append(error)
-            files.append([])
-            for part in parts:
-                part.give_up()
-        finally:
-            _TOGETHER.reset(token)
-    for index, parts in enumerate(files):
+    parts: list[PartFile] = []
+    token = _TOGETHER.set(parts)
+    try:
+        yield parts
+    except BaseException:
+        give_up(parts)
+        raise
+    finally:
+        _TOGETHER.reset(token)
+
+
+def complete_together(groups: Sequence[Sequence[PartFile]]) -> list[Exception | None]:
+    """Flush files to disk, and rename them; return the error of each group, or None.
+
+    The first flush waits for the disk, and writes most of what the others need.
+    """
+    errors: list[Exception | None] = []
+    for parts in groups:
         try:
             for part in parts:
                 part.complete()
+            errors.append(None)
         except Exception as error:
-            results[index] = error
-    for folder in {part.target.parent for parts in files for part in parts}:
+            give_up(parts)
+            errors.append(error)
+    for folder in {part.target.parent for parts in groups for part in parts}:
         _sync_folder(folder)
-    return results
+    return errors
+
+
+def give_up(parts: Sequence[PartFile]) -> None:
+    """Remove the files that `completed_later` collected."""
+    for part in parts:
+        part.give_up()
 
 
 def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None) -> None:
@@ -174,8 +203,9 @@ def copy_whole(source: Path, path: Path, prepared: Prepared | None = None) -> No
 
     The parameters and errors are those of `write_whole`.
     """
-    with _replacing(path, prepared) as part, naming(source), source.open("rb") as file, naming(path, part.path):
-        copyfileobj(file, part.file, _CHUNK)
+    with _replacing(path, prepared) as part, naming(source), source.open("rb") as file:
+        while data := file.read(_CHUNK):
+            part.write(data)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Files are replaced atomically; devices and pipes are written to directly."""
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from apass.instruments import TraceInstrument
-from apass.util.files import copy_whole, is_device, write_together, write_whole
+from apass.util.files import PartFile, complete_together, completed_later, copy_whole, is_device, write_whole
 from tests.helpers.folders import files
 from tests.helpers.full_disk import file_size_limit
 
@@ -126,36 +127,42 @@ def test_failed_callback_keeps_the_old_file(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_files_written_together_are_renamed_at_the_end(tmp_path: Path) -> None:
-    seen: list[list[str]] = []
+def written_later(work: Callable[[], None]) -> list[PartFile]:
+    with completed_later() as parts:
+        work()
+    return parts
 
-    def write(name: str) -> str:
-        write_whole(tmp_path / name, name)
-        seen.append(files(tmp_path))
-        return name
 
-    assert write_together([partial(write, "a"), partial(write, "b")]) == ["a", "b"]
-    assert all(name.endswith(".part") for names in seen for name in names)
+def test_files_completed_together_are_renamed_at_the_end(tmp_path: Path) -> None:
+    groups = [written_later(partial(write_whole, tmp_path / name, name)) for name in ("a", "b")]
+    assert [name.endswith(".part") for name in files(tmp_path)] == [True, True]
+    assert complete_together(groups) == [None, None]
     assert [(name, (tmp_path / name).read_text()) for name in files(tmp_path)] == [("a", "a"), ("b", "b")]
 
 
-def test_failed_call_writes_no_file_of_its_own(tmp_path: Path) -> None:
+def test_failed_block_leaves_no_file_behind(tmp_path: Path) -> None:
     def fail() -> None:
         write_whole(tmp_path / "a", "a")
         raise ValueError("no")
 
-    failed, written = write_together([fail, partial(write_whole, tmp_path / "b", "b")])
-    assert (isinstance(failed, ValueError), written, files(tmp_path)) == (True, None, ["b"])
+    with pytest.raises(ValueError, match="no"):
+        written_later(fail)
+    assert files(tmp_path) == []
 
 
 def test_file_that_cannot_be_renamed_fails_alone(tmp_path: Path) -> None:
-    def block() -> None:
-        write_whole(tmp_path / "a", "a")
-        (tmp_path / "a").mkdir()
-
-    failed, written = write_together([block, partial(write_whole, tmp_path / "b", "b")])
+    groups = [written_later(partial(write_whole, tmp_path / name, name)) for name in ("a", "b")]
+    (tmp_path / "a").mkdir()
+    failed, written = complete_together(groups)
     assert (isinstance(failed, OSError), written) == (True, None)
+    assert [[part.is_renamed for part in parts] for parts in groups] == [[False], [True]]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_copy_error_names_the_file_that_failed(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError) as caught:
+        copy_whole(tmp_path, tmp_path / "c")
+    assert (caught.value.filename, files(tmp_path)) == (str(tmp_path), [])
 
 
 def test_copy_has_the_bytes_of_its_source(tmp_path: Path) -> None:
