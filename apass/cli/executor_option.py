@@ -9,12 +9,16 @@ from apass.cli.inputs import InputError
 from apass.core.executor import Executor, executor_in_force
 from apass.errors import did_you_mean
 
-__all__ = ["ExecutorScope", "executor_scope"]
+__all__ = ["LOOP", "PROCESS", "ExecutorScope", "executor_scope"]
 
 ExecutorScope = AbstractAsyncContextManager[Executor | None]
 """Yields the executor within `async with`, or None for the event loop."""
 
-_NAMES: Final = ("process", "thread", "interpreter", "dask")
+PROCESS: Final = "process"
+"""Worker processes on this machine."""
+LOOP: Final = "loop"
+"""The event loop of the command."""
+_NAMES: Final = (LOOP, PROCESS, "thread", "interpreter", "dask")
 DASK: Final = "dask://"
 """Prefix of the address of a Dask scheduler."""
 
@@ -32,7 +36,7 @@ def executor_scope(text: str | None, unsupported: Mapping[str, str]) -> Executor
         MissingExtraError: if its library is not installed.
 
     """
-    if text is None:
+    if text in (None, LOOP):
         return nullcontext(None)
     for option, reason in unsupported.items():
         raise InputError(f"{option} cannot be combined with --executor {text}: {reason}; leave one of them out")

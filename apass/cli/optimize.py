@@ -251,7 +251,7 @@ class _FileRun:
             self.sources = await self._call(partial(journal.states, self.job, self.format))
             return False
         self.before, self.after = finished.before, finished.after
-        self.remark = f"by an earlier run, {finished.remark}" if finished.remark else "by an earlier run"
+        self.remark = finished.earlier_remark
         return True
 
     def _write(self, result: Any) -> Sequence[PartFile]:

@@ -1,19 +1,19 @@
 """The plan of a run: the models, their pipelines and the paths of the results."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from apass.cli.formats import ModelFormat, format_of, suffixes
+from apass.cli.formats import ModelFormat, format_of, module_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, plan_jobs
 from apass.cli.optimize import Treatment
 from apass.errors import PipelineSyntaxError
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 
-__all__ = ["Plan", "make_plan", "read_pipeline"]
+__all__ = ["Plan", "make_plan", "modules_of", "plan_files", "read_pipeline"]
 
 _COMMENT: Final = re.compile(r"#[^\n]*")
 
@@ -34,31 +34,55 @@ class Plan:
         return self.formats[job.source.suffix], self.passes[job.source.suffix]
 
 
-def make_plan(
-    models: Sequence[str], output: Path | None, pipeline: str | None, *, in_place: bool, to: str | None
-) -> Plan:
-    """Return the plan of a run. No model is read.
-
-    If `pipeline` is None, each model format uses its default pipeline.
+def plan_files(models: Sequence[str], output: Path | None, *, in_place: bool, to: str | None) -> list[Job]:
+    """Return the models of a run and the paths of their results. Nothing is read or imported.
 
     Raises:
         InputError: if models are missing, results cannot be written, or options exclude each other.
-        PipelineSyntaxError: if the text of the pipeline is empty or does not parse.
-        UnknownPassError: if the pipeline names an unknown pass.
-        MissingExtraError: if the library for a model format is not installed.
 
     """
     for option, value in (("-o", output), ("--to", to)):
         if in_place and value is not None:
             raise InputError(f"--in-place and {option} cannot be used together")
     suffix = None if to is None else f".{to}"
-    jobs = plan_jobs(find_models(models, suffixes(), output), output, in_place=in_place, suffix=suffix)
-    formats = {job.source.suffix: format_of(job.source, suffix) for job in jobs}
+    return plan_jobs(find_models(models, suffixes(), output), output, in_place=in_place, suffix=suffix)
+
+
+def make_plan(jobs: Sequence[Job], pipeline: str | None, to: str | None) -> Plan:
+    """Return the plan of a run. No model is read.
+
+    If `pipeline` is None, each model format uses its default pipeline.
+
+    Raises:
+        InputError: if no format has the suffix of a model.
+        PipelineSyntaxError: if the text of the pipeline is empty or does not parse.
+        UnknownPassError: if the pipeline names an unknown pass.
+        MissingExtraError: if the library for a model format is not installed.
+
+    """
+    suffix = None if to is None else f".{to}"
+    formats = {source: format_of(job.source, suffix) for source, job in _by_suffix(jobs).items()}
     texts = {
         source: model_format.DEFAULT_PIPELINE if pipeline is None else pipeline
         for source, model_format in formats.items()
     }
     return Plan(jobs, formats, {source: read_pipeline(text) for source, text in texts.items()})
+
+
+def modules_of(jobs: Iterable[Job], to: str | None) -> Mapping[str, str]:
+    """Return the modules of the model formats, by the suffix of a file.
+
+    Raises:
+        InputError: if no format has the suffix of a model.
+
+    """
+    suffix = None if to is None else f".{to}"
+    return {source: module_of(job.source, suffix) for source, job in _by_suffix(jobs).items()}
+
+
+def _by_suffix(jobs: Iterable[Job]) -> Mapping[str, Job]:
+    """Return one job for each suffix."""
+    return {job.source.suffix: job for job in jobs}
 
 
 def read_pipeline(text: str) -> Pass[Any]:

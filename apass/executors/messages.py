@@ -20,6 +20,7 @@ from apass.core.info import PassInfo
 from apass.core.instrument import instrument_name
 from apass.core.portable import Delegates
 from apass.core.run import Run, current_module_name, current_run
+from apass.core.store import Store
 from apass.errors import AdapterError, ExecutorError
 from apass.executors.pickling import dumps
 
@@ -112,7 +113,9 @@ class ContextMessage:
             ctx.strict,
         )
 
-    def open(self, instruments: Sequence[object], diag_ctx: DiagnosticContext) -> PassContext:
+    def open(
+        self, instruments: Sequence[object], diag_ctx: DiagnosticContext, store: Store | None = None
+    ) -> PassContext:
         """Return a context with these options; register its config options."""
         for option in self.options:
             register_config_option(option.key, option.type, option.default, option.doc)
@@ -126,6 +129,7 @@ class ContextMessage:
             max_concurrency=self.max_concurrency,
             exit_grace=self.exit_grace,
             strict=self.strict,
+            store=store,
         )
 
 

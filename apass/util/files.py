@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -18,7 +18,10 @@ __all__ = [
     "copy_whole",
     "give_up",
     "is_device",
+    "marked_parts",
     "naming",
+    "part_mark",
+    "remove_parts",
     "write_whole",
 ]
 
@@ -55,7 +58,7 @@ class PartFile:
     def __init__(self, target: Path) -> None:
         self.target: Final = target
         """The final path."""
-        self.path: Final = target.with_name(f".apass-{token_hex(8)}.part")
+        self.path: Final = target.with_name(f".apass-{_MARK.get() or part_mark()}{part_mark()}.part")
         """The temporary path."""
         with naming(self.target, self.path):
             try:
@@ -166,6 +169,31 @@ def complete_together(groups: Sequence[Sequence[PartFile]]) -> list[Exception | 
     for folder in {part.target.parent for parts in groups for part in parts}:
         _sync_folder(folder)
     return errors
+
+
+def part_mark() -> str:
+    """Return a random mark for the names of temporary files."""
+    return token_hex(4)
+
+
+@contextmanager
+def marked_parts(mark: str) -> Generator[None]:
+    """Mark the temporary files that are created in the block, for `remove_parts`."""
+    token = _MARK.set(mark)
+    try:
+        yield
+    finally:
+        _MARK.reset(token)
+
+
+def remove_parts(folders: Iterable[Path], mark: str) -> None:
+    """Remove the temporary files with a mark, which a killed process has left in `folders`."""
+    for folder in folders:
+        for path in folder.glob(f".apass-{mark}*.part"):
+            path.unlink(missing_ok=True)
+
+
+_MARK: Final[ContextVar[str]] = ContextVar("apass_part_mark", default="")
 
 
 def give_up(parts: Sequence[PartFile]) -> None:

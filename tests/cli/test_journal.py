@@ -1,6 +1,7 @@
 """`apass opt --journal`: finished models are skipped after kills and failures."""
 
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -80,6 +81,8 @@ def test_killed_command_continues_on_either_event_loop(tmp_path: Path) -> None:
     with script(f"HELD = 'b.onnx'\n{BEGIN_PASS}", (*arguments, "--jobs", 1)) as command:
         assert command.stdout is not None
         assert [command.stdout.readline() for _ in range(2)] == ["begin a.onnx\n", "begin b.onnx\n"]
+        while not (tmp_path / "out" / "a.onnx").exists():
+            time.sleep(0.01)
         command.send_signal(signal.SIGKILL)
     assert files(tmp_path / "out") == ["a.onnx"]
     status, out, err = process(*arguments, "--jobs", 1, "--backend", "trio", body=f"HELD = None\n{BEGIN_PASS}")

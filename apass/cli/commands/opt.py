@@ -3,33 +3,35 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property, partial
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from apass.cli.cache_location import OptionalStore, store_at
-from apass.cli.compare import ComparisonDisplay, compare_pipelines, plan_comparison
 from apass.cli.display import Reporter, RunDisplay
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
-from apass.cli.executor_option import ExecutorScope, executor_scope
+from apass.cli.executor_option import PROCESS, executor_scope
 from apass.cli.exit_status import FAILED, OUTPUT_FAILED
-from apass.cli.inputs import InputError, check_writable
+from apass.cli.inputs import InputError, Job, check_writable
 from apass.cli.instruments import OBSERVER_OPTIONS, ObserverOptions, RunPlan
 from apass.cli.journal import file_journal
 from apass.cli.optimize import optimize_files
 from apass.cli.options import ManyValues, command_with, options_in_use, with_options
-from apass.cli.planning import Plan, make_plan
-from apass.cli.resume import resume_plan
+from apass.cli.planning import Plan, make_plan, modules_of, plan_files
 from apass.cli.settings import ContextOptions, make_context, seconds_of
-from apass.core.context import PassContext
 from apass.core.portable import why_not_portable
+from apass.executors.limits import usable_cores
 
 __all__ = ["app"]
 
 app: Final = typer.Typer(add_completion=False)
+
+MANY: Final = 64
+"""The number of models from which all cores are used by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +80,13 @@ class RunOptions:
     """The dump of the pass after which the pipeline continues; None to start at the model."""
     executor: Annotated[
         str | None,
-        typer.Option("--executor", help="Run passes in: process, thread, interpreter, dask or dask://HOST:PORT."),
+        typer.Option(
+            "--executor",
+            help="Run passes in: loop, process, thread, interpreter, dask or dask://HOST:PORT "
+            r"\[the event loop; with 64 models, all cores].",
+        ),
     ] = None
-    """The executor of the passes; None for the event loop."""
+    """The executor of the passes; None for the event loop, or for all cores if there are many models."""
     timeout: Annotated[
         float | None,
         typer.Option(
@@ -128,31 +134,13 @@ def opt(
             _check_compared(result_options, run_options, observer_options)
             _compare(models, result_options.compare, context_options, run_options)
             return
-        plan = _plan(models, result_options, context_options, run_options)
-        run = RunPlan(plan=plan, context=context_options, backend=run_options.backend)
-        enabled = [
-            (group, observer) for group in observer_options if (observer := group.create_observer(run)) is not None
-        ]
-        observers = [observer for _, observer in enabled]
-        instruments = [(group, instrument) for group, observer in enabled for instrument in observer.instruments()]
-        store = None if run_options.cache is None else OptionalStore(store_at(run_options.cache))
-        context = make_context(
-            context_options, plan.passes.values(), [instrument for _, instrument in instruments], store
-        )
-        unsupported = {
-            option: reason
-            for group, instrument in instruments
-            for option in options_in_use(group)
-            if (reason := why_not_portable(instrument)) is not None
-        }
-        executors = executor_scope(run_options.executor, unsupported)
-        check_writable(plan.jobs, result_options.output)
-        reporter = Reporter(len(plan.jobs), bar=not any(observer.takes_terminal for observer in observers))
-        display = RunDisplay(reporter, observers)
-        _run(plan, run_options, store, context, executors, display)
-        if not display.is_complete:
+        jobs = plan_files(models, result_options.output, in_place=result_options.in_place, to=run_options.to)
+        run = _Run(jobs, result_options, context_options, run_options, observer_options)
+        work = run.on_all_cores if run.workers else partial(run.optimize, run.plan(), None)
+        run_until_interrupted(work, run_options.backend)
+        if not run.display.is_complete:
             raise typer.Exit(FAILED)
-        if display.failed_outputs:
+        if run.display.failed_outputs:
             raise typer.Exit(OUTPUT_FAILED)
 
 
@@ -166,15 +154,16 @@ def _check_compared(results: ResultOptions, run: RunOptions, observers: Sequence
 
 def _compare(models: Sequence[str], texts: Sequence[str], options: ContextOptions, run: RunOptions) -> None:
     """Compare pipelines on each model, and print the tables."""
-    jobs = plan_comparison(models, texts)
-    store = None if run.cache is None else OptionalStore(store_at(run.cache))
+    compare: Any = import_module("apass.cli.compare")
+    jobs = compare.plan_comparison(models, texts)
+    store = _store(run.cache)
     context = make_context(options, [pipeline for _, pipeline in jobs.pipelines], (), store)
     executors = executor_scope(run.executor, {})
-    display = ComparisonDisplay([text for text, _ in jobs.pipelines], len(jobs.models))
+    display = compare.ComparisonDisplay([text for text, _ in jobs.pipelines], len(jobs.models))
 
     async def work() -> None:
         async with store or nullcontext(), context, executors as executor:
-            await compare_pipelines(
+            await compare.compare_pipelines(
                 jobs, executor=executor, timeout=run.timeout, limit=run.jobs, on_result=display.result
             )
 
@@ -184,40 +173,120 @@ def _compare(models: Sequence[str], texts: Sequence[str], options: ContextOption
         raise typer.Exit(FAILED)
 
 
-def _plan(
-    models: Sequence[str], results: ResultOptions, context_options: ContextOptions, run_options: RunOptions
-) -> Plan:
-    """Return the plan of the run, after the pass of `--resume-from` if it is set."""
-    plan = make_plan(models, results.output, results.pipeline, in_place=results.in_place, to=run_options.to)
-    if run_options.resume_from is None:
-        return plan
-    return resume_plan(plan, run_options.resume_from, make_context(context_options, plan.passes.values()))
+def _store(location: str | None) -> Any:
+    """Return the store at a location, or None."""
+    if location is None:
+        return None
+    stores: Any = import_module("apass.cli.cache_location")
+    return stores.OptionalStore(stores.store_at(location))
 
 
-def _run(
-    plan: Plan,
-    options: RunOptions,
-    store: OptionalStore | None,
-    context: PassContext,
-    executors: ExecutorScope,
-    display: RunDisplay,
-) -> None:
-    """Run the plan and display it."""
+class _Run:
+    """One run of the command, from the plan to the table."""
 
-    async def work() -> None:
-        async with store or nullcontext(), context, executors as executor:
-            await optimize_files(
-                plan.jobs,
-                plan.treatment_of,
-                executor=executor,
-                timeout=options.timeout,
-                journal=journal,
-                limit=options.jobs,
-                verify=options.verify_outputs,
-                on_phase=display.phase,
-                on_result=display.result,
-            )
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        results: ResultOptions,
+        context: ContextOptions,
+        options: RunOptions,
+        observers: Sequence[ObserverOptions],
+    ) -> None:
+        self._jobs = jobs
+        self._results = results
+        self._context = context
+        self._options = options
+        self._observers = observers
+        self.display: RunDisplay
+        """The display, after `optimize`."""
 
-    opened_journal = file_journal(options.journal, plan.passes, context, verify=options.verify_outputs)
-    with warnings_as_lines(), opened_journal as journal, display.closing(context.diag_ctx):
-        run_until_interrupted(work, options.backend)
+    async def on_all_cores(self) -> None:
+        """Optimize the models with worker processes, which start while this process makes its plan."""
+        modules = modules_of(self._jobs, self._options.to)
+        file_workers: Any = import_module("apass.cli.file_workers")
+        async with file_workers.FileWorkers(self.workers, modules, self._results.pipeline) as workers:
+            await self.optimize(self.plan(), workers)
+
+    @cached_property
+    def workers(self) -> int:
+        """How many worker processes read and write files themselves."""
+        options = self._options
+        # With these, models are read here, and at most their passes run in the executor.
+        if options.timeout is not None or options.verify_outputs or options.resume_from is not None:
+            return 0
+        if any(map(options_in_use, self._observers)):
+            return 0
+        cores, models = usable_cores(), min(len(self._jobs), options.jobs)
+        if options.executor == PROCESS:
+            return min(cores, models)
+        # This process is one of those that optimize files.
+        is_default = options.executor is None and len(self._jobs) >= MANY
+        return min(cores, models) - 1 if is_default else 0
+
+    async def optimize(self, plan: Plan, workers: Any) -> None:
+        """Optimize the models, and display the run.
+
+        Parameters:
+            plan: the plan of the run.
+            workers: the FileWorkers, or None.
+
+        """
+        options = self._options
+        run = RunPlan(plan=plan, context=self._context, backend=options.backend)
+        enabled = [
+            (group, observer) for group in self._observers if (observer := group.create_observer(run)) is not None
+        ]
+        observers = [observer for _, observer in enabled]
+        instruments = [(group, instrument) for group, observer in enabled for instrument in observer.instruments()]
+        store = _store(options.cache)
+        context = make_context(
+            self._context, plan.passes.values(), [instrument for _, instrument in instruments], store
+        )
+        unsupported = {
+            option: reason
+            for group, instrument in instruments
+            for option in options_in_use(group)
+            if (reason := why_not_portable(instrument)) is not None
+        }
+        executors = executor_scope(options.executor, unsupported)
+        check_writable(plan.jobs, self._results.output)
+        reporter = Reporter(len(plan.jobs), bar=not any(observer.takes_terminal for observer in observers))
+        self.display = RunDisplay(reporter, observers)
+        journals = file_journal(options.journal, plan.passes, context, verify=options.verify_outputs)
+        with warnings_as_lines(), journals as journal, self.display.closing(context.diag_ctx):
+            async with store or nullcontext(), context, executors as executor:
+                if workers is None:
+                    await optimize_files(
+                        plan.jobs,
+                        plan.treatment_of,
+                        executor=executor,
+                        timeout=options.timeout,
+                        journal=journal,
+                        limit=options.jobs,
+                        verify=options.verify_outputs,
+                        on_phase=self.display.phase,
+                        on_result=self.display.result,
+                    )
+                else:
+                    is_default = options.executor is None
+                    await workers.optimize(
+                        plan.jobs,
+                        plan.passes,
+                        backend=options.backend,
+                        cache=options.cache,
+                        journal=journal,
+                        limit=max(1, options.jobs // (workers.count + is_default)),
+                        joins=is_default,
+                        on_phase=self.display.phase,
+                        on_result=self.display.result,
+                    )
+
+    def plan(self) -> Plan:
+        """Return the plan of the run, after the pass of `--resume-from` if it is set."""
+        plan = make_plan(self._jobs, self._results.pipeline, self._options.to)
+        if self._options.resume_from is None:
+            return plan
+        resume: Any = import_module("apass.cli.resume")
+        context = make_context(self._context, plan.passes.values())
+        resumed: Plan = resume.resume_plan(plan, self._options.resume_from, context)
+        return resumed

@@ -15,7 +15,7 @@ from apass.cli.inputs import InputError
 from apass.core.plugins import plugins
 from apass.util.files import Prepared
 
-__all__ = ["Comparison", "Measures", "MeasuringFormat", "ModelFormat", "format_of", "suffixes"]
+__all__ = ["Comparison", "Measures", "MeasuringFormat", "ModelFormat", "format_of", "module_of", "suffixes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +101,33 @@ def suffixes() -> tuple[str, ...]:
     return tuple(sorted(plugins(_FORMATS)))
 
 
-def format_of(path: Path, result: str | None = None) -> ModelFormat:
-    """Return the format of a file, by its suffix and the suffix of its result.
+def module_of(path: Path, result: str | None = None) -> str:
+    """Return the module of the format of a file, by its suffix and that of its result.
 
-    If `result` is None, both suffixes are the same.
+    The module implements `ModelFormat`; it is not imported. If `result` is None, both suffixes are the same.
 
     Raises:
         InputError: if no format has the suffix, or no conversion to `result` exists.
-        MissingExtraError: if the library of the format is not installed.
 
     """
     formats, conversions = plugins(_FORMATS), plugins(_CONVERSIONS)
     if path.suffix not in formats:
         raise InputError(f"model file {path} has the suffix {path.suffix!r}; expected one of {', '.join(suffixes())}")
     if result in (None, path.suffix):
-        return cast("ModelFormat", import_module(formats[path.suffix].value))
+        return formats[path.suffix].value
     name = f"{path.suffix}-to-{result}"
     if name not in conversions:
         known = ", ".join(sorted(conversions)).replace("-to-", " to ")
         raise InputError(f"{path} cannot be converted to a {result} file; supported conversions: {known}")
-    return cast("ModelFormat", import_module(conversions[name].value))
+    return conversions[name].value
+
+
+def format_of(path: Path, result: str | None = None) -> ModelFormat:
+    """Return the format of a file, as `module_of` does.
+
+    Raises:
+        InputError: if no format has the suffix, or no conversion to `result` exists.
+        MissingExtraError: if the library of the format is not installed.
+
+    """
+    return cast("ModelFormat", import_module(module_of(path, result)))

@@ -25,6 +25,9 @@ IDLE_SECONDS: Final = 300.0
 
 READY: Final = b"ready"
 """Message to `on_message`: the worker has started, and reads a part of the request."""
+_COMMAND_LINE: Final = "apass.__main__"
+"""The main module of the command line; the command `apass` imports its function `main`."""
+
 PART: Final = 1 << 20
 """Bytes of a request that are sent at once."""
 
@@ -191,4 +194,8 @@ def _first_request() -> bytes:
     """Return the first request to a new worker: the import path and the main module."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
-    return pickle.dumps((sys.path, sys.argv, spec and spec.name, getattr(main, "__file__", None)))
+    name, file = spec and spec.name, getattr(main, "__file__", None)
+    # The command line defines nothing that a worker needs, and takes long to import.
+    if name == _COMMAND_LINE or getattr(getattr(main, "main", None), "__module__", None) == _COMMAND_LINE:
+        name = file = None
+    return pickle.dumps((sys.path, sys.argv, name, file))

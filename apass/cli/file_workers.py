@@ -1,0 +1,332 @@
+"""The work on many files, shared by this process and worker processes.
+
+A worker receives names of files, not models, and reads and writes the files itself.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from math import ceil
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+import anyio
+
+from apass.cli.inputs import Job
+from apass.cli.journal import FileJournal, JournalEntries
+from apass.cli.optimize import JobResult, Phase, Treatment, optimize_files
+from apass.concurrency.processes.pool import RECEIVED, run_in_worker
+from apass.core.context import PassContext
+from apass.errors import ExecutorError, WorkerLostError
+from apass.executors.messages import ContextMessage
+from apass.executors.pickling import dumps
+from apass.executors.processes import ProcessExecutor
+from apass.executors.remote import record_passes
+from apass.executors.remote_errors import SerializedError, failure_of
+from apass.passes.base import Pass
+from apass.pipelines.parser import parse_pipeline
+from apass.util.files import marked_parts, part_mark, remove_parts
+
+__all__ = ["FileWork", "FileWorkers"]
+
+BATCH_SECONDS: Final = 0.5
+"""Target duration of a batch of files. Each batch ends with a flush to the disk."""
+
+FIRST_BATCH: Final = 4
+"""Files of the first batch of a worker, whose duration is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileWork:
+    """What a worker needs to know about all files."""
+
+    formats: Mapping[str, str]
+    """The modules of the model formats, by the suffix of a file."""
+    passes: Mapping[str, Pass[Any]]
+    """The pipelines, by the suffix of a file."""
+    cache: str | None
+    """The location of the store of pass results; None for no store."""
+    keeps_journal: bool
+    """Whether the replies have entries for a journal."""
+    limit: int
+    """How many models may be in memory."""
+    backend: str
+    """The event loop."""
+
+    def treatment_of(self, job: Job) -> Treatment:
+        """Return the format and the pipeline of one model."""
+        model_format: Any = import_module(self.formats[job.source.suffix])
+        return model_format, self.passes[job.source.suffix]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """The outcome of a batch of files."""
+
+    results: Sequence[tuple[JobResult, SerializedError | None]]
+    """The results without their errors, and the errors."""
+    entries: Sequence[tuple[str, Mapping[str, Any]]]
+    """The entries for the journal."""
+    seconds: float
+    """The duration, without the imports."""
+
+
+def prepare_worker(formats: Sequence[str], pipeline: str | None, _send: Callable[[bytes], object]) -> None:
+    """Import the formats and the passes of a pipeline, in a worker.
+
+    Errors are ignored: the command reports them.
+    """
+    for module in formats:
+        with suppress(Exception):
+            model_format: Any = import_module(module)
+            parse_pipeline(model_format.DEFAULT_PIPELINE if pipeline is None else pipeline)
+
+
+def optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Reply:
+    """Optimize files, in a worker."""
+    return anyio.run(partial(_optimize_batch, work, mark, jobs), backend=work.backend)
+
+
+async def _optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Reply:
+    start = perf_counter()
+    entries = JournalEntries()
+    results: list[JobResult] = []
+    ctx = PassContext.current()
+    store: Any = None
+    if work.cache is not None:
+        location: Any = import_module("apass.cli.cache_location")
+        store = location.OptionalStore(location.store_at(work.cache))
+        ctx = ContextMessage.of(ctx).open((), ctx.diag_ctx, store)
+    journal = FileJournal(entries) if work.keeps_journal else None
+    with marked_parts(mark):
+        async with store or nullcontext(), ctx if store is not None else nullcontext():
+            await optimize_files(
+                jobs,
+                work.treatment_of,
+                journal=journal,
+                limit=work.limit,
+                verify=False,
+                on_phase=_ignore,
+                on_result=results.append,
+            )
+    return _Reply([_without_error(result) for result in results], entries.added, perf_counter() - start)
+
+
+def _without_error(result: JobResult) -> tuple[JobResult, SerializedError | None]:
+    # An error loses its notes when it is pickled.
+    return replace(result, error=None), None if result.error is None else failure_of(result.error)
+
+
+class FileWorkers:
+    """Worker processes that optimize files, used with `async with`.
+
+    The workers start on entry, while the caller plans the run.
+
+    Parameters:
+        count: the number of workers.
+        formats: the modules of the model formats, by the suffix of a file.
+        pipeline: the text of the pipeline; None for the default pipeline of each format.
+
+    """
+
+    def __init__(self, count: int, formats: Mapping[str, str], pipeline: str | None) -> None:
+        self.count: Final = count
+        """The number of workers."""
+        self._executor = ProcessExecutor(count)
+        self._formats = formats
+        self._pipeline = pipeline
+        self._ready = [anyio.Event() for _ in range(count)]
+        self._queue: deque[Job] = deque()
+        self._seconds: float | None = None
+        """Average duration of a file in a worker."""
+
+    async def __aenter__(self) -> Self:
+        self._group = await anyio.create_task_group().__aenter__()
+        for ready in self._ready:
+            # The process has received what to import before this process begins to import the same.
+            await self._group.start(self._start, ready)
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._group.cancel_scope.cancel()
+        # Without the block's exception as an argument, the group does not wrap it in an ExceptionGroup.
+        await self._group.__aexit__(None, None, None)
+
+    async def _start(
+        self, ready: anyio.Event, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        def on_message(message: bytes) -> None:
+            if message == RECEIVED and not is_sent:
+                is_sent.append(True)
+                task_status.started()
+
+        is_sent: list[bool] = []
+        # A worker that cannot start fails again when it gets files, and is reported then.
+        with suppress(Exception):
+            formats = list(self._formats.values())
+            await run_in_worker(prepare_worker, formats, self._pipeline, on_message=on_message)
+        if not is_sent:
+            task_status.started()
+        ready.set()
+
+    async def optimize(
+        self,
+        jobs: Sequence[Job],
+        passes: Mapping[str, Pass[Any]],
+        *,
+        backend: str,
+        cache: str | None,
+        journal: FileJournal | None,
+        limit: int,
+        joins: bool,
+        on_phase: Phase,
+        on_result: Callable[[JobResult], None],
+    ) -> None:
+        """Optimize files, as `optimize_files` does.
+
+        Parameters:
+            jobs: the files.
+            passes: the pipelines, by the suffix of a file.
+            backend: the event loop of the workers.
+            cache: the location of the store of pass results; None for no store.
+            journal: the journal of the run.
+            limit: how many models each process may have in memory.
+            joins: whether this process optimizes files, too.
+            on_phase: called at each phase of a file; workers do not report all of them.
+            on_result: called at the end of each file.
+
+        """
+        work = FileWork(self._formats, passes, cache, journal is not None, limit, backend)
+        share = _Share(work, journal, on_phase, on_result)
+        for pass_ in passes.values():
+            record_passes(pass_)
+        self._queue.extend(jobs)
+        async with anyio.create_task_group() as group:
+            if _can_be_sent(work) or not joins:
+                for ready in self._ready:
+                    group.start_soon(self._drive, ready, share)
+            if joins:
+                await optimize_files(
+                    self._remaining(),
+                    work.treatment_of,
+                    journal=journal,
+                    limit=limit,
+                    verify=False,
+                    on_phase=on_phase,
+                    on_result=on_result,
+                )
+
+    def _remaining(self) -> Iterator[Job]:
+        while self._queue:
+            yield self._queue.popleft()
+
+    def _next_batch(self) -> list[Job]:
+        """Remove the next batch of a worker from the queue.
+
+        Towards the end, batches become smaller, so that all processes finish at about the same time.
+        """
+        if self._seconds is None:
+            size = FIRST_BATCH
+        else:
+            share = ceil(len(self._queue) / (2 * (self.count + 1)))
+            size = max(1, min(int(BATCH_SECONDS / max(self._seconds, 1e-6)), share))
+        return [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
+
+    async def _drive(self, ready: anyio.Event, share: "_Share") -> None:
+        """Optimize batch after batch in a worker."""
+        await ready.wait()
+        while batch := self._next_batch():
+            jobs = await share.unfinished(batch)
+            if jobs:
+                seconds = await self._optimize_batch(jobs, share) / len(jobs)
+                self._seconds = seconds if self._seconds is None else (self._seconds + seconds) / 2
+
+    async def _optimize_batch(self, jobs: Sequence[Job], share: "_Share") -> float:
+        """Optimize a batch of files in a worker, and return the duration.
+
+        If the worker is lost, each file is optimized once more separately.
+        """
+        mark, start = part_mark(), perf_counter()
+        try:
+            reply: _Reply = await self._executor.call(optimize_batch, share.work, mark, jobs)
+        except Exception as error:
+            is_lost = isinstance(error, WorkerLostError)
+            if is_lost:
+                remove_parts({job.target.parent for job in jobs}, mark)
+            if is_lost and len(jobs) > 1:
+                return sum([await self._optimize_batch([job], share) for job in jobs])
+            for job in jobs:
+                share.report(JobResult(job, None, None, perf_counter() - start, "", False, _named(error)))
+            return perf_counter() - start
+        except BaseException:
+            # The worker was killed, and left its temporary files.
+            remove_parts({job.target.parent for job in jobs}, mark)
+            raise
+        share.accept(reply)
+        return reply.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What the workers of a run share in this process."""
+
+    work: FileWork
+    """How the files are optimized."""
+    journal: FileJournal | None
+    """The journal of the run."""
+    on_phase: Phase
+    """Called at each phase of a file."""
+    on_result: Callable[[JobResult], None]
+    """Called at the end of each file."""
+
+    async def unfinished(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Report the jobs that the journal records as finished, and return the others."""
+        if self.journal is not None:
+            for job in jobs:
+                self.on_phase(job, "looking up")
+            finished = await anyio.to_thread.run_sync(list, map(self.journal.look_up, jobs))
+            for job, row in zip(jobs, finished, strict=True):
+                if row is not None:
+                    self.report(JobResult(job, row.before, row.after, 0.0, row.earlier_remark, False, None))
+            jobs = [job for job, row in zip(jobs, finished, strict=True) if row is None]
+        for job in jobs:
+            self.on_phase(job, "optimizing")
+        return jobs
+
+    def accept(self, reply: _Reply) -> None:
+        """Add the entries of a reply to the journal, and report its results."""
+        if self.journal is not None:
+            self.journal.add_all(reply.entries)
+        for result, failure in reply.results:
+            error = None if failure is None else cast("Exception", failure.error())
+            self.report(replace(result, error=error))
+
+    def report(self, result: JobResult) -> None:
+        """Report the result of a file."""
+        self.on_phase(result.job, "done")
+        self.on_result(result)
+
+
+def _can_be_sent(work: FileWork) -> bool:
+    try:
+        dumps(work, "the pipeline")
+    except ExecutorError:
+        return False
+    return True
+
+
+def _named(error: Exception) -> Exception:
+    """Return the error of a file; that of a lost worker names a function of this module."""
+    if not isinstance(error, WorkerLostError):
+        return error
+    return WorkerLostError(f"the passes lost two workers in succession: {str(error).partition(': ')[2]}")
+
+
+def _ignore(_job: Job, _phase: str) -> None:
+    """Ignore a phase."""
