@@ -21,9 +21,8 @@ from apass.cli.journal import FileJournal, JournalEntries
 from apass.cli.optimize import JobResult, Phase, Treatment, optimize_files
 from apass.concurrency.processes.pool import RECEIVED, run_in_worker
 from apass.core.context import PassContext
-from apass.errors import ExecutorError, WorkerLostError
+from apass.errors import WorkerLostError
 from apass.executors.messages import ContextMessage
-from apass.executors.pickling import dumps
 from apass.executors.processes import ProcessExecutor
 from apass.executors.remote import record_passes
 from apass.executors.remote_errors import SerializedError, failure_of
@@ -203,24 +202,29 @@ class FileWorkers:
 
         """
         work = FileWork(self._formats, passes, cache, journal is not None, limit, backend)
-        share = _Share(work, journal, on_phase, on_result)
+        share = _Share(work, joins, journal, on_phase, on_result)
         for pass_ in passes.values():
             record_passes(pass_)
         self._queue.extend(jobs)
         async with anyio.create_task_group() as group:
-            if _can_be_sent(work) or not joins:
-                for ready in self._ready:
-                    group.start_soon(self._drive, ready, share)
+            for ready in self._ready:
+                group.start_soon(self._drive, ready, share)
             if joins:
-                await optimize_files(
-                    self._remaining(),
-                    work.treatment_of,
-                    journal=journal,
-                    limit=limit,
-                    verify=False,
-                    on_phase=on_phase,
-                    on_result=on_result,
-                )
+                await self._optimize_here(share)
+        if self._queue:  # what the workers could not do
+            await self._optimize_here(share)
+
+    async def _optimize_here(self, share: "_Share") -> None:
+        """Optimize files in this process, until the queue is empty."""
+        await optimize_files(
+            self._remaining(),
+            share.work.treatment_of,
+            journal=share.journal,
+            limit=share.work.limit,
+            verify=False,
+            on_phase=share.on_phase,
+            on_result=share.on_result,
+        )
 
     def _remaining(self) -> Iterator[Job]:
         while self._queue:
@@ -243,29 +247,40 @@ class FileWorkers:
         await ready.wait()
         while batch := self._next_batch():
             jobs = await share.unfinished(batch)
-            if jobs:
-                seconds = await self._optimize_batch(jobs, share) / len(jobs)
-                self._seconds = seconds if self._seconds is None else (self._seconds + seconds) / 2
+            try:
+                seconds = await self._optimize_batch(jobs, share) if jobs else None
+            except Exception as error:
+                # The worker could not start, or cannot import a pass that the program has registered itself.
+                if share.joins:
+                    self._queue.extend(jobs)
+                    return
+                share.fail(jobs, error)
+            else:
+                if seconds is not None:
+                    average = seconds / len(jobs)
+                    self._seconds = average if self._seconds is None else (self._seconds + average) / 2
 
     async def _optimize_batch(self, jobs: Sequence[Job], share: "_Share") -> float:
         """Optimize a batch of files in a worker, and return the duration.
 
         If the worker is lost, each file is optimized once more separately.
+
+        Raises:
+            Exception: any error except those of the files.
+
         """
         mark, start = part_mark(), perf_counter()
         try:
             reply: _Reply = await self._executor.call(optimize_batch, share.work, mark, jobs)
-        except Exception as error:
-            is_lost = isinstance(error, WorkerLostError)
-            if is_lost:
-                remove_parts({job.target.parent for job in jobs}, mark)
-            if is_lost and len(jobs) > 1:
+        except WorkerLostError as error:
+            remove_parts({job.target.parent for job in jobs}, mark)
+            if len(jobs) > 1:
                 return sum([await self._optimize_batch([job], share) for job in jobs])
-            for job in jobs:
-                share.report(JobResult(job, None, None, perf_counter() - start, "", False, _named(error)))
+            reason = str(error).partition(": ")[2]
+            share.fail(jobs, WorkerLostError(f"the passes lost two workers in succession: {reason}"))
             return perf_counter() - start
         except BaseException:
-            # The worker was killed, and left its temporary files.
+            # If it was cancelled, the worker was killed and left its temporary files.
             remove_parts({job.target.parent for job in jobs}, mark)
             raise
         share.accept(reply)
@@ -278,6 +293,8 @@ class _Share:
 
     work: FileWork
     """How the files are optimized."""
+    joins: bool
+    """Whether this process optimizes files, too."""
     journal: FileJournal | None
     """The journal of the run."""
     on_phase: Phase
@@ -307,25 +324,15 @@ class _Share:
             error = None if failure is None else cast("Exception", failure.error())
             self.report(replace(result, error=error))
 
+    def fail(self, jobs: Sequence[Job], error: Exception) -> None:
+        """Report that files failed with an error."""
+        for job in jobs:
+            self.report(JobResult(job, None, None, 0.0, "", False, error))
+
     def report(self, result: JobResult) -> None:
         """Report the result of a file."""
         self.on_phase(result.job, "done")
         self.on_result(result)
-
-
-def _can_be_sent(work: FileWork) -> bool:
-    try:
-        dumps(work, "the pipeline")
-    except ExecutorError:
-        return False
-    return True
-
-
-def _named(error: Exception) -> Exception:
-    """Return the error of a file; that of a lost worker names a function of this module."""
-    if not isinstance(error, WorkerLostError):
-        return error
-    return WorkerLostError(f"the passes lost two workers in succession: {str(error).partition(': ')[2]}")
 
 
 def _ignore(_job: Job, _phase: str) -> None:

@@ -1,0 +1,100 @@
+"""Worker processes that read and write model files."""
+
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.command_line import nodes_of, process, script, write_model
+from tests.helpers.folders import files
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+NAMES = ("a.onnx", "b.onnx", "bad.onnx", "c.onnx", "d.onnx", "e.onnx")
+TWO_CORES = "import apass.cli.commands.opt as opt; opt.usable_cores = lambda: 2"
+PASSES = "import tests.helpers.file_passes"
+
+
+def models(folder: Path, count: int = 0) -> Path:
+    """Write models, and return their folder."""
+    for name in [f"m{index:03}.onnx" for index in range(count)] or NAMES:
+        write_model(folder / name, identities=0 if name.endswith("0.onnx") else 2)
+    return folder
+
+
+def table(output: str) -> list[str]:
+    """Return the rows without their seconds."""
+    return [re.sub(r" +\d+\.\d+ +", " ", line).strip() for line in output.splitlines()]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_all_cores_write_the_files_of_one_loop(tmp_path: Path, backend: str) -> None:
+    source, options = models(tmp_path / "in", 70), ("--backend", backend)
+    one = process("opt", source, "-o", tmp_path / "one", "--executor", "loop", *options)
+    all_cores = process("opt", source, "-o", tmp_path / "all", *options, body=TWO_CORES)
+    workers = process("opt", source, "-o", tmp_path / "workers", "--executor", "process", *options)
+    assert [(status, err) for status, _, err in (one, all_cores, workers)] == [(0, "")] * 3
+    assert table(all_cores[1]) == table(workers[1]) == table(one[1])
+    names = files(tmp_path / "one")
+    assert (len(names), files(tmp_path / "all"), files(tmp_path / "workers")) == (70, names, names)
+    for name in names:
+        expected = (tmp_path / "one" / name).read_bytes()
+        assert (tmp_path / "all" / name).read_bytes() == (tmp_path / "workers" / name).read_bytes() == expected
+
+
+def test_lost_worker_fails_its_file_only(tmp_path: Path) -> None:
+    arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "--executor", "process")
+    status, out, _ = process(*arguments, "-p", "onnx.IdentityElimination,DieOnBad", body=PASSES)
+    message = "WorkerLostError: the passes lost two workers in succession: the worker process died"
+    assert (status, f"failed bad.onnx: {message}" in out) == (1, True), out
+    assert files(tmp_path / "out") == [name for name in NAMES if name != "bad.onnx"]
+
+
+def test_failed_file_keeps_error_and_notes(tmp_path: Path) -> None:
+    arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "-p", "onnx.IdentityElimination,FailOnBad")
+    status, out, err = process(*arguments, "--executor", "process", body=PASSES)
+    assert (status, err) == (1, "")
+    assert sorted(re.findall(r"saw (\S+)", out)) == sorted(NAMES)
+    expected = process(*arguments, body=PASSES)[1]
+    assert out[out.index("failed bad.onnx") :] == expected[expected.index("failed bad.onnx") :]
+
+
+def test_journal_and_cache_are_used(tmp_path: Path) -> None:
+    source = models(tmp_path / "in")
+    journal, cache = ("--journal", tmp_path / "run.journal"), ("--cache", tmp_path / "results.db")
+    arguments = ("opt", source, "-o", tmp_path / "out", "--executor", "process", "-p", "onnx.IdentityElimination")
+    assert process(*arguments, *journal, *cache)[0] == 0
+    stored = process("cache", "info", *cache)[1]
+    assert re.search(r"\b[1-9]\d* results", stored), stored
+    (tmp_path / "out" / "c.onnx").unlink()
+    status, out, err = process(*arguments, *journal, *cache)
+    assert (status, err, out.count("by an earlier run")) == (0, "", 5)
+    assert nodes_of(tmp_path / "out" / "c.onnx") == ["Relu", "Neg"]
+
+
+def test_pass_of_the_program_runs_here(tmp_path: Path) -> None:
+    local = (
+        "from apass.passes.decorators import module_pass\n"
+        "from apass.passes.registry import register_pass\n"
+        "register_pass(module_pass(lambda mod, ctx: mod, opt_level=0, name='Local'))"
+    )
+    arguments = ("opt", models(tmp_path / "in", 70), "-o", tmp_path / "out", "-p", "Local")
+    status, out, err = process(*arguments, body=f"{TWO_CORES}\n{local}")
+    assert (status, err, out.splitlines()[-1].split(",")[0]) == (0, "", "70 of 70 models written")
+    status, out, err = process(*arguments, "--executor", "process", body=local)
+    assert (status, "importing __main__ in a worker did not register it" in out) == (1, True), (out, err)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_interrupt_leaves_no_temporary_files(tmp_path: Path, backend: str) -> None:
+    arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "-p", "onnx.IdentityElimination,HoldBad")
+    with script(PASSES, (*arguments, "--executor", "process", "--backend", backend)) as running:
+        while not (tmp_path / "out").exists() or not any((tmp_path / "out").iterdir()):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=300)
+    assert (running.returncode, err) == (130, "apass: interrupted; all files written so far are complete\n")
+    assert out.splitlines()[-1].endswith("not done")
+    assert set(files(tmp_path / "out")) <= set(NAMES) - {"bad.onnx"}

@@ -1,0 +1,36 @@
+"""Passes for tests of `apass opt` in worker processes, registered by the import."""
+
+import os
+import time
+from typing import Any
+
+from apass.core.context import PassContext
+from apass.core.diagnostics import Diagnostic
+from apass.core.run import current_module_name
+from apass.passes.decorators import module_pass
+from apass.passes.registry import register_pass
+
+
+@register_pass
+@module_pass(opt_level=0, name="DieOnBad")
+def DieOnBad(mod: Any, ctx: PassContext) -> Any:
+    if current_module_name() == "bad.onnx":
+        os._exit(3)
+    return mod
+
+
+@register_pass
+@module_pass(opt_level=0, name="FailOnBad")
+def FailOnBad(mod: Any, ctx: PassContext) -> Any:
+    ctx.diag_ctx.emit(Diagnostic.warning(f"saw {current_module_name()}"))
+    if current_module_name() == "bad.onnx":
+        raise ValueError("no good")
+    return mod
+
+
+@register_pass
+@module_pass(opt_level=0, name="HoldBad")
+def HoldBad(mod: Any, ctx: PassContext) -> Any:
+    while current_module_name() == "bad.onnx":
+        time.sleep(0.01)
+    return mod
