@@ -17,6 +17,7 @@ except ImportError as _error:
     raise MissingExtraError(f"evaluating ONNX models needs onnx ({_error}): pip install 'apass[onnx]'") from _error
 
 from apass.adapters.onnx.outputs.comparison import plain
+from apass.adapters.onnx.outputs.kernels import KERNELS
 
 __all__ = ["ENGINES", "Engine", "Evaluation", "Inputs", "evaluate", "evaluate_with_runtime", "runtime_session"]
 
@@ -54,7 +55,7 @@ def evaluate(model: bytes, inputs: Inputs) -> Evaluation:
         # Operators make numpy warn of invalid values, such as log(-1). The outputs contain them (NaN, inf).
         warnings.simplefilter("ignore")
         try:
-            evaluator: Any = ReferenceEvaluator(onnx.ModelProto.FromString(model))
+            evaluator: Any = ReferenceEvaluator(onnx.ModelProto.FromString(model), new_ops=KERNELS)
             feeds = inputs if isinstance(inputs, Mapping) else dict(zip(evaluator.input_names, inputs, strict=False))
             outputs = evaluator.run(None, {name: plain(value) for name, value in feeds.items()})
         except Exception as error:
