@@ -45,7 +45,7 @@ class Evaluation:
     """Duration of the evaluation."""
 
 
-def evaluate(model: bytes, inputs: Inputs) -> Evaluation:
+def evaluate(model: bytes | onnx.ModelProto, inputs: Inputs) -> Evaluation:
     """Evaluate a model with the reference evaluator.
 
     Errors are not raised; they are part of the result.
@@ -55,7 +55,8 @@ def evaluate(model: bytes, inputs: Inputs) -> Evaluation:
         # Operators make numpy warn of invalid values, such as log(-1). The outputs contain them (NaN, inf).
         warnings.simplefilter("ignore")
         try:
-            evaluator: Any = ReferenceEvaluator(onnx.ModelProto.FromString(model), new_ops=KERNELS)
+            proto = onnx.ModelProto.FromString(model) if isinstance(model, bytes) else model
+            evaluator: Any = ReferenceEvaluator(proto, new_ops=KERNELS)
             feeds = inputs if isinstance(inputs, Mapping) else dict(zip(evaluator.input_names, inputs, strict=False))
             outputs = evaluator.run(None, {name: plain(value) for name, value in feeds.items()})
         except Exception as error:

@@ -31,7 +31,7 @@ _AXES_INPUTS: Final = frozenset(
 """Operands that are axes."""
 
 
-def random_inputs(model: bytes, seed: int = 0) -> dict[str, Any]:
+def random_inputs(model: bytes | onnx.ModelProto, seed: int = 0) -> dict[str, Any]:
     """Return a value for each input of a model that has no default.
 
     The values depend only on the model and on `seed`.
@@ -45,7 +45,7 @@ def random_inputs(model: bytes, seed: int = 0) -> dict[str, Any]:
 
     """
     try:
-        graph = onnx.ModelProto.FromString(model).graph
+        graph = (onnx.ModelProto.FromString(model) if isinstance(model, bytes) else model).graph
     except Exception as error:
         # protobuf's DecodeError has no type stubs.
         raise ValueError(f"not an ONNX model: {error}") from error
