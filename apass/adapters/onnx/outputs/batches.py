@@ -1,4 +1,4 @@
-"""`judge_in_worker`: concurrent comparisons share the requests to worker processes."""
+"""`judge_in_worker`: concurrent comparisons share requests to worker processes."""
 
 import pickle
 from collections import deque
@@ -93,7 +93,7 @@ class _Queue:
         """Seconds of a comparison, a moving average."""
 
     async def verdict(self, request: _Request) -> Verdict:
-        """Return the verdict on the pair of a request, in a batch of this caller or of another one."""
+        """Return the verdict on a pair, in a batch of this caller or of another one."""
         if self._leaders < self._limiter.total_tokens:
             self._leaders += 1
             request.leads = True
@@ -182,7 +182,7 @@ class _Batch:
             request.batch = self
 
     def abandon(self, request: _Request) -> None:
-        """Leave out a request whose caller was cancelled; if the worker works on it, kill the worker."""
+        """Leave out a request of a cancelled caller; if it runs, kill the worker."""
         request.is_abandoned = True
         if self._current is not None and self._current[0] is request:
             self._scope.cancel()

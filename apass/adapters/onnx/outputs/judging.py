@@ -121,7 +121,7 @@ class _Model:
         self._parsed: onnx.ModelProto | None = None
 
     def parsed(self) -> onnx.ModelProto | bytes:
-        """Return the model; its bytes if it is none, so that the evaluation fails with the reason."""
+        """Return the model; its bytes if they are no model, for the error message."""
         if self._parsed is None:
             try:
                 self._parsed = onnx.ModelProto.FromString(self.data)

@@ -112,7 +112,7 @@ def _average(operands: Sequence[Array], attributes: Attributes) -> Array | None:
 
 
 def _windows(x: Array, kernel: Sequence[int], attributes: Attributes, padding: float = 0) -> Array | None:
-    """Return a view of each window: an array with the axes of the output, then those of the kernel.
+    """Return a view of all windows: the axes of the output, then those of the kernel.
 
     If windows are dilated, padded automatically, or larger than `x`, return None.
     """
@@ -135,13 +135,13 @@ def _windows(x: Array, kernel: Sequence[int], attributes: Attributes, padding: f
 
 
 def _are_numbers(x: Array, attributes: Attributes) -> bool:
-    """Return whether all elements are floating-point numbers, and each window has one that is not padding."""
+    """Return whether all elements are floats, and no window is only padding."""
     is_padded_less = max(attributes["pads"] or [0]) < min(attributes["kernel_shape"])
     return is_padded_less and not attributes["ceil_mode"] and x.dtype.kind == "f" and not np.isnan(x).any()
 
 
 def _extents(size: int, count: int, stride: int, kernel: int, pad: int) -> list[tuple[slice, slice]]:
-    """Return ranges of windows along one axis, each with the range of their elements that are not padding."""
+    """Return ranges of windows on an axis, with the elements that are not padding."""
     starts = (index * stride - pad for index in range(count))
     extents = enumerate((max(0, -start), min(kernel, size - start)) for start in starts)
     ranges: list[tuple[slice, slice]] = []

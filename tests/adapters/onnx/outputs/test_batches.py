@@ -14,6 +14,7 @@ from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import Status, Verdict, batches, judging
 from apass.adapters.onnx.outputs.batches import judge_in_worker
 from apass.adapters.onnx.outputs.judging import Finished, Pair, Started, judge, judge_all
+from apass.concurrency.processes.pool import run_in_worker
 from tests.helpers.onnx_models import model_of
 
 RELU = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Relu(a) }"))
@@ -52,7 +53,6 @@ class Comparisons:
         self.scopes: dict[str, anyio.CancelScope] = {}
         self.on_start: Callable[[Pair], None] = lambda _: None
         self.limiter = CapacityLimiter(1)
-        run = batches.run_in_worker
 
         async def run_recorded(func: Any, pairs: list[Pair], on_message: Callable[[bytes], None]) -> Any:
             self.requests.append(pairs)
@@ -63,7 +63,7 @@ class Comparisons:
                 if isinstance(message, Started):
                     self.on_start(pairs[message.index])
 
-            return await run(func, pairs, on_message=receive)
+            return await run_in_worker(func, pairs, on_message=receive)
 
         monkeypatch.setattr(batches, "run_in_worker", run_recorded)
         # However slow the machine is.
