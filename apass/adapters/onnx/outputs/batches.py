@@ -11,7 +11,7 @@ from anyio.lowlevel import RunVar
 
 from apass.adapters.onnx.outputs.judging import SECONDS, Finished, Pair, Started, judge_all
 from apass.adapters.onnx.outputs.verdict import Status, Verdict
-from apass.concurrency.processes.pool import READY, RECEIVED, run_in_worker
+from apass.concurrency.processes.pool import run_in_worker
 
 __all__ = ["judge_in_worker"]
 
@@ -216,7 +216,8 @@ class _Batch:
             request.outcome = Verdict(Status.NEITHER, reason)
 
     def _on_message(self, data: bytes) -> None:
-        if data in (READY, RECEIVED):
+        if not data.startswith(pickle.PROTO):
+            # The messages of each call: the worker is ready, and has received the request.
             return
         message: Started | Finished = pickle.loads(data)
         request = self.requests[message.index]

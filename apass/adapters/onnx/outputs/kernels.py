@@ -128,9 +128,9 @@ def _windows(x: Array, kernel: Sequence[int], attributes: Attributes, padding: f
         or any(size + pads[i] + pads[i + count] < kernel[i] for i, size in enumerate(x.shape[2:]))
     ):
         return None
-    widths = [(0, 0), (0, 0), *zip(pads[:count], pads[count:], strict=True)]
-    padded = np.pad(x, widths, constant_values=padding) if any(pads) else x
-    windows = sliding_window_view(padded, tuple(kernel), axis=tuple(range(2, x.ndim)))
+    widths: Any = [(0, 0), (0, 0), *zip(pads[:count], pads[count:], strict=True)]
+    padded: Array = np.pad(x, widths, constant_values=padding) if any(pads) else x
+    windows: Array = sliding_window_view(padded, tuple(kernel), axis=tuple(range(2, x.ndim)))
     return windows[(ALL, ALL, *(slice(None, None, stride) for stride in strides))]
 
 
