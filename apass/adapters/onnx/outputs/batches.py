@@ -132,6 +132,9 @@ class _Queue:
 
     def _end_lead(self) -> None:
         self._leaders -= 1
+        self._start_leaders()
+
+    def _start_leaders(self) -> None:
         while self._waiting and self._leaders < self._limiter.total_tokens:
             self._leaders += 1
             request = self._waiting.popleft()
@@ -166,6 +169,7 @@ class _Queue:
                 if request.outcome is None and not request.leads and not request.is_abandoned:
                     rest.append(request)
             self._waiting.extendleft(reversed(rest))
+            self._start_leaders()
 
 
 class _Batch:

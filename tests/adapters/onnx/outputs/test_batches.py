@@ -146,10 +146,8 @@ async def test_time_limit_ends_only_its_pair(comparisons: Comparisons) -> None:
 async def test_slow_follower_gets_its_own_request(comparisons: Comparisons, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "MAX_FOLLOWER_SECONDS", 1.0)
     slow = pair(after=ENDLESS)
-    requests: list[int] = []
 
     def on_start(item: Pair) -> None:
-        requests.append(len(comparisons.requests[-1]))
         if item is slow and len(comparisons.requests[-1]) == 1:
             comparisons.scopes["slow"].cancel()
 
