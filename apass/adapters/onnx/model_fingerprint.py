@@ -1,8 +1,10 @@
 """Fingerprints of ONNX models and functions, which depend on the contents."""
 
 import hashlib
+import marshal
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from types import NoneType
 from typing import Any, Final, cast
 
@@ -20,7 +22,38 @@ Copies of a tensor share `meta`. The digest is cached only if the data cannot ch
 _QUANTIZATION: Final = "quant_parameter_tensor_names"
 """The key in a value's `meta` of the quantization annotation, which onnx_ir writes to the file."""
 
+_SMALL: Final = 256
+"""Tensors with fewer elements are part of a fingerprint as they are: a digest, even a cached one, takes longer."""
+
 Token = tuple[object, ...]
+
+
+def _reader(kind: type, *names: str) -> Callable[[Any], Any]:
+    """Return a function that reads attributes of an object of onnx_ir from its slots.
+
+    The properties of onnx_ir create `meta` and `metadata_props` on first access. For the values of a model, that takes
+    as long as the rest of a fingerprint.
+    """
+    slots = {name: "_metadata" if name == "meta" else f"_{name}" for name in names}
+    return attrgetter(*(slots[name] if slots[name] in vars(kind) else name for name in names))
+
+
+_of_node: Final = _reader(
+    ir.Node,
+    "domain",
+    "op_type",
+    "overload",
+    "name",
+    "doc_string",
+    "inputs",
+    "outputs",
+    "attributes",
+    "metadata_props",
+    "device_configurations",
+)
+_of_value: Final = _reader(ir.Value, "name", "type", "shape", "doc_string", "metadata_props", "meta", "is_initializer")
+_of_attribute: Final = _reader(ir.Attr, "name", "type", "value", "ref_attr_name", "doc_string")
+_of_tensor: Final = _reader(ir.Tensor, "dtype", "shape", "doc_string", "metadata_props")
 
 
 def fingerprint(x: ir.Model | ir.Graph | ir.Function) -> str:
@@ -33,10 +66,23 @@ def fingerprint(x: ir.Model | ir.Graph | ir.Function) -> str:
     Data that cannot change, such as that of a loaded file, is read once per tensor. Further fingerprints of large
     models are therefore cheap.
     """
+    return _digest(_tokens(x))
+
+
+def _digest(tokens: Iterator[Token]) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    for token in _tokens(x):
-        digest.update(repr(token).encode("utf-8", "surrogatepass"))
+    for token in tokens:
+        digest.update(_encoded(token))
     return digest.hexdigest()
+
+
+def _encoded(token: Token) -> bytes:
+    """Return bytes that differ for different tokens, and are equal in all processes."""
+    try:
+        # Three times as fast as `repr`. Later formats of `marshal` depend on which objects are shared.
+        return marshal.dumps(token, 2)
+    except ValueError:  # a subclass of str or int, such as a scalar of numpy
+        return repr(token).encode("utf-8", "surrogatepass")
 
 
 def _tokens(x: ir.Model | ir.Graph | ir.Function) -> Iterator[Token]:
@@ -57,100 +103,124 @@ def _model(model: ir.Model) -> Iterator[Token]:
 
 def _function(function: ir.Function) -> Iterator[Token]:
     yield "function", *function.identifier()
-    for _, attr in sorted(function.attributes.items()):
-        yield from _attribute(attr)
+    # `data` is the dict itself: the views of a UserDict run Python code for each item.
+    yield from (_attribute(attr) for _, attr in sorted(function.attributes.data.items()))
     yield from _graph(function.graph, _items(function.opset_imports))
 
 
 def _graph(graph: ir.Graph, opset_imports: Token) -> Iterator[Token]:
     yield "graph", graph.name or "", graph.doc_string or "", opset_imports, _items(graph.metadata_props)
-    yield "inputs", *(_value(value) for value in graph.inputs)
-    for name, value in sorted(graph.initializers.items()):
-        yield "initializer", name, _value(value), *(() if value.const_value is None else _tensor(value.const_value))
-    for node in graph:
-        yield from _node(node)
-    yield "outputs", *(_value(value) for value in graph.outputs)
+    yield "inputs", [_value(value) for value in graph.inputs]
+    initializers = graph.initializers.data
+    for name in sorted(initializers):
+        value = initializers[name]
+        tensor = value.const_value
+        described = None if value.is_graph_input() else _value(value)
+        yield "initializer", name, described, None if tensor is None else _tensor(tensor)
+    yield from map(_node, graph)
+    yield "outputs", [_value(value) for value in graph.outputs]
 
 
-def _node(node: ir.Node) -> Iterator[Token]:
-    inputs = tuple(None if value is None else value.name for value in node.inputs)
-    outputs = tuple(_value(value) for value in node.outputs)
-    texts = (node.domain, node.op_type, node.overload, node.name or "", node.doc_string or "")
-    yield "node", texts, inputs, outputs, _items(node.metadata_props) if node.metadata_props else ()
-    if node.device_configurations:
-        yield "device", _bytes(ir.serde.serialize_node(node))
-    for _, attr in sorted(node.attributes.items()):
-        yield from _attribute(attr)
+def _node(node: ir.Node) -> Token:
+    domain, op_type, overload, name, doc, inputs, outputs, attributes, props, devices = _of_node(node)
+    named = attributes.data
+    return (
+        "node",
+        domain,
+        op_type,
+        overload,
+        name or "",
+        doc or "",
+        [None if value is None else value.name for value in inputs],
+        [_value(value) for value in outputs],
+        [_attribute(named[name]) for name in sorted(named)] if named else None,
+        _items(props) if props else None,
+        _bytes(ir.serde.serialize_node(node)) if devices else None,
+    )
 
 
-def _attribute(attr: ir.Attr) -> Iterator[Token]:
-    yield "attribute", attr.name, attr.type.name, attr.ref_attr_name, attr.doc_string or ""
+def _attribute(attr: ir.Attr) -> Token:
+    name, kind, value, ref_name, doc = _of_attribute(attr)
+    if value is not None and kind not in _PLAIN:
+        value = _attribute_value(attr, kind)
+    return name, int(kind), ref_name, doc or "", value
+
+
+def _attribute_value(attr: ir.Attr, kind: ir.AttributeType) -> object:
     value: Any = attr.value
-    if value is None:
-        return
-    match attr.type:
-        case ir.AttributeType.GRAPH:
-            yield from _graph(value, ())
-        case ir.AttributeType.GRAPHS:
-            for graph in value:
-                yield from _graph(graph, ())
+    match kind:
         case ir.AttributeType.TENSOR:
-            yield value.name or "", _tensor(value)
-        case ir.AttributeType.TENSORS:
-            yield from ((tensor.name or "", _tensor(tensor)) for tensor in value)
+            return value.name or "", _tensor(value)
         case ir.AttributeType.FLOAT | ir.AttributeType.FLOATS:
             # A file stores float32, so compare those bits. 0.0 and -0.0 are different.
-            yield "floats", _float32(value)
+            return _float32(value)
+        case ir.AttributeType.GRAPH:
+            return _digest(_graph(value, ()))
+        case ir.AttributeType.GRAPHS:
+            return [_digest(_graph(graph, ())) for graph in value]
+        case ir.AttributeType.TENSORS:
+            return [(tensor.name or "", _tensor(tensor)) for tensor in value]
         case ir.AttributeType.TYPE_PROTO | ir.AttributeType.TYPE_PROTOS:
             types = cast("tuple[ir.TypeAndShape, ...]", (value,) if isinstance(value, ir.TypeAndShape) else value)
-            yield "types", *((_type(item.type), _shape(item.shape)) for item in types)
-        case ir.AttributeType.INT | ir.AttributeType.INTS | ir.AttributeType.STRING | ir.AttributeType.STRINGS:
-            yield "value", value
+            return [(_type(item.type), _shape(item.shape)) for item in types]
         case _:
-            yield "proto", _bytes(ir.serde.serialize_attribute(attr))
+            return _bytes(ir.serde.serialize_attribute(attr))
 
 
-def _value(value: ir.Value) -> Token:
-    token = (value.name or "", *_type_and_shape(value))
-    metadata = _items(value.metadata_props) if value.metadata_props else ()
-    quantization: dict[str, str] | None = _meta(value).get(_QUANTIZATION)
-    if metadata or quantization or value.doc_string:
-        return *token, value.doc_string or "", metadata, _items(quantization or {})
-    return token
+_PLAIN: Final = (ir.AttributeType.INTS, ir.AttributeType.INT, ir.AttributeType.STRING, ir.AttributeType.STRINGS)
+"""Types of attributes whose values are integers, texts, or tuples of these."""
 
 
-def _type_and_shape(value: ir.Value) -> Token:
-    """Return the type and the shape that a file would store.
-
-    Without a type, the shape is None. For an initializer, the type and the shape default to those of its data.
-    """
-    tensor = value.const_value if value.is_initializer() else None
-    if tensor is not None:
-        return _type(value.type) or _type(ir.TensorType(tensor.dtype)), _shape(value.shape or tensor.shape)
-    return _type(value.type), None if value.type is None else _shape(value.shape)
+def _value(value: ir.Value) -> object:
+    name, tp, shape, doc, props, meta, is_initializer = _of_value(value)
+    if is_initializer and value.const_value is not None:
+        # A file would store these.
+        tensor = value.const_value
+        tp, shape = tp or ir.TensorType(tensor.dtype), shape or tensor.shape
+    quantization: dict[str, str] | None = meta.data.get(_QUANTIZATION) if meta else None
+    if props or quantization or doc:
+        more = doc or "", _items(props or {}), _items(quantization or {})
+    else:
+        more = None
+    # Without a type, a file has no shape.
+    if tp is None:
+        return (name or "", *more) if more else name or ""
+    return name or "", _type(tp), _shape(shape), more
 
 
 def _type(tp: ir.TypeProtocol | None) -> Token | None:
     if tp is None:
         return None
+    if type(tp) is ir.TensorType:
+        return int(tp.dtype), tp.denotation
     elem = tp.elem_type
-    inner = elem.value if isinstance(elem, ir.DataType) else _type(elem)
-    return type(tp).__name__, inner, tp.denotation or ""
+    inner = int(elem) if isinstance(elem, ir.DataType) else _type(elem)
+    return type(tp).__name__, inner, tp.denotation
 
 
 def _shape(shape: ir.ShapeProtocol | None) -> Token | None:
     if shape is None:
         return None
     known = cast("ir.Shape", shape)
-    dims = tuple(dim if isinstance(dim, int) else (dim.value and str(dim.value),) for dim in known.dims)
-    denotations = tuple(known.get_denotation(index) or "" for index in range(len(dims)))
-    return (dims, denotations) if any(denotations) else dims
+    dims = [dim if isinstance(dim, int) else (dim.value,) for dim in known.dims]
+    if any(map(known.get_denotation, range(len(dims)))):
+        return dims, [known.get_denotation(index) or "" for index in range(len(dims))]
+    return (dims,)
 
 
 def _tensor(tensor: ir.TensorProtocol) -> Token:
     """Return the contents without the name, which the callers add."""
-    notes = (tensor.doc_string or "", _items(tensor.metadata_props) if tensor.metadata_props else ())
-    return tensor.dtype.value, tuple(tensor.shape.numpy()), *notes, tensor_digest(tensor)
+    if type(tensor) is ir.Tensor:
+        dtype, shape, doc, props = _of_tensor(tensor)
+        data = tensor.numpy()
+        contents = data.tobytes() if data.size < _SMALL else tensor_digest(tensor)
+    else:
+        dtype, shape, doc, props = tensor.dtype, tensor.shape, tensor.doc_string, tensor.metadata_props
+        if tensor.size < _SMALL and not isinstance(tensor, ir.StringTensor):
+            contents = tensor.numpy().tobytes()
+        else:
+            contents = tensor_digest(tensor)
+    return int(dtype), shape.dims, contents, doc or "", _items(props) if props else None
 
 
 def tensor_digest(tensor: ir.TensorProtocol) -> str:

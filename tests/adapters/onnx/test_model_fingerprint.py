@@ -118,8 +118,8 @@ class CountedTensor(ir.ExternalTensor):
 
 
 def test_immutable_data_is_read_once(tmp_path: Path) -> None:
-    (tmp_path / "w").write_bytes(bytes(16))
-    tensor = CountedTensor("w", 0, 16, ir.DataType.FLOAT, shape=ir.Shape([4]), name="w", base_dir=tmp_path)
+    (tmp_path / "w").write_bytes(bytes(1024))
+    tensor = CountedTensor("w", 0, 1024, ir.DataType.FLOAT, shape=ir.Shape([256]), name="w", base_dir=tmp_path)
     graph = ir.Graph([], [], nodes=[], initializers=[ir.Value(name="w", const_value=tensor)])
     model = Model(graph, ir_version=10)
     CountedTensor.reads = 0
