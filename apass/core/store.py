@@ -1,13 +1,14 @@
 """`Store`: the protocol of persistent result caches, which hold bytes by key."""
 
+import json
 import warnings
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from threading import local
 from time import monotonic
-from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
-from weakref import WeakKeyDictionary
+from typing import Any, Final, Protocol, TypeVar, cast, final, runtime_checkable
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.single_flight import SingleFlight
@@ -16,7 +17,17 @@ from apass.errors import StoreError, StoreWarning
 from apass.util.fingerprint import fingerprint_value
 from apass.util.text import shorten
 
-__all__ = ["SEAL_SIZE", "FaultTolerantStore", "Store", "StoreInfo", "seal", "stored_identity", "unseal"]
+__all__ = [
+    "SEAL_SIZE",
+    "FaultTolerantStore",
+    "ModuleResults",
+    "RunResults",
+    "Store",
+    "StoreInfo",
+    "seal",
+    "stored_identity",
+    "unseal",
+]
 
 R = TypeVar("R")
 
@@ -24,6 +35,8 @@ PAUSE_SECONDS: Final = 30.0
 """Seconds to wait before retrying a store that failed."""
 SEAL_SIZE: Final = 16
 """Number of bytes by which `seal` makes a value longer."""
+MAX_LISTED: Final = 1000
+"""Maximum number of results that are listed for one module; the oldest are dropped."""
 _PROGRAMMING_ERRORS: Final = (AssertionError, AttributeError, ImportError, NameError, NotImplementedError, TypeError)
 """Errors of a store that no outage causes, so that they must not be hidden behind a warning."""
 
@@ -114,12 +127,85 @@ class Store(Protocol):
         ...
 
 
+@final
+class ModuleResults:
+    """The list of the results that a store has for one module.
+
+    One value of the store holds the list, with all results that are the module itself. A pipeline that finds nothing,
+    or changes nothing, therefore reads and writes one value, rather than one for each of its passes.
+
+    Several processes may write the list at once, and the results of one are then lost for the others.
+    """
+
+    __slots__ = ("__weakref__", "_added", "_changes", "_store", "fingerprint")
+
+    def __init__(self, store: "FaultTolerantStore", fingerprint: str) -> None:
+        self.fingerprint: Final = fingerprint
+        """The fingerprint of the module."""
+        self._store = store
+        self._changes: dict[str, bool] | None = None
+        self._added: dict[str, bool] = {}
+
+    async def find(self, pass_name: str) -> bool | None:
+        """Return whether the result of a pass differs from the module; None if unknown."""
+        if self._changes is None:
+            changes = await self._read()
+            # Another task may have read the list, and added to it.
+            self._changes = {**changes, **(self._changes or {}), **self._added}
+        return self._changes.get(pass_name)
+
+    def add(self, pass_name: str, *, changes: bool) -> None:
+        """Add a result; `write` stores it."""
+        self._added[pass_name] = changes
+        if self._changes is not None:
+            self._changes[pass_name] = changes
+
+    async def write(self) -> None:
+        """Store the added results, beside those that others have stored since."""
+        if not self._added:
+            return
+        added, self._added = self._added, {}
+        changes = {**await self._read(), **added}
+        for pass_name in list(changes)[:-MAX_LISTED]:
+            del changes[pass_name]
+        await self._store.put(self._key(), json.dumps(changes).encode())
+
+    async def _read(self) -> dict[str, bool]:
+        return await self._store.read(self._key(), _parsed_list) or {}
+
+    def _key(self) -> str:
+        return f"module/1/{self.fingerprint}"
+
+
+def _parsed_list(data: bytes) -> dict[str, bool]:
+    changes = json.loads(data)
+    if not isinstance(changes, dict):
+        raise TypeError(f"expected a JSON object, got {type(changes).__name__}")
+    return cast("dict[str, bool]", changes)
+
+
+@final
+class RunResults:
+    """What an outermost run knows of its current module and of its last result."""
+
+    __slots__ = ("mod", "module", "stored")
+
+    def __init__(self) -> None:
+        self.mod: object = None
+        """The module, as passes see it."""
+        self.module: ModuleResults | None = None
+        """The results for it."""
+        self.stored: tuple[object, object, str] | None = None
+        """The last result that was stored: the module, the adapter that reads it, and the key."""
+
+
 class _Running(local):
     """The running computations; one instance per thread, as each has its own loop."""
 
     def __init__(self) -> None:
         self.flights: SingleFlight[str, bytes | None] = SingleFlight()
-        self.fingerprints: WeakKeyDictionary[Run, tuple[object, str]] = WeakKeyDictionary()
+        self.runs: WeakKeyDictionary[Run, RunResults] = WeakKeyDictionary()
+        self.modules: WeakValueDictionary[str, ModuleResults] = WeakValueDictionary()
 
 
 class FaultTolerantStore:
@@ -143,20 +229,27 @@ class FaultTolerantStore:
         """The running computations of results by key, for the event loop of this thread."""
         return self._running.flights
 
-    def known_fingerprint(self, mod: object) -> str | None:
-        """Return the fingerprint kept for this module in the outermost run, or None."""
-        run = current_run()
-        kept = None if run is None else self._running.fingerprints.get(run.lineage[-1])
-        return kept[1] if kept is not None and kept[0] is mod else None
-
-    def keep_fingerprint(self, mod: object, fingerprint: str) -> None:
-        """Keep the fingerprint of a module for the outermost run, in place of another.
+    def run_results(self) -> RunResults:
+        """Return what the outermost run knows.
 
         Passes do not change modules. Between two runs, the user may.
         """
         run = current_run()
-        if run is not None:
-            self._running.fingerprints[run.lineage[-1]] = (mod, fingerprint)
+        if run is None:
+            return RunResults()
+        while run.parent is not None:
+            run = run.parent
+        results = self._running.runs.get(run)
+        if results is None:
+            results = self._running.runs[run] = RunResults()
+        return results
+
+    def module_results(self, fingerprint: str) -> ModuleResults:
+        """Return the list of the results for a module, one object for all tasks."""
+        results = self._running.modules.get(fingerprint)
+        if results is None:
+            results = self._running.modules[fingerprint] = ModuleResults(self, fingerprint)
+        return results
 
     async def get(self, key: str) -> bytes | None:
         """Return the latest value put under `key`, or None, also if the store fails."""
@@ -185,14 +278,16 @@ class FaultTolerantStore:
             warnings.warn(message, StoreWarning, stacklevel=2)
             return None
 
-    async def put(self, key: str, value: bytes) -> None:
-        """Store `value` under `key`, unless the store fails."""
+    async def put(self, key: str, value: bytes) -> bool:
+        """Store `value` under `key`; return False if the store fails."""
         if monotonic() < self._retry_at:
-            return
+            return False
         try:
             await self._store.put(key, seal(key, value) if self._seals else value)
         except Exception as error:
             self._give_up(error)
+            return False
+        return True
 
     def _give_up(self, error: Exception) -> None:
         """Warn, and pause.

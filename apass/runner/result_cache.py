@@ -7,7 +7,7 @@ from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from apass.concurrency.coroutines import is_awaitable
 from apass.core.adapter import (
@@ -22,7 +22,7 @@ from apass.core.adapter import (
 )
 from apass.core.context import PassContext
 from apass.core.run import current_run
-from apass.core.store import FaultTolerantStore, stored_identity
+from apass.core.store import FaultTolerantStore, ModuleResults, stored_identity
 from apass.runner.error_policy import watch_failures
 from apass.util.imported_names import find_imported
 
@@ -33,10 +33,40 @@ T = TypeVar("T")
 _SCALARS: Final = (bool, int, float, str, bytes, type(None))
 _SAME: Final = b"same"
 """Stored for a result that is the input itself."""
-_COMPUTING: ContextVar[frozenset[str]] = ContextVar("apass_computing", default=frozenset())
-"""The keys of the results that this task computes, the outer ones included."""
+_STORED: Final = b"key:"
+"""The start of a result that is stored under another key, which follows."""
 _OTHER: Final = b"new:"
 """The start of the header of any other stored result, and of the function in it."""
+
+
+class _Slot(Protocol):
+    """Where the store has one result."""
+
+    key: str
+    """The key of the result, which only equal calls share."""
+
+    async def read(self, load: Callable[[bytes], Any]) -> Any:
+        """Return what `load` makes of the stored bytes; None if there are none, or it raises an error."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Store the bytes."""
+        ...
+
+
+class _Computation:
+    """A result that this task computes, within others."""
+
+    __slots__ = ("keys", "lists")
+
+    def __init__(self, key: str, outer: "_Computation | None") -> None:
+        self.keys: frozenset[str] = frozenset((key,)) if outer is None else outer.keys | {key}
+        """The keys of this result and of the outer ones."""
+        self.lists: dict[ModuleResults, None] = {} if outer is None else outer.lists
+        """The lists that the outermost computation writes at its end."""
+
+
+_COMPUTING: ContextVar[_Computation | None] = ContextVar("apass_computing", default=None)
 
 
 def with_module_cache(
@@ -53,13 +83,17 @@ def with_module_cache(
 
     async def run(mod: T, ctx: PassContext) -> T:
         adapter = adapter_for(mod)
-        fingerprint = store.known_fingerprint(mod)
-        if fingerprint is None:
+        known = store.run_results()
+        module = known.module if known.mod is mod else None
+        if module is None:
             fingerprint = await run_in_thread_if_safe(adapter, partial(exact_fingerprint, adapter, mod))
-            store.keep_fingerprint(mod, fingerprint)
-        name = _store_key(key, fingerprint)
+            module = store.module_results(fingerprint)
+            known.mod, known.module = mod, module
+        slot = _ModuleSlot(store, key, module)
 
         def load(data: bytes) -> Any:
+            if data.startswith(_STORED):
+                return store.read(data[len(_STORED) :].decode(), load)
             return mod if data == _SAME else run_in_thread_if_safe(adapter, partial(_read_module, adapter, data))
 
         async def compute() -> tuple[T, bytes | None]:
@@ -71,11 +105,50 @@ def with_module_cache(
                 return new, None
             if new is mod:
                 return new, _SAME
-            return new, await run_in_thread_if_safe(adapter_for(new), partial(_module_bytes, adapter, new))
+            # The last pass of a pipeline has usually stored the same module.
+            if known.stored is not None and known.stored[0] is new and known.stored[1] is adapter:
+                return new, _STORED + known.stored[2].encode()
+            data = await run_in_thread_if_safe(adapter_for(new), partial(_module_bytes, adapter, new))
+            slot.written = partial(setattr, known, "stored", (new, adapter, slot.key))
+            return new, data
 
-        return await _stored_or_computed(store, name, ctx, load, compute)
+        return await _stored_or_computed(store, slot, ctx, load, compute)
 
     return run
+
+
+class _ModuleSlot:
+    """The result of a pass for a module: listed with the others for it, and stored if it differs from the module."""
+
+    __slots__ = ("_module", "_name", "_store", "key", "written")
+
+    def __init__(self, store: FaultTolerantStore, pass_key: str, module: ModuleResults) -> None:
+        self._name = _pass_name(pass_key)
+        self._store = store
+        self._module = module
+        self.key = _store_key(self._name, module.fingerprint)
+        self.written: Callable[[], None] | None = None
+        """Called when a result that differs is stored."""
+
+    async def read(self, load: Callable[[bytes], Any]) -> Any:
+        changes = await self._module.find(self._name)
+        if changes is None:
+            return None
+        return await self._store.read(self.key, load) if changes else load(_SAME)
+
+    async def write(self, data: bytes) -> None:
+        computation = _COMPUTING.get()
+        if data == _SAME:
+            self._module.add(self._name, changes=False)
+            if computation is not None:
+                # Its end is the next occasion to write. Until then, a crash costs only results that are the input.
+                computation.lists[self._module] = None
+                return
+        elif await self._store.put(self.key, data):
+            self._module.add(self._name, changes=True)
+            if self.written is not None:
+                self.written()
+        await self._module.write()
 
 
 def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerantStore) -> Callable[..., Any]:
@@ -92,7 +165,7 @@ def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerant
         adapter = adapter_for(mod)
         current = current_run()
         name = "" if current is None or current.function is None else current.function
-        store_key = _store_key(key, exact_fingerprint(adapter, func))
+        slot = _FunctionSlot(store, _store_key(_pass_name(key), exact_fingerprint(adapter, func)))
 
         def load(data: bytes) -> Any:
             return func if data == _SAME else _read_function(adapter, data, mod)
@@ -106,14 +179,30 @@ def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerant
                 return new, _SAME
             return new, _function_bytes(adapter, mod, name, new)
 
-        return await _stored_or_computed(store, store_key, ctx, load, compute)
+        return await _stored_or_computed(store, slot, ctx, load, compute)
 
     return run
 
 
+class _FunctionSlot:
+    """The result of a pass for a function."""
+
+    __slots__ = ("_store", "key")
+
+    def __init__(self, store: FaultTolerantStore, key: str) -> None:
+        self._store = store
+        self.key = key
+
+    async def read(self, load: Callable[[bytes], Any]) -> Any:
+        return await self._store.read(self.key, load)
+
+    async def write(self, data: bytes) -> None:
+        await self._store.put(self.key, data)
+
+
 async def _stored_or_computed(
     store: FaultTolerantStore,
-    key: str,
+    slot: _Slot,
     ctx: PassContext,
     load: Callable[[bytes], Any],
     compute: Callable[[], Awaitable[tuple[T, bytes | None]]],
@@ -122,7 +211,7 @@ async def _stored_or_computed(
 
     Parameters:
         store: where results are.
-        key: the key of the result.
+        slot: where the store has this result.
         ctx: the context, which counts the results.
         load: returns the result that bytes contain; None if it cannot be read here.
         compute: returns a new result with its bytes; None in place of these if it must not be stored.
@@ -130,7 +219,7 @@ async def _stored_or_computed(
     """
     outer = _COMPUTING.get()
     # A pass that calls itself with an equal module would wait for itself forever.
-    if key in outer:
+    if outer is not None and slot.key in outer.keys:
         return (await compute())[0]
     own: list[T] = []
 
@@ -142,22 +231,29 @@ async def _stored_or_computed(
             data = value
             return load(value)
 
-        stored: T | None = await store.read(key, load_and_keep)
+        stored: T | None = await slot.read(load_and_keep)
         if stored is not None:
             ctx.analyses.counts["pass stored"] += 1
             own.append(stored)
             return data
-        token = _COMPUTING.set(outer | {key})
+        computation = _Computation(slot.key, outer)
+        token = _COMPUTING.set(computation)
         try:
             result, data = await compute()
+        except Exception:
+            if outer is None:
+                await _write_lists(computation)
+            raise
         finally:
             _COMPUTING.reset(token)
         own.append(result)
         if data is not None:
-            await store.put(key, data)
+            await slot.write(data)
+        if outer is None:
+            await _write_lists(computation)
         return data
 
-    shared = await store.flights.get(key, find)
+    shared = await store.flights.get(slot.key, find)
     if own:
         return own[0]
     if shared is not None:
@@ -170,8 +266,13 @@ async def _stored_or_computed(
     # The other call recovered from a failure: this one may succeed.
     result, data = await compute()
     if data is not None:
-        await store.put(key, data)
+        await slot.write(data)
     return result
+
+
+async def _write_lists(computation: _Computation) -> None:
+    for module in computation.lists:
+        await module.write()
 
 
 def _function_bytes(adapter: Any, mod: Any, name: str, func: Any) -> bytes:
@@ -224,8 +325,13 @@ def _split_head(data: bytes) -> tuple[Any, bytes]:
     return json.loads(data[start:end]), data[end:]
 
 
-def _store_key(pass_key: str, fingerprint: str) -> str:
-    return f"pass/5/{sha256(pass_key.encode()).hexdigest()}/{fingerprint}"
+@lru_cache(maxsize=1024)
+def _pass_name(pass_key: str) -> str:
+    return sha256(pass_key.encode()).hexdigest()[:32]
+
+
+def _store_key(pass_name: str, fingerprint: str) -> str:
+    return f"pass/6/{pass_name}/{fingerprint}"
 
 
 @cache
