@@ -1,6 +1,7 @@
 """The cache of the results of `cacheable` passes and pipelines in a store."""
 
 import json
+import sys
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache, partial
@@ -30,7 +31,7 @@ __all__ = ["key_of", "own_version", "with_function_cache", "with_module_cache"]
 
 T = TypeVar("T")
 
-_SCALARS: Final = (bool, int, float, str, bytes, type(None))
+_SCALARS: Final = frozenset((bool, int, float, str, bytes, type(None)))
 _SAME: Final = b"same"
 """Stored for a result that is the input itself."""
 _STORED: Final = b"key:"
@@ -395,15 +396,23 @@ def _plain_key(value: object) -> Hashable | None:
     """Return a key that is equal only for equal contents; None if there is none."""
     kind = type(value)
     if kind in _SCALARS:
-        # The text distinguishes 0.0 from -0.0, and the type 1 from True.
-        return kind, repr(value)
-    if kind is tuple or kind is list:
+        # The type distinguishes 1 from True, and the text 0.0 from -0.0.
+        return kind, repr(value) if kind is float else value
+    if kind is tuple or kind is list or kind is dict:
+        if not value:
+            return kind
+    else:
+        # A local class is identified by its members, which may change.
+        return (type, value) if isinstance(value, type) and _is_imported(value) else None
+    if kind is not dict:
         items = [_plain_key(item) for item in cast("Sequence[object]", value)]
         return None if None in items else (kind, *items)
-    if kind is dict:
-        pairs = [_plain_key(pair) for pair in cast("dict[object, object]", value).items()]
-        return None if None in pairs else (kind, frozenset(pairs))
-    # A local class is identified by its members, which may change.
-    if isinstance(value, type) and find_imported(f"{value.__module__}:{value.__qualname__}") is value:
-        return type, value
-    return None
+    pairs = [_plain_key(pair) for pair in cast("dict[object, object]", value).items()]
+    return None if None in pairs else (kind, frozenset(pairs))
+
+
+def _is_imported(kind: type) -> bool:
+    module = sys.modules.get(kind.__module__)
+    if module is not None and vars(module).get(kind.__qualname__) is kind:
+        return True
+    return find_imported(f"{kind.__module__}:{kind.__qualname__}") is kind

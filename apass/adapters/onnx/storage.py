@@ -100,11 +100,17 @@ def model_proto(model: ir.Model, how: Callable[[Tensor], Tensor] | None = None) 
         AdapterError: if an initializer has no data, or a part cannot be serialized.
 
     """
-    for graph in all_graphs(model):
-        for name, value in graph.initializers.items():
-            if value.const_value is None:
-                raise AdapterError(f"initializer {name!r} of the ONNX model has no data; set its const_value")
-    if how is not None or not _is_writable(model):
+    return _proto(model, how, *_data_of(model))
+
+
+def _proto(
+    model: ir.Model, how: Callable[[Tensor], Tensor] | None, initializers: list[ir.Value], tensors: list[Tensor]
+) -> onnx.ModelProto:
+    """Return the message of a model with these initializers and tensors in attributes."""
+    for value in initializers:
+        if value.const_value is None:
+            raise AdapterError(f"initializer {value.name!r} of the ONNX model has no data; set its const_value")
+    if how is not None or not _is_writable(initializers, tensors):
         model = with_parts(model, private_copy(model.graph), map(private_copy, model.functions.values()))
         for owner in owners(model):
             _map_tensors(owner, how or _in_memory)
@@ -117,13 +123,27 @@ def model_proto(model: ir.Model, how: Callable[[Tensor], Tensor] | None = None) 
     return proto
 
 
-def _is_writable(model: ir.Model) -> bool:
-    """Return whether onnx_ir would write the model as it is, and not change it."""
-    if any(isinstance(tensor, ir.ExternalTensor) for tensor in _tensors(model)):
-        return False
-    # onnx_ir gives the tensor of an initializer the name of its value.
-    values = [value for graph in all_graphs(model) for value in graph.initializers.data.values()]
-    return all(value.const_value is None or value.const_value.name == value.name for value in values)
+def _is_writable(initializers: list[ir.Value], tensors: list[Tensor]) -> bool:
+    """Return whether onnx_ir would write these as they are, and not change them."""
+    for value in initializers:
+        tensor = value.const_value
+        # onnx_ir gives the tensor of an initializer the name of its value.
+        if isinstance(tensor, ir.ExternalTensor) or (tensor is not None and tensor.name != value.name):
+            return False
+    return not any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
+
+
+def _data_of(model: ir.Model) -> tuple[list[ir.Value], list[Tensor]]:
+    """Return the initializers, and the tensors in attributes."""
+    initializers: list[ir.Value] = []
+    tensors: list[Tensor] = []
+    for graph in all_graphs(model):
+        initializers += graph.initializers.data.values()
+        for node in graph:
+            for attr in node.attributes.data.values():
+                if attr.type in _TENSOR_TYPES:
+                    tensors += _attribute_tensors(attr)
+    return initializers, tensors
 
 
 def model_to_bytes(model: ir.Model) -> bytes:
@@ -133,13 +153,15 @@ def model_to_bytes(model: ir.Model) -> bytes:
         AdapterError: if the message would exceed 2 GB, or the model cannot be serialized.
 
     """
-    size = sum(tensor.nbytes for tensor in _tensors(model))
+    initializers, tensors = _data_of(model)
+    size = sum(tensor.nbytes for tensor in tensors)
+    size += sum(value.const_value.nbytes for value in initializers if value.const_value is not None)
     if size > BIGGEST_MESSAGE:
         raise AdapterError(
             f"this ONNX model has {size:,} bytes of weights, but a protobuf message has at most {BIGGEST_MESSAGE:,}; "
             f"save it with save_model, which writes the weights to a separate file"
         )
-    data: bytes = model_proto(model).SerializeToString(deterministic=True)
+    data: bytes = _proto(model, None, initializers, tensors).SerializeToString(deterministic=True)
     return data
 
 
