@@ -71,6 +71,8 @@ class JournalFile:
         self._fsync = fsync
         self._lock = Lock()
         self._count = 0
+        # The offset in the file, None if unknown. A seek before each write would release the GIL once more.
+        self._offset: int | None = None
         self._file = _open(path)
         try:
             _lock(self._file, path)
@@ -170,7 +172,9 @@ class JournalFile:
         return JournalError(f"cannot write to the journal {str(self.path)!r}: {error.strerror}")
 
     def _write(self, data: bytes) -> None:
-        self._file.seek(self._end)
+        if self._offset != self._end:
+            self._file.seek(self._end)
+        self._offset = None
         # An unbuffered file may write only a part of the data.
         remaining = memoryview(data)
         while remaining:
@@ -178,8 +182,10 @@ class JournalFile:
         if self._fsync:
             os.fsync(self._file.fileno())
         self._end += len(data)
+        self._offset = self._end
 
     def _read(self, start: int, size: int) -> bytes:
+        self._offset = None
         self._file.seek(start)
         parts: list[bytes] = []
         while size:

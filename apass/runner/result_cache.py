@@ -8,6 +8,7 @@ from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as version_of
+from types import FunctionType
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from apass.concurrency.coroutines import is_awaitable
@@ -364,7 +365,7 @@ def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Seque
 
 @lru_cache(maxsize=1024)
 def _plain_identity(name: str, plain: "_Plain") -> str | None:
-    """Return `stored_identity` of contents that consist of scalars and classes.
+    """Return `stored_identity` of contents that consist of scalars, classes and functions.
 
     A context runs a pass on thousands of modules, and a fingerprint takes as long as a small pass.
     """
@@ -398,21 +399,42 @@ def _plain_key(value: object) -> Hashable | None:
     if kind in _SCALARS:
         # The type distinguishes 1 from True, and the text 0.0 from -0.0.
         return kind, repr(value) if kind is float else value
-    if kind is tuple or kind is list or kind is dict:
+    if kind is tuple or kind is list:
         if not value:
             return kind
-    else:
-        # A local class is identified by its members, which may change.
-        return (type, value) if isinstance(value, type) and _is_imported(value) else None
-    if kind is not dict:
         items = [_plain_key(item) for item in cast("Sequence[object]", value)]
         return None if None in items else (kind, *items)
-    pairs = [_plain_key(pair) for pair in cast("dict[object, object]", value).items()]
-    return None if None in pairs else (kind, frozenset(pairs))
+    if kind is dict:
+        pairs = [_plain_key(pair) for pair in cast("dict[object, object]", value).items()]
+        return None if None in pairs else (kind, frozenset(pairs))
+    if isinstance(value, FunctionType):
+        return _function_key(value)
+    # A local class is identified by its members, which may change.
+    return (type, value) if isinstance(value, type) and _is_imported(value) else None
 
 
-def _is_imported(kind: type) -> bool:
-    module = sys.modules.get(kind.__module__)
-    if module is not None and vars(module).get(kind.__qualname__) is kind:
+def _function_key(function: FunctionType) -> Hashable | None:
+    """Return a key of the code, the defaults and the closure; None if these are not scalars."""
+    if hasattr(function, "__fingerprint__"):
+        return None
+    name = (FunctionType, function.__module__, function.__qualname__)
+    if _is_imported(function):
+        return name
+    cells: list[object] = []
+    try:
+        cells += [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # a variable is not assigned yet
+        return None
+    # Other contents may refer to the function itself.
+    if any(type(value) not in _SCALARS for value in cells):
+        return None
+    state = _plain_key([cells, function.__defaults__, function.__kwdefaults__])
+    return None if state is None else (*name, function.__code__, state)
+
+
+def _is_imported(value: type | FunctionType) -> bool:
+    """Return whether module and qualified name lead to a class or function."""
+    module = sys.modules.get(value.__module__)
+    if module is not None and vars(module).get(value.__qualname__) is value:
         return True
-    return find_imported(f"{kind.__module__}:{kind.__qualname__}") is kind
+    return find_imported(f"{value.__module__}:{value.__qualname__}") is value

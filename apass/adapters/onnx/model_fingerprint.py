@@ -29,13 +29,13 @@ Token = tuple[object, ...]
 
 
 def _reader(kind: type, *names: str) -> Callable[[Any], Any]:
-    """Return a function that reads attributes of an object of onnx_ir from its slots.
+    """Return a function that reads attributes of an object of onnx_ir, from its slots if it has them.
 
     The properties of onnx_ir create `meta` and `metadata_props` on first access. For the values of a model, that takes
     as long as the rest of a fingerprint.
     """
     slots = {name: "_metadata" if name == "meta" else f"_{name}" for name in names}
-    return attrgetter(*(slots[name] if slots[name] in vars(kind) else name for name in names))
+    return attrgetter(*(slot if hasattr(kind, slot) else name for name, slot in slots.items()))
 
 
 _of_node: Final = _reader(
@@ -51,7 +51,7 @@ _of_node: Final = _reader(
     "metadata_props",
     "device_configurations",
 )
-_of_value: Final = _reader(ir.Value, "name", "type", "shape", "doc_string", "metadata_props", "meta", "is_initializer")
+_of_value: Final = _reader(ir.Value, "name", "type", "shape", "doc_string", "metadata_props", "meta", "const_value")
 _of_attribute: Final = _reader(ir.Attr, "name", "type", "value", "ref_attr_name", "doc_string")
 _of_tensor: Final = _reader(ir.Tensor, "dtype", "shape", "doc_string", "metadata_props")
 
@@ -80,7 +80,7 @@ def _encoded(token: Token) -> bytes:
     """Return bytes that differ for different tokens, and are equal in all processes."""
     try:
         # Three times as fast as `repr`. Later formats of `marshal` depend on which objects are shared.
-        return marshal.dumps(token, 2)
+        return marshal.dumps(cast("Any", token), 2)
     except ValueError:  # a subclass of str or int, such as a scalar of numpy
         return repr(token).encode("utf-8", "surrogatepass")
 
@@ -172,16 +172,13 @@ _PLAIN: Final = (ir.AttributeType.INTS, ir.AttributeType.INT, ir.AttributeType.S
 
 
 def _value(value: ir.Value) -> object:
-    name, tp, shape, doc, props, meta, is_initializer = _of_value(value)
-    if is_initializer and value.const_value is not None:
+    name, tp, shape, doc, props, meta, tensor = _of_value(value)
+    if tensor is not None and value.is_initializer():
         # A file would store these.
-        tensor = value.const_value
         tp, shape = tp or ir.TensorType(tensor.dtype), shape or tensor.shape
     quantization: dict[str, str] | None = meta.data.get(_QUANTIZATION) if meta else None
-    if props or quantization or doc:
-        more = doc or "", _items(props or {}), _items(quantization or {})
-    else:
-        more = None
+    has_more = props or quantization or doc
+    more = (doc or "", _items(props or {}), _items(quantization or {})) if has_more else None
     # Without a type, a file has no shape.
     if tp is None:
         return (name or "", *more) if more else name or ""
@@ -192,10 +189,10 @@ def _type(tp: ir.TypeProtocol | None) -> Token | None:
     if tp is None:
         return None
     if type(tp) is ir.TensorType:
-        return int(tp.dtype), tp.denotation
+        return int(tp.dtype), tp.denotation or ""
     elem = tp.elem_type
     inner = int(elem) if isinstance(elem, ir.DataType) else _type(elem)
-    return type(tp).__name__, inner, tp.denotation
+    return type(tp).__name__, inner, tp.denotation or ""
 
 
 def _shape(shape: ir.ShapeProtocol | None) -> Token | None:
@@ -213,13 +210,12 @@ def _tensor(tensor: ir.TensorProtocol) -> Token:
     if type(tensor) is ir.Tensor:
         dtype, shape, doc, props = _of_tensor(tensor)
         data = tensor.numpy()
-        contents = data.tobytes() if data.size < _SMALL else tensor_digest(tensor)
+        small = data if data.size < _SMALL else None
     else:
         dtype, shape, doc, props = tensor.dtype, tensor.shape, tensor.doc_string, tensor.metadata_props
-        if tensor.size < _SMALL and not isinstance(tensor, ir.StringTensor):
-            contents = tensor.numpy().tobytes()
-        else:
-            contents = tensor_digest(tensor)
+        is_small = tensor.size < _SMALL and not isinstance(tensor, ir.StringTensor)
+        small = tensor.numpy() if is_small else None
+    contents = tensor_digest(cast("ir.TensorProtocol", tensor)) if small is None else small.tobytes()
     return int(dtype), shape.dims, contents, doc or "", _items(props) if props else None
 
 
