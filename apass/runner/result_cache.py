@@ -48,7 +48,7 @@ class _Slot(Protocol):
     """The key of the result, which only equal calls share."""
 
     async def read(self, load: Callable[[bytes], Any]) -> Any:
-        """Return what `load` makes of the stored bytes; None if there are none, or it raises an error."""
+        """Return what `load` makes of the stored bytes, or None."""
         ...
 
     async def write(self, data: bytes) -> None:
@@ -120,7 +120,10 @@ def with_module_cache(
 
 
 class _ModuleSlot:
-    """The result of a pass for a module: listed with the others for it, and stored if it differs from the module."""
+    """The result of a pass for a module.
+
+    It is in the list of the results for the module. If it differs from the module, it is stored under its own key too.
+    """
 
     __slots__ = ("_module", "_name", "_store", "key", "written")
 
@@ -365,7 +368,7 @@ def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Seque
 
 @lru_cache(maxsize=1024)
 def _plain_identity(name: str, plain: "_Plain") -> str | None:
-    """Return `stored_identity` of contents that consist of scalars, classes and functions.
+    """Return `stored_identity` of scalars, classes and functions.
 
     A context runs a pass on thousands of modules, and a fingerprint takes as long as a small pass.
     """
@@ -414,7 +417,10 @@ def _plain_key(value: object) -> Hashable | None:
 
 
 def _function_key(function: FunctionType) -> Hashable | None:
-    """Return a key of the code, the defaults and the closure; None if these are not scalars."""
+    """Return a key of code, defaults and closure.
+
+    It is None if the closure has other values than scalars.
+    """
     if hasattr(function, "__fingerprint__"):
         return None
     name = (FunctionType, function.__module__, function.__qualname__)

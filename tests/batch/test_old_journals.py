@@ -1,7 +1,7 @@
 """Journals written by revision 29831d6 are still read.
 
 The classes of modules have moved since. `optimize_all({name: mod}, pass_, journal=...)` wrote them, with a pass that
-changed the module.
+changed the module. The key in the journal for ONNX was replaced since, because the fingerprint of models has changed.
 """
 
 from pathlib import Path

@@ -29,10 +29,10 @@ Token = tuple[object, ...]
 
 
 def _reader(kind: type, *names: str) -> Callable[[Any], Any]:
-    """Return a function that reads attributes of an object of onnx_ir, from its slots if it has them.
+    """Return a function that reads attributes of an object of onnx_ir.
 
-    The properties of onnx_ir create `meta` and `metadata_props` on first access. For the values of a model, that takes
-    as long as the rest of a fingerprint.
+    It reads slots, if there are such: the properties of onnx_ir create `meta` and `metadata_props` on first access. For
+    the values of a model, that takes as long as the rest of a fingerprint.
     """
     slots = {name: "_metadata" if name == "meta" else f"_{name}" for name in names}
     return attrgetter(*(slot if hasattr(kind, slot) else name for name, slot in slots.items()))
