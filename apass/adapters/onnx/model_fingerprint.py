@@ -215,7 +215,7 @@ def _tensor(tensor: ir.TensorProtocol) -> Token:
         dtype, shape, doc, props = tensor.dtype, tensor.shape, tensor.doc_string, tensor.metadata_props
         is_small = tensor.size < _SMALL and not isinstance(tensor, ir.StringTensor)
         small = tensor.numpy() if is_small else None
-    contents = tensor_digest(cast("ir.TensorProtocol", tensor)) if small is None else small.tobytes()
+    contents = tensor_digest(cast("Any", tensor)) if small is None else small.tobytes()
     return int(dtype), shape.dims, contents, doc or "", _items(props) if props else None
 
 
