@@ -4,13 +4,13 @@ import os
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, cast
+from typing import Any, Final, Self, cast
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from apass.cli.errors import print_error
@@ -33,6 +33,28 @@ _UNLIMITED_WIDTH: Final = 10_000
 """Columns of the table in a pipe or a file; wide enough for any row."""
 
 
+class _Bar:
+    """The progress bar on a terminal."""
+
+    def __init__(self, terminal: Console, total: int) -> None:
+        # In a pipe or a file, there is no bar.
+        rich: Any = import_module("rich.progress")
+        self.progress = rich.Progress(
+            rich.TextColumn("[bold]{task.description}"),
+            rich.BarColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TimeElapsedColumn(),
+            rich.TextColumn("{task.fields[phases]}"),
+            console=terminal,
+            transient=True,
+        )
+        self._task = self.progress.add_task("optimizing", total=total, phases="")
+
+    def update(self, **values: Any) -> None:
+        """Change the fields of the bar."""
+        self.progress.update(self._task, **values)
+
+
 class Reporter:
     """Progress bar on standard error, table of results on standard output."""
 
@@ -45,17 +67,7 @@ class Reporter:
             # In a pipe or a file, each row is one line, so that `grep` and `cut` work. Rich would wrap at 80 columns.
             self._out = Console(highlight=False, width=_UNLIMITED_WIDTH)
         terminal = Console(stderr=True)
-        self._progress = Progress(
-            TextColumn("[bold]{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[phases]}"),
-            console=terminal,
-            transient=True,
-            disable=not (bar and terminal.is_terminal),
-        )
-        self._bar = self._progress.add_task("optimizing", total=total, phases="")
+        self._bar = _Bar(terminal, total) if bar and terminal.is_terminal else None
         self._phases: dict[str, str] = {}
         self._total = total
 
@@ -70,28 +82,31 @@ class Reporter:
         return [result for result in self.results if result.error is not None]
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if self._bar is not None:
+            self._bar.progress.start()
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if self._bar is not None:
+            self._bar.progress.stop()
 
     def phase(self, job: Job, phase: str) -> None:
         """Show the current phase of a file."""
-        if self._progress.disable:
+        if self._bar is None:
             return
         self._phases.pop(job.name, None)
         if phase != "done":
             self._phases[job.name] = phase
         counts = Counter(self._phases.values())
-        self._progress.update(self._bar, phases=", ".join(f"{count} {name}" for name, count in counts.items()))
+        self._bar.update(phases=", ".join(f"{count} {name}" for name, count in counts.items()))
 
     def result(self, result: JobResult) -> None:
         """Count a file as done."""
         self.results.append(result)
-        self._progress.update(self._bar, advance=1)
+        if self._bar is not None:
+            self._bar.update(advance=1)
 
     def show(self, text: str) -> None:
         """Print plain text below the table."""

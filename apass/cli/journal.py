@@ -5,10 +5,10 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from hashlib import file_digest
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard, cast
 
-from apass.batch.journal import FoundResult, Journal, OpenJournal, describe_run
 from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.core.context import PassContext
@@ -44,8 +44,8 @@ class Entries(Protocol):
 
     # A Protocol, because an open journal and the entries of a worker share no code.
 
-    def find(self, key: str) -> FoundResult | None:
-        """Return the latest entry of `key`, or None."""
+    def find(self, key: str) -> Any:
+        """Return the latest entry of `key` (a `FoundResult`), or None."""
         ...
 
     def add(self, key: str, head: Mapping[str, Any]) -> None:
@@ -127,9 +127,11 @@ def file_journal(
     if path is None:
         yield None
         return
-    description = describe_run(passes, context, **{"--verify-outputs": verify})
+    # Most runs have no journal.
+    batch: Any = import_module("apass.batch.journal")
+    description = batch.describe_run(passes, context, **{"--verify-outputs": verify})
     try:
-        opened = OpenJournal(Journal(path), description)
+        opened = batch.OpenJournal(batch.Journal(path), description)
     except OSError as error:  # that of a full disk names no file
         raise JournalError(f"the journal {str(path)!r} cannot be written: {error.strerror}") from error
     with closing(opened) as journal:

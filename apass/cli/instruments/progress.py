@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 from apass.cli.inputs import Job
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.optimize import JobResult
-from apass.instruments.live_view import LiveViewInstrument
-from apass.instruments.progress import ProgressInstrument
 
 __all__ = ["ProgressOptions"]
 
@@ -55,8 +54,10 @@ class ProgressOptions:
             return None
         if not self.watch_live and not self.progress:
             return _NoBar()
-        kind = LiveViewInstrument if self.watch_live else ProgressInstrument
-        return _Progress(kind(len(run.plan.jobs), interval=self.progress_interval))
+        # Rich's live display takes long to import.
+        name, kind = ("live_view", "LiveViewInstrument") if self.watch_live else ("progress", "ProgressInstrument")
+        instrument = getattr(import_module(f"apass.instruments.{name}"), kind)
+        return _Progress(instrument(len(run.plan.jobs), interval=self.progress_interval))
 
 
 class _NoBar(RunObserver):
@@ -68,7 +69,7 @@ class _NoBar(RunObserver):
 class _Progress(RunObserver):
     takes_terminal = True
 
-    def __init__(self, instrument: ProgressInstrument) -> None:
+    def __init__(self, instrument: Any) -> None:
         self._instrument = instrument
         self._loading: set[str] = set()
 
