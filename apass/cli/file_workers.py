@@ -17,9 +17,10 @@ from typing import Any, Final, Self, cast
 import anyio
 
 from apass.cli.inputs import Job
-from apass.cli.journal import FileJournal, JournalEntries
+from apass.cli.journal import FileJournal, Finished, JournalEntries
 from apass.cli.optimize import JobResult, Phase, Treatment, optimize_files
 from apass.concurrency.processes.pool import RECEIVED, run_in_worker
+from apass.concurrency.thread_batches import call_all
 from apass.core.context import PassContext
 from apass.errors import WorkerLostError
 from apass.executors.messages import ContextMessage
@@ -74,11 +75,14 @@ class _Reply:
     """The duration, without the imports."""
 
 
-def prepare_worker(formats: Sequence[str], pipeline: str | None, _send: Callable[[bytes], object]) -> None:
-    """Import the formats and the passes of a pipeline, in a worker.
+def prepare_worker(
+    formats: Sequence[str], pipeline: str | None, backend: str, _send: Callable[[bytes], object]
+) -> None:
+    """Import the event loop, the formats and the passes of a pipeline, in a worker.
 
     Errors are ignored: the command reports them.
     """
+    anyio.run(anyio.sleep, 0, backend=backend)
     for module in formats:
         with suppress(Exception):
             model_format: Any = import_module(module)
@@ -129,15 +133,17 @@ class FileWorkers:
         count: the number of workers.
         formats: the modules of the model formats, by the suffix of a file.
         pipeline: the text of the pipeline; None for the default pipeline of each format.
+        backend: the event loop of the workers.
 
     """
 
-    def __init__(self, count: int, formats: Mapping[str, str], pipeline: str | None) -> None:
+    def __init__(self, count: int, formats: Mapping[str, str], pipeline: str | None, backend: str) -> None:
         self.count: Final = count
         """The number of workers."""
         self._executor = ProcessExecutor(count)
         self._formats = formats
         self._pipeline = pipeline
+        self._backend = backend
         self._ready = [anyio.Event() for _ in range(count)]
         self._queue: deque[Job] = deque()
         self._seconds: float | None = None
@@ -169,7 +175,7 @@ class FileWorkers:
         # A worker that cannot start fails again when it gets files, and is reported then.
         with suppress(Exception):
             formats = list(self._formats.values())
-            await run_in_worker(prepare_worker, formats, self._pipeline, on_message=on_message)
+            await run_in_worker(prepare_worker, formats, self._pipeline, self._backend, on_message=on_message)
         if not is_sent:
             task_status.started()
         ready.set()
@@ -179,7 +185,6 @@ class FileWorkers:
         jobs: Sequence[Job],
         passes: Mapping[str, Pass[Any]],
         *,
-        backend: str,
         cache: str | None,
         journal: FileJournal | None,
         limit: int,
@@ -192,7 +197,6 @@ class FileWorkers:
         Parameters:
             jobs: the files.
             passes: the pipelines, by the suffix of a file.
-            backend: the event loop of the workers.
             cache: the location of the store of pass results; None for no store.
             journal: the journal of the run.
             limit: how many models each process may have in memory.
@@ -201,7 +205,7 @@ class FileWorkers:
             on_result: called at the end of each file.
 
         """
-        work = FileWork(self._formats, passes, cache, journal is not None, limit, backend)
+        work = FileWork(self._formats, passes, cache, journal is not None, limit, self._backend)
         share = _Share(work, joins, journal, on_phase, on_result)
         for pass_ in passes.values():
             record_passes(pass_)
@@ -243,22 +247,21 @@ class FileWorkers:
         return [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
 
     async def _drive(self, ready: anyio.Event, share: "_Share") -> None:
-        """Optimize batch after batch in a worker."""
+        """Optimize batch after batch in a worker, if it can be used."""
         await ready.wait()
         while batch := self._next_batch():
             jobs = await share.unfinished(batch)
+            if not jobs:
+                continue
             try:
-                seconds = await self._optimize_batch(jobs, share) if jobs else None
-            except Exception as error:
-                # The worker could not start, or cannot import a pass that the program has registered itself.
+                seconds = await self._optimize_batch(jobs, share) / len(jobs)
+            except _UnusableError as error:
                 if share.joins:
                     self._queue.extend(jobs)
                     return
-                share.fail(jobs, error)
+                share.fail(jobs, error.reason)
             else:
-                if seconds is not None:
-                    average = seconds / len(jobs)
-                    self._seconds = average if self._seconds is None else (self._seconds + average) / 2
+                self._seconds = seconds if self._seconds is None else (self._seconds + seconds) / 2
 
     async def _optimize_batch(self, jobs: Sequence[Job], share: "_Share") -> float:
         """Optimize a batch of files in a worker, and return the duration.
@@ -266,25 +269,39 @@ class FileWorkers:
         If the worker is lost, each file is optimized once more separately.
 
         Raises:
-            Exception: any error except those of the files.
+            _UnusableError: if no worker can optimize these files.
 
         """
         mark, start = part_mark(), perf_counter()
         try:
             reply: _Reply = await self._executor.call(optimize_batch, share.work, mark, jobs)
         except WorkerLostError as error:
-            remove_parts({job.target.parent for job in jobs}, mark)
+            share.discard_parts(jobs, mark)
             if len(jobs) > 1:
                 return sum([await self._optimize_batch([job], share) for job in jobs])
             reason = str(error).partition(": ")[2]
             share.fail(jobs, WorkerLostError(f"the passes lost two workers in succession: {reason}"))
             return perf_counter() - start
+        except Exception as error:
+            raise _UnusableError(error) from error
         except BaseException:
-            # If it was cancelled, the worker was killed and left its temporary files.
-            remove_parts({job.target.parent for job in jobs}, mark)
+            # The run was cancelled, and the worker killed.
+            share.discard_parts(jobs, mark)
             raise
         share.accept(reply)
         return reply.seconds
+
+
+class _UnusableError(Exception):
+    """No worker can optimize the files.
+
+    A worker cannot start, or cannot import a pass that the program itself has registered.
+    """
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+        """The error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,11 +324,13 @@ class _Share:
         if self.journal is not None:
             for job in jobs:
                 self.on_phase(job, "looking up")
-            finished = await anyio.to_thread.run_sync(list, map(self.journal.look_up, jobs))
-            for job, row in zip(jobs, finished, strict=True):
-                if row is not None:
+            rows = await anyio.to_thread.run_sync(call_all, [partial(self.journal.look_up, job) for job in jobs])
+            for job, row in zip(jobs, rows, strict=True):
+                if isinstance(row, Exception):
+                    self.fail([job], row)
+                elif isinstance(row, Finished):
                     self.report(JobResult(job, row.before, row.after, 0.0, row.earlier_remark, False, None))
-            jobs = [job for job, row in zip(jobs, finished, strict=True) if row is None]
+            jobs = [job for job, row in zip(jobs, rows, strict=True) if row is None]
         for job in jobs:
             self.on_phase(job, "optimizing")
         return jobs
@@ -323,6 +342,10 @@ class _Share:
         for result, failure in reply.results:
             error = None if failure is None else cast("Exception", failure.error())
             self.report(replace(result, error=error))
+
+    def discard_parts(self, jobs: Sequence[Job], mark: str) -> None:
+        """Remove the temporary files of a worker that was killed."""
+        remove_parts({job.target.parent for job in jobs}, mark)
 
     def fail(self, jobs: Sequence[Job], error: Exception) -> None:
         """Report that files failed with an error."""

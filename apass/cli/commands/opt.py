@@ -30,8 +30,8 @@ __all__ = ["app"]
 
 app: Final = typer.Typer(add_completion=False)
 
-MANY: Final = 64
-"""The number of models from which all cores are used by default."""
+ENOUGH: Final = 32
+"""Models for each process that optimizes files by default; with twice as many there are two processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,8 @@ class _Run:
         """Optimize the models with worker processes, which start while this process makes its plan."""
         modules = modules_of(self._jobs, self._options.to)
         file_workers: Any = import_module("apass.cli.file_workers")
-        async with file_workers.FileWorkers(self.workers, modules, self._results.pipeline) as workers:
+        pipeline, backend = self._results.pipeline, self._options.backend
+        async with file_workers.FileWorkers(self.workers, modules, pipeline, backend) as workers:
             await self.optimize(self.plan(), workers)
 
     @cached_property
@@ -216,12 +217,11 @@ class _Run:
             return 0
         if any(map(options_in_use, self._observers)):
             return 0
-        cores, models = usable_cores(), min(len(self._jobs), options.jobs)
+        cores, models = min(usable_cores(), options.jobs), len(self._jobs)
         if options.executor == PROCESS:
             return min(cores, models)
-        # This process is one of those that optimize files.
-        is_default = options.executor is None and len(self._jobs) >= MANY
-        return min(cores, models) - 1 if is_default else 0
+        # This process is one of those that optimize files. A worker takes a second to start.
+        return max(0, min(cores, models // ENOUGH) - 1) if options.executor is None else 0
 
     async def optimize(self, plan: Plan, workers: Any) -> None:
         """Optimize the models, and display the run.
@@ -272,7 +272,6 @@ class _Run:
                     await workers.optimize(
                         plan.jobs,
                         plan.passes,
-                        backend=options.backend,
                         cache=options.cache,
                         journal=journal,
                         limit=max(1, options.jobs // (workers.count + is_default)),
