@@ -94,7 +94,7 @@ def check_writable(jobs: Iterable[Job], output: Path | None) -> None:
 
 
 class _Resolver:
-    """Resolves the paths of files; each folder is resolved once, because many files share one."""
+    """Resolves the paths of files; each folder is resolved once."""
 
     # With strings: a path object takes ten times as long to compare and to hash.
 

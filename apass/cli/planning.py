@@ -35,7 +35,9 @@ class Plan:
 
 
 def plan_files(models: Sequence[str], output: Path | None, *, in_place: bool, to: str | None) -> list[Job]:
-    """Return the models of a run and the paths of their results. Nothing is read or imported.
+    """Return the models of a run and the paths of their results.
+
+    Nothing is read or imported.
 
     Raises:
         InputError: if models are missing, results cannot be written, or options exclude each other.

@@ -137,7 +137,7 @@ _TOGETHER: Final[ContextVar[list[PartFile] | None]] = ContextVar("apass_part_fil
 
 @contextmanager
 def completed_later() -> Generator[list[PartFile]]:
-    """Collect the files that the block writes, which `complete_together` then completes.
+    """Collect the files that the block writes, for `complete_together`.
 
     If the block raises, they are removed.
     """
@@ -187,7 +187,7 @@ def marked_parts(mark: str) -> Generator[None]:
 
 
 def remove_parts(folders: Iterable[Path], mark: str) -> None:
-    """Remove the temporary files with a mark, which a killed process has left in `folders`."""
+    """Remove the temporary files with a mark that a killed process left."""
     for folder in folders:
         for path in folder.glob(f".apass-{mark}*.part"):
             path.unlink(missing_ok=True)

@@ -263,7 +263,8 @@ def _undecoded(proto: onnx.ModelProto) -> Iterator[str]:
 
 @cache
 def _strict_model() -> Any:
-    """Return the class of models in the syntax proto3, which rejects a text that is not valid UTF-8."""
+    """Return a class of models that rejects texts which are not valid UTF-8."""
+    # Messages of the syntax proto3 do so.
     file = FileDescriptorProto()
     descriptor: Any = cast("Any", onnx.ModelProto).DESCRIPTOR
     descriptor.file.CopyToProto(file)

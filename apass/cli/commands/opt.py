@@ -201,7 +201,7 @@ class _Run:
         """The display, after `optimize`."""
 
     async def on_all_cores(self) -> None:
-        """Optimize the models with worker processes, which start while this process makes its plan."""
+        """Start worker processes, plan the run meanwhile, and optimize the models."""
         modules = modules_of(self._jobs, self._options.to)
         file_workers: Any = import_module("apass.cli.file_workers")
         pipeline, backend = self._results.pipeline, self._options.backend
