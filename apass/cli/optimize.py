@@ -1,6 +1,7 @@
 """The concurrent optimization of model files: load, run passes, verify, write."""
 
 import os
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,13 +12,17 @@ from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.lowlevel
+from anyio.to_thread import run_sync
 
 from apass.batch.execution import module_runner
+from apass.batch.source import ModuleSource
+from apass.batch.workers import ModuleWorkers
 from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
 from apass.concurrency.thread_batches import ThreadBatches, call_all
+from apass.core.context import current_scope
 from apass.core.executor import Executor
 from apass.core.run import enter_module
 from apass.errors import ApassError, PassCancelledError
@@ -34,11 +39,14 @@ SMALL: Final = 1 << 16
 FILES: Final[ThreadBatches[Callable[[], Any], Any]] = ThreadBatches(call_all, threads=2, size=16)
 """Reads and writes larger files."""
 
-MAX_UNFLUSHED: Final = 128
-"""How many results may wait until they are flushed to the disk. Their models are not in memory any more."""
+MAX_FLUSHED: Final = 64
+"""How many results are flushed to the disk together."""
 
-COMPLETIONS: Final[ThreadBatches[Sequence[PartFile], None]] = ThreadBatches(complete_together, size=64, linger=0.02)
-"""Flushes results to the disk, and renames them."""
+MAX_UNFLUSHED: Final = 2 * MAX_FLUSHED
+"""How many results may wait until they are flushed. Their models are not in memory any more."""
+
+LINGER: Final = 0.02
+"""Seconds to wait for further results before a flush."""
 
 Phase = Callable[[Job, str], None]
 """Called at each phase: `"looking up"`, `"loading"`, `"optimizing"`, `"verifying"`, `"writing"`, `"done"`."""
@@ -97,55 +105,117 @@ async def optimize_files(
 
     `on_result` is called at the end of each file.
     """
-    slots, unflushed = anyio.CapacityLimiter(limit), anyio.CapacityLimiter(MAX_UNFLUSHED)
-    workers = anyio.CapacityLimiter(os.cpu_count() or 1) if verify else None
+    evaluators = anyio.CapacityLimiter(os.cpu_count() or 1) if verify else None
+    results = _Results(on_phase, on_result)
+
+    async def work(_index: int, job: Job) -> Exception | None:
+        model_format, pipeline = treatment_of(job)
+        if executor is None and timeout is None and not verify:
+            # Nothing else holds the model, so passes may change it in place.
+            run_pipeline: Callable[[Any], Awaitable[Any]] = partial(pipeline, donate=True)
+        else:
+            run_pipeline = module_runner(pipeline, executor, timeout)
+        run = _FileRun(job, model_format, run_pipeline, journal, evaluators, on_phase)
+        error = await _error_of(run)
+        # The model is not in memory any more.
+        workers.release()
+        if error is None and run.parts:
+            await results.flush(run)
+        else:
+            results.report(run, error)
+        return error
+
+    scope = current_scope()
+    workers = ModuleWorkers(ModuleSource(jobs), limit, scope.state.scheduler, work, scope.ctx.exit_grace)
     async with anyio.create_task_group() as group:
-        for job in jobs:
-            # Acquired before the task is started, so that waiting jobs do not need a task each.
-            await slots.acquire_on_behalf_of(job)
-            model_format, pipeline = treatment_of(job)
-            if executor is None and timeout is None and not verify:
-                # Nothing else holds the model, so passes may change it in place.
-                run_pipeline: Callable[[Any], Awaitable[Any]] = partial(pipeline, donate=True)
-            else:
-                run_pipeline = module_runner(pipeline, executor, timeout)
-            work = _FileRun(job, model_format, run_pipeline, journal, workers, on_phase)
-            group.start_soon(_finish, work, slots, unflushed, on_result)
+        workers.start(group, results.wake)
+        await results.run(workers)
+        # The workers wait for further files.
+        group.cancel_scope.cancel()
+    if workers.source_error is not None:
+        raise workers.source_error
 
 
-async def _finish(
-    work: "_FileRun",
-    slots: anyio.CapacityLimiter,
-    unflushed: anyio.CapacityLimiter,
-    on_result: Callable[[JobResult], None],
-) -> None:
-    """Run the work on one file, and report its result."""
-    job = work.job
-    start = perf_counter()
-    error: Exception | None = None
+async def _error_of(run: "_FileRun") -> Exception | None:
+    """Run the work on one file, and return its error or None."""
     try:
-        try:
-            await work.run()
-            await unflushed.acquire_on_behalf_of(job)
-        finally:
-            slots.release_on_behalf_of(job)
-        try:
-            await work.complete()
-        finally:
-            unflushed.release_on_behalf_of(job)
+        await run.run()
     except Exception as failure:
-        error = failure
+        return failure
     except anyio.get_cancelled_exc_class() as cancellation:
         # A deadline of -inf means that this task itself is cancelled. Otherwise the pass awaited something, such as a
         # future of asyncio, that was cancelled elsewhere: an error of this file only.
         if anyio.current_effective_deadline() == float("-inf"):
-            if work.is_written:
-                on_result(work.result(perf_counter() - start, None))
             raise
         error = PassCancelledError("the pass awaited something that was cancelled outside the run")
         error.__cause__ = cancellation
-    work.on_phase(job, "done")
-    on_result(work.result(perf_counter() - start, error))
+        return error
+    return None
+
+
+class _Results:
+    """Flushes results to the disk, many at a time, and reports the files.
+
+    Parameters:
+        on_phase: called with the phase `"done"`.
+        on_result: called at the end of each file.
+
+    """
+
+    def __init__(self, on_phase: Phase, on_result: Callable[[JobResult], None]) -> None:
+        self._on_phase = on_phase
+        self._on_result = on_result
+        self._unflushed: deque[_FileRun] = deque()
+        self._reported = 0
+        self._news = anyio.Event()
+        """Set when `run` has something to do."""
+        self._room = anyio.Event()
+        """Set when results have been flushed."""
+
+    def wake(self) -> None:
+        """Let `run` look whether all files are reported."""
+        self._news.set()
+
+    def report(self, run: "_FileRun", error: Exception | None) -> None:
+        """Report the end of a file."""
+        self._reported += 1
+        self._news.set()
+        self._on_phase(run.job, "done")
+        self._on_result(run.result(error))
+
+    async def flush(self, run: "_FileRun") -> None:
+        """Have the files of a result flushed and renamed, and then reported."""
+        self._unflushed.append(run)
+        self._news.set()
+        while len(self._unflushed) > MAX_UNFLUSHED:
+            await self._room.wait()
+
+    async def run(self, workers: ModuleWorkers) -> None:
+        """Return when all files of the workers are reported."""
+        try:
+            while not (workers.ended and workers.taken == self._reported):
+                if not self._unflushed:
+                    await self._news.wait()
+                    self._news = anyio.Event()
+                elif not workers.ended or workers.taken > self._reported + len(self._unflushed):
+                    # More results may come: one flush for all of them waits for the disk once.
+                    await anyio.sleep(LINGER)
+                await self._complete()
+        finally:
+            for run in self._unflushed:
+                give_up(run.parts)
+
+    async def _complete(self) -> None:
+        """Give files their final names, and report their results."""
+        batch = [self._unflushed.popleft() for _ in range(min(len(self._unflushed), MAX_FLUSHED))]
+        if not batch:
+            return
+        # A thread cannot be interrupted. What it has written is reported, even if the run is cancelled meanwhile.
+        errors = await run_sync(complete_together, [run.parts for run in batch])
+        for run, error in zip(batch, errors, strict=True):
+            self.report(run, error)
+        self._room.set()
+        self._room = anyio.Event()
 
 
 class _FileRun:
@@ -172,17 +242,14 @@ class _FileRun:
         self.remark = ""
         self.changed = False
         self.parts: Sequence[PartFile] = ()
+        """The files of the result, which have temporary names."""
+        self.start = perf_counter()
         self.is_small = True
         self.has_companions = False
 
-    @property
-    def is_written(self) -> bool:
-        """Whether the files of the result have their final names."""
-        return bool(self.parts) and all(part.is_renamed for part in self.parts)
-
-    def result(self, seconds: float, error: Exception | None) -> JobResult:
+    def result(self, error: Exception | None) -> JobResult:
         """Return the result of the file."""
-        after = None if error else self.after
+        after, seconds = None if error else self.after, perf_counter() - self.start
         return JobResult(self.job, self.before, after, seconds, self.remark, error is None and self.changed, error)
 
     async def run(self) -> None:
@@ -205,15 +272,6 @@ class _FileRun:
             await self._verify(mod, result, self.workers)
         self.on_phase(self.job, "writing")
         self.parts = await self._call(partial(self._write, result))
-
-    async def complete(self) -> None:
-        """Give the files of the result their final names."""
-        if self.parts:
-            try:
-                await COMPLETIONS.run(self.parts)
-            except BaseException:
-                give_up(self.parts)
-                raise
 
     def _look_at_source(self) -> None:
         with suppress(OSError, ApassError):  # loading reports it

@@ -67,7 +67,8 @@ class SingleFlight(Generic[KeyT, ValueT]):
         return await self._compute(key, compute)
 
     async def _compute(self, key: KeyT, compute: Callable[[], Awaitable[ValueT]]) -> ValueT:
-        flight = self._flights[key] = _Flight[ValueT]()
+        flight: _Flight[ValueT] = _Flight()
+        self._flights[key] = flight
         try:
             result = await compute()
             flight.results = (result,)

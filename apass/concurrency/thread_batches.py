@@ -30,7 +30,6 @@ class ThreadBatches(Generic[ItemT, ResultT]):
         handle: called in a worker thread with the items of a batch; returns the result or the error of each.
         threads: how many batches may run at once.
         size: the maximum number of items of a batch.
-        linger: seconds that a caller waits for the items of others before it starts a call.
 
     """
 
@@ -40,12 +39,10 @@ class ThreadBatches(Generic[ItemT, ResultT]):
         *,
         threads: int = 1,
         size: int = 256,
-        linger: float = 0,
     ) -> None:
         self._handle = handle
         self._threads = threads
         self._size = size
-        self._linger = linger
         self._queues: RunVar[_Queue[ItemT, ResultT]] = RunVar("apass_thread_batches")
 
     async def run(self, item: ItemT) -> ResultT:
@@ -55,16 +52,18 @@ class ThreadBatches(Generic[ItemT, ResultT]):
             BaseException: the error that `handle` returned for the item, or raised.
 
         """
-        queue, request = self._queue(), _Request[ItemT, ResultT](item)
+        queue = self._queue()
+        request: _Request[ItemT, ResultT] = _Request(item)
         if queue.active < self._threads:
             queue.active += 1
-            await self._lead(request)
+            await self._lead([request])
         else:
             request.woken = anyio.Event()
             queue.requests.append(request)
             await self._wait(request, request.woken)
             if request.leads:
-                await self._lead(request)
+                rest = min(len(queue.requests), self._size - 1)
+                await self._lead([request, *(queue.requests.popleft() for _ in range(rest))])
         if isinstance(request.result, BaseException):
             raise request.result
         return cast("ResultT", request.result)
@@ -91,16 +90,9 @@ class ThreadBatches(Generic[ItemT, ResultT]):
                     await woken.wait()
             raise
 
-    async def _lead(self, first: "_Request[ItemT, ResultT]") -> None:
-        """Handle a request and the queued ones in a batch, and wake their callers."""
-        queued = self._queue().requests
-        if self._linger and len(queued) + 1 < self._size:
-            try:
-                await anyio.sleep(self._linger)
-            except BaseException:
-                self._start_next()
-                raise
-        batch = _Batch([first, *(queued.popleft() for _ in range(min(len(queued), self._size - 1)))])
+    async def _lead(self, requests: "list[_Request[ItemT, ResultT]]") -> None:
+        """Handle a batch, and wake its callers."""
+        batch = _Batch(requests)
 
         def work() -> None:
             batch.handle(self._handle)

@@ -69,8 +69,6 @@ class PartFile:
             self.file: Final[BinaryIO] = os.fdopen(descriptor, "wb")
             """The open file."""
             _copy_mode(target, self.file)
-        self.is_renamed = False
-        """Whether the file has its final path."""
         self._is_kept = False
 
     def write(self, data: bytes) -> None:
@@ -115,7 +113,6 @@ class PartFile:
     def _rename(self) -> None:
         with naming(self.target, self.path):
             self.path.replace(self.target)
-        self.is_renamed = True
 
     def give_up(self) -> None:
         """Remove a file of `completed_later`."""
