@@ -85,7 +85,10 @@ class PartFile:
         """Flush the data to disk, and close the file."""
         self.flush()
         if _TOGETHER.get() is None:
-            self._sync()
+            self._sync(self.file.fileno())
+        # Many files may wait for `complete_together`, more than a process may have open.
+        with naming(self.target, self.path):
+            self.file.close()
 
     def replace(self) -> None:
         """Rename the closed file to its final path."""
@@ -105,10 +108,10 @@ class PartFile:
             self.file.close()
         self.path.unlink(missing_ok=True)
 
-    def _sync(self) -> None:
-        with naming(self.target, self.path), self.file:
+    def _sync(self, descriptor: int) -> None:
+        with naming(self.target, self.path):
             # Without it, a power failure after the rename can leave an empty file under the final name.
-            os.fsync(self.file.fileno())
+            os.fsync(descriptor)
 
     def _rename(self) -> None:
         with naming(self.target, self.path):
@@ -122,7 +125,13 @@ class PartFile:
     def complete(self) -> None:
         """Flush a file of `completed_later` to disk, and rename it."""
         try:
-            self._sync()
+            # The permissions, which are those of the replaced file, may forbid to write.
+            with naming(self.target, self.path):
+                descriptor = os.open(self.path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+            try:
+                self._sync(descriptor)
+            finally:
+                os.close(descriptor)
             self._rename()
         finally:
             self.give_up()
