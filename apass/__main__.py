@@ -1,6 +1,7 @@
 """`python -m apass` and the command `apass`: the command line."""
 
 import gc
+import os
 import signal
 import sys
 from pathlib import Path
@@ -21,6 +22,12 @@ with import_errors_as_lines():
 
 def main() -> None:
     """Run the command line as the program of this process."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # A closed standard stream. Its number must not become that of a pipe to a worker.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     try:
         _run()
     finally:

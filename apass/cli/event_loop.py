@@ -63,13 +63,13 @@ def _exit_at_once() -> None:
 
 
 async def _run_cancellable(work: Callable[[], Awaitable[None]]) -> None:
-    failure: Exception | None = None
+    failure: Exception | SystemExit | None = None
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as group:
             await group.start(_cancel_at_interrupt, scope)
             try:
                 await work()
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # rich raises SystemExit when the reader of a pipe has exited
                 # Raised below, outside the task group, which would wrap it in an exception group.
                 failure = error
             group.cancel_scope.cancel()

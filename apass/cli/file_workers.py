@@ -4,23 +4,20 @@ A worker receives names of files, not models, and reads and writes the files its
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from math import ceil
 from time import perf_counter
-from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, cast
 
 import anyio
 
 from apass.cli.inputs import Job
-from apass.cli.journal import FileJournal, Finished, JournalEntries
 from apass.cli.optimize import JobResult, Phase, Treatment, optimize_files
-from apass.concurrency.processes.pool import RECEIVED, run_in_worker
-from apass.concurrency.thread_batches import call_all
+from apass.concurrency.processes.pool import RECEIVED, check_not_starting, run_in_worker
 from apass.core.context import PassContext
 from apass.errors import WorkerLostError
 from apass.executors.messages import ContextMessage
@@ -31,7 +28,7 @@ from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 from apass.util.files import marked_parts, part_mark, remove_parts
 
-__all__ = ["FileWork", "FileWorkers"]
+__all__ = ["FileWork", "FileWorkers", "started_workers"]
 
 BATCH_SECONDS: Final = 0.5
 """Target duration of a batch of files. Each batch ends with a flush to the disk."""
@@ -50,8 +47,6 @@ class FileWork:
     """The pipelines, by the suffix of a file."""
     cache: str | None
     """The location of the store of pass results; None for no store."""
-    keeps_journal: bool
-    """Whether the replies have entries for a journal."""
     limit: int
     """How many models may be in memory."""
     backend: str
@@ -69,8 +64,6 @@ class _Reply:
 
     results: Sequence[tuple[JobResult, SerializedError | None]]
     """The results without their errors, and the errors."""
-    entries: Sequence[tuple[str, Mapping[str, Any]]]
-    """The entries for the journal."""
     seconds: float
     """The duration, without the imports."""
 
@@ -96,7 +89,6 @@ def optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Reply:
 
 async def _optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Reply:
     start = perf_counter()
-    entries = JournalEntries()
     results: list[JobResult] = []
     ctx = PassContext.current()
     store: Any = None
@@ -104,19 +96,14 @@ async def _optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Re
         location: Any = import_module("apass.cli.cache_location")
         store = location.OptionalStore(location.store_at(work.cache))
         ctx = ContextMessage.of(ctx).open((), ctx.diag_ctx, store)
-    journal = FileJournal(entries) if work.keeps_journal else None
+    # The worker that had this batch before may have been lost.
+    _remove_parts(jobs, mark)
     with marked_parts(mark):
         async with store or nullcontext(), ctx if store is not None else nullcontext():
             await optimize_files(
-                jobs,
-                work.treatment_of,
-                journal=journal,
-                limit=work.limit,
-                verify=False,
-                on_phase=_ignore,
-                on_result=results.append,
+                jobs, work.treatment_of, limit=work.limit, verify=False, on_phase=_ignore, on_result=results.append
             )
-    return _Reply([_without_error(result) for result in results], entries.added, perf_counter() - start)
+    return _Reply([_without_error(result) for result in results], perf_counter() - start)
 
 
 def _without_error(result: JobResult) -> tuple[JobResult, SerializedError | None]:
@@ -124,10 +111,11 @@ def _without_error(result: JobResult) -> tuple[JobResult, SerializedError | None
     return replace(result, error=None), None if result.error is None else failure_of(result.error)
 
 
-class FileWorkers:
-    """Worker processes that optimize files, used with `async with`.
-
-    The workers start on entry, while the caller plans the run.
+@asynccontextmanager
+async def started_workers(
+    count: int, formats: Mapping[str, str], pipeline: str | None, backend: str
+) -> AsyncGenerator["FileWorkers"]:
+    """Start worker processes that optimize files; the caller plans the run meanwhile.
 
     Parameters:
         count: the number of workers.
@@ -136,49 +124,68 @@ class FileWorkers:
         backend: the event loop of the workers.
 
     """
+    check_not_starting()
+    workers = FileWorkers(count, formats, backend)
+    failure: Exception | SystemExit | None = None
+    async with anyio.create_task_group() as group:
+        for ready in workers.ready:
+            # The process has received what to import before this process begins to import the same.
+            await group.start(_start, ready, list(formats.values()), pipeline, backend)
+        try:
+            yield workers
+        except (Exception, SystemExit) as error:
+            # Raised below, outside the task group, which would wrap it in an exception group.
+            failure = error
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
-    def __init__(self, count: int, formats: Mapping[str, str], pipeline: str | None, backend: str) -> None:
+
+async def _start(
+    ready: anyio.Event,
+    formats: Sequence[str],
+    pipeline: str | None,
+    backend: str,
+    *,
+    task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Start a worker, and set `ready` when it has imported what it needs."""
+
+    def on_message(message: bytes) -> None:
+        if message == RECEIVED and not is_sent:
+            is_sent.append(True)
+            task_status.started()
+
+    is_sent: list[bool] = []
+    # A worker that cannot start fails again when it gets files, and is reported then.
+    with suppress(Exception):
+        await run_in_worker(prepare_worker, formats, pipeline, backend, on_message=on_message)
+    if not is_sent:
+        task_status.started()
+    ready.set()
+
+
+class FileWorkers:
+    """Worker processes that optimize files.
+
+    Parameters:
+        count: the number of workers.
+        formats: the modules of the model formats, by the suffix of a file.
+        backend: the event loop of the workers.
+
+    """
+
+    def __init__(self, count: int, formats: Mapping[str, str], backend: str) -> None:
         self.count: Final = count
         """The number of workers."""
+        self.ready: Final = [anyio.Event() for _ in range(count)]
+        """Set when a worker can be used, one for each."""
         self._executor = ProcessExecutor(count)
         self._formats = formats
-        self._pipeline = pipeline
         self._backend = backend
-        self._ready = [anyio.Event() for _ in range(count)]
         self._queue: deque[Job] = deque()
         self._seconds: float | None = None
         """Average duration of a file in a worker."""
-
-    async def __aenter__(self) -> Self:
-        self._group = await anyio.create_task_group().__aenter__()
-        for ready in self._ready:
-            # The process has received what to import before this process begins to import the same.
-            await self._group.start(self._start, ready)
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._group.cancel_scope.cancel()
-        # Without the block's exception as an argument, the group does not wrap it in an ExceptionGroup.
-        await self._group.__aexit__(None, None, None)
-
-    async def _start(
-        self, ready: anyio.Event, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-    ) -> None:
-        def on_message(message: bytes) -> None:
-            if message == RECEIVED and not is_sent:
-                is_sent.append(True)
-                task_status.started()
-
-        is_sent: list[bool] = []
-        # A worker that cannot start fails again when it gets files, and is reported then.
-        with suppress(Exception):
-            formats = list(self._formats.values())
-            await run_in_worker(prepare_worker, formats, self._pipeline, self._backend, on_message=on_message)
-        if not is_sent:
-            task_status.started()
-        ready.set()
 
     async def optimize(
         self,
@@ -186,7 +193,6 @@ class FileWorkers:
         passes: Mapping[str, Pass[Any]],
         *,
         cache: str | None,
-        journal: FileJournal | None,
         limit: int,
         joins: bool,
         on_phase: Phase,
@@ -198,20 +204,19 @@ class FileWorkers:
             jobs: the files.
             passes: the pipelines, by the suffix of a file.
             cache: the location of the store of pass results; None for no store.
-            journal: the journal of the run.
             limit: how many models each process may have in memory.
             joins: whether this process optimizes files, too.
             on_phase: called at each phase of a file; workers do not report all of them.
             on_result: called at the end of each file.
 
         """
-        work = FileWork(self._formats, passes, cache, journal is not None, limit, self._backend)
-        share = _Share(work, joins, journal, on_phase, on_result)
+        work = FileWork(self._formats, passes, cache, limit, self._backend)
+        share = _Share(work, joins, on_phase, on_result)
         for pass_ in passes.values():
             record_passes(pass_)
         self._queue.extend(jobs)
         async with anyio.create_task_group() as group:
-            for ready in self._ready:
+            for ready in self.ready:
                 group.start_soon(self._drive, ready, share)
             if joins:
                 await self._optimize_here(share)
@@ -223,7 +228,6 @@ class FileWorkers:
         await optimize_files(
             self._remaining(),
             share.work.treatment_of,
-            journal=share.journal,
             limit=share.work.limit,
             verify=False,
             on_phase=share.on_phase,
@@ -249,10 +253,9 @@ class FileWorkers:
     async def _drive(self, ready: anyio.Event, share: "_Share") -> None:
         """Optimize batch after batch in a worker, if it can be used."""
         await ready.wait()
-        while batch := self._next_batch():
-            jobs = await share.unfinished(batch)
-            if not jobs:
-                continue
+        while jobs := self._next_batch():
+            for job in jobs:
+                share.on_phase(job, "optimizing")
             try:
                 seconds = await self._optimize_batch(jobs, share) / len(jobs)
             except _UnusableError as error:
@@ -276,7 +279,7 @@ class FileWorkers:
         try:
             reply: _Reply = await self._executor.call(optimize_batch, share.work, mark, jobs)
         except WorkerLostError as error:
-            share.discard_parts(jobs, mark)
+            _remove_parts(jobs, mark)
             if len(jobs) > 1:
                 return sum([await self._optimize_batch([job], share) for job in jobs])
             reason = str(error).partition(": ")[2]
@@ -286,7 +289,7 @@ class FileWorkers:
             raise _UnusableError(error) from error
         except BaseException:
             # The run was cancelled, and the worker killed.
-            share.discard_parts(jobs, mark)
+            _remove_parts(jobs, mark)
             raise
         share.accept(reply)
         return reply.seconds
@@ -312,40 +315,16 @@ class _Share:
     """How the files are optimized."""
     joins: bool
     """Whether this process optimizes files, too."""
-    journal: FileJournal | None
-    """The journal of the run."""
     on_phase: Phase
     """Called at each phase of a file."""
     on_result: Callable[[JobResult], None]
     """Called at the end of each file."""
 
-    async def unfinished(self, jobs: Sequence[Job]) -> Sequence[Job]:
-        """Report the jobs that the journal records as finished, and return the others."""
-        if self.journal is not None:
-            for job in jobs:
-                self.on_phase(job, "looking up")
-            rows = await anyio.to_thread.run_sync(call_all, [partial(self.journal.look_up, job) for job in jobs])
-            for job, row in zip(jobs, rows, strict=True):
-                if isinstance(row, Exception):
-                    self.fail([job], row)
-                elif isinstance(row, Finished):
-                    self.report(JobResult(job, row.before, row.after, 0.0, row.earlier_remark, False, None))
-            jobs = [job for job, row in zip(jobs, rows, strict=True) if row is None]
-        for job in jobs:
-            self.on_phase(job, "optimizing")
-        return jobs
-
     def accept(self, reply: _Reply) -> None:
-        """Add the entries of a reply to the journal, and report its results."""
-        if self.journal is not None:
-            self.journal.add_all(reply.entries)
+        """Report the results of a reply."""
         for result, failure in reply.results:
             error = None if failure is None else cast("Exception", failure.error())
             self.report(replace(result, error=error))
-
-    def discard_parts(self, jobs: Sequence[Job], mark: str) -> None:
-        """Remove the temporary files of a worker that was killed."""
-        remove_parts({job.target.parent for job in jobs}, mark)
 
     def fail(self, jobs: Sequence[Job], error: Exception) -> None:
         """Report that files failed with an error."""
@@ -356,6 +335,11 @@ class _Share:
         """Report the result of a file."""
         self.on_phase(result.job, "done")
         self.on_result(result)
+
+
+def _remove_parts(jobs: Sequence[Job], mark: str) -> None:
+    """Remove the temporary files of a worker that was killed."""
+    remove_parts({job.target.parent for job in jobs}, mark)
 
 
 def _ignore(_job: Job, _phase: str) -> None:

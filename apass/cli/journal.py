@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from hashlib import file_digest
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
@@ -15,6 +15,9 @@ from apass.core.context import PassContext
 from apass.errors import JournalError
 from apass.passes.base import Pass
 from apass.util.files import Prepared
+
+if TYPE_CHECKING:
+    from apass.batch.journal import OpenJournal
 
 __all__ = ["FileJournal", "Finished", "States", "file_journal"]
 
@@ -33,53 +36,19 @@ class Finished:
     remark: str
     """The remark of the row, such as `unchanged`."""
 
-    @property
-    def earlier_remark(self) -> str:
-        """The remark of the row in a later run."""
-        return f"by an earlier run, {self.remark}" if self.remark else "by an earlier run"
-
-
-class Entries(Protocol):
-    """Where a FileJournal keeps its entries. Thread-safe."""
-
-    # A Protocol, because an open journal and the entries of a worker share no code.
-
-    def find(self, key: str) -> Any:
-        """Return the latest entry of `key` (a `FoundResult`), or None."""
-        ...
-
-    def add(self, key: str, head: Mapping[str, Any]) -> None:
-        """Add an entry under `key`."""
-        ...
-
-
-class JournalEntries:
-    """The entries that a worker makes for the journal of another process."""
-
-    def __init__(self) -> None:
-        self.added: list[tuple[str, Mapping[str, Any]]] = []
-        """The entries, each a key and a head."""
-
-    def find(self, key: str) -> None:
-        """Return None: the other process looks up finished files."""
-
-    def add(self, key: str, head: Mapping[str, Any]) -> None:
-        """Keep an entry."""
-        self.added.append((key, head))
-
 
 class FileJournal:
     """Results that are written, and the files that they were made from. Thread-safe."""
 
-    def __init__(self, entries: Entries) -> None:
-        self._entries = entries
+    def __init__(self, journal: "OpenJournal") -> None:
+        self._journal = journal
 
     def look_up(self, job: Job) -> Finished | None:
         """Return the entry of a finished job.
 
         Return None if there is no entry, or the model or its result changed since then.
         """
-        entry = self._entries.find(_key(job))
+        entry = self._journal.find(_key(job))
         if entry is None:
             return None
         targets, sources, finished = (entry.head.get(name) for name in ("targets", "sources", "finished"))
@@ -89,11 +58,6 @@ class FileJournal:
         is_in_place = job.source.resolve() == job.target.resolve()
         is_current = _are_unchanged(targets) and (is_in_place or _are_unchanged(sources))
         return Finished(**finished) if is_current else None
-
-    def add_all(self, entries: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Add the entries of a worker."""
-        for key, head in entries:
-            self._entries.add(key, head)
 
     def states(self, job: Job, model_format: ModelFormat) -> States:
         """Return the current states of the files that a job reads."""
@@ -109,7 +73,7 @@ class FileJournal:
         def record(files: Mapping[Path, Path]) -> None:
             targets = {str(target.resolve()): _state(part) for target, part in files.items()}
             head = {"targets": targets, "sources": sources, "finished": asdict(finished)}
-            self._entries.add(_key(job), head)
+            self._journal.add(_key(job), head)
 
         return record
 

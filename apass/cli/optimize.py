@@ -146,6 +146,7 @@ async def _error_of(run: "_FileRun") -> Exception | None:
         # A deadline of -inf means that this task itself is cancelled. Otherwise the pass awaited something, such as a
         # future of asyncio, that was cancelled elsewhere: an error of this file only.
         if anyio.current_effective_deadline() == float("-inf"):
+            give_up(run.parts)
             raise
         error = PassCancelledError("the pass awaited something that was cancelled outside the run")
         error.__cause__ = cancellation
@@ -271,7 +272,7 @@ class _FileRun:
             self.on_phase(self.job, "verifying")
             await self._verify(mod, result, self.workers)
         self.on_phase(self.job, "writing")
-        self.parts = await self._call(partial(self._write, result))
+        await self._call(partial(self._write, result))
 
     def _look_at_source(self) -> None:
         with suppress(OSError, ApassError):  # loading reports it
@@ -309,10 +310,10 @@ class _FileRun:
             self.sources = await self._call(partial(journal.states, self.job, self.format))
             return False
         self.before, self.after = finished.before, finished.after
-        self.remark = finished.earlier_remark
+        self.remark = f"by an earlier run, {finished.remark}" if finished.remark else "by an earlier run"
         return True
 
-    def _write(self, result: Any) -> Sequence[PartFile]:
+    def _write(self, result: Any) -> None:
         """Write the result, or copy the file of a model that did not change."""
         job = self.job
         is_in_place = _is_same_file(job.source, job.target)
@@ -324,7 +325,8 @@ class _FileRun:
                 copy_whole(job.source, job.target, self._prepared())
             elif (prepared := self._prepared()) is not None:
                 prepared({job.target: job.source})
-        return parts
+        # Set here, so that it is known if the caller is cancelled while a thread writes.
+        self.parts = parts
 
     def _can_be_copied(self) -> bool:
         """Return whether the file of the model is all that the result needs."""

@@ -205,7 +205,7 @@ class _Run:
         modules = modules_of(self._jobs, self._options.to)
         file_workers: Any = import_module("apass.cli.file_workers")
         pipeline, backend = self._results.pipeline, self._options.backend
-        async with file_workers.FileWorkers(self.workers, modules, pipeline, backend) as workers:
+        async with file_workers.started_workers(self.workers, modules, pipeline, backend) as workers:
             await self.optimize(self.plan(), workers)
 
     @cached_property
@@ -214,6 +214,9 @@ class _Run:
         options = self._options
         # With these, models are read here, and at most their passes run in the executor.
         if options.timeout is not None or options.verify_outputs or options.resume_from is not None:
+            return 0
+        # After a worker was lost, nobody would know which files it has replaced.
+        if options.journal is not None or self._results.in_place:
             return 0
         if any(map(options_in_use, self._observers)):
             return 0
@@ -273,7 +276,6 @@ class _Run:
                         plan.jobs,
                         plan.passes,
                         cache=options.cache,
-                        journal=journal,
                         limit=max(1, options.jobs // (workers.count + is_default)),
                         joins=is_default,
                         on_phase=self.display.phase,

@@ -15,7 +15,7 @@ from apass.concurrency.processes import worker_main as process_worker
 from apass.concurrency.processes.group import end_group, kill_group, start_group
 from apass.concurrency.processes.worker_main import LENGTH, RECEIVED, TYPE_AND_LENGTH
 
-__all__ = ["READY", "RECEIVED", "OnMessage", "run_in_worker"]
+__all__ = ["READY", "RECEIVED", "OnMessage", "check_not_starting", "run_in_worker"]
 
 R = TypeVar("R")
 
@@ -132,7 +132,7 @@ class _Pool:
             raise
 
     async def _start(self) -> _Worker:
-        _check_not_starting()
+        check_not_starting()
         # -P keeps the folder of the file out of sys.path: its neighbours must not be importable by their bare names.
         command = [sys.executable, "-P", process_worker.__file__]
         worker = _Worker(await start_group(command, stdin=PIPE, stdout=PIPE, stderr=None))
@@ -178,7 +178,7 @@ def _ignore(_message: bytes) -> None:
     """Ignore a message."""
 
 
-def _check_not_starting() -> None:
+def check_not_starting() -> None:
     """Raise RuntimeError in a worker that is still importing the main module.
 
     Otherwise every worker would start another one, endlessly.
