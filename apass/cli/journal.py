@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from hashlib import file_digest
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import Any, TypeGuard, cast
 
 from apass.cli.formats import ModelFormat
 from apass.cli.inputs import Job
@@ -15,9 +15,6 @@ from apass.core.context import PassContext
 from apass.errors import JournalError
 from apass.passes.base import Pass
 from apass.util.files import Prepared
-
-if TYPE_CHECKING:
-    from apass.batch.journal import OpenJournal
 
 __all__ = ["FileJournal", "Finished", "States", "file_journal"]
 
@@ -38,9 +35,14 @@ class Finished:
 
 
 class FileJournal:
-    """Results that are written, and the files that they were made from. Thread-safe."""
+    """Results that are written, and the files that they were made from. Thread-safe.
 
-    def __init__(self, journal: "OpenJournal") -> None:
+    Parameters:
+        journal: the `OpenJournal` that holds the entries. Its module is imported for runs with a journal only.
+
+    """
+
+    def __init__(self, journal: Any) -> None:
         self._journal = journal
 
     def look_up(self, job: Job) -> Finished | None:

@@ -143,10 +143,10 @@ def test_closed_pipe_ends_without_traceback(tmp_path: Path) -> None:
         assert "Traceback" not in running.stderr.read()
 
 
-def test_unguarded_program_is_told_to_guard_itself(tmp_path: Path) -> None:
+def test_unguarded_program_fails_with_advice(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("from apass.cli import main\nmain()\n")
     arguments = ["opt", models(tmp_path / "in"), "-o", tmp_path / "out", "--executor", "process"]
-    command = [sys.executable, program, *map(str, arguments)]
+    command = [sys.executable, str(program), *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, "guard the code of the program's main file" in done.stdout) == (1, True), done

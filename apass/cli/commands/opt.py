@@ -215,7 +215,7 @@ class _Run:
         # With these, models are read here, and at most their passes run in the executor.
         if options.timeout is not None or options.verify_outputs or options.resume_from is not None:
             return 0
-        # After a worker was lost, nobody would know which files it has replaced.
+        # This process does not know which files a lost worker has replaced.
         if options.journal is not None or self._results.in_place:
             return 0
         if any(map(options_in_use, self._observers)):
