@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -167,6 +168,7 @@ class _Results:
         self._on_phase = on_phase
         self._on_result = on_result
         self._unflushed: deque[_FileRun] = deque()
+        self._is_closed = False
         self._reported = 0
         self._news = anyio.Event()
         """Set when `run` has something to do."""
@@ -186,6 +188,10 @@ class _Results:
 
     async def flush(self, run: "_FileRun") -> None:
         """Have the files of a result flushed and renamed, and then reported."""
+        if self._is_closed:
+            # The run was cancelled, and this task had not been resumed since.
+            give_up(run.parts)
+            return
         self._unflushed.append(run)
         self._news.set()
         while len(self._unflushed) > MAX_UNFLUSHED:
@@ -203,24 +209,26 @@ class _Results:
                     await anyio.sleep(LINGER)
                 await self._complete()
         finally:
+            self._is_closed = True
             for run in self._unflushed:
                 give_up(run.parts)
 
     async def _complete(self) -> None:
         """Give files their final names, and report their results."""
-        batch = [self._unflushed.popleft() for _ in range(min(len(self._unflushed), MAX_FLUSHED))]
+        batch = list(islice(self._unflushed, MAX_FLUSHED))
         if not batch:
             return
         # A thread cannot be interrupted. What it has written is reported, even if the run is cancelled meanwhile.
         errors = await run_sync(complete_together, [run.parts for run in batch])
         for run, error in zip(batch, errors, strict=True):
+            self._unflushed.popleft()
             self.report(run, error)
         self._room.set()
         self._room = anyio.Event()
 
 
 class _FileRun:
-    """The work on one file, done in one task."""
+    """The work on one file."""
 
     def __init__(
         self,
