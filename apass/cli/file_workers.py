@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from math import ceil
 from time import perf_counter
 from typing import Any, Final, cast
 
@@ -20,6 +19,7 @@ from apass.cli.optimize import JobResult, Phase, Treatment, optimize_files
 from apass.concurrency.processes.pool import RECEIVED, check_not_starting, run_in_worker
 from apass.core.context import PassContext
 from apass.errors import WorkerLostError
+from apass.executors.batching import batch_size
 from apass.executors.messages import ContextMessage
 from apass.executors.processes import ProcessExecutor
 from apass.executors.remote import record_passes
@@ -239,15 +239,10 @@ class FileWorkers:
             yield self._queue.popleft()
 
     def _next_batch(self) -> list[Job]:
-        """Remove the next batch of a worker from the queue.
-
-        Towards the end, batches become smaller, so that all processes finish at about the same time.
-        """
-        if self._seconds is None:
-            size = FIRST_BATCH
-        else:
-            share = ceil(len(self._queue) / (2 * (self.count + 1)))
-            size = max(1, min(int(BATCH_SECONDS / max(self._seconds, 1e-6)), share))
+        """Remove the next batch of a worker from the queue."""
+        size = FIRST_BATCH
+        if self._seconds is not None:
+            size = batch_size(len(self._queue), self._seconds, self.count + 1, BATCH_SECONDS)
         return [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
 
     async def _drive(self, ready: anyio.Event, share: "_Share") -> None:

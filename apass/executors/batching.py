@@ -3,13 +3,14 @@
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar, cast
 
 import anyio
 from anyio import CapacityLimiter
 
-__all__ = ["Batches", "Done"]
+__all__ = ["Batches", "Done", "batch_size"]
 
 ItemT = TypeVar("ItemT")
 R = TypeVar("R")
@@ -37,6 +38,23 @@ class Done(Generic[R]):
         if self.error is not None:
             raise self.error
         return cast("R", self.result)
+
+
+def batch_size(queued: int, cost: float, workers: int, seconds: float) -> int:
+    """Return the number of items for the next batch, at least 1.
+
+    Towards the end of the queue, batches become smaller, so that all workers finish at about the same time.
+
+    Parameters:
+        queued: items in the queue.
+        cost: average seconds of an item.
+        workers: how many workers share the queue.
+        seconds: the target duration of a batch.
+
+    >>> batch_size(1000, 0.01, 2, 0.5), batch_size(10, 0.01, 2, 0.5)
+    (50, 3)
+    """
+    return max(1, min(int(seconds / max(cost, 1e-6)), ceil(queued / (2 * workers))))
 
 
 @dataclass(slots=True, eq=False)
@@ -140,14 +158,12 @@ class Batches(Generic[ItemT, R]):
     def _next_batch(self) -> list[_Token[ItemT, R]]:
         """Remove the next batch from the queue.
 
-        Its size follows from the average cost of an item. Towards the end of the queue, batches become smaller, so
-        that all drivers finish at about the same time.
+        The first one has one item, because the cost of an item is not known.
         """
         size = 1
         if self._cost is not None:
             workers = max(1, min(self._drivers, int(self._slots.total_tokens)))
-            share = -(-len(self._queue) // (2 * workers))
-            size = max(1, min(int(BATCH_SECONDS / max(self._cost, 1e-6)), share))
+            size = batch_size(len(self._queue), self._cost, workers, BATCH_SECONDS)
         return [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
 
     async def _process(self, tokens: list[_Token[ItemT, R]]) -> None:
