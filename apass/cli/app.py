@@ -15,7 +15,7 @@ __all__ = ["COMMANDS", "app", "load_command", "main"]
 
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "opt": "Optimize models concurrently in one event loop, and write the results.",
+        "opt": "Optimize models concurrently, and write the results.",
         "passes": "List the passes with level, requirements, options and a summary.",
         "bisect": "Find the first pass, and its function, that makes a check of the model fail.",
         "plan": "Print the passes that would run, in order, and the reason for each skipped pass.",

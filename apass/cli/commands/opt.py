@@ -1,4 +1,4 @@
-"""`apass opt`: optimizes models, all of them concurrently in one event loop."""
+"""`apass opt`: optimizes models concurrently, in one event loop or on all cores."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -83,7 +83,7 @@ class RunOptions:
         typer.Option(
             "--executor",
             help="Run passes in: loop, process, thread, interpreter, dask or dask://HOST:PORT "
-            r"\[the event loop; with 64 models, all cores].",
+            rf"\[the event loop; from {2 * ENOUGH} models, all cores].",
         ),
     ] = None
     """The executor of the passes; None for the event loop, or for all cores if there are many models."""
@@ -121,7 +121,7 @@ def opt(
     models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Model files, directories and globs.")],
     options: tuple[ResultOptions, ContextOptions, RunOptions, *tuple[ObserverOptions, ...]],
 ) -> None:
-    """Optimize models concurrently in one event loop, and write the results.
+    """Optimize models concurrently, and write the results.
 
     Exit status: 0, 1 if a model failed (the others are written), 2 if nothing was started, 4 if only another output
     (report, trace, times, remarks) could not be written, 130 after Ctrl-C.
