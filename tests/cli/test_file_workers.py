@@ -47,6 +47,18 @@ def test_all_cores_write_the_files_of_one_loop(tmp_path: Path, backend: str) -> 
         assert (tmp_path / "all" / name).read_bytes() == (tmp_path / "workers" / name).read_bytes() == expected
 
 
+def test_many_models_use_worker_by_default(tmp_path: Path) -> None:
+    environment = (
+        "import os\n"
+        "os.environ['COMMAND_PROCESS'] = str(os.getpid())\n"
+        f"os.environ['WORKER_FLAG'] = {str(tmp_path / 'flag')!r}"
+    )
+    options = ("-p", "WaitForWorker", "--deadline", 250)
+    arguments = ("opt", models(tmp_path / "in", 64), "-o", tmp_path / "out", *options)
+    status, out, _ = process(*arguments, body=f"{environment}\n{TWO_CORES}\n{PASSES}")
+    assert (status, out.splitlines()[-1].split(",")[0]) == (0, "64 of 64 models written")
+
+
 def test_lost_worker_fails_its_file_only(tmp_path: Path) -> None:
     arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "--executor", "process")
     status, out, _ = process(*arguments, "-p", "onnx.IdentityElimination,DieOnBad", body=PASSES)

@@ -4,6 +4,8 @@ import os
 import time
 from typing import Any
 
+import anyio
+
 from apass.core.context import PassContext
 from apass.core.diagnostics import Diagnostic
 from apass.core.run import current_module_name
@@ -33,4 +35,16 @@ def FailOnBad(mod: Any, ctx: PassContext) -> Any:
 def HoldBad(mod: Any, ctx: PassContext) -> Any:
     while current_module_name() == "bad.onnx":
         time.sleep(0.01)
+    return mod
+
+
+@register_pass
+@module_pass(opt_level=0, name="WaitForWorker")
+async def WaitForWorker(mod: Any, ctx: PassContext) -> Any:
+    """Return when another process than that of the command has run this pass."""
+    flag = anyio.Path(os.environ["WORKER_FLAG"])
+    if os.environ["COMMAND_PROCESS"] != str(os.getpid()):
+        await flag.touch()
+    while not await flag.exists():  # noqa: ASYNC110  another process creates it
+        await anyio.sleep(0.01)
     return mod

@@ -48,6 +48,19 @@ def chain(length: int) -> ir.Model:
     return model_of(f"g (float[4] v0) => (float[4] v{length}) {{ {nodes} }}")
 
 
+def endless() -> ir.Model:
+    """Return a model with a loop that takes hours."""
+    return model_of(
+        """g (float[4] a) => (float[4] x) {
+            n = Constant <value_int: int = 1000000000> ()
+            t = Constant <value: tensor = bool {1}> ()
+            x = Loop(n, t, a) <body = b (int64 i, bool c, float[4] v) => (bool d, float[4] w) {
+                d = Identity(c) w = Abs(v)
+            }>
+        }"""
+    )
+
+
 @cache
 def spread() -> tuple[Case, ...]:
     """Return about eighty real models with data.

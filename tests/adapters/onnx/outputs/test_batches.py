@@ -15,22 +15,12 @@ from apass.adapters.onnx.outputs import Status, Verdict, batches, judging
 from apass.adapters.onnx.outputs.batches import judge_in_worker
 from apass.adapters.onnx.outputs.judging import Finished, Pair, Started, judge, judge_all
 from apass.concurrency.processes.pool import run_in_worker
-from tests.helpers.onnx_models import model_of
+from tests.helpers.onnx_models import endless, model_of
 
 RELU = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Relu(a) }"))
 SAME = ADAPTER.dumps(model_of("h (float[4] a) => (float[4] x) { x = Relu(a) }"))
 ABS = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Abs(a) }"))
-ENDLESS = ADAPTER.dumps(
-    model_of(
-        """g (float[4] a) => (float[4] x) {
-            n = Constant <value_int: int = 1000000000> ()
-            t = Constant <value: tensor = bool {1}> ()
-            x = Loop(n, t, a) <body = b (int64 i, bool c, float[4] v) => (bool d, float[4] w) {
-                d = Identity(c) w = Abs(v)
-            }>
-        }"""
-    )
-)
+ENDLESS = ADAPTER.dumps(endless())
 ONE = np.array([1, -2, 3, 4], np.float32)
 ENDS_PROCESS = b"cos\n_exit\n(I3\ntR."
 """The pickle of a value whose unpickling ends the process."""

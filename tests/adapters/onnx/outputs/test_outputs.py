@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as npst
 
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import Evaluation, Status, Verdict, compare, compare_outputs, evaluate, random_inputs
-from tests.helpers.onnx_models import feeds, model_of, proto_of, relu, spread
+from tests.helpers.onnx_models import endless, feeds, model_of, proto_of, relu, spread
 
 ONE = np.array([1, -2, 3, 4], np.float32)
 RELU = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Relu(a) }"))
@@ -23,17 +23,7 @@ ABS = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Abs(a) }"))
 RENAMED = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] y) { y = Relu(a) }"))
 RANDOM = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = RandomNormalLike(a) }"))
 UNKNOWN = ADAPTER.dumps(model_of("g (float[4] a) => (float[4] x) { x = Rellu(a) }"))
-ENDLESS = ADAPTER.dumps(
-    model_of(
-        """g (float[4] a) => (float[4] x) {
-            n = Constant <value_int: int = 1000000000> ()
-            t = Constant <value: tensor = bool {1}> ()
-            x = Loop(n, t, a) <body = b (int64 i, bool c, float[4] v) => (bool d, float[4] w) {
-                d = Identity(c) w = Abs(v)
-            }>
-        }"""
-    )
-)
+ENDLESS = ADAPTER.dumps(endless())
 
 
 def evaluation_of(*outputs: Any) -> Evaluation:
