@@ -16,7 +16,10 @@ PAUSE_SECONDS = 0.005
 """If no pass has run in this context for this many seconds, assume that the event loop has run."""
 
 BATCH = 32
-"""How many waiters are woken at a time: one iteration of the loop costs as much as several short bodies."""
+"""Maximum number of waiters that are woken at a time.
+
+One iteration of the loop costs as much as several short bodies.
+"""
 
 
 class LoopScheduler:
@@ -118,19 +121,30 @@ class _WaitQueue(local):
 
     def __init__(self) -> None:
         self.batches: deque[_Batch] = deque()
+        self.size: int = BATCH
+        """How many tasks the next batch may have: twice as many as the last slice had time for."""
+        self.slice: int = 0
+        """The slice in which a task left last."""
+        self.served: int = 0
+        """How many tasks left in that slice."""
 
     def enqueue(self) -> _Batch:
         """Add a task at the end of the queue, and return its batch."""
         if not self.batches:
             self.batches.append(_Batch())
             self.batches[0].woken.set()
-        elif self.batches[-1].waiting >= BATCH:
+        elif self.batches[-1].waiting >= self.size:
             self.batches.append(_Batch())
         self.batches[-1].waiting += 1
         return self.batches[-1]
 
     def leave(self, batch: _Batch, slice_: int) -> None:
         """Remove a task; after the last one of the first batch, wake the next batch."""
+        if slice_ != self.slice:
+            # If long bodies fill a slice, the other tasks of a batch would be woken again and again, for nothing.
+            self.size = min(2 * self.served, BATCH) or 1
+            self.slice, self.served = slice_, 0
+        self.served += 1
         batch.waiting -= 1
         while self.batches and not self.batches[0].waiting:
             self.batches.popleft()

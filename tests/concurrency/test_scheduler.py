@@ -136,8 +136,8 @@ async def use_up_a_slice(scheduler: LoopScheduler) -> None:
     scheduler.slice_ends = 0.0
 
 
-async def wakeups(waiters: int) -> int:
-    """Return the number of wake-ups of this many tasks that use up a slice each."""
+async def wakeups(waiters: int, slices: int = 1) -> int:
+    """Return the number of wake-ups of tasks that use up so many slices each."""
     scheduler = LoopScheduler(None)
     steps: list[float] = []
 
@@ -145,12 +145,13 @@ async def wakeups(waiters: int) -> int:
         steps.append(start)
 
     async def wait() -> None:
-        await metered(use_up_a_slice(scheduler), count)
+        for _ in range(slices):
+            await metered(use_up_a_slice(scheduler), count)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(waiters):
             tasks.start_soon(wait)
-    assert scheduler.slice == waiters
+    assert scheduler.slice == waiters * slices
     return len(steps)
 
 
@@ -158,6 +159,10 @@ async def test_wake_ups_grow_linearly_with_waiters() -> None:
     few, many = await wakeups(256), await wakeups(1024)
     assert few <= 256 * BATCH
     assert many <= few * 5
+
+
+async def test_tasks_with_long_bodies_are_seldom_woken() -> None:
+    assert await wakeups(16, slices=50) <= 4 * 16 * 50
 
 
 async def test_waiters_get_slices_in_order() -> None:
