@@ -20,6 +20,7 @@ OWN = {
     "adapters": (
         "apass.util.files.PartFile",
         "apass.util.files.Prepared",
+        "apass.util.late_modules.imported_late",
         "apass.concurrency.processes.pool.run_in_worker",
         "apass.passes.registry.make_pass",
     ),

@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+import onnx_ir as ir
 import pytest
 
+from apass.adapters.onnx import save_model
 from apass.cli.app import COMMANDS, load_command
 from tests.helpers.repository import ROOT
 
@@ -55,3 +58,19 @@ def test_help_of_command_imports_only_that(name: str) -> None:
 def test_plan_imports_no_model_library() -> None:
     loaded = loaded_by("plan", "-p", "Repeat{times=2}(PrintIR)")
     assert loaded & {"asyncio", "lark", "numpy", "onnx", "onnx_ir", "trio"} == set()
+
+
+@pytest.mark.process
+def test_optimization_of_a_model_imports_no_sympy(tmp_path: Path) -> None:
+    text = '<ir_version: 10, opset_import: ["": 20]> relu (float[N,"M + 1"] x) => (float[N,"M + 1"] y) {y = Relu(x)}'
+    save_model(ir.from_onnx_text(text), tmp_path / "relu.onnx")
+    loaded = loaded_by("opt", str(tmp_path / "relu.onnx"))
+    assert "onnx_ir" in loaded
+    assert "sympy" not in loaded
+
+
+@pytest.mark.process
+def test_symbolic_dimensions_can_be_added() -> None:
+    code = "import apass.adapters.onnx, onnx_ir, sys; print('sympy' in sys.modules, onnx_ir.SymbolicDim('N') + 1)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False N + 1\n"

@@ -9,10 +9,13 @@ from typing import Final
 
 from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, MissingExtraError, VerifyError
+from apass.util.late_modules import imported_late
 
 try:
-    import onnx
-    import onnx_ir as ir
+    # onnx_ir uses sympy for the arithmetic of symbolic dimensions only. It takes as long to import as all the rest.
+    with imported_late("sympy", "onnx_ir._symbolic_shapes"):
+        import onnx
+        import onnx_ir as ir
 except ImportError as _error:
     raise MissingExtraError(f"ONNX models need onnx and onnx-ir ({_error}): pip install 'apass[onnx]'") from _error
 
