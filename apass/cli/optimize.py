@@ -359,6 +359,7 @@ class _FileRun:
 
 def _is_same_file(source: Path, target: Path) -> bool:
     try:
-        return source.samefile(target)
-    except OSError:  # most targets do not exist
+        # First the target, which usually does not exist.
+        return os.path.samestat(target.stat(), source.stat())
+    except OSError:
         return False

@@ -342,7 +342,7 @@ def _copy_type(tp: ir.TypeProtocol | None) -> ir.TypeProtocol | None:
 
 def _copy_tensor(tensor: Tensor) -> Tensor:
     """Return a copy that shares the data, but not the name."""
-    if isinstance(tensor, ir.TensorProtoTensor):
+    if type(tensor) is ir.TensorProtoTensor:
         # Its name is stored in the protobuf message, which a copy would share.
         if _CONVERTED not in tensor.meta:
             tensor.meta[_CONVERTED] = _converted(tensor)
@@ -358,6 +358,11 @@ def _converted(tensor: ir.TensorProtocol) -> Tensor:
         array.flags.writeable = False
     names: dict[str, Any] = {"name": tensor.name, "doc_string": tensor.doc_string}
     return ir.Tensor(array, tensor.dtype, metadata_props=dict(tensor.metadata_props), **names)
+
+
+def _without_proto(tensor: Tensor) -> Tensor:
+    # The message of one tensor keeps the whole file in memory.
+    return _converted(tensor) if type(tensor) is ir.TensorProtoTensor else tensor
 
 
 def _in_memory(tensor: Tensor) -> Tensor:
@@ -384,7 +389,7 @@ def _deserialized(data: bytes, model_format: str, source: str) -> ir.Model:
         check_structure(proto)
         model = ir.from_proto(proto)
         for owner in owners(model):
-            _map_tensors(owner, _copy_tensor)
+            _map_tensors(owner, _without_proto)
     except AdapterError as error:
         raise AdapterError(f"{source}: {error}") from None
     except Exception as error:

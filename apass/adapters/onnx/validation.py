@@ -152,14 +152,13 @@ class _GraphCheck:
         yield from self._definitions(body)
         dependencies: list[list[str]] = []
         for index, node in enumerate(body.node):
-            described = self._describe(index, node)
             captured: dict[str, str] = {}
-            yield from self._node(node, described, captured)
+            yield from self._node(index, node, captured)
             names = [*filter(None, node.input), *captured]
             dependencies.append(names)
             for name in names:
                 if name not in self.defined:
-                    self.undefined.setdefault(name, captured.get(name, described))
+                    self.undefined.setdefault(name, captured.get(name) or self._describe(index, node))
             for name, reader in captured.items():
                 # onnx_ir would create another value of that name.
                 if (self.defined.get(name) or 0) > index:
@@ -201,21 +200,23 @@ class _GraphCheck:
             yield from _tensor_problems(tensor, f"initializer {quoted(tensor.name)}")
         self.defined.update(dict.fromkeys(names))
 
-    def _node(self, node: onnx.NodeProto, described: str, captured: dict[str, str]) -> Iterator[str]:
+    def _node(self, index: int, node: onnx.NodeProto, captured: dict[str, str]) -> Iterator[str]:
         """Check a node; add the outer values that its subgraphs read to `captured`."""
         if _domain(node.domain) not in self.domains:
-            yield f"{described} uses the operator set {quoted(node.domain)}, which is not imported"
+            yield f"{self._describe(index, node)} uses the operator set {quoted(node.domain)}, which is not imported"
         names: set[str] = set()
         for attr in node.attribute:
             if attr.name in names:
-                yield f"{described} has two attributes named {quoted(attr.name)}"
+                yield f"{self._describe(index, node)} has two attributes named {quoted(attr.name)}"
             names.add(attr.name)
             if attr.type == onnx.AttributeProto.UNDEFINED:
-                yield f"attribute {quoted(attr.name)} of {described} has no known type"
+                yield f"attribute {quoted(attr.name)} of {self._describe(index, node)} has no known type"
             for tensor in _tensors(attr):
-                yield from _tensor_problems(tensor, f"attribute {quoted(attr.name)} of {described}")
+                where = f"attribute {quoted(attr.name)} of {self._describe(index, node)}"
+                yield from _tensor_problems(tensor, where)
             for graph in _subgraphs(attr):
-                inner = _GraphCheck(f"subgraph {quoted(graph.name)} of {described}", self.domains)
+                where = f"subgraph {quoted(graph.name)} of {self._describe(index, node)}"
+                inner = _GraphCheck(where, self.domains)
                 yield from inner.run(graph)
                 for name, reader in inner.undefined.items():
                     captured.setdefault(name, reader)
