@@ -33,8 +33,11 @@ __all__ = ["FileWork", "FileWorkers", "started_workers"]
 BATCH_SECONDS: Final = 0.5
 """Target duration of a batch of files. Each batch ends with a flush to the disk."""
 
+LEAST_SECONDS: Final = 0.1
+"""Minimum duration of a batch, until the last one: between two batches, a worker waits for 0.02 to 0.04 seconds."""
+
 FIRST_BATCH: Final = 4
-"""Files of the first batch of a worker, whose duration is not known."""
+"""Files of the first batch, if no process has optimized a file before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +187,12 @@ class FileWorkers:
         self._formats = formats
         self._backend = backend
         self._queue: deque[Job] = deque()
-        self._seconds: float | None = None
-        """Average duration of a file in a worker."""
+        self._seconds = 0.0
+        """Duration of all batches of workers."""
+        self._files = 0
+        """Files in these batches, and files that this process has begun."""
+        self._start: float | None = None
+        """When this process began the first file."""
 
     async def optimize(
         self,
@@ -225,6 +232,7 @@ class FileWorkers:
 
     async def _optimize_here(self, share: "_Share") -> None:
         """Optimize files in this process, until the queue is empty."""
+        self._start = perf_counter()
         await optimize_files(
             self._remaining(),
             share.work.treatment_of,
@@ -236,13 +244,16 @@ class FileWorkers:
 
     def _remaining(self) -> Iterator[Job]:
         while self._queue:
+            self._files += 1
             yield self._queue.popleft()
 
     def _next_batch(self) -> list[Job]:
         """Remove the next batch of a worker from the queue."""
         size = FIRST_BATCH
-        if self._seconds is not None:
-            size = batch_size(len(self._queue), self._seconds, self.count + 1, BATCH_SECONDS)
+        if self._files:
+            seconds = self._seconds if self._start is None else self._seconds + perf_counter() - self._start
+            processes = self.count + (self._start is not None)
+            size = batch_size(len(self._queue), seconds / self._files, processes, BATCH_SECONDS, LEAST_SECONDS)
         return [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
 
     async def _drive(self, ready: anyio.Event, share: "_Share") -> None:
@@ -252,14 +263,14 @@ class FileWorkers:
             for job in jobs:
                 share.on_phase(job, "optimizing")
             try:
-                seconds = await self._optimize_batch(jobs, share) / len(jobs)
+                self._seconds += await self._optimize_batch(jobs, share)
             except _UnusableError as error:
                 if share.joins:
                     self._queue.extend(jobs)
                     return
                 share.fail(jobs, error.reason)
             else:
-                self._seconds = seconds if self._seconds is None else (self._seconds + seconds) / 2
+                self._files += len(jobs)
 
     async def _optimize_batch(self, jobs: Sequence[Job], share: "_Share") -> float:
         """Optimize a batch of files in a worker, and return the duration.

@@ -40,7 +40,7 @@ class Done(Generic[R]):
         return cast("R", self.result)
 
 
-def batch_size(queued: int, cost: float, workers: int, seconds: float) -> int:
+def batch_size(queued: int, cost: float, workers: int, seconds: float, least: float = 0.0) -> int:
     """Return the number of items for the next batch, at least 1.
 
     Towards the end of the queue, batches become smaller, so that all workers finish at about the same time.
@@ -50,11 +50,14 @@ def batch_size(queued: int, cost: float, workers: int, seconds: float) -> int:
         cost: average seconds of an item.
         workers: how many workers share the queue.
         seconds: the target duration of a batch.
+        least: the duration below which a smaller batch takes longer to send than it saves.
 
-    >>> batch_size(1000, 0.01, 2, 0.5), batch_size(10, 0.01, 2, 0.5)
-    (50, 3)
+    >>> batch_size(1000, 0.01, 2, 0.5), batch_size(10, 0.01, 2, 0.5), batch_size(10, 0.01, 2, 0.5, 0.1)
+    (50, 3, 5)
     """
-    return max(1, min(int(seconds / max(cost, 1e-6)), ceil(queued / (2 * workers))))
+    cost = max(cost, 1e-6)
+    even = max(ceil(queued / (2 * workers)), min(int(least / cost), ceil(queued / workers)))
+    return max(1, min(int(seconds / cost), even))
 
 
 @dataclass(slots=True, eq=False)
