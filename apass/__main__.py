@@ -12,9 +12,8 @@ if __name__ == "__main__" and sys.path[:1] == [str(Path.cwd())]:
 
 from apass.cli.loading import import_errors_as_lines
 
-# Imports and models create objects by the hundred thousand, few of which are garbage. With Python's thresholds, the
-# collector would take a sixth of the time of a run.
-gc.set_threshold(20_000, 10, 10)
+# Hardly any object of an import is garbage. `collect_seldom` enables the collector, before the work begins.
+gc.disable()
 
 with import_errors_as_lines():
     from apass.cli.app import main as _run

@@ -13,6 +13,7 @@ import anyio
 
 from apass.cli.exit_status import INTERRUPTED
 from apass.cli.inputs import InputError
+from apass.cli.loading import collect_seldom
 from apass.errors import MissingExtraError, did_you_mean
 
 __all__ = ["check_backend", "run_until_interrupted"]
@@ -47,6 +48,7 @@ def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> 
     Ctrl-C cancels `work`, waits for its end, and then raises KeyboardInterrupt. A second Ctrl-C does not wait. If a
     thread is still busy after `INTERRUPT_GRACE` seconds, the process exits: a thread in a library cannot be cancelled.
     """
+    collect_seldom()
     try:
         anyio.run(_run_cancellable, work, backend=backend)
     except BaseExceptionGroup as group:

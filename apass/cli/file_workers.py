@@ -3,6 +3,7 @@
 A worker receives names of files, not models, and reads and writes the files itself.
 """
 
+import gc
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -15,6 +16,7 @@ from typing import Any, Final, cast
 import anyio
 
 from apass.cli.inputs import Job
+from apass.cli.loading import collect_seldom
 from apass.cli.optimize import JobResult, Phase, Treatment, optimize_files
 from apass.concurrency.processes.pool import RECEIVED, check_not_starting, run_in_worker
 from apass.core.context import PassContext
@@ -78,11 +80,13 @@ def prepare_worker(
 
     Errors are ignored: the command reports them.
     """
+    gc.disable()
     anyio.run(anyio.sleep, 0, backend=backend)
     for module in formats:
         with suppress(Exception):
             model_format: Any = import_module(module)
             parse_pipeline(model_format.DEFAULT_PIPELINE if pipeline is None else pipeline)
+    collect_seldom()
 
 
 def optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Reply:

@@ -9,14 +9,18 @@ import pytest
 
 from apass.adapters.onnx import save_model
 from apass.cli.app import COMMANDS, load_command
+from tests.helpers.command_line import write_model
 from tests.helpers.repository import ROOT
 
 COMMAND_MODULES = {path.stem for path in (ROOT / "apass/cli/commands").glob("*.py")} - {"__init__"}
 
 
+RUN = "from apass.__main__ import main\nmain()"
+
+
 def loaded_by(*arguments: str) -> set[str]:
     """Return the modules that a run of the command line has imported at its end."""
-    code = "import atexit, sys\natexit.register(lambda: print(*sys.modules))\nfrom apass.__main__ import main\nmain()"
+    code = "import atexit, sys\natexit.register(lambda: print(*sys.modules))\n" + RUN
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines()[-1].split())
 
@@ -52,6 +56,15 @@ def test_help_of_command_imports_only_that(name: str) -> None:
     loaded = loaded_by(name, "--help")
     assert commands_in(loaded) == {name}
     assert loaded & {"asyncio", "lark", "numpy", "onnx", "onnx_ir", "trio"} == set()
+
+
+@pytest.mark.process
+def test_garbage_is_collected_seldom_during_the_work(tmp_path: Path) -> None:
+    write_model(tmp_path / "model.onnx")
+    code = "import atexit, gc\natexit.register(lambda: print(gc.isenabled(), gc.get_threshold()[0]))\n" + RUN
+    command = [sys.executable, "-c", code, "opt", str(tmp_path / "model.onnx")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True 20000"
 
 
 @pytest.mark.process
