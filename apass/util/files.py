@@ -133,8 +133,9 @@ class PartFile:
             finally:
                 os.close(descriptor)
             self._rename()
-        finally:
+        except BaseException:
             self.give_up()
+            raise
 
 
 _TOGETHER: Final[ContextVar[list[PartFile] | None]] = ContextVar("apass_part_files", default=None)
