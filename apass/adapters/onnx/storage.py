@@ -45,6 +45,9 @@ BIGGEST_MESSAGE: Final = 2**31 - 1
 SMALLEST_EXTERNAL: Final = 1024
 """Minimum size in bytes of external data. Smaller initializers stay in the model file."""
 
+_PROTOBUF: Final = "protobuf"
+"""The format of most model files."""
+
 _SYNTAX: Final = "onnxtxt"
 """The format of ONNX's own syntax."""
 
@@ -172,7 +175,7 @@ def model_from_bytes(data: bytes) -> ir.Model:
         AdapterError: if `data` is not an ONNX model, or refers to external data.
 
     """
-    model = _deserialized(data, "protobuf", "these bytes")
+    model = _deserialized(data, _PROTOBUF, "these bytes")
     for tensor in _tensors(model):
         if isinstance(tensor, ir.ExternalTensor):
             message = f"tensor {quoted(tensor.name)} has its data in a file; load the model with load_model"
@@ -386,7 +389,7 @@ def _deserialized(data: bytes, model_format: str, source: str) -> ir.Model:
         message = f"{source}: not an ONNX model in the format {model_format!r}: the graph or the IR version is missing"
         raise AdapterError(message)
     try:
-        check_structure(proto)
+        check_structure(proto, data if model_format == _PROTOBUF else None)
         model = ir.from_proto(proto)
         for owner in owners(model):
             _map_tensors(owner, _without_proto)
@@ -453,7 +456,7 @@ def _write_weights(model: ir.Model, weights: PartFile) -> onnx.ModelProto:
 
 
 def _format(path: Path) -> str:
-    return registry.get_format_from_file_extension(path.suffix) or "protobuf"
+    return registry.get_format_from_file_extension(path.suffix) or _PROTOBUF
 
 
 def _encoded(proto: onnx.ModelProto, path: Path) -> bytes:

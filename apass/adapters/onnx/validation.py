@@ -62,25 +62,29 @@ _SHOWN: Final = 5
 _Body = onnx.GraphProto | onnx.FunctionProto
 
 
-def check_structure(proto: onnx.ModelProto) -> None:
+def check_structure(proto: onnx.ModelProto, encoded: bytes | None = None) -> None:
     """Raise for the first structural error of a model.
 
     The time is linear in the size of the model. Nodes may have any order, but no cycles.
+
+    Parameters:
+        proto: the model.
+        encoded: the bytes that were decoded to it, if they are at hand.
 
     Raises:
         AdapterError: if the model breaks a rule; the message names the node and the value.
 
     """
-    for problem in _problems(proto):
+    for problem in _problems(proto, encoded):
         raise AdapterError(problem)
 
 
-def _problems(proto: onnx.ModelProto) -> Iterator[str]:
+def _problems(proto: onnx.ModelProto, encoded: bytes | None) -> Iterator[str]:
     if not 1 <= proto.ir_version <= onnx.IR_VERSION:
         yield f"the IR version is {proto.ir_version}, expected 1 to {onnx.IR_VERSION}; upgrade onnx if it is newer"
     if proto.training_info:
         yield "the model has training information, which onnx_ir would discard; remove this part first"
-    for kind in _undecoded(proto):
+    for kind in _undecoded(proto, encoded):
         yield f"the model has a text in {kind} that is not valid UTF-8"
         return
     bodies: list[tuple[str, _Body]] = [(f"graph {quoted(proto.graph.name)}", proto.graph)]
@@ -237,11 +241,11 @@ class _GraphCheck:
         return f"node {name} ({quoted(node.op_type)[1:-1]}) of {self.where}"
 
 
-def _undecoded(proto: onnx.ModelProto) -> Iterator[str]:
+def _undecoded(proto: onnx.ModelProto, encoded: bytes | None) -> Iterator[str]:
     """Iterate over the messages that have a text which is not valid UTF-8."""
-    if proto.ByteSize() <= _SMALL:
+    if (proto.ByteSize() if encoded is None else len(encoded)) <= _SMALL:
         with suppress(DecodeError):
-            _strict_model().FromString(proto.SerializeToString())
+            _strict_model().FromString(proto.SerializeToString() if encoded is None else encoded)
             return
     messages: list[Any] = [proto]
     while messages:
