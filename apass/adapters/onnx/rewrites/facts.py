@@ -384,18 +384,20 @@ class Facts:
         rule = _TRACKED.get(node.op_type)
         if rule is None:
             return
+        output = node.outputs[0]
+        dtype = self.dtype(output)
+        if dtype not in (None, ir.DataType.INT64, ir.DataType.INT32):
+            return
         try:
             elements = rule(self, node, attributes(node))
         except INVALID:
             return
         if elements is None or len(elements) > MAX_ELEMENTS:
             return
-        output = node.outputs[0]
         shape = self.shape(output)
         if shape is None or len(shape) > 1 or len(elements) != (shape[0] if shape else 1):
             return
         self._elements[output] = elements
-        dtype = self.dtype(output)
         if dtype is not None and all(isinstance(element, int) for element in elements):
             limits = np.iinfo(dtype.numpy())
             if all(limits.min <= int(element) <= limits.max for element in elements):

@@ -70,6 +70,12 @@ def test_neutral_number_respects_negative_zero(operator: str, number: str, is_re
     assert op_types(result) == (["Neg"] if is_removed else [operator, "Neg"])
 
 
+def test_empty_slice_of_joined_floats_is_no_integer() -> None:
+    weights = "int64[1] start = {0}, int64[1] end = {1}, int64[1] axis = {0}, int64[1] step = {-1}"
+    nodes = "j = Concat <axis: int = 0> (x, x) s = Slice(j, start, end, axis, step) y = Concat <axis: int = 0> (s, j)"
+    assert unary(nodes, "float[2] x", "float[4] y", weights) == ["Concat"]
+
+
 def test_neutral_number_that_broadcasts_is_kept() -> None:
     assert unary("a = Mul(x, c) y = Neg(a)", "float[4] x", "float[1, 4] y", "float[1, 1] c = {1}") == ["Mul", "Neg"]
 
