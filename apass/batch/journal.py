@@ -235,7 +235,7 @@ async def finish(
 
     """
     adapter = adapter_for(mod)
-    key, stored = await run_in_thread_if_safe(adapter, partial(_find, journal, adapter, name, mod))
+    key, stored = await run_in_thread_if_safe(adapter, mod, partial(_find, journal, adapter, name, mod))
     if stored is not None:
         return stored, True
     result = await run(mod)
@@ -245,7 +245,7 @@ async def finish(
             if result is mod:
                 await journal.write(key, {"name": name, "type": None})
             else:
-                head, data = await run_in_thread_if_safe(adapter, partial(_as_record, name, result))
+                head, data = await run_in_thread_if_safe(adapter_for(result), result, partial(_as_record, name, result))
                 await journal.write(key, head, data)
     except Exception as error:
         error.add_note("the passes have finished, but the result cannot be written to the journal")

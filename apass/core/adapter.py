@@ -142,6 +142,14 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         """
         ...
 
+    def is_small(self, mod: ModT) -> bool:
+        """Return whether each method takes at most a few milliseconds for the module.
+
+        The event loop then calls them itself: a call in a thread takes longer. Without this method, threads handle all
+        modules of a thread-safe IR.
+        """
+        ...
+
     def facts(self, mod: ModT) -> object:
         """Return facts that `dumps` omits, such as inferred types, as JSON values."""
         ...
@@ -342,9 +350,17 @@ def _without_head(text: str, head: str) -> str:
     return "".join(lines[sum(1 for _ in common) :])
 
 
-async def run_in_thread_if_safe(adapter: IRAdapter[Any, Any], work: Callable[[], R]) -> R:
-    """Call `work`, in a worker thread if the IR is thread-safe."""
-    if not adapter.thread_safe:
+async def run_in_thread_if_safe(adapter: IRAdapter[ModT, Any], mod: ModT | None, work: Callable[[], R]) -> R:
+    """Call `work`, in a thread if the IR is thread-safe and the module not small.
+
+    Parameters:
+        adapter: the adapter of the module.
+        mod: the module; None if there is none yet.
+        work: calls methods of the adapter.
+
+    """
+    is_small = getattr(adapter, "is_small", None)
+    if not adapter.thread_safe or (mod is not None and is_small is not None and is_small(mod)):
         return work()
     return cast("R", await _CALLS.run(partial(copy_context().run, work)))
 

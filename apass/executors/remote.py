@@ -122,7 +122,7 @@ class RemoteExecutor(ABC):
 
     async def transform(self, pass_: Any, mod: Any, ctx: PassContext) -> Any:
         """Call the body of a module pass in a worker (see `Executor`)."""
-        module = await run_in_thread_if_safe(adapter_for(mod), partial(pack_module, mod))
+        module = await run_in_thread_if_safe(adapter_for(mod), mod, partial(pack_module, mod))
         label = f"pass {pass_.info.name!r}"
         batch = _batch(pack_call(transform_message, label), pass_.timeout, self.timeout, label)
         async with self.slots():
@@ -171,7 +171,7 @@ class RemoteExecutor(ABC):
         self, pass_: Pass[Any], mod: Any, ctx: PassContext, delegates: Delegates, timeout: float | None
     ) -> "Sent":
         pack = partial(pack_pass, pass_, mod, ctx, delegates, backend_name())
-        message = await run_in_thread_if_safe(adapter_for(mod), pack)
+        message = await run_in_thread_if_safe(adapter_for(mod), mod, pack)
         batch = _batch(message, timeout, self.timeout, f"pass {pass_.info.name!r}")
         sent = (await self.dispatch(batch, [None]))[0]
         if batch.timeout_message is not None and sent.answers[0].seconds > (batch.limit or 0):
@@ -304,7 +304,7 @@ class _Bodies:
 
     async def __aenter__(self) -> Callable[..., Awaitable[Any]]:
         message = await run_in_thread_if_safe(
-            adapter_for(self._mod), partial(pack_bodies, self._pass, self._mod, self._ctx)
+            adapter_for(self._mod), self._mod, partial(pack_bodies, self._pass, self._mod, self._ctx)
         )
         label = f"the body of pass {self._pass.info.name!r}"
         self._batch = _batch(message, self._pass.timeout, self._executor.timeout, label)
@@ -386,7 +386,9 @@ def _batch(message: bytes, pass_limit: float | None, executor_limit: float | Non
 
 async def open_message(message: ModuleMessage) -> Any:
     """Deserialize a module; if it is big, in a thread."""
-    return await run_in_thread_if_safe(message.adapter, message.open) if len(message.data) > BIG else message.open()
+    if len(message.data) <= BIG:
+        return message.open()
+    return await run_in_thread_if_safe(message.adapter, None, message.open)
 
 
 def backend_name() -> str:

@@ -88,7 +88,7 @@ def with_module_cache(
         known = store.run_results()
         module = known.module if known.mod is mod else None
         if module is None:
-            fingerprint = await run_in_thread_if_safe(adapter, partial(exact_fingerprint, adapter, mod))
+            fingerprint = await run_in_thread_if_safe(adapter, mod, partial(exact_fingerprint, adapter, mod))
             module = store.module_results(fingerprint)
             known.mod, known.module = mod, module
         slot = _ModuleSlot(store, key, module)
@@ -96,7 +96,7 @@ def with_module_cache(
         def load(data: bytes) -> Any:
             if data.startswith(_STORED):
                 return store.read(data[len(_STORED) :].decode(), load)
-            return mod if data == _SAME else run_in_thread_if_safe(adapter, partial(_read_module, adapter, data))
+            return mod if data == _SAME else run_in_thread_if_safe(adapter, None, partial(_read_module, adapter, data))
 
         async def compute() -> tuple[T, bytes | None]:
             with watch_failures() as failures:
@@ -110,7 +110,7 @@ def with_module_cache(
             # The last pass of a pipeline has usually stored the same module.
             if known.stored is not None and known.stored[0] is new and known.stored[1] is adapter:
                 return new, _STORED + known.stored[2].encode()
-            data = await run_in_thread_if_safe(adapter_for(new), partial(_module_bytes, adapter, new))
+            data = await run_in_thread_if_safe(adapter_for(new), new, partial(_module_bytes, adapter, new))
             slot.written = partial(setattr, known, "stored", (new, adapter, slot.key))
             return new, data
 

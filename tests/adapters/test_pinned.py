@@ -1,4 +1,4 @@
-"""An IR that is not thread-safe is used only in the thread of the event loop."""
+"""IRs that are not thread-safe, and small modules, stay in the thread of the loop."""
 
 import threading
 from pathlib import Path
@@ -9,7 +9,7 @@ from apass import PassContext, Sequential, module_pass, optimize_all
 from apass.executors import ProcessExecutor
 from apass.instruments import DumpTree, HonestChangeInstrument, ReproducerInstrument, VerifyInstrument
 from apass.stores import MemoryStore
-from tests.helpers.pinned import ADAPTER, Add, Grow, Pinned
+from tests.helpers.pinned import ADAPTER, SIZED, Add, Grow, Pinned, Sized
 
 pytestmark = pytest.mark.anyio
 
@@ -37,6 +37,19 @@ async def test_store_uses_adapter_in_loop_thread() -> None:
             result = await Add(Pinned(f=1))
         assert (result, type(result), ctx.analyses.counts["pass stored"]) == ({"f": 1, "g": 2}, Pinned, stored)
     assert called_methods() == {"exact_fingerprint", "dumps", "loads"}
+
+
+@pytest.mark.parametrize("functions", [1, 2])
+async def test_small_modules_are_stored_in_loop_thread(tmp_path: Path, functions: int) -> None:
+    SIZED.threads.clear()
+    mod = Sized({f"f{index}": index for index in range(functions)})
+    async with PassContext(store=MemoryStore()):
+        result = (await optimize_all({"m": mod}, Add, journal=tmp_path / "journal"))["m"]
+    in_loop = {name for name, threads in SIZED.threads.items() if threads == {threading.get_ident()}}
+    assert set(SIZED.threads) == {"fingerprint", "exact_fingerprint", "dumps"}
+    # The result has one function more than the module.
+    expected = {1: {"fingerprint", "exact_fingerprint", "dumps"}, 2: {"fingerprint", "exact_fingerprint"}}
+    assert (len(result), in_loop) == (functions + 1, expected[functions])
 
 
 async def test_journal_uses_adapter_in_loop_thread(tmp_path: Path) -> None:

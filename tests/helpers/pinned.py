@@ -1,4 +1,4 @@
-"""An IR that is not thread-safe, with an adapter that records threads."""
+"""Two IRs with adapters that record threads; one of them is not thread-safe."""
 
 import threading
 from typing import Any
@@ -63,10 +63,37 @@ ADAPTER = PinnedAdapter()
 register_adapter(Pinned, ADAPTER)
 
 
+class Sized(Pinned):
+    """Functions by name; thread-safe, and small if there are at most two."""
+
+
+class SizedAdapter(PinnedAdapter):
+    """An adapter that records the threads of its calls."""
+
+    thread_safe = True
+
+    def is_small(self, mod: Sized) -> bool:
+        """Return whether the module has at most two functions."""
+        return len(mod) <= 2
+
+    def loads(self, data: bytes) -> Sized:
+        """Record the call, and return a `Sized`."""
+        return Sized(super().loads(data))
+
+    def __reduce__(self) -> str:
+        return "SIZED"
+
+
+SIZED = SizedAdapter()
+
+
+register_adapter(Sized, SIZED)
+
+
 @module_pass(opt_level=0, cacheable=True)
 def Add(mod: Pinned, ctx: PassContext) -> Pinned:
     """Add a function."""
-    return Pinned({**mod, "g": 2})
+    return type(mod)({**mod, "g": 2})
 
 
 @function_pass(opt_level=0)

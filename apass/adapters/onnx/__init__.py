@@ -33,7 +33,7 @@ from apass.adapters.onnx.storage import (
     with_parts,
 )
 from apass.adapters.onnx.text_layout import break_long_lines
-from apass.adapters.onnx.traversal import count_nodes
+from apass.adapters.onnx.traversal import count_nodes, is_small
 from apass.util.delta_debugging import Shrinking
 
 __all__ = [
@@ -87,6 +87,10 @@ class OnnxAdapter:
     """True: the methods access only their arguments."""
     suffix: str = ".onnx"
     """The suffix of a file with the bytes that `dumps` returns: a protobuf message."""
+
+    def is_small(self, mod: ir.Model) -> bool:
+        """Return whether the model has at most 64 nodes and 4 MiB of weights."""
+        return is_small(mod)
 
     def functions(self, mod: ir.Model) -> Iterator[tuple[str, OnnxFunction]]:
         """Iterate over the main graph and the functions, without copying them."""

@@ -13,7 +13,14 @@ import onnx
 import onnx_ir as ir
 from onnx.serialization import registry
 
-from apass.adapters.onnx.traversal import all_graphs, nested_graphs, owners
+from apass.adapters.onnx.traversal import (
+    TENSOR_TYPES,
+    all_graphs,
+    attribute_tensors,
+    nested_graphs,
+    owners,
+    tensors_in,
+)
 from apass.adapters.onnx.validation import (
     MAX_NESTING,
     MAX_TEXT_NESTING,
@@ -56,9 +63,6 @@ _CONVERTED: Final = "apass.tensor"
 
 Copies of the tensor are made from that conversion.
 """
-
-
-_TENSOR_TYPES: Final = frozenset({ir.AttributeType.TENSOR, ir.AttributeType.TENSORS})
 
 
 def with_parts(model: ir.Model, graph: ir.Graph, functions: Iterable[ir.Function]) -> ir.Model:
@@ -144,8 +148,8 @@ def _data_of(model: ir.Model) -> tuple[list[ir.Value], list[Tensor]]:
         initializers += graph.initializers.data.values()
         for node in graph:
             for attr in node.attributes.data.values():
-                if attr.type in _TENSOR_TYPES:
-                    tensors += _attribute_tensors(attr)
+                if attr.type in TENSOR_TYPES:
+                    tensors += attribute_tensors(attr)
     return initializers, tensors
 
 
@@ -298,17 +302,7 @@ def _tensors(model: ir.Model) -> Iterator[Tensor]:
 def _tensors_in(owner: ir.Graph | ir.Function) -> Iterator[Tensor]:
     """Iterate over the tensors that a file would contain: initializers and attributes."""
     for graph in nested_graphs(owner):
-        yield from (value.const_value for value in graph.initializers.values() if value.const_value is not None)
-        for node in graph:
-            for attr in node.attributes.data.values():
-                if attr.type in _TENSOR_TYPES:
-                    yield from _attribute_tensors(attr)
-
-
-def _attribute_tensors(attr: ir.Attr) -> tuple[Tensor, ...]:
-    if attr.value is None or attr.type not in _TENSOR_TYPES:
-        return ()
-    return (attr.value,) if attr.type is ir.AttributeType.TENSOR else cast("tuple[Tensor, ...]", attr.value)
+        yield from tensors_in(graph)
 
 
 def _map_tensors(owner: ir.Graph | ir.Function, how: Callable[[Tensor], Tensor]) -> list[ir.Graph]:
@@ -326,9 +320,9 @@ def _map_tensors(owner: ir.Graph | ir.Function, how: Callable[[Tensor], Tensor])
                 value.const_value = how(value.const_value)
         for node in graph:
             attributes = node.attributes.data
-            for name in [name for name, attr in attributes.items() if attr.type in _TENSOR_TYPES]:
+            for name in [name for name, attr in attributes.items() if attr.type in TENSOR_TYPES]:
                 attr = attributes[name]
-                tensors = tuple(map(how, _attribute_tensors(attr)))
+                tensors = tuple(map(how, attribute_tensors(attr)))
                 if tensors:
                     new: Any = tensors[0] if attr.type is ir.AttributeType.TENSOR else tensors
                     attributes[name] = ir.Attr(name, attr.type, new, doc_string=attr.doc_string)

@@ -5,9 +5,32 @@ from typing import Final, cast
 
 import onnx_ir as ir
 
-__all__ = ["all_graphs", "count_nodes", "nested_graphs", "owners"]
+__all__ = [
+    "SMALL_NODES",
+    "TENSOR_TYPES",
+    "all_graphs",
+    "attribute_tensors",
+    "count_nodes",
+    "is_small",
+    "nested_graphs",
+    "owners",
+    "tensors_in",
+]
+
+SMALL_NODES: Final = 64
+"""Maximum number of nodes of models that are processed on the event loop; others are processed in a thread.
+
+A pass takes about 0.05 ms per node, and a time slice is 4 ms.
+"""
+
+SMALL_BYTES: Final = 2**22
+"""Maximum size in bytes of the weights of such models, because a pass may have to read all weights."""
+
+TENSOR_TYPES: Final = frozenset({ir.AttributeType.TENSOR, ir.AttributeType.TENSORS})
+"""The types of attributes that hold tensors."""
 
 Owner = ir.Graph | ir.Function
+Tensor = ir.TensorProtocol
 
 
 def owners(model: ir.Model) -> Iterator[Owner]:
@@ -39,6 +62,30 @@ def all_graphs(model: ir.Model) -> list[ir.Graph]:
 def count_nodes(model: ir.Model) -> int:
     """Return the number of nodes of a model, with subgraphs and functions."""
     return sum(map(len, all_graphs(model)))
+
+
+def is_small(model: ir.Model) -> bool:
+    """Return whether a pass on the model blocks the event loop only for a time slice."""
+    graphs = all_graphs(model)
+    if sum(map(len, graphs)) > SMALL_NODES or sum(len(graph.initializers) for graph in graphs) > SMALL_NODES:
+        return False
+    return sum(tensor.nbytes for graph in graphs for tensor in tensors_in(graph)) <= SMALL_BYTES
+
+
+def tensors_in(graph: ir.Graph) -> Iterator[Tensor]:
+    """Iterate over the tensors of initializers and attributes, not of subgraphs."""
+    yield from (value.const_value for value in graph.initializers.data.values() if value.const_value is not None)
+    for node in graph:
+        for attr in node.attributes.data.values():
+            if attr.type in TENSOR_TYPES:
+                yield from attribute_tensors(attr)
+
+
+def attribute_tensors(attr: ir.Attr) -> tuple[Tensor, ...]:
+    """Return the tensors in the value of an attribute."""
+    if attr.value is None or attr.type not in TENSOR_TYPES:
+        return ()
+    return (attr.value,) if attr.type is ir.AttributeType.TENSOR else cast("tuple[Tensor, ...]", attr.value)
 
 
 _GRAPH: Final = ir.AttributeType.GRAPH

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import apass
 from apass.adapters.onnx import ADAPTER
 from apass.adapters.onnx.outputs import Status, compare, evaluate
-from apass.adapters.onnx.passes import DEFAULT, LARGE_NODES, TABLE, OnnxPass, is_large
+from apass.adapters.onnx.passes import DEFAULT, TABLE, OnnxPass
+from apass.adapters.onnx.traversal import SMALL_NODES, is_small
 from apass.passes.registry import pass_options
 from apass.pipelines.parser import parse_pipeline
 from tests.helpers.onnx_models import chain, feeds, model_of, op_types, outputs, relu, run, spread, with_functions
@@ -273,7 +274,7 @@ def test_configured_logging_receives_records(caplog: pytest.LogCaptureFixture) -
     assert [record.name for record in caplog.records] == ["onnx_ir.passes.common.shape_inference"]
 
 
-@pytest.mark.parametrize("length", [LARGE_NODES, LARGE_NODES + 1])
+@pytest.mark.parametrize("length", [SMALL_NODES, SMALL_NODES + 1])
 def test_large_models_run_in_a_thread(length: int) -> None:
     threads: list[int] = []
 
@@ -284,17 +285,19 @@ def test_large_models_run_in_a_thread(length: int) -> None:
     model = with_functions()
     model.graph = chain(length - 4).graph
     model.graph.append(ir.node("f", domain="local", inputs=[model.graph.outputs[0]]))
-    assert is_large(model) is (length > LARGE_NODES)
+    assert is_small(model) is (length <= SMALL_NODES)
     run("onnx.Inline", model, criteria=criteria)
     assert len(set(threads)) == 1
-    assert (threads[0] == threading.get_ident()) is (length <= LARGE_NODES)
+    assert (threads[0] == threading.get_ident()) is (length <= SMALL_NODES)
 
 
-def test_models_with_large_weights_are_large() -> None:
-    model = relu()
-    array = np.zeros(2**20 + 1, np.float32)
-    model.graph.register_initializer(ir.Value(name="w", const_value=ir.tensor(array, name="w")))
-    assert is_large(model)
+@pytest.mark.parametrize("count", [2**20, 2**20 + 1])
+def test_models_with_large_weights_are_not_small(count: int) -> None:
+    weights = ir.tensor(np.zeros(count, np.float32), name="w")
+    with_initializer, with_constant = relu(), relu()
+    with_initializer.graph.register_initializer(ir.Value(name="w", const_value=weights))
+    with_constant.graph.append(ir.node("Constant", [], {"value": weights}))
+    assert [is_small(with_initializer), is_small(with_constant)] == [count == 2**20] * 2
 
 
 @pytest.mark.anyio

@@ -52,21 +52,13 @@ from apass.adapters.onnx.passes.workarounds import (
 )
 from apass.adapters.onnx.rewrites import FusePass, SimplifyPass
 from apass.adapters.onnx.rewrites.engine import MAX_BYTES
+from apass.adapters.onnx.traversal import is_small
 from apass.adapters.onnx.validation import quoted, short_reason
 
-__all__ = ["DEFAULT", "TABLE", "OnnxPass", "PassEntry", "is_large"]
+__all__ = ["DEFAULT", "TABLE", "OnnxPass", "PassEntry"]
 
 PREFIX: Final = "onnx."
 """The prefix of the names of these passes."""
-
-LARGE_NODES: Final = 64
-"""Maximum number of nodes of models that are processed on the event loop; others are processed in a thread.
-
-A pass takes about 0.05 ms per node, and a time slice is 5 ms.
-"""
-
-LARGE_BYTES: Final = 2**22
-"""Maximum size in bytes of the weights of such models, because a pass may have to read all weights."""
 
 _THREADS: RunVar[CapacityLimiter] = RunVar("apass_onnx_threads")
 
@@ -129,9 +121,9 @@ class OnnxPass(InPlacePass[ir.Model]):
         is_slow_scan = self._name in DRY_RUNS
         if not is_slow_scan and not self.has_work(mod):
             return mod
-        if is_large(mod):
-            return self._in_thread(mod, ctx, is_slow_scan)
-        return mod if is_slow_scan and not self.has_work(mod) else self._apply(mod, ctx)
+        if is_small(mod):
+            return mod if is_slow_scan and not self.has_work(mod) else self._apply(mod, ctx)
+        return self._in_thread(mod, ctx, is_slow_scan)
 
     async def _in_thread(self, mod: ir.Model, ctx: PassContext, is_slow_scan: bool) -> ir.Model:
         def work() -> ir.Model:
@@ -241,14 +233,6 @@ def _other_model(name: str, value: object) -> str:
     if isinstance(value, onnx.ModelProto):
         hint = "convert it with onnx_ir.from_proto(model)"
     return f"pass {name!r} needs an onnx_ir.Model, got {kind}; {hint}"
-
-
-def is_large(mod: ir.Model) -> bool:
-    """Return whether a pass on the model would block the event loop for long."""
-    if count_nodes(mod) > LARGE_NODES or len(mod.graph.initializers) > LARGE_NODES:
-        return True
-    tensors = (value.const_value for value in mod.graph.initializers.values())
-    return sum(tensor.nbytes for tensor in tensors if tensor is not None) > LARGE_BYTES
 
 
 def _threads() -> CapacityLimiter:
