@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import copytree
 from time import perf_counter
@@ -21,7 +21,7 @@ import onnx
 from onnx.backend.test.case.node import collect_testcases
 
 from benchmarks.area import Benchmark, main
-from benchmarks.measure import record, record_rounds
+from benchmarks.measure import cached_bytecode, record, record_rounds
 
 TEST_DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 
@@ -63,10 +63,10 @@ OF_ONNXSCRIPT = LOOP.format(
 ONLY_FILES = LOOP.format(setup="", work="pass")
 
 
-def measured(command: Sequence[str]) -> tuple[float, float]:
+def measured(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:
     """Run a command; return its seconds, and its peak memory in bytes."""
     start = perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -79,13 +79,14 @@ def compare(name: str, options: Sequence[str], loop: str, source: Path, bound: f
     apass = str(Path(sysconfig.get_path("scripts")) / "apass")
     times: list[tuple[float, float]] = []
     memory: list[tuple[float, float]] = []
-    for index in range(rounds + 1):
-        with tempfile.TemporaryDirectory() as folder:
-            ours = measured([apass, "opt", str(source), "-o", f"{folder}/ours", *options])
-            other = measured([sys.executable, "-c", loop, str(source), f"{folder}/loop"])
-        if index:  # the first round fills the caches
-            times.append((ours[0], other[0]))
-            memory.append((ours[1], other[1]))
+    with cached_bytecode() as environment:
+        for index in range(rounds + 1):
+            with tempfile.TemporaryDirectory() as folder:
+                ours = measured([apass, "opt", str(source), "-o", f"{folder}/ours", *options], environment)
+                other = measured([sys.executable, "-c", loop, str(source), f"{folder}/loop"], environment)
+            if index:  # the first round fills the caches
+                times.append((ours[0], other[0]))
+                memory.append((ours[1], other[1]))
     peer = "a bare loop"
     record_rounds(name, [our for our, _ in times], [other for _, other in times], bound, peer)
     if bound is not None:

@@ -2,8 +2,11 @@
 
 import gc
 import math
+import os
 import statistics
-from collections.abc import Awaitable, Callable
+import tempfile
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -24,6 +27,16 @@ Clock = Callable[[], float]
 """`perf_counter`, or `process_time` for jobs that neither wait nor start processes or threads."""
 
 Job = Callable[[], object] | Callable[[], Awaitable[object]]
+
+
+@contextmanager
+def cached_bytecode() -> Generator[dict[str, str]]:
+    """Yield an environment for processes in which bytecode is cached.
+
+    It is, in an installed package, even if the environment of the benchmarks forbids to write it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        yield {**os.environ, "PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
 
 
 @dataclass(frozen=True, slots=True)

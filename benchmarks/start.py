@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.area import Benchmark, main
-from benchmarks.measure import record_rounds
+from benchmarks.measure import cached_bytecode, record_rounds
 
 TIMED_IMPORT = "from time import perf_counter; start = perf_counter(); import {}; print(perf_counter() - start)"
 FIRST_PASS = """
@@ -43,12 +43,12 @@ def import_seconds(module: str, environment: Mapping[str, str]) -> Callable[[], 
     return lambda: float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
 
-def process_seconds(command: Sequence[str]) -> Callable[[], float]:
+def process_seconds(command: Sequence[str], environment: Mapping[str, str]) -> Callable[[], float]:
     """Return a job that measures a whole process."""
 
     def measure() -> float:
         start = perf_counter()
-        subprocess.run(command, capture_output=True, check=True)
+        subprocess.run(command, env=environment, capture_output=True, check=True)
         return perf_counter() - start
 
     return measure
@@ -65,28 +65,28 @@ def compare(
 def imports(rounds: int) -> None:
     """Measure `import apass` and a first pass in new processes."""
     python = [sys.executable, "-c"]
-    with tempfile.TemporaryDirectory() as cache:
-        # Bytecode is cached, as in an installed package, even if the environment forbids to write it.
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": cache, "PYTHONDONTWRITEBYTECODE": ""}
+    with cached_bytecode() as environment:
         ours, other = import_seconds("apass", environment), import_seconds("anyio", environment)
         compare("import apass", ours, other, 3.0, "import anyio", rounds)
-    ours, other = process_seconds([*python, FIRST_PASS]), process_seconds([*python, FIRST_TASK])
-    compare("process that runs one pass", ours, other, 3.0, "anyio.run", rounds)
+        ours = process_seconds([*python, FIRST_PASS], environment)
+        other = process_seconds([*python, FIRST_TASK], environment)
+        compare("process that runs one pass", ours, other, 3.0, "anyio.run", rounds)
 
 
 def commands(rounds: int) -> None:
     """Measure whole runs of the command line."""
     apass = str(Path(sysconfig.get_path("scripts")) / "apass")
     xdsl_opt = os.environ.get("XDSL_OPT") or shutil.which("xdsl-opt")
-    if xdsl_opt is not None:
-        ours, other = process_seconds([apass, "--help"]), process_seconds([xdsl_opt, "--help"])
-        compare("apass --help", ours, other, 1.0, "xdsl-opt --help", rounds)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, cached_bytecode() as environment:
+        if xdsl_opt is not None:
+            ours = process_seconds([apass, "--help"], environment)
+            other = process_seconds([xdsl_opt, "--help"], environment)
+            compare("apass --help", ours, other, 1.0, "xdsl-opt --help", rounds)
         # The model is a Relay program, so that only `apass[cli,relay]` is needed.
         model = Path(folder) / "model.relay"
         model.write_text(MODEL)
-        ours = process_seconds([apass, "opt", str(model)])
-        other = process_seconds([sys.executable, "-c", LIBRARIES])
+        ours = process_seconds([apass, "opt", str(model)], environment)
+        other = process_seconds([sys.executable, "-c", LIBRARIES], environment)
         compare("apass opt of one small model", ours, other, 4.0, "imports of its libraries", rounds)
 
 
