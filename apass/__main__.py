@@ -12,15 +12,14 @@ if __name__ == "__main__" and sys.path[:1] == [str(Path.cwd())]:
 
 from apass.cli.loading import import_errors_as_lines
 
-# Hardly any object of an import is garbage. `collect_seldom` enables the collector, before the work begins.
-gc.disable()
-
 with import_errors_as_lines():
     from apass.cli.app import main as _run
 
 
 def main() -> None:
     """Run the command line as the program of this process."""
+    # Hardly any object of an import is garbage. `collect_seldom` enables the collector, before the work begins.
+    gc.disable()
     for number in range(3):
         try:
             os.fstat(number)

@@ -112,6 +112,9 @@ class _Identities:
 
 _IDENTITIES: Final = _Identities()
 
+_CODE: Final = Fingerprints()
+"""The fingerprints of code objects, which cannot change. They are most of the fingerprint of a function."""
+
 
 def fingerprint_value(value: object, unknown: list[object] | None = None) -> str:
     """Return 32 hex digits that depend only on the contents of `value`.
@@ -151,9 +154,15 @@ def fingerprint_value(value: object, unknown: list[object] | None = None) -> str
         if parts is not None:
             del depth_of[key]
             digests[key] = _digest(parts[0].encode(), *_children(parts, digests, depth_of))
+            if type(item) is CodeType:
+                _CODE.keep(item, digests[key].hex())
         elif key not in digests and key not in depth_of:
-            parts = _parts(item)
             held.append(item)
+            code = _CODE.get(item) if type(item) is CodeType else None
+            if code is not None:
+                digests[key] = bytes.fromhex(code)
+                continue
+            parts = _parts(item)
             if parts is None:
                 digests[key] = _digest(*_atom(item, unknown))
                 continue

@@ -283,3 +283,16 @@ def test_unknown_objects_are_reported() -> None:
     thing = object()
     fingerprint_value([adder(thing), 1, len, Fingerprinted("a"), copy], unknown)
     assert unknown == [thing]
+
+
+def test_functions_of_one_code_differ_by_closure_and_defaults() -> None:
+    def make(number: int, default: int = 0) -> Callable[[], int]:
+        def compute(value: int = default) -> int:
+            return value + number
+
+        return compute
+
+    values = [fingerprint_value(make(*numbers)) for numbers in ((1,), (1,), (2,), (1, 3), (2,))]
+    assert values[0] == values[1]
+    assert values[2] == values[4]
+    assert len(set(values)) == 3
