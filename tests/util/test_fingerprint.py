@@ -285,7 +285,7 @@ def test_unknown_objects_are_reported() -> None:
     assert unknown == [thing]
 
 
-def test_functions_of_one_code_differ_by_closure_and_defaults() -> None:
+def test_closures_of_one_code_differ_by_contents() -> None:
     def make(number: int, default: int = 0) -> Callable[[], int]:
         def compute(value: int = default) -> int:
             return value + number
