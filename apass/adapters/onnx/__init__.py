@@ -89,7 +89,7 @@ class OnnxAdapter:
     """The suffix of a file with the bytes that `dumps` returns: a protobuf message."""
 
     def is_small(self, mod: ir.Model) -> bool:
-        """Return whether the model has at most 64 nodes and 4 MiB of weights."""
+        """Return whether it has at most 64 nodes, 64 initializers and 4 MiB of tensors."""
         return is_small(mod)
 
     def functions(self, mod: ir.Model) -> Iterator[tuple[str, OnnxFunction]]:
