@@ -195,7 +195,7 @@ class FileWorkers:
         """Duration of all batches of workers."""
         self._files = 0
         """Files in these batches, and files that this process has begun."""
-        self._start: float | None = None
+        self._began: float | None = None
         """When this process began the first file."""
 
     async def optimize(
@@ -236,7 +236,7 @@ class FileWorkers:
 
     async def _optimize_here(self, share: "_Share") -> None:
         """Optimize files in this process, until the queue is empty."""
-        self._start = perf_counter()
+        self._began = perf_counter()
         await optimize_files(
             self._remaining(),
             share.work.treatment_of,
@@ -255,8 +255,8 @@ class FileWorkers:
         """Remove the next batch of a worker from the queue."""
         size = FIRST_BATCH
         if self._files:
-            seconds = self._seconds if self._start is None else self._seconds + perf_counter() - self._start
-            processes = self.count + (self._start is not None)
+            seconds = self._seconds if self._began is None else self._seconds + perf_counter() - self._began
+            processes = self.count + (self._began is not None)
             size = batch_size(len(self._queue), seconds / self._files, processes, BATCH_SECONDS, LEAST_SECONDS)
         return [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
 
