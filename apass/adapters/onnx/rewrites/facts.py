@@ -13,7 +13,16 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from apass.adapters.onnx.rewrites.kernels import KERNELS, Array, Call, NotExactError, axes_of, evaluate, slice_bounds
+from apass.adapters.onnx.rewrites.kernels import (
+    KERNELS,
+    Array,
+    Call,
+    NotExactError,
+    axes_of,
+    evaluate,
+    is_ambiguous,
+    slice_bounds,
+)
 
 __all__ = ["Dim", "Facts", "Shape", "attributes", "broadcast", "constant_tensor", "is_onnx", "subgraphs"]
 
@@ -631,7 +640,9 @@ def _slice_shape(facts: Facts, node: ir.Node, attrs: Mapping[str, Any]) -> Resul
     arrays = [None, *(None if numbers is None else np.array(numbers, np.int64) for numbers in operands)]
     for axis, start, end, step in slice_bounds(Call(facts.version, attrs, arrays), len(shape)):
         dim = shape[axis]
-        if isinstance(dim, int):
+        if is_ambiguous(end, step):
+            result[axis] = facts.fresh()
+        elif isinstance(dim, int):
             result[axis] = _slice_length(dim, start, end, step)
         elif not (start == 0 and end >= ENDLESS and step == 1):
             result[axis] = facts.fresh()

@@ -13,7 +13,17 @@ import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
-__all__ = ["KERNELS", "Array", "Call", "NotExactError", "axes_of", "cast_exactly", "evaluate", "slice_bounds"]
+__all__ = [
+    "KERNELS",
+    "Array",
+    "Call",
+    "NotExactError",
+    "axes_of",
+    "cast_exactly",
+    "evaluate",
+    "is_ambiguous",
+    "slice_bounds",
+]
 
 Array: TypeAlias = NDArray[Any]
 
@@ -320,6 +330,15 @@ def slice_bounds(call: Call, rank: int) -> list[tuple[int, int, int, int]]:
     return list(zip(chosen, starts, ends, steps, strict=True))
 
 
+def is_ambiguous(end: int, step: int) -> bool:
+    """Return whether evaluators disagree on the end of a Slice.
+
+    Backwards, the largest number is clamped to the last element by the specification. onnxruntime takes it for the
+    first element, inclusive.
+    """
+    return step < 0 and end in (2**31 - 1, 2**63 - 1)
+
+
 def slice_of(size: int, start: int, end: int, step: int) -> slice:
     """Return the slice of Python for bounds of a Slice, which are clamped."""
     start += size if start < 0 else 0
@@ -334,6 +353,7 @@ def _slice(call: Call) -> Array:
     data = call.operand(0)
     index: list[slice] = [slice(None)] * data.ndim
     for axis, start, end, step in slice_bounds(call, data.ndim):
+        require(not is_ambiguous(end, step))
         index[axis] = slice_of(data.shape[axis], start, end, step) if data.shape[axis] else slice(None)
     return np.ascontiguousarray(data[tuple(index)])
 

@@ -88,7 +88,8 @@ def _reshape_target(shape: Shape, result: Shape) -> list[int] | None:
             target.append(0)
         else:
             target.append(-1)
-    return target if target.count(-1) <= 1 else None
+    # If a copied dimension is 0, so is the number of elements, and the -1 could be any number: an error.
+    return target if target.count(-1) <= (0 not in target) else None
 
 
 def _view_transpose(node: ir.Node, context: Context) -> bool:

@@ -76,6 +76,20 @@ def test_empty_slice_of_joined_floats_is_no_integer() -> None:
     assert unary(nodes, "float[2] x", "float[4] y", weights) == ["Concat"]
 
 
+def test_views_of_empty_dimensions_are_not_merged() -> None:
+    nodes = "a = Unsqueeze(x, one) b = Unsqueeze(a, one) y = Transpose <perm: ints = [3, 1, 2, 0]> (b)"
+    model = model_of(f"g (float[N, M] x) => (float[M, 1, 1, N] y) <int64[1] one = {{1}}> {{ {nodes} }}")
+    empty = np.zeros((0, 3), np.float32)
+    assert outputs(run("onnx.Simplify", model), empty) == outputs(model, empty)
+
+
+def test_slice_that_evaluators_disagree_on_is_kept() -> None:
+    weights = "float[1, 3] c = {1, 2, 3}, int64[1] start = {0}, int64[1] end = {9223372036854775807}"
+    weights += ", int64[1] axis = {0}, int64[1] step = {-1}"
+    nodes = "s = Slice(c, start, end, axis, step) y = Concat <axis: int = 0> (s, x)"
+    assert unary(nodes, "float[N, 3] x", "float[M, 3] y", weights) == ["Slice", "Concat"]
+
+
 def test_neutral_number_that_broadcasts_is_kept() -> None:
     assert unary("a = Mul(x, c) y = Neg(a)", "float[4] x", "float[1, 4] y", "float[1, 1] c = {1}") == ["Mul", "Neg"]
 
