@@ -32,6 +32,7 @@ __all__ = [
     "PassTimeoutError",
     "PipelineCycleError",
     "PipelineSyntaxError",
+    "PluginError",
     "RemoteError",
     "ReproducerError",
     "ResumeError",
@@ -229,6 +230,10 @@ class RemoteError(ApassError, RuntimeError):
 
 class MissingExtraError(ApassError, ImportError):
     """An optional library is not installed; the message names the extra to install."""
+
+
+class PluginError(ApassError, ImportError):
+    """A plug-in or a module of the user cannot be loaded; the message names its place."""
 
 
 class StoreError(ApassError, OSError):

@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from apass.cli.exit_status import INTERRUPTED
 from apass.cli.loading import import_errors_as_lines
 
-__all__ = ["COMMANDS", "app", "load_command", "main"]
+__all__ = ["COMMANDS", "LOAD_HELP", "app", "load_command", "main"]
 
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -47,6 +47,9 @@ class _Commands(TyperGroup):
         return name, command if name is None else load_command(name), rest
 
 
+LOAD_HELP: Final = "Import this Python file or module first, which registers passes or IRs; may be repeated."
+"""The help text of `--load`, an option of `apass` and of each command that uses passes."""
+
 app: Final = typer.Typer(
     name="apass",
     cls=_Commands,
@@ -70,6 +73,8 @@ def _root(
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    # Each command reads this value, with that of its own option.
+    load: Annotated[list[str] | None, typer.Option("--load", metavar="FILE", help=LOAD_HELP)] = None,
 ) -> None: ...
 
 

@@ -6,7 +6,8 @@ import sys
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final, TextIO
+from inspect import isabstract
+from typing import Any, Final, TextIO
 
 import typer
 from rich.console import Console
@@ -14,7 +15,9 @@ from rich.console import Console
 from apass.cli.exit_status import INTERRUPTED, MISUSED, OUTPUT_FAILED
 from apass.cli.output_files import OutputError
 from apass.cli.terminal import safe_markup
-from apass.errors import ApassError, JournalWarning, StoreWarning, UnmatchedPassNameWarning
+from apass.core.user_modules import loaded_user_modules
+from apass.errors import ApassError, JournalWarning, StoreWarning, UnknownPassError, UnmatchedPassNameWarning
+from apass.passes.base import Pass
 
 __all__ = ["errors_as_lines", "print_error", "warnings_as_lines"]
 
@@ -31,7 +34,7 @@ def errors_as_lines() -> Generator[None]:
         print_error(str(error))
         raise typer.Exit(OUTPUT_FAILED) from None
     except ApassError as error:
-        print_error(str(error))
+        print_error(f"{error}{_hint(error)}")
         raise typer.Exit(MISUSED) from None
     except KeyboardInterrupt:
         print_error("interrupted; all files written so far are complete")
@@ -72,6 +75,24 @@ def warnings_as_lines() -> Generator[None]:
         # Assigning is Python's only hook for this. `catch_warnings` restores the previous function.
         warnings.showwarning = show
         yield
+
+
+def _hint(error: ApassError) -> str:
+    """Return a line on how to load a pass of the user, for an unknown pass."""
+    if not isinstance(error, UnknownPassError):
+        return ""
+    loaded = [module.name for module in loaded_user_modules()]
+    for name in loaded:
+        for key, value in vars(sys.modules[name]).items():
+            if _is_unregistered_pass(value) and repr(key) in str(error):
+                return f"\n  {name}.{key} is a pass, but not registered; put @apass.register_pass above it"
+    more = f" (loaded: {', '.join(loaded)})" if loaded else ""
+    return f"\n  a pass of your own needs --load FILE, where FILE registers it with apass.register_pass{more}"
+
+
+def _is_unregistered_pass(value: Any) -> bool:
+    kind: type[Any] = value if isinstance(value, type) else type(value)
+    return issubclass(kind, Pass) and not isabstract(value) and value.registered_name is None
 
 
 def _discard_output() -> None:

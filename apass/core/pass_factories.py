@@ -6,10 +6,9 @@
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from importlib import import_module
-from importlib.metadata import EntryPoint
 from typing import Any, Final, cast
 
-from apass.core.plugins import import_all, matching_modules, plugins
+from apass.core.plugins import Offer, import_all, matching_modules, plugins
 from apass.errors import ApassError, MissingExtraError, PassRegistrationError, UnknownPassError, did_you_mean
 
 __all__ = ["Factory", "add_factory", "find_factory", "known_names", "load_providers", "remove_factory"]
@@ -93,7 +92,7 @@ def find_factory(name: str) -> Factory:
     if name in _FACTORIES:
         return _FACTORIES[name]
     if name in plugins(_PASSES):
-        return _load(plugins(_PASSES)[name])
+        return _load(name, plugins(_PASSES)[name])
     if name not in _PROVIDED:
         loaded: set[str] = set()
         try:
@@ -140,14 +139,14 @@ def _is_offered_elsewhere(name: str, module: str | None) -> bool:
     return point is not None and point.module != module
 
 
-def _load(point: EntryPoint) -> Factory:
+def _load(name: str, offer: Offer) -> Factory:
     try:
-        return cast("Factory", point.load())
+        return cast("Factory", offer.load())
     except ApassError:
         raise
     except Exception as error:  # the module of a third party raised it
         raise PassRegistrationError(
-            f"pass {point.name!r} cannot be loaded from the entry point {point.value!r}: "
+            f"pass {name!r} cannot be loaded from the entry point {offer.value!r}: "
             f"{type(error).__name__}: {error}; fix or uninstall the package that declares it"
         ) from error
 

@@ -9,31 +9,85 @@ Relay and ONNX are plug-ins too, declared in apass's own `pyproject.toml`. These
 - `apass.model_formats`: a module that reads and writes model files, by their suffix (`.onnx`).
 - `apass.model_conversions`: the same for a result with another suffix (`.onnx-to-.relay`).
 
-No plug-in is imported before something asks for it.
+No plug-in is imported before something asks for it. If two packages declare the same name in a group, an error names
+both as soon as the name is used.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
-from apass.errors import MissingExtraError
+from apass.errors import MissingExtraError, PluginError
 
-__all__ = ["all_plugins", "import_all", "matching_modules", "plugins"]
+__all__ = ["Offer", "all_plugins", "import_all", "matching_modules", "plugins"]
+
+
+class Offer:
+    """What packages declare under one name of a group.
+
+    Parameters:
+        points: the entry points of the name, one of each package.
+
+    """
+
+    def __init__(self, points: Iterable[EntryPoint]) -> None:
+        self._points = tuple(points)
+
+    @property
+    def point(self) -> EntryPoint:
+        """The entry point.
+
+        Raises:
+            PluginError: if several packages declare the name.
+
+        """
+        point, *others = self._points
+        if others:
+            packages = " and ".join(sorted(map(_package, self._points)))
+            raise PluginError(
+                f"the packages {packages} both declare {point.name!r} in the entry point group {point.group!r}; "
+                f"uninstall all but one of them"
+            )
+        return point
+
+    @property
+    def value(self) -> str:
+        """The module, or the object as `module:name`."""
+        return self.point.value
+
+    @property
+    def module(self) -> str:
+        """The module."""
+        return self.point.module
+
+    def load(self) -> Any:
+        """Import the object."""
+        return self.point.load()
+
+
+def _package(point: EntryPoint) -> str:
+    return "(unknown)" if point.dist is None else f"{point.dist.name} {point.dist.version}"
 
 
 @cache
-def all_plugins() -> Mapping[str, Mapping[str, EntryPoint]]:
-    """Return the entry points of every group of apass, by group and by name."""
+def all_plugins() -> Mapping[str, Mapping[str, Offer]]:
+    """Return the offers of every group of apass, by group and by name."""
     # Each call of `entry_points` reads a file of every installed package, even if it asks for one group.
     found = entry_points()
-    groups = [group for group in found.groups if group.startswith("apass.")]
-    return {group: {point.name: point for point in found.select(group=group)} for group in groups}
+    groups: dict[str, dict[str, list[EntryPoint]]] = {}
+    for group in found.groups:
+        if group.startswith("apass."):
+            names = groups.setdefault(group, {})
+            for point in found.select(group=group):
+                names.setdefault(point.name, []).append(point)
+    return {group: {name: Offer(points) for name, points in names.items()} for group, names in groups.items()}
 
 
-def plugins(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of a group, by name."""
+def plugins(group: str) -> Mapping[str, Offer]:
+    """Return the offers of a group, by name."""
     return all_plugins().get(group, {})
 
 

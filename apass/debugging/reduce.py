@@ -17,6 +17,7 @@ from typing import Any, Final, TypeGuard, cast
 import anyio
 
 from apass.core.adapter import adapter_for
+from apass.core.user_modules import loaded_user_modules
 from apass.debugging.replay import check_context, read_module, read_pass, run_once
 from apass.errors import ReproducerError
 from apass.instruments.reproducer.folder import (
@@ -317,7 +318,8 @@ def _child_command(pass_: Pass[Any]) -> Callable[[Path], list[str]]:
         ReproducerError: if the process cannot import a module that defines the pass.
 
     """
-    modules = sorted({name for name in _modules(pass_) if name.partition(".")[0] != "apass"})
+    loaded = [module.name for module in loaded_user_modules()]
+    modules = sorted({name for name in (*loaded, *_modules(pass_)) if name.partition(".")[0] != "apass"})
     if "__main__" in modules:
         raise ReproducerError(
             f"another process cannot import the program that defines pass {pass_.info.name!r}; move the pass to a "

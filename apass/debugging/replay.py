@@ -1,6 +1,7 @@
 """`replay`: repeats a failure from a reproducer folder."""
 
 import json
+import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import Enum
@@ -154,10 +155,13 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
     try:
         return _only_pass(text)
     except UnknownPassError as error:
+        # The paths of a stranger are shown as text only.
+        options = " ".join(f"--load {shlex.quote(source)}" for source in reproducer.loaded)
+        command = f"apass {shorten(options)} replay ..." if options else "apass --load FILE replay ..."
         raise ReproducerError(
             f"the reproducer in {folder} has the pipeline {shorten(text)}, which has an unregistered pass; "
             f"first import the module that registers it (the pass was defined in {shorten(reproducer.defined_in)!r}), "
-            f"or call replay with pass_"
+            f"as in `{command}`, or call replay with pass_"
         ) from error
     except Exception as error:  # the factory of a pass may raise anything for an unexpected option
         raise ReproducerError(

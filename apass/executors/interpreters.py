@@ -5,6 +5,7 @@ from typing import Any, Final, cast
 
 from anyio import BrokenWorkerInterpreter, to_interpreter
 
+from apass.concurrency.processes.pool import imported_in_workers
 from apass.core.executor import Executor
 from apass.errors import ExecutorError
 from apass.executors.limits import NO_LIMIT, usable_cores
@@ -15,8 +16,9 @@ __all__ = ["InterpreterExecutor", "default"]
 
 _SERVE: Final = """(
     __import__("sys").path.__setitem__(slice(None), path),
+    [__import__(module) for module in modules],
     __import__("apass.executors.worker", fromlist=["handle"]).handle(request, message),
-)[1]"""
+)[-1]"""
 """Expression that handles a request in an interpreter.
 
 It is a string because `sys.path` must be set before a module can be imported there.
@@ -65,7 +67,7 @@ class InterpreterExecutor(RemoteExecutor):
         return await self._send(request, None) or await self._send(request, batch.message)
 
     async def _send(self, request: bytes, message: bytes | None) -> bytes:
-        names = {"path": sys.path, "request": request, "message": message}
+        names = {"path": sys.path, "modules": imported_in_workers(), "request": request, "message": message}
         try:
             return cast("bytes", await to_interpreter.run_sync(eval, _SERVE, names, limiter=NO_LIMIT.here()))
         except BrokenWorkerInterpreter as error:

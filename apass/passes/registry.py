@@ -278,7 +278,12 @@ def _own_name(registrant: Any) -> str:
 
 
 def _factory_of(registrant: Factory) -> Factory:
-    return partial(_identity, registrant) if isinstance(registrant, Pass) else registrant
+    if not isinstance(registrant, Pass):
+        return registrant
+    factory = partial(_identity, registrant)
+    # Otherwise the documentation would be that of `functools.partial`.
+    factory.__doc__ = registrant.__doc__
+    return factory
 
 
 def _identity(pass_: Factory) -> Factory:

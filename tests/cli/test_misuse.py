@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apass.core.config import register_config_option
-from tests.helpers.command_line import apass, process, write_model
+from tests.helpers.command_line import LOAD_HINT, apass, process, write_model
 from tests.helpers.folders import files
 
 NO_PASS = "no pass is registered under the name 'onnx.Inlin'"
@@ -56,7 +56,8 @@ def test_misuse_is_reported_before_any_write(
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
     result = apass("opt", *arguments)
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n")
+    hint = LOAD_HINT if "no pass is" in message else ""
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n{hint}")
     assert files(tmp_path) == ["a.txt", "m.onnx", "m.opt.onnx"]
 
 

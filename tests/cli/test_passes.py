@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from apass.passes.registry import list_passes, register_pass, unregister_pass
-from tests.helpers.command_line import apass
+from tests.helpers.command_line import LOAD_HINT, apass
 
 
 def test_passes_lists_each_pass_with_its_level() -> None:
@@ -51,7 +51,7 @@ def test_passes_lists_others_when_a_factory_fails() -> None:
 
 def test_passes_suggests_name_for_unknown_pass() -> None:
     result = apass("passes", "Repeet")
-    message = "apass: no pass is registered under the name 'Repeet'; did you mean 'Repeat'?\n"
+    message = "apass: no pass is registered under the name 'Repeet'; did you mean 'Repeat'?\n" + LOAD_HINT
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
 
 

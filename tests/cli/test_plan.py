@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from apass import register_callable, unregister_callable
-from tests.helpers.command_line import apass, program
+from tests.helpers.command_line import LOAD_HINT, apass, program
 
 
 def test_plan_prints_the_passes_of_a_pipeline() -> None:
@@ -37,7 +37,7 @@ def test_plan_respects_disabled_and_required_passes() -> None:
 
 def test_plan_rejects_unknown_pass_names() -> None:
     result = apass("plan", "-p", "FoldConstant", "--disable", "FoldConstat")
-    message = "apass: --disable: no pass is named 'FoldConstat'; did you mean 'FoldConstant'?\n"
+    message = "apass: --disable: no pass is named 'FoldConstat'; did you mean 'FoldConstant'?\n" + LOAD_HINT
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", message)
 
 

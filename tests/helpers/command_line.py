@@ -14,6 +14,8 @@ from apass.adapters.onnx import ADAPTER, load_model
 from apass.cli.app import app
 from tests.helpers.repository import ROOT
 
+LOAD_HINT = "  a pass of your own needs --load FILE, where FILE registers it with apass.register_pass\n"
+"""The line after the error about an unknown pass."""
 TEST_DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 PROGRAM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 3), float32]) {

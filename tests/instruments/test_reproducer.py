@@ -68,6 +68,7 @@ async def test_folder_contains_module_settings_and_traceback(tmp_path: Path, any
         "pipeline": "FailOn{value=3}",
         "rest": "add_one",
         "defined_in": "tests.helpers.failing_passes",
+        "loaded": [],
         "module": "m",
         "position": "0:sequential/1:FailOn",
         "function": "g",

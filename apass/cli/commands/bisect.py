@@ -16,6 +16,7 @@ from apass.cli.output_files import OutputError, cannot_write
 from apass.cli.planning import read_pipeline
 from apass.cli.settings import ConfigOption, ContextOptions, DisableOption, LevelOption, RequireOption, make_context
 from apass.cli.terminal import echo
+from apass.cli.user_modules import LoadOption
 from apass.core.run import enter_module
 from apass.debugging.bisect import Bisected
 from apass.debugging.bisect import bisect as find_culprit
@@ -53,6 +54,7 @@ def bisect(
         ),
     ] = None,
     backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio",
+    _load: LoadOption = None,
 ) -> None:
     """Find the first pass, and its function, that makes a check of the model fail.
 

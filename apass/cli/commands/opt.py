@@ -23,6 +23,7 @@ from apass.cli.optimize import optimize_files
 from apass.cli.options import ManyValues, command_with, options_in_use, with_options
 from apass.cli.planning import Plan, make_plan, modules_of, plan_files
 from apass.cli.settings import ContextOptions, make_context, seconds_of
+from apass.cli.user_modules import LoadOption
 from apass.core.portable import why_not_portable
 from apass.executors.limits import usable_cores
 
@@ -120,6 +121,7 @@ def opt(
     *,
     models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Model files, directories and globs.")],
     options: tuple[ResultOptions, ContextOptions, RunOptions, *tuple[ObserverOptions, ...]],
+    _load: LoadOption = None,
 ) -> None:
     """Optimize models concurrently, and write the results.
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from apass.cli.errors import errors_as_lines
 from apass.cli.terminal import safe_markup
+from apass.cli.user_modules import LoadOption
 from apass.core.named_callables import callable_name
 from apass.core.pass_factories import find_factory
 from apass.core.plugins import plugins
@@ -25,6 +26,7 @@ app: Final = typer.Typer(add_completion=False)
 @app.command("passes")
 def passes(
     name: Annotated[str | None, typer.Argument(help="Show only this pass, with its full documentation.")] = None,
+    _load: LoadOption = None,
 ) -> None:
     """List the passes with level, requirements, options and a summary."""
     with errors_as_lines():

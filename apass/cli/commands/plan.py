@@ -8,6 +8,7 @@ from apass.cli.errors import errors_as_lines
 from apass.cli.planning import read_pipeline
 from apass.cli.settings import ContextOptions, DisableOption, LevelOption, RequireOption, make_context
 from apass.cli.terminal import echo
+from apass.cli.user_modules import LoadOption
 from apass.pipelines.plan import plan as make_plan
 
 __all__ = ["app"]
@@ -24,6 +25,7 @@ def plan(
     opt_level: LevelOption = 2,
     disable: DisableOption = None,
     require: RequireOption = None,
+    _load: LoadOption = None,
 ) -> None:
     """Print the passes that would run, in order, and the reason for each skipped pass.
 

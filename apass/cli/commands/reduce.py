@@ -11,6 +11,8 @@ from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.output_files import OutputError, cannot_write
 from apass.cli.terminal import echo
+from apass.cli.user_modules import LoadOption
+from apass.core.user_modules import load_options
 from apass.debugging.reduce import Reduced
 from apass.debugging.reduce import reduce as find_smaller
 from apass.instruments.reproducer.folder import read_reproducer
@@ -36,6 +38,7 @@ def reduce(
         typer.Option(metavar="SECONDS", min=0, help="Stop after this time, with the smallest module so far."),
     ] = None,
     isolate: Annotated[bool, typer.Option("--isolate", help="Run each attempt in a separate process.")] = False,
+    _load: LoadOption = None,
 ) -> None:
     """Write a smaller reproducer, with which the pass fails in the same way.
 
@@ -100,4 +103,4 @@ def _show(result: Reduced) -> None:
     echo(f"after:  {result.after}")
     note = "" if result.complete else "; stopped by --timeout, so a smaller module may exist"
     echo(f"{result.tries} modules tried{note}")
-    echo(f"to reproduce: {shlex.join(['apass', 'replay', str(result.folder)])}")
+    echo(f"to reproduce: {shlex.join(['apass', *load_options(), 'replay', str(result.folder)])}")

@@ -10,6 +10,7 @@ from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
 from apass.cli.terminal import echo
+from apass.cli.user_modules import LoadOption
 from apass.debugging.replay import Replay, Verdict
 from apass.debugging.replay import replay as run_again
 from apass.instruments.reproducer.folder import read_reproducer, versions
@@ -29,6 +30,7 @@ def replay(
     backend: Annotated[
         str | None, typer.Option("--backend", help=r"Set the event loop: asyncio or trio \[the recorded one].")
     ] = None,
+    _load: LoadOption = None,
 ) -> None:
     """Run the failed pass of a reproducer on the recorded module and context.
 

@@ -11,6 +11,7 @@ import typer
 from apass import instruments
 from apass.cli.inputs import InputError
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.core.user_modules import load_options
 
 __all__ = ["ReproducingOptions"]
 
@@ -53,6 +54,6 @@ class _Reproducing(RunObserver):
     def finish(self, show: Callable[[str], None]) -> None:
         folders = self._instrument.folders
         for folder in folders[:MAX_COMMANDS]:
-            show(f"to reproduce: {shlex.join(['apass', 'replay', str(folder)])}")
+            show(f"to reproduce: {shlex.join(['apass', *load_options(), 'replay', str(folder)])}")
         if len(folders) > MAX_COMMANDS:
             show(f"and {len(folders) - MAX_COMMANDS} more in {self._instrument.reproducer_dir}")

@@ -15,7 +15,15 @@ from apass.concurrency.processes import worker_main as process_worker
 from apass.concurrency.processes.group import end_group, kill_group, start_group
 from apass.concurrency.processes.worker_main import LENGTH, RECEIVED, TYPE_AND_LENGTH
 
-__all__ = ["READY", "RECEIVED", "OnMessage", "check_not_starting", "run_in_worker"]
+__all__ = [
+    "READY",
+    "RECEIVED",
+    "OnMessage",
+    "check_not_starting",
+    "import_in_workers",
+    "imported_in_workers",
+    "run_in_worker",
+]
 
 R = TypeVar("R")
 
@@ -33,6 +41,21 @@ PART: Final = 1 << 20
 
 OnMessage = Callable[[bytes], object]
 """Called in the event loop with each message of a worker."""
+
+
+_IMPORTED: Final[list[str]] = []
+"""Modules that a new worker imports."""
+
+
+def import_in_workers(module: str) -> None:
+    """Let each worker that starts from now on import a module first."""
+    if module not in _IMPORTED:
+        _IMPORTED.append(module)
+
+
+def imported_in_workers() -> tuple[str, ...]:
+    """Return the modules that each new worker imports."""
+    return tuple(_IMPORTED)
 
 
 async def run_in_worker(func: Callable[..., R], *args: Any, on_message: OnMessage | None = None) -> R:
@@ -191,11 +214,11 @@ def check_not_starting() -> None:
 
 
 def _first_request() -> bytes:
-    """Return the first request to a new worker: the import path and the main module."""
+    """Return the first request to a new worker: import path, main module, modules."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     name, file = spec and spec.name, getattr(main, "__file__", None)
     # The command line defines nothing that a worker needs, and takes long to import.
     if name == _COMMAND_LINE or getattr(getattr(main, "main", None), "__module__", None) == _COMMAND_LINE:
         name = file = None
-    return pickle.dumps((sys.path, sys.argv, name, file))
+    return pickle.dumps((sys.path, sys.argv, name, file, imported_in_workers()))

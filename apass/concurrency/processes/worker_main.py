@@ -9,8 +9,9 @@ import pickle
 import runpy
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from struct import Struct
 from types import ModuleType
@@ -72,10 +73,10 @@ def _call(send: Callable[[bytes], None], func: Callable[..., object], is_sending
     return func(*args, send) if is_sending else func(*args)
 
 
-def _prepare(path: list[str], arguments: list[str], name: str | None, file: str | None) -> None:
-    """Set the import path and the arguments, and import the main module.
+def _prepare(path: list[str], arguments: list[str], name: str | None, file: str | None, modules: Sequence[str]) -> None:
+    """Set the import path and the arguments, and import modules.
 
-    The main module is imported by its name, else by its file, if it has one.
+    The main module comes first: it is imported by its name, else by its file, if it has one.
     """
     sys.path, sys.argv = path, arguments
     main = ModuleType("__mp_main__")
@@ -88,6 +89,8 @@ def _prepare(path: list[str], arguments: list[str], name: str | None, file: str 
     except SystemExit as error:
         raise RuntimeError(f"the program's main module exits with {error.code!r} when it is imported") from None
     sys.modules["__main__"] = sys.modules["__mp_main__"] = main
+    for module in modules:
+        import_module(module)
 
 
 if __name__ == "__main__":

@@ -136,6 +136,8 @@ class Reproducer:
     """The text of the rest of the pipeline after this pass, or None if it cannot be determined."""
     defined_in: str | None
     """The Python module that defined the pass, for human readers: a replay does not import it."""
+    loaded: tuple[str, ...]
+    """What `--load` named, which may register the pass, for human readers: a replay does not import it."""
     module: str | None
     """The name of the IR module, or None if it has no name."""
     position: str
@@ -252,7 +254,9 @@ def read_reproducer(folder: Path) -> Reproducer:
         raise ReproducerError(f"{folder} was written by another version of apass; its format must be {FORMAT}")
     failure, context = record.record("failure"), record.record("context")
     types: dict[str, Any] = {field.name: field.type for field in fields(Reproducer)}
-    values = {name: record.field(name, tp) for name, tp in types.items() if name not in ("failure", "context")}
+    values = {
+        name: record.field(name, tp) for name, tp in types.items() if name not in ("failure", "context", "loaded")
+    }
     record.choice("backend", ("asyncio", "trio"))
     record.choice("verify", (None, "changed", "always"))
     try:
@@ -261,6 +265,8 @@ def read_reproducer(folder: Path) -> Reproducer:
         raise record.error("module_file", str(error)) from None
     return Reproducer(
         **values,
+        # Version 0.1.0 did not write it at first.
+        loaded=record.field("loaded", types["loaded"], default=()),
         failure=Failure(type=failure.field("type", str), message=failure.field("message", str)),
         context=ContextSettings.read(context),
     )

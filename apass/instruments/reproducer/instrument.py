@@ -15,6 +15,7 @@ from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, RunNote, Whereabouts, current_module_name, current_run
+from apass.core.user_modules import loaded_user_modules
 from apass.errors import ApassError
 from apass.instruments.reproducer.folder import (
     ContextSettings,
@@ -166,6 +167,7 @@ def _reproducer(
         pipeline=pipeline,
         rest=rest,
         defined_in=None if pass_ is None else getattr(pass_, "__module__", None),
+        loaded=tuple(module.source for module in loaded_user_modules()),
         module=position.module,
         position=position.text,
         function=_function(error, run),

@@ -1,0 +1,51 @@
+"""Entry points of installed packages."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import apass
+from apass.core.plugins import all_plugins
+
+
+def install(folder: Path, name: str, version: str, points: str) -> None:
+    """Write the metadata of a distribution."""
+    info = folder / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text(points)
+
+
+@pytest.fixture
+def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """Yield a folder for distributions, at the start of `sys.path`."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    all_plugins.cache_clear()
+    yield tmp_path
+    all_plugins.cache_clear()
+
+
+def test_name_of_two_packages_is_an_error(packages: Path) -> None:
+    install(packages, "first", "1.0", "[apass.passes]\nmy.Tune = json:loads\nmy.Other = json:loads\n")
+    install(packages, "second", "2.1", "[apass.passes]\nmy.Tune = json:dumps\n")
+    message = (
+        "the packages first 1.0 and second 2.1 both declare 'my.Tune' in the entry point group 'apass.passes'; "
+        "uninstall all but one of them"
+    )
+    with pytest.raises(apass.PluginError) as caught:
+        apass.get_pass("my.Tune")
+    assert str(caught.value) == message
+    # Other passes of the packages can be used.
+    assert "my.Tune" in apass.list_passes()
+    assert set(apass.pass_options("my.Other"))
+
+
+def test_package_installed_twice_is_no_conflict(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [packages / "user", packages / "system"]
+    for folder in folders:
+        install(folder, "first", "1.0", "[apass.passes]\nmy.Tune = json:loads\n")
+    monkeypatch.setattr(sys, "path", [*map(str, folders), *sys.path])
+    all_plugins.cache_clear()
+    assert set(apass.pass_options("my.Tune"))
