@@ -92,7 +92,7 @@ def _hint(error: ApassError) -> str:
 
 def _is_unregistered_pass(value: Any) -> bool:
     kind: type[Any] = value if isinstance(value, type) else type(value)
-    return issubclass(kind, Pass) and not isabstract(value) and value.registered_name is None
+    return issubclass(kind, Pass) and not isabstract(value) and getattr(value, "registered_name", None) is None
 
 
 def _discard_output() -> None:

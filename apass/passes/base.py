@@ -2,19 +2,23 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import Field, field
 from functools import partial
-from typing import Any, Generic, Literal, cast
+from importlib import import_module
+from typing import Any, Final, Generic, Literal, Unpack, cast, dataclass_transform
 
 from apass.core.adapter import ModT
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
 from apass.core.context import PassContext, current_scope
 from apass.core.draft import Draft, offer_draft, withdraw_draft
-from apass.core.executor import ExecutorChoice, executor_in_force
+from apass.core.executor import executor_in_force
 from apass.core.info import PassInfo
 from apass.core.named_callables import callable_name
 from apass.core.run import RUN, RunCursor
 from apass.errors import PassDefinitionError
+from apass.passes.class_definition import define_options, set_class_keywords
+from apass.passes.options import BodyOptions, PassOptions, Requirements
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
 from apass.runner.result_cache import key_of
@@ -61,17 +65,47 @@ class Pass(ABC, Generic[ModT]):
     registered_name: str | None = None
     """The name that the pass itself, or its class, is registered under; None if it is not."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Check the `info` of the class.
+    def __init_subclass__(
+        cls,
+        *,
+        opt_level: int | None = None,
+        name: str | None = None,
+        required: Requirements = None,
+        register: bool | None = None,
+        init: bool = True,
+        kw_only: bool = False,
+        **options: Unpack[PassOptions],
+    ) -> None:
+        """Define a class of passes by the keywords of its class statement.
+
+        Annotated attributes of the class become its options, as in a dataclass, unless it has its own `__init__`.
+
+        Parameters:
+            opt_level: the level in `info`; omitted if the class sets `info` itself, or is abstract.
+            name: the name in `info`, by default that of the class. The class is registered under it.
+            required: names of registered passes, and analyses, which the pass requires.
+            register: whether the class is registered, by default if it has a `name`.
+            init: False if a base class provides the constructor.
+            kw_only: whether options are given by keyword only.
+            **options: the attributes of `PassOptions`.
 
         Raises:
-            PassDefinitionError: if `info` is not a PassInfo.
+            PassDefinitionError: if `info` is not a PassInfo, a keyword is invalid, or the method that transforms has
+                other parameters.
+            PassRegistrationError: if the class cannot be registered under its name.
 
         """
-        super().__init_subclass__(**kwargs)
+        super().__init_subclass__()
+        set_class_keywords(cls, opt_level, name, required, options)
         info = cls.__dict__.get("info")
         if info is not None and not isinstance(info, PassInfo | property):
             raise PassDefinitionError(f"{cls.__name__}.info must be a PassInfo(opt_level=..., name=...), not {info!r}")
+        if issubclass(cls, BodyOptions):
+            define_options(cls, init=init, kw_only=kw_only, not_fields=_NOT_OPTIONS)
+        if register or (register is None and name is not None):
+            # The registry imports this module.
+            registry: Any = import_module("apass.passes.registry")
+            registry.register_pass(cls.info.name, cls)
 
     async def __call__(self, mod: ModT, *, donate: bool = False) -> ModT:
         """Run the pass on `mod` in the current `PassContext`, and return the new module.
@@ -207,32 +241,27 @@ class Pass(ABC, Generic[ModT]):
         return id(self) if self.spec is None else hash(self.spec[0])
 
 
-class ModulePass(Pass[ModT]):
+_NOT_OPTIONS: Final = frozenset(Pass.__annotations__) | {"kind"}
+"""Attributes of passes. An annotation does not make an option of them."""
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field, Field))
+class ModulePass(BodyOptions, Pass[ModT]):
     """A pass over the whole module, which may add and remove functions.
 
-    Create one with `module_pass`, or subclass. Source: TVM's `ModulePass`.
+    Create one with `module_pass`, or derive a class. The class statement takes the keywords of `module_pass`, and
+    `register=True`. Its annotated attributes are the options of the pass, as in a dataclass. Source: TVM's
+    `ModulePass`.
 
     >>> import anyio
-    >>> class Upper(ModulePass[dict[str, str]]):
-    ...     info = PassInfo(opt_level=1, name="Upper")
+    >>> class Prefix(ModulePass[dict[str, str]], opt_level=1):
+    ...     prefix: str = "my_"
     ...     async def transform_module(self, mod, ctx):
-    ...         return {name.upper(): func for name, func in mod.items()}
-    >>> anyio.run(Upper(), {"f": "x"})
-    {'F': 'x'}
+    ...         return {self.prefix + name: func for name, func in mod.items()}
+    >>> anyio.run(Prefix("our_"), {"f": "x"})
+    {'our_f': 'x'}
 
     """
-
-    timeout: float | None = None
-    """Seconds that the body may take before it fails with PassTimeoutError; None is no limit."""
-    on_error: OnError = "raise"
-    """The reaction to the failure of the body.
-
-    - `"raise"`: raise its error.
-    - `"keep"`: return the module unchanged, and emit a warning to `ctx.diag_ctx`.
-    - a fallback `(mod, ctx, error) -> mod`, plain or async: use its result, and emit a note.
-    """
-    executor: ExecutorChoice = None
-    """Where the body runs; None is the event loop, whatever the choice of the context."""
 
     @abstractmethod
     def transform_module(self, mod: ModT, ctx: PassContext) -> ModT | Awaitable[ModT]:

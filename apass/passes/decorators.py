@@ -5,26 +5,23 @@ Their forms are those of TVM.
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Protocol, Unpack, cast, overload
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, Unpack, overload
 
 from apass.core.adapter import FuncT, ModT
-from apass.core.analysis import Analysis
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.errors import PassDefinitionError
 from apass.passes.base import ModulePass, Pass
+from apass.passes.class_definition import PARAMETERS, check_signature
 from apass.passes.from_callable import pass_class_from_class, pass_from_function
 from apass.passes.function_pass import FunctionPass, PrimFuncPass
-from apass.passes.options import PassOptions, check_pass_options
+from apass.passes.options import PassOptions, Requirements, check_pass_options, split_requirements
 
 __all__ = ["PassOptions", "function_pass", "module_pass", "prim_func_pass"]
 
 _ModuleBody = Callable[[ModT, PassContext], ModT | Awaitable[ModT]]
 _FunctionBody = Callable[[FuncT, ModT, PassContext], FuncT | Awaitable[FuncT]]
-
-Requirements = Iterable[str | Analysis[Any]] | None
-"""The requirements of a pass: names of passes, and analyses."""
 
 
 class _ModulePassDecorator(Protocol):
@@ -83,7 +80,8 @@ def module_pass(
 
     The function is `(mod, ctx) -> mod`, the class has a method `transform_module(mod, ctx)`. Either may be
     `async def`. Use it as a decorator with arguments, or call it with the function as the first argument. A class
-    becomes a class of passes with the same constructor; the attributes of its instance are available on the pass.
+    becomes a class of passes with the same constructor; the attributes of its instance are available on the pass. For
+    type checkers, it is `Any`: derive from `ModulePass` in order to have the constructor checked.
 
     Parameters:
         pass_func: the function or class; omitted in a decorator.
@@ -204,14 +202,9 @@ def _decorate(
     options: PassOptions,
 ) -> Any:
     extra = check_pass_options(decorator, options)
-    if isinstance(required, Analysis):
-        raise PassDefinitionError(f"required must be a list of names and analyses, not {required!r}; write [...]")
-    if not isinstance(required, str) and required is not None:
-        if not isinstance(required, Iterable):
-            raise PassDefinitionError(f"required must be a list of names and analyses, not {required!r}")
-        requirements = tuple(required)
-        required = [item for item in requirements if not isinstance(item, Analysis)]
-        extra = {**extra, "analyses": tuple(item for item in requirements if isinstance(item, Analysis))}
+    names, analyses = split_requirements(required)
+    if analyses:
+        extra["analyses"] = analyses
     if opt_level is None:
         raise PassDefinitionError(f"please provide opt_level: {decorator}(opt_level=...)")
     # An int is a likely mistake: `@module_pass(2)` passes the level as the function.
@@ -224,16 +217,12 @@ def _decorate(
             raise PassDefinitionError(f"{decorator} takes a function or a class, not {target!r}")
         if isinstance(target, Pass):
             raise PassDefinitionError(f"{decorator} takes a function or a class, but {target!r} is already a pass")
-        own_name = _name_of(target)
-        info = PassInfo(opt_level, name or own_name, cast("Iterable[str] | None", required))
+        info = PassInfo(opt_level, name or _name_of(target), names)
         method = "transform_module" if base is ModulePass else "transform_function"
-        work = getattr(target, method, None) if inspect.isclass(target) else target
-        if inspect.isgeneratorfunction(work) or inspect.isasyncgenfunction(work):
-            message = f"the function of pass {info.name!r} must return its result, but {work!r} is a generator function"
-            raise PassDefinitionError(message)
-        if inspect.isclass(target):
-            return pass_class_from_class(decorator, base, target, method, info, extra)
-        return pass_from_function(base, target, method, info, extra)
+        if not inspect.isclass(target):
+            check_signature(target, PARAMETERS[method], f"the function of pass {info.name!r}")
+            return pass_from_function(base, target, method, info, extra)
+        return pass_class_from_class(decorator, base, target, method, info, extra)
 
     return make if pass_func is None else make(pass_func)
 

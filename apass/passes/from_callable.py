@@ -3,15 +3,21 @@
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, cast
+from types import FunctionType
+from typing import Any, Final, cast
 
 from apass.concurrency.coroutines import is_async
 from apass.core.analysis_manager import with_analyses
 from apass.core.info import PassInfo
 from apass.errors import PassDefinitionError, did_you_mean
-from apass.passes.base import ModulePass
+from apass.passes.base import ModulePass, Pass
+from apass.passes.class_definition import PARAMETERS, check_signature
 
 __all__ = ["pass_class_from_class", "pass_from_function"]
+
+
+_CALL: Final = inspect.signature(functools.partial(cast("Any", Pass).__call__, None))
+"""The signature of the call of a pass."""
 
 
 def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, extra: dict[str, Any]) -> Any:
@@ -29,6 +35,8 @@ def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, ex
         members["transform"] = staticmethod(with_analyses(function, analyses) if analyses else function)
     pass_: Any = type(base.__name__, (base,), members)()
     functools.update_wrapper(pass_, function, updated=())
+    # `inspect.signature` would return that of the function, because of `__wrapped__`.
+    _attributes(pass_)["__signature__"] = _CALL
     # The attributes of the function are available on the pass, unless the pass has one of that name.
     attributes: dict[str, Any] = getattr(function, "__dict__", {})
     _attributes(pass_).update({key: value for key, value in attributes.items() if not hasattr(pass_, key)})
@@ -40,9 +48,13 @@ def pass_class_from_class(
     decorator: str, base: Any, target: Any, method: str, info: PassInfo, extra: dict[str, Any]
 ) -> Any:
     """Return a class of passes that hold an instance of `target` and call its method."""
-    if not hasattr(target, method):
+    work_of_target = getattr(target, method, None)
+    if work_of_target is None:
         near = did_you_mean(method, [name for name in dir(target) if not name.startswith("_")])
         raise PassDefinitionError(f"{decorator} needs a method {method!r} on class {target.__name__}{near}")
+
+    if inspect.isfunction(work_of_target) and isinstance(inspect.getattr_static(target, method), FunctionType):
+        check_signature(work_of_target, ("self", *PARAMETERS[method]), f"{method} of class {target.__name__}")
 
     def __init_subclass__(cls: Any, /, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
         cast("Any", super(pass_class, cls)).__init_subclass__(**kwargs)

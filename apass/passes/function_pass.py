@@ -2,17 +2,19 @@
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Mapping
-from typing import Any, ClassVar, Generic
+from dataclasses import Field, field
+from typing import Any, ClassVar, Generic, dataclass_transform
 
 from apass.concurrency.coroutines import is_async
 from apass.core.adapter import FuncT, FunctionKind, ModT, adapter_for, select_functions
 from apass.core.analysis_manager import with_analyses
 from apass.core.context import PassContext, PassScope, current_scope
-from apass.core.executor import Executor, ExecutorChoice, executor_in_force
+from apass.core.executor import Executor, executor_in_force
 from apass.core.run import Run, current_module_name, current_run
 from apass.errors import PassDefinitionError
 from apass.passes.base import Pass
-from apass.runner.error_policy import OnError, with_error_policy
+from apass.passes.options import BodyOptions
+from apass.runner.error_policy import with_error_policy
 from apass.runner.fan_out import Body, FunctionBatch, run_concurrently, run_inline
 from apass.runner.function_hooks import with_function_hooks
 from apass.runner.result_cache import with_function_cache
@@ -21,7 +23,8 @@ from apass.runner.step_hooks import StepHooks
 __all__ = ["FunctionPass", "PrimFuncPass"]
 
 
-class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
+@dataclass_transform(eq_default=False, field_specifiers=(field, Field))
+class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
     """A pass that transforms all functions of a module concurrently.
 
     `transform_function` is called with the input module for every function without a true `SkipOptimization`
@@ -35,17 +38,6 @@ class FunctionPass(Pass[ModT], Generic[ModT, FuncT]):
 
     kind: ClassVar[FunctionKind] = "function"
     """The kind of functions that the pass transforms."""
-    timeout: float | None = None
-    """Seconds that one body may take before it fails with PassTimeoutError; None is no limit."""
-    on_error: OnError = "raise"
-    """The reaction to the failure of a body.
-
-    - `"raise"`: raise its error.
-    - `"keep"`: keep the function unchanged, and emit a warning to `ctx.diag_ctx`.
-    - a fallback `(func, mod, ctx, error) -> func`, plain or async: use its result, and emit a note.
-    """
-    executor: ExecutorChoice = None
-    """Where a plain body runs; None is the choice of the context."""
 
     @abstractmethod
     def transform_function(self, func: FuncT, mod: ModT, ctx: PassContext) -> FuncT | Awaitable[FuncT]:

@@ -9,7 +9,31 @@ from apass.errors import PassDefinitionError, did_you_mean
 from apass.runner.error_policy import OnError
 from apass.util.checks import is_seconds
 
-__all__ = ["PassOptions", "check_pass_options"]
+__all__ = ["BodyOptions", "PassOptions", "Requirements", "check_pass_options", "split_requirements"]
+
+Requirements = Iterable[str | Analysis[Any]] | None
+"""The requirements of a pass: names of passes, and analyses."""
+
+
+class BodyOptions:
+    """How the body of a pass runs: attributes of module passes and of function passes."""
+
+    # Not in these classes themselves, where type checkers would take each attribute for an option of the constructor.
+    timeout: float | None = None
+    """Seconds that one body may take before it fails with PassTimeoutError; None is no limit."""
+    on_error: OnError = "raise"
+    """The reaction to the failure of a body.
+
+    - `"raise"`: raise its error.
+    - `"keep"`: keep the function or module unchanged, and emit a warning to `ctx.diag_ctx`.
+    - a fallback `(func, mod, ctx, error) -> func`, or `(mod, ctx, error) -> mod`, plain or async: use its result, and
+      emit a note.
+    """
+    executor: ExecutorChoice = None
+    """Where a body runs.
+
+    None is the choice of the context for a plain body of a function pass, and otherwise the event loop.
+    """
 
 
 class PassOptions(TypedDict, total=False):
@@ -46,6 +70,27 @@ class PassOptions(TypedDict, total=False):
     """The version of the pass for cached results, `"1"` by default; change it when the pass produces others."""
     config_keys: Iterable[str]
     """The config options that the result depends on; by default all options that are set."""
+
+
+def split_requirements(required: object) -> tuple[tuple[str, ...], tuple[Analysis[Any], ...]]:
+    """Return the names of passes, and the analyses, that a pass requires.
+
+    Raises:
+        PassDefinitionError: if `required` is not a list.
+
+    """
+    if required is None:
+        return (), ()
+    if isinstance(required, Analysis):
+        raise PassDefinitionError(f"required must be a list of names and analyses, not {required!r}; write [...]")
+    if isinstance(required, str):
+        raise PassDefinitionError(f"required is the string {required!r}; give a list of names")
+    if not isinstance(required, Iterable):
+        raise PassDefinitionError(f"required must be a list of names and analyses, not {required!r}")
+    items = tuple(cast("Iterable[str | Analysis[Any]]", required))
+    # `PassInfo` checks that the other ones are names.
+    names = tuple(item for item in items if not isinstance(item, Analysis))
+    return names, tuple(item for item in items if isinstance(item, Analysis))
 
 
 def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:

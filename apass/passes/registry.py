@@ -4,7 +4,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeGuard, TypeVar, cast, overload
 
@@ -32,11 +32,11 @@ RegistrantT = TypeVar("RegistrantT", bound=Callable[..., Any])
 
 
 @overload
+def register_pass(name: RegistrantT, factory: None = None) -> RegistrantT: ...
+@overload
 def register_pass(name: str, factory: RegistrantT) -> RegistrantT: ...
 @overload
 def register_pass(name: str, factory: None = None) -> Callable[[RegistrantT], RegistrantT]: ...
-@overload
-def register_pass(name: RegistrantT, factory: None = None) -> RegistrantT: ...
 def register_pass(name: Any, factory: Any = None) -> Any:
     """Register a pass by name, in one of three forms.
 
@@ -209,8 +209,9 @@ class Recipe:
         """Return `pass_` with a `spec` and children that `str()` and `==` use."""
         has_same_passes = tuple(pass_.children()) == passes
         spec_options = pass_.spec[1] if pass_.spec is not None and pass_.spec[0] == self.name else None
-        # The `spec` of a combinator lacks the options that have their default value.
-        if has_same_passes and spec_options is not None and ("passes" in self.parameters or spec_options == options):
+        # The `spec` of a combinator, or of a class with fields, lacks the options that have their default value.
+        lacks_defaults = "passes" in self.parameters or is_dataclass(pass_)
+        if has_same_passes and spec_options is not None and (lacks_defaults or spec_options == options):
             return pass_
         if not has_same_passes or pass_.spec is not None or self.name != pass_.info.name:
             # The factory may return the same object each time; do not change it for another name.

@@ -181,7 +181,7 @@ async def test_subclass_does_not_share_equality_or_cache() -> None:
     [
         (Add(3), {}, "function_pass takes a function or a class, but <Add Add opt_level=1> is already a pass"),
         (scale, {"required": 3}, "required must be a list of names and analyses, not 3"),
-        (scale, {"required": "InferType"}, "required of pass 'scale' is the string 'InferType'; give a list of names"),
+        (scale, {"required": "InferType"}, "required is the string 'InferType'; give a list of names"),
     ],
 )
 def test_invalid_pass_function_raises(target: Any, options: dict[str, Any], complaint: str) -> None:

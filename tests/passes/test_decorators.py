@@ -159,7 +159,8 @@ def test_decorator_with_arguments_creates_its_kind(declare: Callable[..., Any], 
 
 @EVERY
 def test_function_can_be_the_first_argument(declare: Callable[..., Any], base: type) -> None:
-    pass_ = declare(increment, 2, "Renamed", ["Q"])
+    work = increment_module if base is ModulePass else increment
+    pass_ = declare(work, 2, "Renamed", ["Q"])
     assert (isinstance(pass_, base), pass_.info) == (True, PassInfo(2, "Renamed", ("Q",)))
 
 

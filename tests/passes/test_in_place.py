@@ -38,7 +38,7 @@ async def test_unchanged_module_is_returned_itself() -> None:
 
 
 async def test_pass_without_work_makes_no_copy() -> None:
-    class Idle(Append):
+    class Idle(Append, init=False):
         def has_work(self, mod: Program) -> bool:
             return False
 

@@ -1,0 +1,169 @@
+"""Passes as classes: the keywords and the options of a class statement."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields, is_dataclass
+from functools import wraps
+from types import FunctionType
+from typing import Any, ClassVar, Final
+
+from apass.core.info import PassInfo
+from apass.errors import PassDefinitionError
+from apass.passes.options import PassOptions, Requirements, check_pass_options, split_requirements
+
+__all__ = ["PARAMETERS", "check_signature", "define_options", "set_class_keywords"]
+
+PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "transform_module": ("mod", "ctx"),
+    "transform_function": ("func", "mod", "ctx"),
+    "transform_in_place": ("mod", "ctx"),
+}
+"""The parameters of each method that a pass implements, without `self`."""
+
+
+def set_class_keywords(
+    cls: Any, opt_level: int | None, name: str | None, required: Requirements, options: PassOptions
+) -> None:
+    """Set attributes of a class of passes from the keywords of its class statement.
+
+    Raises:
+        PassDefinitionError: if `opt_level` is missing, `info` is set too, or a value is invalid.
+
+    """
+    where = f"class {cls.__name__}"
+    if opt_level is None and (name is not None or required is not None):
+        raise PassDefinitionError(f"please provide opt_level: {where}(..., opt_level=...)")
+    if opt_level is not None:
+        if "info" in cls.__dict__:
+            raise PassDefinitionError(f"{where} has opt_level= and info; leave one of them out")
+        names, analyses = split_requirements(required)
+        cls.info = PassInfo(opt_level, cls.__name__ if name is None else name, names)
+        if analyses:
+            cls.analyses = analyses
+    for key, value in check_pass_options(where, options).items():
+        # A function would become a method.
+        setattr(cls, key, staticmethod(value) if isinstance(value, FunctionType) else value)
+    for method in PARAMETERS:
+        work: object = cls.__dict__.get(method)
+        if isinstance(work, FunctionType):
+            check_signature(work, ("self", *PARAMETERS[method]), f"{method} of {where}")
+
+
+def check_signature(function: Callable[..., Any], parameters: tuple[str, ...], subject: str) -> None:
+    """Check that a body accepts the arguments of the runner, and returns its result.
+
+    Parameters:
+        function: the function or method.
+        parameters: the names of the arguments, for the message.
+        subject: what the message calls the function.
+
+    Raises:
+        PassDefinitionError: if it accepts other arguments, or is a generator function.
+
+    """
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise PassDefinitionError(f"{subject} must return its result, but {function!r} is a generator function")
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):  # a function written in C
+        return
+    try:
+        signature.bind(*parameters)
+    except TypeError:
+        shown = signature.replace(
+            parameters=[item.replace(annotation=inspect.Parameter.empty) for item in signature.parameters.values()],
+            return_annotation=inspect.Signature.empty,
+        )
+        raise PassDefinitionError(f"{subject} takes {shown}, expected ({', '.join(parameters)})") from None
+
+
+def define_options(cls: Any, *, init: bool, kw_only: bool, not_fields: frozenset[str]) -> None:
+    """Make a class of passes a dataclass, whose fields are the options.
+
+    An object cannot be changed after its construction, because a pass holds no state of a run. A class with an
+    `__init__` of its own stays as it is.
+
+    Parameters:
+        cls: the class.
+        init: whether the class gets a constructor.
+        kw_only: whether the options of the class are given by keyword only.
+        not_fields: names whose annotation does not make an option.
+
+    Raises:
+        PassDefinitionError: if a default is mutable, or an option without a default follows one with a default.
+
+    """
+    # `inspect.get_annotations` instead of the attribute, which may be inherited.
+    annotations = inspect.get_annotations(cls)
+    cls.__annotations__ = {key: ClassVar[Any] if key in not_fields else value for key, value in annotations.items()}
+    has_constructor = "__init__" in cls.__dict__ or not _is_plain_constructor(cls.__init__)
+    if not init or has_constructor or not (annotations.keys() - not_fields or _has_fields(cls)):
+        return
+    try:
+        dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
+    except (TypeError, ValueError) as error:
+        raise PassDefinitionError(f"class {cls.__name__}: {error}") from None
+    cls.__init__ = _naming_options(cls.__init__)
+    cls.__setattr__, cls.__delattr__ = _set_attribute, _delete_attribute
+
+
+def _set_attribute(self: Any, name: str, value: object) -> None:
+    _check_incomplete(self, name)
+    object.__setattr__(self, name, value)
+
+
+def _delete_attribute(self: Any, name: str) -> None:
+    _check_incomplete(self, name)
+    object.__delattr__(self, name)
+
+
+def _check_incomplete(pass_: Any, name: str) -> None:
+    """Raise FrozenInstanceError if the constructor has ended."""
+    if "spec" in vars(pass_):
+        raise FrozenInstanceError(
+            f"cannot change {name!r} of pass {pass_.info.name!r}: a pass may run on many modules at once; "
+            f"keep the state of a run in local variables, and create another pass for other options"
+        )
+
+
+def _has_fields(cls: Any) -> bool:
+    return is_dataclass(cls)
+
+
+def _is_plain_constructor(init: Any) -> bool:
+    """Return whether a constructor is that of `object` or of `define_options`."""
+    return init is object.__init__ or hasattr(init, _MARK)
+
+
+_MARK: Final = "__of_options__"
+
+
+def _naming_options(init: Callable[..., None]) -> Callable[..., None]:
+    """Return a wrapper of a constructor that sets the `spec` of the pass."""
+
+    @wraps(init)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
+        init(self, *args, **kwargs)
+        if self.__class__.__init__ is __init__:
+            name = self.__class__.__dict__.get("registered_name") or self.info.name
+            object.__setattr__(self, "spec", (name, _options_of(self)))
+
+    vars(__init__)[_MARK] = True
+    return __init__
+
+
+def _options_of(pass_: Any) -> dict[str, object]:
+    """Return the options that differ from their defaults."""
+    return {
+        field.name: getattr(pass_, field.name)
+        for field in fields(pass_)
+        if field.init and not _is_default(field, getattr(pass_, field.name))
+    }
+
+
+def _is_default(field: Field[Any], value: object) -> bool:
+    default: Any = field.default if field.default_factory is MISSING else field.default_factory()
+    try:
+        return value is default or bool(value == default)
+    except Exception:  # the comparison of the user's objects, such as arrays
+        return False

@@ -1,0 +1,224 @@
+"""Passes as classes: keywords of the class statement, options, and registration."""
+
+import inspect
+import pickle
+from dataclasses import FrozenInstanceError, field
+from functools import partial
+from typing import Any, ClassVar
+
+import pytest
+
+import apass
+from tests.helpers.registering import clean_registry, message_of
+from tests.passes import user_code
+from tests.passes.user_code import Double, Old, Older, Rename, Tune
+
+__all__ = ["clean_registry"]
+
+for registered in ("user_code.Double", "user_code.Shift"):
+    # Other tests list the registered passes.
+    apass.unregister_pass(registered)
+
+Module = dict[str, int]
+
+pytestmark = pytest.mark.anyio
+
+
+class Keep(apass.ModulePass[Module], opt_level=0):
+    """A pass without options."""
+
+    def transform_module(self, mod: Module, ctx: apass.PassContext) -> Module:
+        return mod
+
+
+async def test_keywords_set_info_and_options() -> None:
+    assert Tune.info == apass.PassInfo(1, "Tune")
+    assert Rename.info == apass.PassInfo(2, "Rename", ["Tune"])
+    assert (Tune.timeout, Tune.on_error, Rename.timeout, Rename.cacheable) == (30.0, "raise", None, True)
+    assert await Tune(8)({"f": 1}) == {"f": 9}
+    assert await Rename({"f": "g"})({"f": 1}) == {"g": 1}
+
+
+def test_options_are_arguments_of_the_constructor() -> None:
+    assert str(inspect.signature(Tune)) == "(size: int = 4, mode: str = 'fast', *, names: tuple[str, ...] = ()) -> None"
+    assert (Tune(8).size, Tune(mode="slow").mode, Tune(names=("f",)).names) == (8, "slow", ("f",))
+    misspelt: Any = {"sise": 8}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sise'"):
+        Tune(**misspelt)
+
+
+def test_spec_has_the_options_that_differ() -> None:
+    assert Tune().spec == Tune(4).spec == ("Tune", {})
+    assert (str(Tune(8, names=("f", "g"))), Tune(8) == Tune(size=8), Tune(8) == Tune()) == (
+        "Tune{size=8,names=[f,g]}",
+        True,
+        False,
+    )
+
+
+def test_constructor_of_the_class_is_kept() -> None:
+    assert (Old(3).by, Older(4).by, Old(3).spec, Old(3).timeout) == (3, 4, None, 3.0)
+
+
+def test_options_of_base_classes_come_first() -> None:
+    class More(Tune, opt_level=2):
+        depth: int = 1
+
+    class Same(More, opt_level=3):
+        pass
+
+    assert list(inspect.signature(More).parameters) == ["size", "mode", "depth", "names"]
+    assert (Same.info.opt_level, Same(1, "slow", 2).spec) == (3, ("Same", {"size": 1, "mode": "slow", "depth": 2}))
+
+
+def test_pass_cannot_be_changed_after_construction() -> None:
+    class Table(apass.ModulePass[Module], opt_level=1):
+        names: tuple[str, ...] = ()
+        lengths: dict[str, int] = field(init=False)
+        count: ClassVar[int] = 3
+
+        def __post_init__(self) -> None:
+            self.lengths = {name: len(name) for name in self.names}
+
+        def transform_module(self, mod: Module, ctx: apass.PassContext) -> Module:
+            self.names = tuple(mod)
+            return mod
+
+    table = Table(("ab",))
+    assert (table.lengths, table.spec, table.count) == ({"ab": 2}, ("Table", {"names": ("ab",)}), 3)
+    message = (
+        "cannot change 'names' of pass 'Table': a pass may run on many modules at once; "
+        "keep the state of a run in local variables, and create another pass for other options"
+    )
+    with pytest.raises(FrozenInstanceError) as caught:
+        apass.run(table, {"f": 1})
+    assert str(caught.value) == message
+    with pytest.raises(FrozenInstanceError):
+        del table.names
+
+
+def test_annotated_option_of_passes_is_an_argument() -> None:
+    class Slow(apass.FunctionPass[Module, int], opt_level=1):
+        timeout: float | None = 2.0
+        version: str = "7"
+
+        def transform_function(self, func: int, mod: Module, ctx: apass.PassContext) -> int:
+            return func
+
+    assert (Slow().timeout, Slow(timeout=5.0).timeout, Slow().version) == (2.0, 5.0, "7")
+    assert list(inspect.signature(Slow).parameters) == ["timeout"]
+
+
+def test_name_and_register_register_the_class() -> None:
+    class Named(Keep, opt_level=1, name="mine.Named"):
+        depth: int = 1
+
+    class Registered(Keep, opt_level=1, register=True):
+        pass
+
+    class Hidden(Keep, opt_level=1, name="mine.Hidden", register=False):
+        pass
+
+    assert [name for name in apass.list_passes() if name in ("mine.Named", "Registered", "mine.Hidden")] == [
+        "Registered",
+        "mine.Named",
+    ]
+    pass_ = apass.parse_pipeline("mine.Named{depth=3}").passes[0]
+    assert (type(pass_), pass_ == Named(3), str(pass_)) == (Named, True, "mine.Named{depth=3}")
+    assert apass.get_pass("mine.Named", depth=1) == apass.get_pass("mine.Named") == Named()
+    assert (Registered.info.name, Hidden.info.name) == ("Registered", "mine.Hidden")
+
+
+def test_registered_class_has_the_registered_name() -> None:
+    apass.register_pass("mine.Other", type("Other", (Keep,), {}, opt_level=1))
+    assert isinstance(apass.get_pass("mine.Other"), Keep)
+
+
+async def test_pass_class_runs_in_process() -> None:
+    pass_ = Tune(5)
+    assert pickle.loads(pickle.dumps(pass_)) == pass_
+
+
+INVALID: list[tuple[dict[str, Any], str]] = [
+    ({"name": "x"}, "please provide opt_level: class Bad(..., opt_level=...)"),
+    ({"required": ["x"]}, "please provide opt_level: class Bad(..., opt_level=...)"),
+    ({"opt_level": "1"}, "opt_level of pass 'Bad' must be an int, not '1'"),
+    ({"opt_level": 1, "timeout": -1}, "timeout must be a positive number of seconds or None, not -1"),
+    ({"opt_level": 1, "required": "Tune"}, "required is the string 'Tune'; give a list of names"),
+    ({"opt_level": 1, "executor": "proces"}, "did you mean 'process'?"),
+]
+
+
+@pytest.mark.parametrize(("keywords", "message"), INVALID)
+def test_invalid_keyword_is_an_error(keywords: dict[str, Any], message: str) -> None:
+    assert message in message_of(apass.PassDefinitionError, lambda: type("Bad", (Keep,), {}, **keywords))
+
+
+def test_misspelt_keyword_is_an_error() -> None:
+    message = "unexpected argument 'cachable'; did you mean 'cacheable'?"
+    assert message_of(TypeError, lambda: type("Bad", (Keep,), {}, cachable=True)) == message
+
+
+def test_info_and_level_exclude_each_other() -> None:
+    message = "class Bad has opt_level= and info; leave one of them out"
+    members = {"info": apass.PassInfo(1, "Bad")}
+    assert message_of(apass.PassDefinitionError, lambda: type("Bad", (Keep,), members, opt_level=1)) == message
+
+
+def test_mutable_default_is_an_error() -> None:
+    members: dict[str, Any] = {"names": [], "__annotations__": {"names": list[str]}}
+    message = message_of(apass.PassDefinitionError, lambda: type("Bad", (Keep,), members, opt_level=1))
+    assert message.startswith(
+        "class Bad: mutable default <class 'list'> for field names is not allowed: use default_fac"
+    )
+
+
+def _two(func: Any, ctx: Any) -> Any:
+    return func
+
+
+def _three(func: Any, mod: Any, ctx: Any) -> Any:
+    return func
+
+
+def _one(self: Any) -> Any:
+    return self
+
+
+two: Any = _two
+three: Any = _three
+
+
+class Two:
+    def transform_function(self, func: Any, ctx: Any) -> Any:
+        return func
+
+
+WRONG_SIGNATURES: list[tuple[Any, str]] = [
+    (
+        partial(apass.function_pass, two, opt_level=1),
+        "the function of pass '_two' takes (func, ctx), expected (func, mod, ctx)",
+    ),
+    (
+        partial(apass.module_pass, three, opt_level=1),
+        "the function of pass '_three' takes (func, mod, ctx), expected (mod, ctx)",
+    ),
+    (
+        lambda: apass.function_pass(opt_level=1)(Two),
+        "transform_function of class Two takes (self, func, ctx), expected (self, func, mod, ctx)",
+    ),
+    (
+        lambda: type("Bad", (Keep,), {"transform_module": _one}, opt_level=1),
+        "transform_module of class Bad takes (self), expected (self, mod, ctx)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("define", "message"), WRONG_SIGNATURES)
+def test_signature_of_body_is_checked(define: Any, message: str) -> None:
+    assert message_of(apass.PassDefinitionError, define) == message
+
+
+@pytest.mark.parametrize("pass_", [Tune(), user_code.Add, Double, apass.Sequential([Tune()])], ids=str)
+def test_signature_of_pass_is_its_call(pass_: Any) -> None:
+    assert list(inspect.signature(pass_).parameters) == ["mod", "donate"]
