@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from apass import instruments
     from apass import relay as relay
     from apass import stores as stores
+    from apass.adapters.base import BaseAdapter
     from apass.batch.journal import Journal
     from apass.batch.optimize import optimize_all
     from apass.batch.stream import Outcome, OutcomeStream, optimize_stream
@@ -92,6 +93,7 @@ else:
         __name__,
         {
             "apass": ["errors", "executors", "external", "instruments", "relay", "stores"],
+            "apass.adapters.base": ["BaseAdapter"],
             "apass.batch.journal": ["Journal"],
             "apass.batch.optimize": ["optimize_all"],
             "apass.batch.stream": ["Outcome", "OutcomeStream", "optimize_stream"],
@@ -183,6 +185,7 @@ __all__ = [
     "AnalysisError",
     "AnalysisManager",
     "ApassError",
+    "BaseAdapter",
     "BisectError",
     "Bisected",
     "BudgetExceededError",

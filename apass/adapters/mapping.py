@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pprint import pformat
 from typing import Any, Final, cast
 
+from apass.adapters.base import BaseAdapter
 from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
@@ -19,7 +20,7 @@ Module = dict[str, Any]
 _MARKS: Final = ("SkipOptimization", "attrs", "kind")
 
 
-class DictAdapter:
+class DictAdapter(BaseAdapter[Module, Any]):
     """An IRAdapter for `dict[str, F]` and its subclasses.
 
     A function may have the marks `SkipOptimization` and `kind` (`"function"` or `"prim_func"`). They are attributes of
@@ -48,20 +49,12 @@ class DictAdapter:
         """Return `mod[name]`."""
         return mod[name]
 
-    def kind(self, func: Any) -> FunctionKind:
-        """Return the mark `kind` of the function, by default `"function"`."""
-        return "prim_func" if _mark(func, "kind") == "prim_func" else "function"
-
     def replace(self, mod: Module, updates: Mapping[str, Any]) -> Module:
         """Return a copy of the dict, of the same class and order, with `updates`."""
         # `copy` keeps the class and the state of a subclass, such as the factory of a defaultdict.
         result = dict(mod) if type(mod) is dict else copy.copy(mod)
         result.update(updates)
         return result
-
-    def skips(self, func: Any) -> bool:
-        """Return whether the mark `SkipOptimization` of the function is true."""
-        return bool(_mark(func, "SkipOptimization"))
 
     def fingerprint(self, x: Any) -> str:
         """Return the fingerprint of the contents (see `fingerprint_value`)."""
@@ -140,10 +133,6 @@ class DictAdapter:
         """Return a dict with deep copies of the named functions."""
         return {name: copy.deepcopy(mod[name]) for name in names}
 
-    def extract(self, sub: Module, names: Iterable[str]) -> Mapping[str, Any]:
-        """Return the named functions of `sub`."""
-        return {name: sub[name] for name in names}
-
 
 def _can_be_marked(kind: type[Any]) -> bool:
     has_dict = bool(getattr(kind, "__dictoffset__", 0))
@@ -177,19 +166,6 @@ def _without(container: Any, paths: Iterable[tuple[Any, ...]]) -> Any:
         if () not in by_key.get(key, [])
     ]
     return dict(entries) if isinstance(container, dict) else [value for _, value in entries]
-
-
-def _mark(func: object, name: str) -> object:
-    entries = _as_mapping(func)
-    attrs = _as_mapping(getattr(func, "attrs", None) if entries is None else entries.get("attrs"))
-    for marks in (entries, attrs):
-        if marks is not None and name in marks:
-            return marks[name]
-    return getattr(func, name, None) if entries is None else None
-
-
-def _as_mapping(value: object) -> Mapping[str, object] | None:
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else None
 
 
 def _show(func: object) -> str:

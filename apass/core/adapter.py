@@ -208,13 +208,34 @@ def register_adapter(module_type: type[ModT], adapter: IRAdapter[ModT, Any]) -> 
     (`my_ir.apass_adapter:ADAPTER`); it is loaded for the first module of that type.
 
     Raises:
-        AdapterError: if the type already has another adapter.
+        AdapterError: if the type already has another adapter, or the adapter lacks a method.
 
     """
+    _check_adapter(module_type, adapter)
     known = _REGISTERED.setdefault(module_type, adapter)
     if known is not adapter:
         raise AdapterError(f"modules of type {module_type.__qualname__} already have the adapter {known!r}")
     _FOUND.clear()
+
+
+def _check_adapter(module_type: object, adapter: object) -> None:
+    """Raise AdapterError if an adapter lacks a method of `IRAdapter`."""
+    if not isinstance(module_type, type):
+        raise AdapterError(f"register_adapter takes the type of modules first, not {module_type!r}")
+    name = module_type.__qualname__
+    if isinstance(adapter, type):
+        kind = adapter.__qualname__
+        raise AdapterError(f"register_adapter takes an adapter object, but {kind} is a class; write {kind}()")
+    missing = [method for method in _METHODS if not hasattr(adapter, method)]
+    if missing:
+        raise AdapterError(
+            f"the adapter {adapter!r} for modules of type {name} lacks {', '.join(missing)}; "
+            f"derive it from apass.BaseAdapter, which needs only functions and replace"
+        )
+
+
+_METHODS: Final = tuple(key for key in vars(IRAdapter) if not key.startswith("_"))
+"""The attributes that an adapter must have."""
 
 
 def adapter_for(mod: ModT) -> IRAdapter[ModT, Any]:
