@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from apass.debugging.bisect import Bisected, bisect
     from apass.debugging.reduce import Reduced, reduce
     from apass.debugging.replay import Replay, Verdict, replay
+    from apass.display.view import View, diff, view
     from apass.errors import (
         AdapterError,
         AnalysisError,
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
     from apass.pipelines.plan import Decision, PlannedPass, plan
     from apass.pipelines.resume import rest_of
     from apass.sync import run
+    from apass.util.displayed import Displayed
     from apass.util.fingerprint import fingerprint_value
     from apass.util.version import __version__ as __version__
 else:
@@ -115,6 +117,7 @@ else:
             "apass.debugging.bisect": ["Bisected", "bisect"],
             "apass.debugging.reduce": ["Reduced", "reduce"],
             "apass.debugging.replay": ["Replay", "Verdict", "replay"],
+            "apass.display.view": ["View", "diff", "view"],
             "apass.errors": [
                 "AdapterError",
                 "AnalysisError",
@@ -174,6 +177,7 @@ else:
             "apass.pipelines.plan": ["Decision", "PlannedPass", "plan"],
             "apass.pipelines.resume": ["rest_of"],
             "apass.sync": ["run"],
+            "apass.util.displayed": ["Displayed"],
             "apass.util.fingerprint": ["fingerprint_value"],
             "apass.util.version": ["__version__"],
         },
@@ -200,6 +204,7 @@ __all__ = [
     "DiagnosticContext",
     "DiagnosticError",
     "DiagnosticLevel",
+    "Displayed",
     "ExecutorError",
     "Failure",
     "FunctionKind",
@@ -256,12 +261,14 @@ __all__ = [
     "UnmatchedPassNameWarning",
     "Verdict",
     "VerifyError",
+    "View",
     "WorkerLostError",
     "adapter_for",
     "analysis",
     "bisect",
     "current_module_name",
     "current_run",
+    "diff",
     "fingerprint_value",
     "function_pass",
     "get_pass",
@@ -289,6 +296,7 @@ __all__ = [
     "run",
     "unregister_callable",
     "unregister_pass",
+    "view",
     "waiting_for",
 ]
 

@@ -28,6 +28,7 @@ from apass.core.run import enter_module
 from apass.errors import PassCancelledError, PassContextError
 from apass.passes.base import Pass
 from apass.util.checks import is_count
+from apass.util.displayed import Displayed
 
 __all__ = ["DEFAULT_LIMIT", "KeyT", "Modules", "Outcome", "OutcomeStream", "optimize_stream"]
 
@@ -41,7 +42,7 @@ DEFAULT_LIMIT = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[ModT]):
+class Outcome(Displayed, Generic[ModT]):
     """The result or the error of one module."""
 
     name: Any

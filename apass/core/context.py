@@ -25,6 +25,7 @@ from apass.core.scope import ContextState, Scope
 from apass.core.store import FaultTolerantStore, Store
 from apass.errors import PassContextError
 from apass.util.checks import is_count, is_seconds
+from apass.util.displayed import Displayed
 
 __all__ = ["PassContext", "PassScope", "current_scope", "enter_in_worker", "waiting_for"]
 
@@ -36,7 +37,7 @@ _set_field: Final = object.__setattr__
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 @final
-class PassContext:
+class PassContext(Displayed):
     """The configuration of passes: level, selection, instruments, options, limits.
 
     Use it with `async with`. Inside, `PassContext.current()` returns it, in this task and in the tasks started from it.

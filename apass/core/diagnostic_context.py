@@ -11,11 +11,12 @@ from apass.core.diagnostic_rendering import render
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
 from apass.errors import DiagnosticError
 from apass.util.checks import check_type
+from apass.util.displayed import Displayed
 
 __all__ = ["DiagnosticContext"]
 
 
-class DiagnosticContext:
+class DiagnosticContext(Displayed):
     """Collects the diagnostics of any number of tasks and threads.
 
     At most `limit` diagnostics are pending. Later ones are only counted, and the rendered text contains the count. The

@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Self
 
 from apass.util.checks import check_type
+from apass.util.displayed import Displayed
 
 __all__ = ["Diagnostic", "DiagnosticLevel", "Span"]
 
@@ -49,7 +50,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Displayed):
     """A message with its location in a source, and its origin.
 
     Raises:

@@ -13,6 +13,7 @@ from apass.instruments.opt_bisect import BisectInstrument, BisectStep
 from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
 from apass.passes.function_pass import FunctionPass
+from apass.util.displayed import Displayed
 
 __all__ = ["Bisected", "Check", "bisect"]
 
@@ -21,7 +22,7 @@ Check = Callable[[ModT], bool | Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bisected(Generic[ModT]):
+class Bisected(Displayed, Generic[ModT]):
     """The first bad pass, and the function that it broke."""
 
     number: int

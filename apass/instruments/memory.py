@@ -13,6 +13,7 @@ from typing import Any, Final
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run, current_run
+from apass.util.displayed import Displayed
 
 __all__ = ["PassMemory", "PassMemoryInstrument"]
 
@@ -41,7 +42,7 @@ class PassMemory:
 
 
 @pass_instrument
-class PassMemoryInstrument:
+class PassMemoryInstrument(Displayed):
     """Measures the memory of passes with `tracemalloc`, including numpy arrays.
 
     Passes take several times as long while memory is traced.

@@ -16,6 +16,7 @@ from apass.core.instrument import pass_instrument
 from apass.core.position import PositionTracker
 from apass.core.remarks import Remark
 from apass.core.run import Run, current_module_name, current_run
+from apass.util.displayed import Displayed
 from apass.util.files import write_whole
 
 __all__ = ["RemarksInstrument", "render_remarks"]
@@ -49,7 +50,7 @@ def render_remarks(remarks: Iterable[Remark]) -> str:
 
 
 @pass_instrument
-class RemarksInstrument:
+class RemarksInstrument(Displayed):
     """Collects the remarks that passes make with `ctx.remark`.
 
     Any number of modules, tasks and threads may make remarks at once.

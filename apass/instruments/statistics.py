@@ -8,6 +8,7 @@ from typing import Any
 
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run
+from apass.util.displayed import Displayed
 
 __all__ = ["PassStatistic", "StatisticsInstrument"]
 
@@ -27,7 +28,7 @@ class PassStatistic:
 
 
 @pass_instrument
-class StatisticsInstrument:
+class StatisticsInstrument(Displayed):
     """Adds up what passes count with `ctx.statistic(name, amount)`.
 
     Any number of tasks and threads may count at once. Memory grows with the names of modules, passes and statistics,

@@ -22,12 +22,13 @@ from apass.passes.options import BodyOptions, PassOptions, Requirements
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
 from apass.runner.result_cache import key_of
+from apass.util.displayed import Displayed
 from apass.util.typed_values import write
 
 __all__ = ["Combinator", "ModulePass", "OnError", "Pass", "check_passes"]
 
 
-class Pass(ABC, Generic[ModT]):
+class Pass(Displayed, ABC, Generic[ModT]):
     """A transformation of modules: `await pass_(mod)` returns a module.
 
     A pass never modifies its input. It holds no state of a run, so one object may run on many modules at once.

@@ -15,6 +15,7 @@ from apass.passes.race import Race
 from apass.passes.registry import get_required
 from apass.passes.repeat import MAX_ROUNDS, Repeat
 from apass.passes.sequential import Sequential, is_enabled
+from apass.util.displayed import Displayed
 
 __all__ = ["Decision", "PlannedPass", "plan"]
 
@@ -31,7 +32,7 @@ class Decision(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedPass:
+class PlannedPass(Displayed):
     """The decision for one pass, and for the passes that it contains."""
 
     info: PassInfo

@@ -1,17 +1,21 @@
-"""Texts of messages that quote values of any size."""
+"""Texts of messages that quote values of any size, and counts."""
 
-from typing import Final
-
-__all__ = ["shorten"]
-
-_LONGEST: Final = 300
-"""Maximum number of characters of a value that a message quotes."""
+__all__ = ["count_of", "shorten"]
 
 
-def shorten(text: str) -> str:
-    """Return a text of at most 300 characters, followed by dots if it was longer.
+def shorten(text: str, limit: int = 300) -> str:
+    """Return a text of at most `limit` characters, followed by dots if it was longer.
 
     >>> shorten("short"), len(shorten("long" * 1000))
     ('short', 303)
     """
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun, which is in the plural unless the number is 1.
+
+    >>> count_of(1, "line"), count_of(2000, "line")
+    ('1 line', '2,000 lines')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -14,6 +14,7 @@ FLOORS = (
     "pipelines batch adapters executors sync",
     "instruments relay",
     "debugging",
+    "display",
     "cli",
     "__init__ __main__",
 )

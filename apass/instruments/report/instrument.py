@@ -31,6 +31,7 @@ from apass.instruments.report.recorder import (
     text_of,
 )
 from apass.instruments.report.texts import LARGE, TextStore
+from apass.util.displayed import Displayed
 from apass.util.files import write_whole
 
 __all__ = ["ReportInstrument"]
@@ -43,7 +44,7 @@ _RUNS, _BODIES, _REMARKS = "runs of passes", "work on functions", "remarks"
 
 
 @pass_instrument
-class ReportInstrument:
+class ReportInstrument(Displayed):
     """Records passes for a report: `await report.write("report.html")`.
 
     A report may also be written while passes still run. The page is self-contained: it loads nothing. It shows, for

@@ -11,12 +11,13 @@ from typing import Any
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run
 from apass.instruments.timing.tables import FunctionTiming, render_functions
+from apass.util.displayed import Displayed
 
 __all__ = ["FunctionTimingInstrument"]
 
 
 @pass_instrument
-class FunctionTimingInstrument:
+class FunctionTimingInstrument(Displayed):
     """Times function passes per function, and keeps the slowest functions.
 
     A function has one entry for each pass that processed it. Any number of tasks may run at once. Memory grows with

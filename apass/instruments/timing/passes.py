@@ -11,12 +11,13 @@ from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.run import Run, current_run
 from apass.instruments.timing.tables import PassTiming, render_timings
+from apass.util.displayed import Displayed
 
 __all__ = ["PassTimingInstrument"]
 
 
 @pass_instrument
-class PassTimingInstrument:
+class PassTimingInstrument(Displayed):
     """Times passes, split into work and waiting.
 
     - Any number of modules and tasks may run at once. Several contexts may use the instrument at once.

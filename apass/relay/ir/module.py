@@ -11,6 +11,7 @@ from apass.relay.ir.function import Function
 from apass.relay.ir.text_format import astext, pretty_print
 from apass.relay.ir.ty import GlobalTypeVar
 from apass.relay.ir.variables import free_type_vars, free_vars
+from apass.util.displayed import Displayed
 
 __all__ = ["IRModule", "set_std_importer"]
 
@@ -25,7 +26,7 @@ def set_std_importer(import_std: Callable[["IRModule", str], None]) -> None:
     _std_importer[:] = [import_std]
 
 
-class IRModule:
+class IRModule(Displayed):
     """A program: functions by global name, and definitions of algebraic data types.
 
     Build a module by adding functions: `mod["main"] = func`. A pass must not change its input. It returns a new module,

@@ -78,7 +78,11 @@ export function keepPlace(state: State): void {
   const place = new URLSearchParams({ view: state.view });
   if (state.module) place.set("module", state.module.name);
   if (state.module && state.run) place.set("pass", String(state.module.runs.indexOf(state.run)));
-  history.replaceState(null, "", `#${place}`);
+  try {
+    history.replaceState(null, "", `#${place}`);
+  } catch {
+    // In the frame of a notebook, the page has no address of its own.
+  }
 }
 
 /** Return the run to look at first: the one that failed, else the first that changed something, else the first. */

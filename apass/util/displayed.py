@@ -1,0 +1,28 @@
+"""`Displayed`: the base class of objects with a rich display."""
+
+from importlib import import_module
+
+__all__ = ["Displayed"]
+
+
+class Displayed:
+    """A base class that gives an object the display of `apass.view`.
+
+    A notebook shows the object as HTML, and `rich.print` shows it in a terminal. Derive the module class of an IR from
+    it: the functions of the module are then shown by the text of its adapter.
+
+    >>> import apass
+    >>> print(apass.view(apass.Sequential([apass.PrintIR("before")], name="inspect")))
+    inspect  Sequential  level 0
+      PrintIR  level 0  header=before
+
+    """
+
+    # The display takes long to import, and most programs never show an object.
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return str(import_module("apass.display.view").view(self)._repr_html_())
+
+    def __rich__(self) -> object:
+        return import_module("apass.display.view").view(self).__rich__()

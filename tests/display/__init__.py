@@ -1,0 +1,1 @@
+"""Tests of the display in notebooks and terminals."""
