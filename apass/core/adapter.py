@@ -12,6 +12,7 @@ from apass.core.plugins import plugins
 from apass.errors import AdapterError
 from apass.util.delta_debugging import Shrinking
 from apass.util.imported_names import find_imported
+from apass.util.interactive import definition_in_session
 
 __all__ = [
     "FuncT",
@@ -198,6 +199,8 @@ _ADAPTERS: Final = "apass.adapters"
 
 _REGISTERED: Final[dict[type, IRAdapter[Any, Any]]] = {}
 _FOUND: Final[dict[type, IRAdapter[Any, Any] | None]] = {}
+_DEFINITIONS: Final[dict[type, str | None]] = {}
+"""What defines each registered adapter in a notebook or another interactive session."""
 
 
 def register_adapter(module_type: type[ModT], adapter: IRAdapter[ModT, Any]) -> None:
@@ -207,14 +210,19 @@ def register_adapter(module_type: type[ModT], adapter: IRAdapter[ModT, Any]) -> 
     class (`my_ir.module.Module`) or the top-level package (`my_ir`) and names an adapter object
     (`my_ir.apass_adapter:ADAPTER`); it is loaded for the first module of that type.
 
+    In a notebook or at a prompt, an adapter whose class has the same name replaces the earlier one.
+
     Raises:
         AdapterError: if the type already has another adapter, or the adapter lacks a method.
 
     """
     _check_adapter(module_type, adapter)
-    known = _REGISTERED.setdefault(module_type, adapter)
-    if known is not adapter:
+    definition = definition_in_session(adapter)
+    known = _REGISTERED.get(module_type, adapter)
+    is_repeated = definition is not None and _DEFINITIONS.get(module_type) == definition
+    if known is not adapter and not is_repeated:
         raise AdapterError(f"modules of type {module_type.__qualname__} already have the adapter {known!r}")
+    _REGISTERED[module_type], _DEFINITIONS[module_type] = adapter, definition
     _FOUND.clear()
 
 

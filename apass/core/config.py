@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from apass.core.plugins import import_all, matching_modules
 from apass.errors import ConfigTypeError, PassRegistrationError, UnknownConfigError, did_you_mean
+from apass.util.interactive import definition_in_session
 from apass.util.typed_values import convert, type_name
 
 __all__ = ["Config", "ConfigOption", "find_option", "list_configs", "provide_config_option", "register_config_option"]
@@ -37,14 +38,17 @@ _MUTABLE: Final = (list, dict, set)
 _PROVIDED: Final[set[str]] = set()
 """Keys of options that plug-ins provide, and whose default a user may replace."""
 
+_OF_SESSION: Final[set[str]] = set()
+"""Keys of options that a notebook or another interactive session registered, and may register again."""
+
 _MODULES: Final = "apass.config_modules"
 
 
 def register_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
     """Register a config option for `PassContext(config=...)`.
 
-    Registering the same option again has no effect, so that a module may be reloaded. Source: TVM's
-    `TVM_REGISTER_PASS_CONFIG_OPTION`.
+    Registering the same option again has no effect, so that a module may be reloaded. In a notebook or at a prompt, a
+    later registration replaces an earlier one of the session. Source: TVM's `TVM_REGISTER_PASS_CONFIG_OPTION`.
 
     Raises:
         PassRegistrationError: if the key has another type or default already, if it is not a string, or if `type` is
@@ -177,7 +181,10 @@ def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> C
         )
     if default is not None:
         default = _converted(key, default, tp)
-    option = _OPTIONS.get(key)
+    is_of_session = definition_in_session(key) is not None
+    option = None if is_of_session and key in _OF_SESSION else _OPTIONS.get(key)
+    if option is None and is_of_session:
+        _OF_SESSION.add(key)
     if option is None or (option.type == tp and option.default != default and key in _PROVIDED and not provided):
         option = _OPTIONS[key] = ConfigOption(key, tp, default, doc)
         (_PROVIDED.add if provided else _PROVIDED.discard)(key)

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, overload
 
 from apass.core.plugins import import_all, matching_modules
 from apass.errors import MissingExtraError, PassRegistrationError, UnknownCallableError, did_you_mean
+from apass.util.interactive import definition_in_session
 from apass.util.typed_values import is_plain_word
 
 __all__ = ["callable_name", "find_callable", "list_callables", "register_callable", "unregister_callable"]
@@ -17,6 +18,9 @@ __all__ = ["callable_name", "find_callable", "list_callables", "register_callabl
 CallableT = TypeVar("CallableT", bound=Callable[..., Any])
 
 _CALLABLES: Final[dict[str, Callable[..., Any]]] = {}
+
+_DEFINITIONS: Final[dict[str, str | None]] = {}
+"""What defines each callable in a notebook or another interactive session."""
 
 _MODULES: Final = "apass.pass_modules"
 """Plug-ins that register passes may register callables too."""
@@ -37,7 +41,8 @@ def register_callable(name: Any, function: Any = None) -> Any:
     - `@register_callable("name")` above a function or a class;
     - `@register_callable` above one. The name is its `__name__`.
 
-    Returns the registered object, so a decorated object is unchanged.
+    Returns the registered object, so a decorated object is unchanged. In a notebook or at a prompt, a definition that
+    is executed again replaces the earlier one.
 
     Raises:
         PassRegistrationError: if the name is already registered or is not a plain word, or the object is not callable.
@@ -106,12 +111,14 @@ def _register(name: str, function: CallableT) -> CallableT:
             f"invalid name of a callable {name!r}; begin with a letter, and use letters, digits and any of . / - _, "
             f"so that it can be written in a pipeline"
         )
-    if name in _CALLABLES:
+    definition = definition_in_session(function)
+    is_repeated = definition is not None and _DEFINITIONS.get(name) == definition
+    if name in _CALLABLES and not is_repeated:
         raise PassRegistrationError(
             f"a callable named {name!r} is already registered; call unregister_callable({name!r}) first, "
             f"or choose another name"
         )
-    _CALLABLES[name] = function
+    _CALLABLES[name], _DEFINITIONS[name] = function, definition
     return function
 
 

@@ -18,6 +18,9 @@ Factory = Callable[..., Any]
 
 _FACTORIES: Final[dict[str, Factory]] = {}
 
+_DEFINITIONS: Final[dict[str, str | None]] = {}
+"""What defines each registered pass in a notebook or another interactive session."""
+
 _PROVIDED: Final[dict[str, Factory]] = {}
 """Factories of plug-ins, which a user's pass of the same name overrides."""
 
@@ -37,11 +40,19 @@ _PASSES: Final = "apass.passes"
 _MODULES: Final = "apass.pass_modules"
 
 
-def add_factory(name: str, factory: Factory, module: str | None = None, *, provided: bool = False) -> None:
+def add_factory(
+    name: str,
+    factory: Factory,
+    module: str | None = None,
+    *,
+    provided: bool = False,
+    definition: str | None = None,
+) -> None:
     """Register `factory`, which `module` defines, under `name`.
 
     A pass provided by a plug-in is overridden by a user's pass of the same name, regardless of import order. A module
-    may also register the pass that its package offers under that name as an entry point.
+    may also register the pass that its package offers under that name as an entry point. A `definition` of an
+    interactive session (see `definition_in_session`) that is executed again replaces its earlier factory.
 
     Raises:
         PassRegistrationError: if the name is taken, or one of the two is unusable.
@@ -54,11 +65,12 @@ def add_factory(name: str, factory: Factory, module: str | None = None, *, provi
     if provided:
         _PROVIDED[name] = factory
         return
-    if name in _FACTORIES or _is_offered_elsewhere(name, module):
+    is_repeated = definition is not None and _DEFINITIONS.get(name) == definition
+    if (name in _FACTORIES and not is_repeated) or _is_offered_elsewhere(name, module):
         raise PassRegistrationError(
             f"a pass named {name!r} is already registered; call unregister_pass({name!r}) first, or choose another name"
         )
-    _FACTORIES[name] = factory
+    _FACTORIES[name], _DEFINITIONS[name] = factory, definition
     _UNLOADED.pop(name, None)
 
 

@@ -13,6 +13,7 @@ from apass.core.named_callables import find_callable
 from apass.core.pass_factories import Factory, add_factory, find_factory, known_names, load_providers, remove_factory
 from apass.errors import PassDefinitionError, PassRegistrationError, did_you_mean
 from apass.passes.base import Pass
+from apass.util.interactive import definition_in_session
 from apass.util.typed_values import BARE_WORD, read
 
 __all__ = [
@@ -50,6 +51,8 @@ def register_pass(name: Any, factory: Any = None) -> Any:
 
     Returns the registered object, so a decorated object stays what it is. A pass or a class of passes remembers the
     name: `disabled_pass`, `required_pass` and instruments select the pass by it, and by the name in `info`.
+
+    In a notebook or at a prompt, a definition that is executed again replaces the earlier one.
 
     Raises:
         PassRegistrationError: if the name is already registered or is not a valid word of a pipeline's text, or if the
@@ -231,7 +234,8 @@ def _register(name: str, registrant: RegistrantT, *, provided: bool = False) -> 
             f"invalid name of a pass {name!r}; use letters, digits and any of . : / + - _, "
             f"so that it can be written in a pipeline"
         )
-    add_factory(name, _factory_of(registrant), getattr(registrant, "__module__", None), provided=provided)
+    module, definition = getattr(registrant, "__module__", None), definition_in_session(registrant)
+    add_factory(name, _factory_of(registrant), module, provided=provided, definition=definition)
     _remember_name(registrant, name)
     return registrant
 

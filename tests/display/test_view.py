@@ -267,7 +267,7 @@ NOTHING: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("obj", "text"), NOTHING, ids=lambda value: type(value).__name__)
-def test_view_of_nothing_says_so(obj: object, text: str) -> None:
+def test_view_of_nothing_states_it(obj: object, text: str) -> None:
     assert str(apass.view(obj)) == text
 
 
