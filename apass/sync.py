@@ -21,7 +21,7 @@ def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: Pass
 
     Raises:
         TypeError: if `pass_` is not a pass, or `context` is not a PassContext.
-        PassContextError: if an event loop is already running; use `await pass_(mod)` instead.
+        PassContextError: if an event loop is already running, as in a notebook; use `await pass_(mod)` instead.
         MissingExtraError: if `backend` is not installed.
 
     """
@@ -32,8 +32,9 @@ def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: Pass
     if context is not None and not isinstance(context, PassContext):
         raise TypeError(f"context must be a PassContext, not {context!r}")
     if _in_event_loop():
+        call = "await pass_(mod)" if context is None else "async with context: await pass_(mod)"
         raise PassContextError(
-            "apass.run starts an event loop, but one is already running; write `await pass_(mod)` instead"
+            f"apass.run starts an event loop, but one is already running, as in a notebook; write `{call}` instead"
         )
 
     async def main() -> ModT:

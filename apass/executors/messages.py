@@ -22,7 +22,7 @@ from apass.core.portable import Delegates
 from apass.core.run import Run, current_module_name, current_run
 from apass.core.store import Store
 from apass.errors import AdapterError, ExecutorError
-from apass.executors.pickling import dumps
+from apass.executors.pickling import dumps, pickled
 
 __all__ = [
     "CallMessage",
@@ -72,7 +72,7 @@ def pack_module(mod: Any, adapter: IRAdapter[Any, Any] | None = None) -> ModuleM
         return ModuleMessage(adapter, False, adapter.dumps(mod), facts_of(adapter, mod))
     except AdapterError as error:
         try:
-            return ModuleMessage(adapter, True, pickle.dumps(mod, pickle.HIGHEST_PROTOCOL))
+            return ModuleMessage(adapter, True, pickled(mod))
         except Exception as failure:  # objects may define how they are pickled, and raise any exception
             reason = f"{type(failure).__name__}: {failure}"
             raise ExecutorError(f"a module cannot be sent to another process: {error}; pickle: {reason}") from None

@@ -1,9 +1,14 @@
-"""Pickling of passes and functions by import path or by registered name."""
+"""Pickling of passes and functions by import path or by registered name.
+
+In an interactive session, such as a notebook, no other process can import what the cells define. These functions and
+classes are sent by value, with cloudpickle.
+"""
 
 import io
 import pickle
+import sys
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pkgutil import resolve_name
 from types import FunctionType, MappingProxyType
@@ -11,13 +16,14 @@ from typing import Any, Final, cast
 
 from apass.core.analysis import Analysis
 from apass.core.pass_factories import known_names
-from apass.errors import ApassError, ExecutorError, UnknownPassError
+from apass.errors import ApassError, ExecutorError, MissingExtraError, UnknownPassError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.decorators import function_pass, module_pass, prim_func_pass
 from apass.passes.function_pass import FunctionPass, PrimFuncPass
 from apass.passes.registry import find_recipe, make_pass
+from apass.util.interactive import is_session
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dumps", "loads", "pickled"]
 
 _ADVICE: Final = (
     "define it at the top level of a module, or register it there with register_pass and create it with get_pass"
@@ -38,24 +44,42 @@ _Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
 def dumps(value: object, label: str) -> bytes:
     """Pickle `value`, which may contain passes, for another process of the program.
 
-    Code is never pickled. A pass is pickled in one of these forms:
+    A pass is pickled in one of these forms:
 
     - its import path
     - its registered name and options
     - its class and fields
 
+    Code is pickled only in an interactive session: that of its own functions and classes.
+
     Raises:
         ExecutorError: if a part cannot be pickled. The message calls the value `label`.
+        MissingExtraError: if the session defines a part, and cloudpickle is not installed.
 
     """
-    buffer = io.BytesIO()
     try:
-        _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
+        return pickled(value)
+    except MissingExtraError as error:
+        raise MissingExtraError(f"{label} cannot be sent to another process: {error}") from None
     except ExecutorError as error:
         raise ExecutorError(f"{label} cannot be sent to another process: {error}") from None
     except Exception as error:  # `__reduce__` methods may raise any exception
         reason = f"{type(error).__name__}: {error}"
         raise ExecutorError(f"{label} cannot be sent to another process ({reason}); {_ADVICE}") from error
+
+
+def pickled(value: object) -> bytes:
+    """Pickle `value` as `dumps` does, without a label in messages.
+
+    Raises:
+        Exception: any exception of a part that cannot be pickled.
+
+    """
+    buffer = io.BytesIO()
+    if is_session():
+        _session_pickler()(buffer, pickle.HIGHEST_PROTOCOL).dump(_FromSession(value))
+    else:
+        _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()
 
 
@@ -76,14 +100,75 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         """Return how to recreate `obj`, or NotImplemented for pickle's default."""
-        value: Any = obj
-        if isinstance(obj, Pass):
-            return _reduce_pass(value)
-        if isinstance(obj, Analysis):
-            return _reduce_analysis(value)
-        if type(obj) is MappingProxyType:
-            return _make_mapping_proxy, (dict(cast("Mapping[Any, Any]", obj)),)
+        if _RECEIVED and _is_of_main(obj) and obj.__qualname__.isidentifier():
+            # A session sent this definition by value. Its answer refers to the definition by name, so that the session
+            # finds its own, and unpickles no code.
+            setattr(sys.modules["__main__"], obj.__qualname__, obj)
+        return _reduce(obj)
+
+
+_RECEIVED: Final[set[str]] = set()
+"""Not empty in a worker that has received definitions of a session."""
+
+
+class _FromSession:
+    """The contents of a message of a session; unpickling returns them."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __reduce__(self) -> _Reduced:
+        return _receive, (self._value,)
+
+
+def _receive(value: object) -> object:
+    _RECEIVED.add("__main__")
+    return value
+
+
+@cache
+def _session_pickler() -> Any:
+    """Return a class of picklers that send the definitions of the session by value."""
+    try:
+        base: Any = import_module("cloudpickle").Pickler
+    except ImportError:
+        base = _RefusingPickler
+
+    def reducer_override(self: Any, obj: Any) -> Any:
+        reduced = _reduce(obj)
+        return base.reducer_override(self, obj) if reduced is NotImplemented else reduced
+
+    return type("_SessionPickler", (base,), {"reducer_override": reducer_override})
+
+
+class _RefusingPickler(pickle.Pickler):
+    """Refuses the definitions of the session, because cloudpickle is missing."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Raise an error for a definition of the session."""
+        if _is_of_main(obj):
+            raise MissingExtraError(
+                f"this session defines {obj.__qualname__}, which other processes cannot import; "
+                "pip install 'apass[notebook]', or define it in a module"
+            )
         return NotImplemented
+
+
+def _is_of_main(obj: Any) -> bool:
+    """Return whether `obj` is a function or a class of the main module."""
+    return isinstance(obj, FunctionType | type) and obj.__module__ == "__main__"
+
+
+def _reduce(obj: Any) -> Any:
+    """Return how to recreate `obj`, or NotImplemented for the default."""
+    value: Any = obj
+    if isinstance(obj, Pass):
+        return _reduce_pass(value)
+    if isinstance(obj, Analysis):
+        return _reduce_analysis(value)
+    if type(obj) is MappingProxyType:
+        return _make_mapping_proxy, (dict(cast("Mapping[Any, Any]", obj)),)
+    return NotImplemented
 
 
 def _make_mapping_proxy(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
@@ -92,22 +177,23 @@ def _make_mapping_proxy(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
 
 def _reduce_pass(pass_: Pass[Any]) -> Any:
     path = _import_path(pass_)
-    if path is not None and _resolve(path) is pass_:
+    if path is not None and _is_importable_path(path, pass_):
         return resolve_name, (path,)
     reduced = _by_registered_name(pass_) or _by_class_and_options(pass_) or _by_function(pass_)
     if reduced is not None:
         return reduced
-    kind = type(pass_)
-    if _resolve(f"{kind.__module__}:{kind.__qualname__}") is kind:
+    if _is_available(type(pass_)):
         return NotImplemented
     where = f" ({path} is missing or a different object)" if path else ""
     raise ExecutorError(f"pass {pass_.info.name!r} cannot be imported by name{where}; {_ADVICE}")
 
 
-def _reduce_analysis(analysis: Analysis[Any]) -> _Reduced:
-    """Return how to import an analysis: by the name of its function."""
+def _reduce_analysis(analysis: Analysis[Any]) -> Any:
+    """Return how to import an analysis, by the name of its function."""
     function: Any = analysis.function
     path = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '<none>')}"
+    if is_session() and path.startswith("__main__:"):
+        return NotImplemented
     if "<" in path or _resolve(path) is not analysis:
         raise ExecutorError(f"the analysis {analysis.name} cannot be imported by name; {_ADVICE_ANALYSIS}")
     return resolve_name, (path,)
@@ -118,6 +204,19 @@ def _import_path(pass_: Any) -> str | None:
     attributes = cast("Mapping[str, Any]", getattr(pass_, "__dict__", {}))
     module, name = attributes.get("__module__"), attributes.get("__qualname__")
     return f"{module}:{name}" if module and name and "<" not in name else None
+
+
+def _is_importable_path(path: str, value: object) -> bool:
+    """Return whether another process finds `value` at `path`."""
+    return _resolve(path) is value and not (is_session() and path.startswith("__main__:"))
+
+
+def _is_available(definition: Any) -> bool:
+    """Return whether another process can import a function or class, or is sent it."""
+    module, name = getattr(definition, "__module__", ""), getattr(definition, "__qualname__", "")
+    if is_session() and module == "__main__":
+        return True
+    return "<" not in name and _resolve(f"{module}:{name}") is definition
 
 
 def _resolve(path: str) -> object:
@@ -134,6 +233,8 @@ def _by_registered_name(pass_: Pass[Any]) -> _Reduced | None:
         return None
     try:
         recipe = find_recipe(name)
+        if is_session() and _module_of(recipe.factory) == "__main__":
+            return None
         passes = list(pass_.children()) if "passes" in recipe.parameters else None
         same = make_pass(name, options, passes)
     except ApassError:
@@ -163,7 +264,7 @@ def _same(value: Any, other: Any) -> bool:
 
 def _by_class_and_options(pass_: Pass[Any]) -> _Reduced | None:
     kind, arguments = type(pass_), vars(pass_).get("_given")
-    if arguments is None or _resolve(f"{kind.__module__}:{kind.__qualname__}") is not kind:
+    if arguments is None or not _is_available(kind):
         return None
     # A subclass of a decorated class has no spec of its own: the registered name is that of the base class.
     args, options = arguments if pass_.spec is None else ((), pass_.spec[1])
@@ -185,8 +286,7 @@ def _is_importable(function: Any) -> bool:
     """Return whether a function, or the function of a partial, can be imported."""
     while isinstance(function, partial):
         function = function.func
-    path = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
-    return function is not None and "<" not in path and _resolve(path) is function
+    return function is not None and _is_available(function)
 
 
 def _module_of(factory: Any) -> str:

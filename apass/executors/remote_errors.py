@@ -6,6 +6,7 @@ import traceback
 from dataclasses import dataclass
 
 from apass.errors import RemoteError
+from apass.executors.pickling import pickled
 
 __all__ = ["RemoteTraceback", "SerializedError", "failure_of"]
 
@@ -60,7 +61,7 @@ def failure_of(error: BaseException) -> SerializedError:
 
 def _pickle(error: BaseException) -> bytes | None:
     try:
-        data = pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
+        data = pickled(error)
     except Exception:  # `__reduce__` of the exception may raise any exception
         return None
     copy = _unpickle(data)

@@ -1,6 +1,7 @@
-"""Definitions of an interactive session: a notebook, IPython, or the prompt of Python."""
+"""Definitions of interactive sessions: notebooks, IPython, the prompt of Python."""
 
 import sys
+from inspect import currentframe
 
 __all__ = ["definition_in_session", "is_session"]
 
@@ -28,8 +29,8 @@ def definition_in_session(value: object) -> str | None:
 
 def _executed_module() -> object:
     """Return the name of the module whose top level is executed, the innermost one."""
-    frame = sys._getframe()
+    frame = currentframe()
     # Some versions of IPython rename the code of a cell, so its name does not show that it is a top level.
-    while frame.f_locals is not frame.f_globals and frame.f_back is not None:
+    while frame is not None and frame.f_locals is not frame.f_globals:
         frame = frame.f_back
-    return frame.f_globals.get("__name__")
+    return None if frame is None else frame.f_globals.get("__name__")

@@ -1,4 +1,4 @@
-"""HTML of displays: well-formed, escaped, and readable in light and dark notebooks."""
+"""HTML of displays: well-formed, escaped, and readable in dark notebooks."""
 
 import re
 from itertools import pairwise

@@ -44,8 +44,14 @@ async def test_run_works_only_outside_an_event_loop(inside: str) -> None:
         thread = threading.Thread(target=work)
         thread.start()
         await anyio.to_thread.run_sync(thread.join)
-    says = "apass.run starts an event loop, but one is already running; write `await pass_(mod)` instead"
-    assert done == [says if inside == "loop" else {"f": 2}]
+    says = "apass.run starts an event loop, but one is already running, as in a notebook; write `{}` instead"
+    assert done == [says.format("await pass_(mod)") if inside == "loop" else {"f": 2}]
+
+
+@pytest.mark.anyio
+async def test_run_error_shows_how_to_enter_context() -> None:
+    with pytest.raises(PassContextError, match=r"write `async with context: await pass_\(mod\)` instead"):
+        apass.run(Double, {"f": 1}, context=PassContext(opt_level=3))
 
 
 @pytest.mark.parametrize("context", [None, PassContext(opt_level=3)])
