@@ -1,6 +1,7 @@
 """`Displayed`: the base class of objects with a rich display."""
 
 from importlib import import_module
+from typing import Any
 
 __all__ = ["Displayed"]
 
@@ -23,6 +24,11 @@ class Displayed:
 
     def _repr_html_(self) -> str:
         return str(import_module("apass.display.view").view(self)._repr_html_())
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # IPython in a terminal. The addresses that Python shows by default are of no use there either.
+        has_address = type(self).__repr__ is object.__repr__ and not cycle
+        printer.text(str(import_module("apass.display.view").view(self)) if has_address else repr(self))
 
     def __rich__(self) -> object:
         return import_module("apass.display.view").view(self).__rich__()

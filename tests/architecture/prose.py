@@ -78,7 +78,8 @@ def _in_markdown(text: str) -> Iterator[tuple[int, str]]:
     prose = re.sub(r"^```.*?^```", lambda code: "\n" * code.group().count("\n"), text, flags=re.DOTALL | re.MULTILINE)
     line = 1
     for paragraph in re.split(r"(\n\s*\n)", prose):
-        if not paragraph.lstrip().startswith("|"):
+        # Tables, and the outputs of a notebook.
+        if not paragraph.lstrip().startswith(("|", "<div")):
             for message in check_text(paragraph):
                 yield line, message
         line += paragraph.count("\n")

@@ -19,6 +19,7 @@ from apass.core.pass_factories import find_factory
 from apass.errors import PassDefinitionError
 from apass.passes.registry import pass_options
 from apass.util.typed_values import type_name
+from tests.docs import notebook
 from tests.helpers.layers import FLOORS, MODULES, own_imports, part_of
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
@@ -163,7 +164,11 @@ def _cell(text: str) -> str:
     return "".join(part if part.startswith("`") else re.sub(r"([*<\[\]_|])", r"\\\1", part) for part in parts)
 
 
-PAGES: Final[dict[str, Callable[[], str]]] = {"reference/command_line.md": command_line, "reference/passes.md": passes}
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "reference/command_line.md": command_line,
+    "reference/passes.md": passes,
+    "tutorials/notebook.md": lambda: notebook.page(NOTICE),
+}
 """Pages that are generated as a whole."""
 BLOCKS: Final[dict[tuple[str, str], Callable[[], str]]] = {("explanation/architecture.md", "floors"): floors}
 """Parts of pages between `<!-- NAME -->` and `<!-- /NAME -->`."""
