@@ -122,18 +122,22 @@ class _FromSession:
 
 
 def _receive(value: object) -> object:
-    _RECEIVED.add("__main__")
+    if not is_session():
+        _RECEIVED.add("__main__")
     return value
 
 
-@cache
 def _session_pickler() -> Any:
     """Return a class of picklers that send the definitions of the session by value."""
     try:
-        base: Any = import_module("cloudpickle").Pickler
+        return _pickler_over(import_module("cloudpickle").Pickler)
     except ImportError:
-        base = _RefusingPickler
+        # The user may install it and try again, so this is not cached.
+        return _pickler_over(_RefusingPickler)
 
+
+@cache
+def _pickler_over(base: Any) -> Any:
     def reducer_override(self: Any, obj: Any) -> Any:
         reduced = _reduce(obj)
         return base.reducer_override(self, obj) if reduced is NotImplemented else reduced

@@ -1,8 +1,10 @@
 """What `view`, `diff`, `rich.print` and notebooks show of each object."""
 
 import io
+from importlib import import_module
 from typing import Any
 
+import onnx_ir
 import pytest
 from rich.console import Console
 
@@ -283,3 +285,18 @@ def test_foreign_module_inherits_a_display() -> None:
 
     assert shown(Program()) == "a program\nof two lines"
     assert "a program" in html_of(Program())
+
+
+def test_ipython_prompt_shows_text_not_address() -> None:
+    prompt: Any = import_module("IPython.lib.pretty")
+    assert prompt.pretty(instruments.PassTimingInstrument()) == "no pass was timed"
+    assert prompt.pretty([Once]) == "[<Sequential once opt_level=0>]"
+
+
+def test_view_shows_onnx_model() -> None:
+    model = onnx_ir.from_onnx_text(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }'
+    )
+    text = shown(model)
+    assert text.startswith("Model  1 function\n")
+    assert "Relu" in text
