@@ -11,7 +11,15 @@ from apass.errors import ConfigTypeError, PassRegistrationError, UnknownConfigEr
 from apass.util.interactive import definition_in_session
 from apass.util.typed_values import convert, type_name
 
-__all__ = ["Config", "ConfigOption", "find_option", "list_configs", "provide_config_option", "register_config_option"]
+__all__ = [
+    "Config",
+    "ConfigOption",
+    "adopt_option",
+    "find_option",
+    "list_configs",
+    "provide_config_option",
+    "register_config_option",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +108,14 @@ def find_option(key: str) -> ConfigOption:
             near = (listed or "; none is registered") + absent
         raise UnknownConfigError(f"unknown config option {key!r}{near}")
     return _OPTIONS[key]
+
+
+def adopt_option(option: ConfigOption) -> None:
+    """Register an option of the program, in a worker; it replaces an earlier one.
+
+    A notebook may have registered the option again since the worker started.
+    """
+    _OPTIONS[option.key] = option
 
 
 class Config(Mapping[str, Any]):

@@ -13,7 +13,7 @@ from apass.core.adapter import (
     load_with_facts,
     register_adapter,
 )
-from apass.core.config import ConfigOption, find_option, register_config_option
+from apass.core.config import ConfigOption, adopt_option, find_option
 from apass.core.context import PassContext
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.info import PassInfo
@@ -116,9 +116,9 @@ class ContextMessage:
     def open(
         self, instruments: Sequence[object], diag_ctx: DiagnosticContext, store: Store | None = None
     ) -> PassContext:
-        """Return a context with these options; register its config options."""
+        """Return a context with these options; adopt its config options."""
         for option in self.options:
-            register_config_option(option.key, option.type, option.default, option.doc)
+            adopt_option(option)
         return PassContext(
             self.opt_level,
             self.required_pass,

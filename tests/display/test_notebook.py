@@ -69,6 +69,15 @@ def Sort(mod, ctx):
 
 executor = ProcessExecutor(workers=1)
 
+@apass.function_pass(opt_level=0)
+def Scale(func, mod, ctx):
+    return func * ctx.config["Scale.by"]
+
+async def scaled(tp, by):
+    apass.register_config_option("Scale.by", tp, default=by)
+    async with apass.PassContext(executor=executor, config={"Scale.by": by}):
+        return await Scale({'f': 2})
+
 async def run(pass_, mod):
     async with apass.PassContext(executor=executor):
         return await pass_(mod)
@@ -163,6 +172,7 @@ def test_passes_of_cells_run_in_processes(tmp_path: Path) -> None:
         "await apass.optimize_all([{'f': 2}], apass.Sequential([Triple, Add(1)]), executor=executor)",
         "try:\n    await run(Triple, {'f': 13})\nexcept BadFunction as error:\n    print(error)",
         "FACTOR = 100\ndef helper(n): return n + FACTOR\nawait run(Triple, {'f': 2})",
+        "await scaled(int, 3), await scaled(float, 0.5)",
         "class Thing:\n    def __init__(self, size): self.size = -size\n(await run(Wrap, {'f': 2}))['f'].size",
     )
     assert outputs == [
@@ -173,6 +183,7 @@ def test_passes_of_cells_run_in_processes(tmp_path: Path) -> None:
         {"text/plain": "[{'f': 7}]"},
         {"text/plain": "13 is no number\n"},
         {"text/plain": "{'f': 102}"},
+        {"text/plain": "({'f': 6}, {'f': 1.0})"},
         {"text/plain": "-102"},
     ]
 
