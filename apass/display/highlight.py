@@ -4,12 +4,16 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from apass.core.diagnostic_context import DiagnosticContext
 from apass.display.blocks import Code, Line, Span, Style
+from apass.util.text_diff import limit_lines
 
-__all__ = ["MAX_COLUMNS", "highlight_diagnostics", "highlight_diff", "highlight_ir", "plain_lines"]
+__all__ = ["MAX_COLUMNS", "MAX_LINES", "highlight_diagnostics", "highlight_diff", "highlight_ir", "plain_lines"]
 
 MAX_COLUMNS: Final = 500
 """The number of characters that are shown of a line."""
+MAX_LINES: Final = 1_000
+"""The number of lines that are shown of a function, of its diff, or of diagnostics."""
 
 _TOKEN: Final = re.compile(
     r"""
@@ -58,9 +62,10 @@ def highlight_diff(diff: str) -> Code:
     return Code([(Span(line, _DIFF.get(line[:1], "plain")),) for line in plain_lines(diff)])
 
 
-def highlight_diagnostics(rendered: str) -> Code:
-    """Return diagnostics that were rendered with colour."""
-    return Code([tuple(_painted(line)) for line in rendered.split("\n")])
+def highlight_diagnostics(diag_ctx: DiagnosticContext) -> Code:
+    """Return the pending diagnostics of a context with their source excerpts."""
+    rendered = limit_lines(diag_ctx.rendered(color=True), MAX_LINES)
+    return Code([_painted(line) for line in rendered.split("\n")])
 
 
 def _tokens(line: str) -> Iterator[Span]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from apass.core.adapter import adapter_for, text_parts
 from apass.display.blocks import Block, Code, Fold, Group, Span
-from apass.display.highlight import highlight_diff, highlight_ir
+from apass.display.highlight import MAX_LINES, highlight_diff, highlight_ir
 from apass.instruments.support.module_diff import ModuleDiff
 from apass.util.text import count_of
 from apass.util.text_diff import diff_texts, limit_lines
@@ -15,8 +15,6 @@ __all__ = ["describe_diff", "describe_module"]
 
 MAX_FUNCTIONS: Final = 100
 """The number of functions that are shown of a module."""
-MAX_LINES: Final = 1_000
-"""The number of lines that are shown of a function, or of its diff."""
 _FEW_LINES: Final = 60
 """A module with up to this many lines is shown unfolded."""
 

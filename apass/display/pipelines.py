@@ -97,4 +97,4 @@ def describe_context(ctx: PassContext) -> Block:
     if not ctx.diag_ctx.diagnostics:
         return table
     title = (Span(count_of(len(ctx.diag_ctx.diagnostics), "pending diagnostic"), "warning"),)
-    return Group([table, Fold(title, highlight_diagnostics(ctx.diag_ctx.rendered(color=True)))])
+    return Group([table, Fold(title, highlight_diagnostics(ctx.diag_ctx))])

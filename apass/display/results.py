@@ -188,7 +188,7 @@ def describe_diagnostics(context: DiagnosticContext | Sequence[Diagnostic]) -> B
             context.emit(diagnostic)
     if not context.diagnostics:
         return (Span("no diagnostics are pending", "muted"),)
-    return highlight_diagnostics(context.rendered(color=True))
+    return highlight_diagnostics(context)
 
 
 def describe_report(report: ReportInstrument) -> Page:

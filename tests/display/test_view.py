@@ -213,6 +213,8 @@ def test_view_limits_functions_lines_and_columns() -> None:
     assert (len(long), long[-1]) == (1003, "    ... and 1000 more lines")
     assert len(shown({"f": "x" * 10**6})) < 600
     assert len(html_of(apass.view([apass.Remark.passed("A", "b")] * 5000))) < 500_000
+    noisy = shown([apass.Diagnostic.warning("x")] * 5000).splitlines()
+    assert (len(noisy), noisy[-1]) == (1001, "... and 8999 more lines")
 
 
 def test_relay_module_shows_itself() -> None:
