@@ -91,10 +91,11 @@ def view(obj: object) -> View:
     >>> print(view({"main": [1, 2], "helper": "text"}))
     dict  2 functions
       main: [1, 2]
-      helper: 'text'
-    >>> print(view(apass.Sequential([apass.PrintIR()], name="print")))
-    print  Sequential  level 0
-      PrintIR  level 0  Prints the module to the current `sys.stdout` and returns it; TVM's `PrintIR`.
+      helper: text
+    >>> same = apass.module_pass(lambda mod, ctx: mod, opt_level=1, name="Same", required=["PrintIR"])
+    >>> print(view(apass.Sequential([same], name="main")))
+    main  Sequential  level 0
+      Same  ModulePass  level 1  requires PrintIR
 
     """
     return View(_describe(obj))

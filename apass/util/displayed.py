@@ -10,12 +10,14 @@ class Displayed:
     """A base class that gives an object the display of `apass.view`.
 
     A notebook shows the object as HTML, and `rich.print` shows it in a terminal. Derive the module class of an IR from
-    it: the functions of the module are then shown by the text of its adapter.
+    it: the functions of the module are then shown by the text of its adapter, or the whole by `str` if there is none.
 
     >>> import apass
-    >>> print(apass.view(apass.Sequential([apass.PrintIR("before")], name="inspect")))
-    inspect  Sequential  level 0
-      PrintIR  level 0  header=before
+    >>> class Program(apass.Displayed):
+    ...     def __str__(self):
+    ...         return "a program"
+    >>> print(apass.view(Program()))
+    a program
 
     """
 

@@ -63,6 +63,12 @@ class Multiply:
 def Decrement(func, mod, ctx):
     return func - 1
 
+class Power(apass.FunctionPass, opt_level=0, register=True):
+    by: int = 2
+
+    def transform_function(self, func, mod, ctx):
+        return func ** self.by
+
 @apass.module_pass(opt_level=0, executor=ProcessExecutor(workers=1))
 def Sort(mod, ctx):
     return dict(sorted(mod.items(), key=lambda item: helper(item[1])))
@@ -123,6 +129,12 @@ def Fold(mod, ctx):
 def build():
     return Fold
 
+class Tune(apass.ModulePass, opt_level=1, register=True):
+    size: int = VALUE
+
+    def transform_module(self, mod, ctx):
+        return {**mod, "size": self.size}
+
 apass.register_pass("Both", apass.Sequential([Fold]))
 
 @apass.register_callable
@@ -131,7 +143,8 @@ def is_small(mod):
 
 apass.register_config_option("Fold.depth", int, default=VALUE)
 apass.register_adapter(Program, Adapter())
-await apass.parse_pipeline("Fold,Built,Both,If{predicate=is_small}(Fold)")({}), apass.PassContext().config["Fold.depth"]
+pipeline = apass.parse_pipeline("Fold,Built,Both,If{predicate=is_small}(Fold),Tune")
+await pipeline({}), apass.PassContext().config["Fold.depth"]
 """
     outputs = outputs_of(
         tmp_path,
@@ -148,12 +161,12 @@ await apass.parse_pipeline("Fold,Built,Both,If{predicate=is_small}(Fold)")({}), 
     )
     taken = "a pass named 'Fold' is already registered; call unregister_pass('Fold') first, or choose another name"
     assert outputs[1:4] == [
-        {"text/plain": "({'fold': 1}, 1)"},
-        {"text/plain": "({'fold': 2}, 2)"},
+        {"text/plain": "({'fold': 1, 'size': 1}, 1)"},
+        {"text/plain": "({'fold': 2, 'size': 2}, 2)"},
         {"error": f"PassRegistrationError: {taken}"},
     ]
     assert outputs[4]["error"].startswith("AdapterError: modules of type Program already have the adapter")
-    assert outputs[5] == {"text/plain": "({'fold': 4}, 4)"}
+    assert outputs[5] == {"text/plain": "({'fold': 4, 'size': 4}, 4)"}
     assert outputs[6]["error"].endswith(
         "but one is already running, as in a notebook; write `await pass_(mod)` instead"
     )
@@ -172,6 +185,7 @@ def test_passes_of_cells_run_in_processes(tmp_path: Path) -> None:
         "await apass.optimize_all([{'f': 2}], apass.Sequential([Triple, Add(1)]), executor=executor)",
         "try:\n    await run(Triple, {'f': 13})\nexcept BadFunction as error:\n    print(error)",
         "FACTOR = 100\ndef helper(n): return n + FACTOR\nawait run(Triple, {'f': 2})",
+        "await run(apass.parse_pipeline('Power{by=3},Power'), {'f': 2}), Power(by=3)",
         "await scaled(int, 3), await scaled(float, 0.5)",
         "class Thing:\n    def __init__(self, size): self.size = -size\n(await run(Wrap, {'f': 2}))['f'].size",
     )
@@ -183,6 +197,7 @@ def test_passes_of_cells_run_in_processes(tmp_path: Path) -> None:
         {"text/plain": "[{'f': 7}]"},
         {"text/plain": "13 is no number\n"},
         {"text/plain": "{'f': 102}"},
+        {"text/plain": "({'f': 64}, <Power Power opt_level=0>)"},
         {"text/plain": "({'f': 6}, {'f': 1.0})"},
         {"text/plain": "-102"},
     ]
