@@ -1,6 +1,6 @@
 """Blocks of modules and of their differences."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ __all__ = ["describe_diff", "describe_module"]
 
 MAX_FUNCTIONS: Final = 100
 """The number of functions that are shown of a module."""
+_ALL_LINES: Final = 5_000
+"""The number of lines that are shown of a module."""
 _FEW_LINES: Final = 60
 """A module with up to this many lines is shown unfolded."""
 
@@ -26,10 +28,11 @@ def describe_module(mod: Any) -> Block:
     outside, texts = text_parts(adapter, mod, names[:MAX_FUNCTIONS])
     parts = {"": outside.strip("\n"), **{name: texts[name].strip("\n") for name in names[:MAX_FUNCTIONS]}}
     lines = {name: text.count("\n") + 1 for name, text in parts.items() if text}
+    limit = _line_limit(lines.values())
     blocks: list[Block] = []
     short: list[str] = []
     for name, count in lines.items():
-        text = limit_lines(parts[name], MAX_LINES)
+        text = limit_lines(parts[name], limit)
         if count == 1:
             short.append(text)
             continue
@@ -53,6 +56,11 @@ def _unfolded(texts: Iterable[str]) -> list[Code]:
     return [highlight_ir(text)] if text else []
 
 
+def _line_limit(counts: Collection[int]) -> int:
+    """Return how many lines are shown of each part, given the lines of all parts."""
+    return MAX_LINES if sum(counts) <= _ALL_LINES else min(MAX_LINES, _ALL_LINES // len(counts))
+
+
 def describe_diff(before: Any, after: Any, context: int) -> Block:
     """Return the difference of two modules: a fold for each function that changed."""
     pairs = ModuleDiff.of(before, after).pairs
@@ -60,6 +68,7 @@ def describe_diff(before: Any, after: Any, context: int) -> Block:
     changed = {name: diff for name, diff in diffs.items() if diff}
     if not changed:
         return (Span("the texts of the modules are equal", "muted"),)
+    limit = _line_limit([diff.count("\n") + 1 for diff in islice(changed.values(), MAX_FUNCTIONS)])
     folds: list[Block] = []
     for name, diff in islice(changed.items(), MAX_FUNCTIONS):
         signs = [line[:1] for line in diff.splitlines()]
@@ -68,7 +77,7 @@ def describe_diff(before: Any, after: Any, context: int) -> Block:
             Span(f"  +{signs.count('+')}", "good"),
             Span(f" -{signs.count('-')}", "bad"),
         )
-        folds.append(Fold(title, highlight_diff(limit_lines(diff, MAX_LINES))))
+        folds.append(Fold(title, highlight_diff(limit_lines(diff, limit))))
     if len(changed) > MAX_FUNCTIONS:
         folds.append((Span(f"... and {count_of(len(changed) - MAX_FUNCTIONS, 'more function')}", "muted"),))
     return Group(folds)

@@ -212,6 +212,8 @@ def test_view_limits_functions_lines_and_columns() -> None:
     long = shown({"f": list(range(2000))}).splitlines()
     assert (len(long), long[-1]) == (1003, "    ... and 1000 more lines")
     assert len(shown({"f": "x" * 10**6})) < 600
+    large = {f"f{number}": list(range(1000)) for number in range(100)}
+    assert len(str(apass.view(large)).splitlines()) == len(str(apass.diff({}, large)).splitlines()) + 1 == 5201
     assert len(html_of(apass.view([apass.Remark.passed("A", "b")] * 5000))) < 500_000
     noisy = shown([apass.Diagnostic.warning("x")] * 5000).splitlines()
     assert (len(noisy), noisy[-1]) == (1001, "... and 8999 more lines")

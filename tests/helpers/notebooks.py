@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
@@ -13,10 +14,11 @@ _format: Any = nbformat  # its functions have no types
 
 def execute(notebook: Any, folder: Path) -> None:
     """Execute all cells of a notebook in a folder; errors become outputs."""
-    # Sockets of the file system, which other users of this machine cannot reach.
-    manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(folder / "kernel"))
-    client = NotebookClient(notebook, km=manager, timeout=120, allow_errors=True)
-    client.execute(cleanup_kc=True, cwd=str(folder))
+    # Sockets of the file system, which other users of this machine cannot reach. Their paths must be short.
+    with TemporaryDirectory() as sockets:
+        manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets}/kernel")
+        client = NotebookClient(notebook, km=manager, timeout=120, allow_errors=True)
+        client.execute(cleanup_kc=True, cwd=str(folder))
 
 
 def outputs_of(folder: Path, *cells: str) -> list[Mapping[str, str]]:
