@@ -13,7 +13,7 @@ from rich.console import Console
 from apass.batch.execution import module_runner
 from apass.cli.formats import Measures, MeasuringFormat, ModelFormat, format_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, plan_jobs
-from apass.cli.planning import read_pipeline
+from apass.cli.planning import pipeline_text, read_pipeline
 from apass.cli.terminal import safe_markup, safe_name
 from apass.core.executor import Executor
 from apass.core.run import enter_module
@@ -91,7 +91,7 @@ def plan_comparison(models: Sequence[str], texts: Sequence[str]) -> ComparisonPl
             raise InputError(f"--compare has the pipeline {text!r} twice; leave one out")
     jobs = plan_jobs(find_models(models, suffixes()), None, in_place=True)
     formats = {job.source.suffix: format_of(job.source) for job in jobs}
-    return ComparisonPlan(jobs, formats, [(text, read_pipeline(text)) for text in texts])
+    return ComparisonPlan(jobs, formats, [(text, read_pipeline(pipeline_text(text))) for text in texts])
 
 
 async def compare_pipelines(

@@ -3,14 +3,14 @@
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from os.path import commonpath
 from pathlib import Path
 
 from apass.errors import ApassError, did_you_mean
 
-__all__ = ["InputError", "Job", "check_writable", "find_models", "plan_jobs"]
+__all__ = ["InputError", "Job", "check_writable", "find_models", "names_file", "plan_jobs"]
 
 _RESULT_MARK = ".opt"
 
@@ -36,8 +36,8 @@ def find_models(arguments: Iterable[str], suffixes: Iterable[str], output: Path 
 
     Each model is returned once, in the order of the arguments. Directories are searched recursively.
 
-    Results of earlier runs are skipped unless they are named themselves. These are `*.opt.onnx`, and in a directory all
-    files below `output`.
+    Results of earlier runs are skipped unless they are named themselves. These are `*.opt.onnx`, and in a directory
+    `output` and all files below it.
 
     Raises:
         InputError: if a path does not exist, or a directory or glob contains no model.
@@ -54,17 +54,30 @@ def find_models(arguments: Iterable[str], suffixes: Iterable[str], output: Path 
     return list(by_location.values())
 
 
-def plan_jobs(models: Iterable[Path], output: Path | None, *, in_place: bool, suffix: str | None = None) -> list[Job]:
+def names_file(output: Path | None, suffixes: Iterable[str]) -> bool:
+    """Return whether `output` is the file of one result rather than a directory.
+
+    It is if it has the suffix of a model, and no directory has this name.
+    """
+    return output is not None and output.suffix in suffixes and not output.is_dir()
+
+
+def plan_jobs(
+    models: Iterable[Path], output: Path | None, *, in_place: bool, suffix: str | None = None, file: Path | None = None
+) -> list[Job]:
     """Return a job for each model, with the path of its result.
 
     The result replaces the model (`in_place`), or is written below `output`, or beside the model as `NAME.opt.onnx`.
     Below `output`, results keep the folders that make their paths unique. If `suffix` is set, it becomes the suffix of
-    the result.
+    the result. With `file`, the result of the only model is that file.
 
     Raises:
         InputError: if a result would overwrite another result, or a model without `in_place`.
 
     """
+    models = list(models)
+    if file is not None and len(models) > 1:
+        raise InputError(f"-o {file} is the file of one result, got {len(models)} models; name a folder, or one model")
     resolver = _Resolver()
     by_location = {resolver.location(model): model for model in models}
     root = os.path.join(commonpath([os.path.dirname(location) for location in by_location]), "")
@@ -72,6 +85,8 @@ def plan_jobs(models: Iterable[Path], output: Path | None, *, in_place: bool, su
         _job(model, location.removeprefix(root), output, in_place=in_place, suffix=suffix or model.suffix)
         for location, model in by_location.items()
     ]
+    if file is not None:
+        jobs = [replace(job, target=file) for job in jobs]
     _check_targets(jobs, resolver, in_place=in_place)
     return jobs
 
@@ -79,11 +94,16 @@ def plan_jobs(models: Iterable[Path], output: Path | None, *, in_place: bool, su
 def check_writable(jobs: Iterable[Job], output: Path | None) -> None:
     """Create the directory `output`, and check that all results can be written.
 
+    If `output` is the file of a result, create its directory.
+
     Raises:
         InputError: if a directory cannot be created or written.
 
     """
+    jobs = list(jobs)
     if output is not None:
+        if [job.target for job in jobs] == [output]:
+            output = output.parent
         try:
             output.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -146,7 +166,12 @@ def _models_of(argument: str, suffixes: tuple[str, ...], output: Path | None, re
         # If `output` is the directory itself or contains it, every model is below `output`.
         results = None if output is None or _contains(output, path) else os.path.join(output.resolve(), "")
         models = map(Path, _models_below(path, suffixes))
-        yield from (model for model in models if results is None or not resolver.resolve(model).startswith(results))
+        # The separator makes `output` itself, a file, start with `results`.
+        yield from (
+            model
+            for model in models
+            if results is None or not os.path.join(resolver.resolve(model), "").startswith(results)
+        )
     elif mode:
         yield path
     elif has_magic(argument):

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from apass.cli.formats import ModelFormat, format_of, module_of, suffixes
-from apass.cli.inputs import InputError, Job, find_models, plan_jobs
+from apass.cli.inputs import InputError, Job, find_models, names_file, plan_jobs
 from apass.cli.optimize import Treatment
 from apass.errors import PipelineSyntaxError
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 
-__all__ = ["Plan", "make_plan", "modules_of", "plan_files", "read_pipeline"]
+__all__ = ["Plan", "make_plan", "modules_of", "pipeline_text", "plan_files", "read_pipeline", "result_format"]
 
 _COMMENT: Final = re.compile(r"#[^\n]*")
 
@@ -34,10 +34,30 @@ class Plan:
         return self.formats[job.source.suffix], self.passes[job.source.suffix]
 
 
+def result_format(output: Path | None, to: str | None) -> str | None:
+    """Return the format of the results, which `--to` or the file of `-o` names.
+
+    Raises:
+        InputError: if both name different formats.
+
+    """
+    if output is None or not names_file(output, suffixes()):
+        return to
+    if to is not None and output.suffix != f".{to}":
+        raise InputError(f"-o {output} and --to {to} name different formats; leave out --to, or change the suffix")
+    return output.suffix.removeprefix(".")
+
+
 def plan_files(models: Sequence[str], output: Path | None, *, in_place: bool, to: str | None) -> list[Job]:
     """Return the models of a run and the paths of their results.
 
     Nothing is read or imported.
+
+    Parameters:
+        models: files, directories and globs.
+        output: the directory of the results, or the file of one result; None to write them beside the models.
+        in_place: whether results replace their models.
+        to: the format of the results; None for that of each model.
 
     Raises:
         InputError: if models are missing, results cannot be written, or options exclude each other.
@@ -46,8 +66,10 @@ def plan_files(models: Sequence[str], output: Path | None, *, in_place: bool, to
     for option, value in (("-o", output), ("--to", to)):
         if in_place and value is not None:
             raise InputError(f"--in-place and {option} cannot be used together")
-    suffix = None if to is None else f".{to}"
-    return plan_jobs(find_models(models, suffixes(), output), output, in_place=in_place, suffix=suffix)
+    suffix, known = None if to is None else f".{to}", suffixes()
+    found = find_models(models, known, output)
+    file = output if names_file(output, known) else None
+    return plan_jobs(found, output, in_place=in_place, suffix=suffix, file=file)
 
 
 def make_plan(jobs: Sequence[Job], pipeline: str | None, to: str | None) -> Plan:
@@ -85,6 +107,24 @@ def modules_of(jobs: Iterable[Job], to: str | None) -> Mapping[str, str]:
 def _by_suffix(jobs: Iterable[Job]) -> Mapping[str, Job]:
     """Return one job for each suffix."""
     return {job.source.suffix: job for job in jobs}
+
+
+def pipeline_text(text: str) -> str:
+    """Return the text of a pipeline; `@FILE` is replaced by the contents of the file.
+
+    Raises:
+        InputError: if the file cannot be read.
+
+    """
+    if not text.startswith("@"):
+        return text
+    path = text.removeprefix("@")
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read the pipeline {text}: {error.strerror}") from None
+    except ValueError as error:  # not UTF-8, or a path with a null byte
+        raise InputError(f"cannot read the pipeline {text}: {error}") from None
 
 
 def read_pipeline(text: str) -> Pass[Any]:

@@ -22,12 +22,22 @@ __all__ = [
     "ContextOptions",
     "DisableOption",
     "LevelOption",
+    "PipelineOption",
     "RequireOption",
     "check_pass_names",
     "make_context",
     "seconds_of",
 ]
 
+PipelineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pipeline",
+        "-p",
+        metavar="PIPELINE",
+        help="Use these passes, such as 'A,Repeat{times=3}(B,C)', or those in a file: @pipeline.txt.",
+    ),
+]
 LevelOption = Annotated[int, typer.Option("--opt-level", "-O", help="Run the passes of this level and below.")]
 DisableOption = Annotated[list[str] | None, typer.Option("--disable", metavar="NAME", help="Skip this pass.")]
 RequireOption = Annotated[

@@ -61,9 +61,9 @@ def nodes_of(path: Path) -> list[str]:
     return [node.op_type for node in model.graph]
 
 
-def apass(*arguments: object) -> Result:
-    """Run the command line in this process."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+def apass(*arguments: object, stdin: bytes | None = None) -> Result:
+    """Run the command line in this process, with these bytes as standard input."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
 
 
 def script(body: str, arguments: Sequence[object]) -> subprocess.Popen[str]:

@@ -13,8 +13,16 @@ from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.formats import ModelFormat, format_of
 from apass.cli.inputs import InputError
 from apass.cli.output_files import OutputError, cannot_write
-from apass.cli.planning import read_pipeline
-from apass.cli.settings import ConfigOption, ContextOptions, DisableOption, LevelOption, RequireOption, make_context
+from apass.cli.planning import pipeline_text, read_pipeline
+from apass.cli.settings import (
+    ConfigOption,
+    ContextOptions,
+    DisableOption,
+    LevelOption,
+    PipelineOption,
+    RequireOption,
+    make_context,
+)
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.core.run import enter_module
@@ -40,9 +48,7 @@ def bisect(
         float | None,
         typer.Option(metavar="SECONDS", min=0.01, help="Kill a check that takes longer; the model counts as bad."),
     ] = None,
-    pipeline: Annotated[
-        str | None, typer.Option("--pipeline", "-p", help="Search these passes, such as 'A,Repeat{times=3}(B,C)'.")
-    ] = None,
+    pipeline: PipelineOption = None,
     opt_level: LevelOption = 2,
     disable: DisableOption = None,
     require: RequireOption = None,
@@ -66,7 +72,7 @@ def bisect(
         if not model.is_file():
             raise InputError(f"no such file: {str(model)!r}")
         model_format = format_of(model)
-        passes = read_pipeline(model_format.DEFAULT_PIPELINE if pipeline is None else pipeline)
+        passes = read_pipeline(model_format.DEFAULT_PIPELINE if pipeline is None else pipeline_text(pipeline))
         options = ContextOptions(opt_level=opt_level, disable=disable, require=require, config=config)
         context = make_context(options, [passes])
         command = read_command(check)

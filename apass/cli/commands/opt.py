@@ -1,8 +1,8 @@
 """`apass opt`: optimizes models concurrently, in one event loop or on all cores."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib import import_module
 from itertools import chain
@@ -19,10 +19,11 @@ from apass.cli.exit_status import FAILED, OUTPUT_FAILED
 from apass.cli.inputs import InputError, Job, check_writable
 from apass.cli.instruments import OBSERVER_OPTIONS, ObserverOptions, RunPlan
 from apass.cli.journal import file_journal
-from apass.cli.optimize import optimize_files
+from apass.cli.optimize import JobResult, optimize_files
 from apass.cli.options import ManyValues, command_with, options_in_use, with_options
-from apass.cli.planning import Plan, make_plan, modules_of, plan_files
-from apass.cli.settings import ContextOptions, make_context, seconds_of
+from apass.cli.planning import Plan, make_plan, modules_of, pipeline_text, plan_files, result_format
+from apass.cli.settings import ContextOptions, PipelineOption, make_context, seconds_of
+from apass.cli.streams import ModelStreams, model_streams, reserved_output
 from apass.cli.user_modules import LoadOption
 from apass.core.portable import why_not_portable
 from apass.executors.limits import usable_cores
@@ -39,15 +40,19 @@ ENOUGH: Final = 32
 class ResultOptions:
     """The options of the results: the pipeline and the output paths."""
 
-    pipeline: Annotated[
-        str | None, typer.Option("--pipeline", "-p", help="Run these passes, such as 'A,Repeat{times=3}(B,C)'.")
-    ] = None
+    pipeline: PipelineOption = None
     """The passes; None for the default pipeline of each model format."""
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help=r"Write results to DIR \[NAME.opt.onnx beside each model]."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR|FILE|-",
+            help=r"Write results to a directory, one result to a file or to standard output (-) "
+            r"\[NAME.opt.onnx beside each model].",
+        ),
     ] = None
-    """The directory of the results; None to write them beside the models."""
+    """The directory of the results, the file of one result, or `-`; None to write them beside the models."""
     in_place: Annotated[bool, typer.Option("--in-place", help="Replace each model by its result.")] = False
     """Whether results replace their models."""
     compare: Annotated[
@@ -70,6 +75,11 @@ class RunOptions:
     """Maximum number of models in memory."""
     backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio"
     """The event loop."""
+    source_format: Annotated[
+        str | None,
+        typer.Option("--from", metavar="FORMAT", help="Read this format from standard input: onnx or relay."),
+    ] = None
+    """The suffix of the model on standard input without its dot; None if no model is read from there."""
     to: Annotated[
         str | None, typer.Option("--to", metavar="SUFFIX", help="Convert results to this format, such as relay.")
     ] = None
@@ -119,7 +129,9 @@ class RunOptions:
 @with_options(ResultOptions, ContextOptions, RunOptions, *OBSERVER_OPTIONS)
 def opt(
     *,
-    models: Annotated[list[str], typer.Argument(metavar="MODEL", help="Model files, directories and globs.")],
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL", help="Model files, directories and globs; - for standard input.")
+    ],
     options: tuple[ResultOptions, ContextOptions, RunOptions, *tuple[ObserverOptions, ...]],
     _load: LoadOption = None,
 ) -> None:
@@ -129,26 +141,50 @@ def opt(
     (report, trace, times, remarks) could not be written, 130 after Ctrl-C.
     """
     result_options, context_options, run_options, *observer_options = options
-    with errors_as_lines():
+    with errors_as_lines(), ExitStack() as stack:
         check_backend(run_options.backend)
         seconds_of("--timeout", run_options.timeout)
         if result_options.compare is not None:
             _check_compared(result_options, run_options, observer_options)
-            _compare(models, result_options.compare, context_options, run_options)
+        if result_options.pipeline is not None:
+            result_options = replace(result_options, pipeline=pipeline_text(result_options.pipeline))
+        streams = stack.enter_context(
+            model_streams(
+                models,
+                result_options.output,
+                run_options.source_format,
+                needs_files=_options_for_files(result_options, run_options),
+                writes=result_options.compare is None,
+            )
+        )
+        if result_options.compare is not None:
+            _compare(streams.models, result_options.compare, context_options, run_options)
             return
-        jobs = plan_files(models, result_options.output, in_place=result_options.in_place, to=run_options.to)
-        run = _Run(jobs, result_options, context_options, run_options, observer_options)
+        output = stack.enter_context(reserved_output()) if streams.writes else None
+        result_options = replace(result_options, output=streams.output)
+        run_options = replace(run_options, to=result_format(streams.output, run_options.to))
+        jobs = plan_files(streams.models, streams.output, in_place=result_options.in_place, to=run_options.to)
+        streams.check_number(jobs)
+        run = _Run(jobs, result_options, context_options, run_options, observer_options, streams)
         work = run.on_all_cores if run.workers else partial(run.optimize, run.plan(), None)
         run_until_interrupted(work, run_options.backend)
         if not run.display.is_complete:
             raise typer.Exit(FAILED)
+        if output is not None:
+            streams.send(jobs[0], output)
         if run.display.failed_outputs:
             raise typer.Exit(OUTPUT_FAILED)
 
 
+def _options_for_files(results: ResultOptions, run: RunOptions) -> list[str]:
+    """Return the options in use that cannot be combined with `-`."""
+    values = {"--in-place": results.in_place, "--journal": run.journal is not None}
+    return [option for option, is_used in values.items() if is_used]
+
+
 def _check_compared(results: ResultOptions, run: RunOptions, observers: Sequence[ObserverOptions]) -> None:
     """Raise if an option does not apply to a comparison."""
-    allowed = {"--compare", "--jobs", "--backend", "--executor", "--timeout", "--cache"}
+    allowed = {"--compare", "--source-format", "--jobs", "--backend", "--executor", "--timeout", "--cache"}
     for option in chain.from_iterable(map(options_in_use, (results, run, *observers))):
         if option not in allowed:
             raise InputError(f"{option} cannot be used with --compare, which writes nothing; leave one of them out")
@@ -193,12 +229,14 @@ class _Run:
         context: ContextOptions,
         options: RunOptions,
         observers: Sequence[ObserverOptions],
+        streams: ModelStreams,
     ) -> None:
         self._jobs = jobs
         self._results = results
         self._context = context
         self._options = options
         self._observers = observers
+        self._streams = streams
         self.display: RunDisplay
         """The display, after `optimize`."""
 
@@ -270,7 +308,7 @@ class _Run:
                         limit=options.jobs,
                         verify=options.verify_outputs,
                         on_phase=self.display.phase,
-                        on_result=self.display.result,
+                        on_result=self._on_result,
                     )
                 else:
                     is_default = options.executor is None
@@ -281,8 +319,14 @@ class _Run:
                         limit=max(1, options.jobs // (workers.count + is_default)),
                         joins=is_default,
                         on_phase=self.display.phase,
-                        on_result=self.display.result,
+                        on_result=self._on_result,
                     )
+
+    def _on_result(self, result: JobResult) -> None:
+        """Display the result of a model."""
+        if result.error is not None:
+            self._streams.explain(result.error)
+        self.display.result(result)
 
     def plan(self) -> Plan:
         """Return the plan of the run, after the pass of `--resume-from` if it is set."""

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import typer
 
 from apass.cli.errors import errors_as_lines
-from apass.cli.planning import read_pipeline
+from apass.cli.planning import pipeline_text, read_pipeline
 from apass.cli.settings import ContextOptions, DisableOption, LevelOption, RequireOption, make_context
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
@@ -32,6 +32,6 @@ def plan(
     Lines begin with `run`, `skip`, or with `maybe` if it is decided at run time.
     """
     with errors_as_lines():
-        passes = read_pipeline(pipeline)
+        passes = read_pipeline(pipeline_text(pipeline))
         context = make_context(ContextOptions(opt_level=opt_level, disable=disable, require=require), [passes])
         echo(str(make_plan(passes, context)))

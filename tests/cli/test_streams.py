@@ -1,0 +1,155 @@
+"""Models on standard input and output, named results, and pipelines in files."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx.external_data_helper import convert_model_to_external_data, write_external_data_tensors
+
+from tests.helpers.command_line import apass, nodes_of, write_model
+from tests.helpers.folders import files
+from tests.helpers.repository import ROOT
+
+
+def test_output_with_model_suffix_is_a_file(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    assert apass("opt", model, "-o", tmp_path / "new" / "out.onnx").exit_code == 0
+    assert (files(tmp_path), nodes_of(tmp_path / "new" / "out.onnx")) == (["m.onnx", "new/out.onnx"], ["Relu", "Neg"])
+
+
+def test_output_is_a_folder_if_it_exists(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    (tmp_path / "out.onnx").mkdir()
+    assert apass("opt", model, "-o", tmp_path / "out.onnx").exit_code == 0
+    assert files(tmp_path) == ["m.onnx", "out.onnx/m.onnx"]
+
+
+def test_output_file_is_no_model_of_its_folder(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    for _ in range(2):
+        assert apass("opt", tmp_path, "-o", tmp_path / "out.onnx").exit_code == 0
+    assert files(tmp_path) == ["m.onnx", "out.onnx"]
+
+
+def test_suffix_of_output_file_selects_the_format(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    assert apass("opt", model, "-o", tmp_path / "out.relay").exit_code == 0
+    assert "nn.relu" in (tmp_path / "out.relay").read_text()
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_model_is_piped_without_other_output(tmp_path: Path, backend: str) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    result = apass("opt", "-", "--from", "onnx", "--timing", "--backend", backend, stdin=model.read_bytes())
+    out = tmp_path / "out.onnx"
+    out.write_bytes(result.stdout_bytes)
+    assert (result.exit_code, nodes_of(out)) == (0, ["Relu", "Neg"])
+    assert ("1 of 1 models written" in result.stderr, "wall ms" in result.stderr) == (True, True)
+
+
+def test_relay_is_piped_as_text(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    result = apass("opt", model, "--to", "relay", "-o", "-")
+    assert (result.exit_code, result.stdout.startswith("#[version"), "models written" in result.stdout) == (
+        0,
+        True,
+        False,
+    )
+
+
+def test_failed_model_leaves_the_pipe_empty() -> None:
+    result = apass("opt", "-", "--from", "onnx", stdin=b"\x08\x09\x12 no model")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "failed stdin.onnx: AdapterError" in result.stderr
+
+
+def test_piped_model_cannot_have_external_weights(tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y) { y = Add(x, w) }'
+    )
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(4, dtype=np.float32), "w"))
+    convert_model_to_external_data(proto, location="weights.bin", size_threshold=0)
+    write_external_data_tensors(proto, str(tmp_path))
+    result = apass("opt", "-", "--from", "onnx", stdin=proto.SerializeToString())
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "    a model on standard input cannot have external weights; name its file instead\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-"], "- is standard input, whose format no suffix shows; add --from onnx or --from relay"),
+        (["-", "-", "--from", "onnx"], "- is standard input, and must be the only model; got 2"),
+        (["-", "--from", "onx"], "--from: no model format is named 'onx'; did you mean 'onnx'?"),
+        (["-", "--from", "onnx"], "standard input is empty; expected a model"),
+        (
+            ["-", "--from", "onnx", "--in-place"],
+            "--in-place needs files, and cannot be used with -; leave one of them out",
+        ),
+        (
+            ["a.onnx", "-o", "-", "--journal", "j"],
+            "--journal needs files, and cannot be used with -; leave one of them out",
+        ),
+        (["a.onnx", "b.onnx", "-o", "-"], "-o - writes one model, got 2; name one, or a folder with -o DIR"),
+        (
+            ["a.onnx", "b.onnx", "-o", "c.onnx"],
+            "-o c.onnx is the file of one result, got 2 models; name a folder, or one model",
+        ),
+        (
+            ["a.onnx", "-o", "c.relay", "--to", "onnx"],
+            "-o c.relay and --to onnx name different formats; leave out --to, or change the suffix",
+        ),
+        (
+            ["a.onnx", "--from", "onnx"],
+            "--from onnx is for a model on standard input; write - in place of it",
+        ),
+        (["a.onnx", "-p", "@none.txt"], "cannot read the pipeline @none.txt: No such file or directory"),
+    ],
+)
+def test_misused_streams_are_reported_before_any_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.onnx", "b.onnx"):
+        write_model(tmp_path / name)
+    result = apass("opt", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n")
+    assert files(tmp_path) == ["a.onnx", "b.onnx"]
+
+
+@pytest.mark.process
+def test_closed_pipe_ends_without_a_traceback(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx")
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "apass", "opt", str(model), "-o", "-"]
+    done = subprocess.run(command, cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
+    os.close(write)
+    assert (done.returncode, "Traceback" in done.stderr, "models written" in done.stderr) == (4, False, True)
+
+
+@pytest.mark.process
+def test_prints_of_libraries_do_not_reach_the_pipe(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "m.onnx", identities=0)
+    code = "import os, apass\n"
+    code += "def noise(mod, ctx):\n    print('noise'); os.write(1, b'noise'); return mod\n"
+    code += "apass.register_pass(apass.module_pass(noise, opt_level=0, name='Noise'))\n"
+    code += "from apass.cli import main; main()"
+    command = [sys.executable, "-c", code, "opt", str(model), "-o", "-", "-p", "Noise"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count(b"noise")) == (0, model.read_bytes(), 2)
+
+
+def test_pipeline_is_read_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_model(tmp_path / "m.onnx")
+    (tmp_path / "p.txt").write_text("onnx.IdentityElimination,  # the only one\nonnx.NameFix\n")
+    assert apass("opt", "m.onnx", "-p", "@p.txt").exit_code == 0
+    assert nodes_of(tmp_path / "m.opt.onnx") == ["Relu", "Neg"]
+    planned = apass("plan", "-p", "@p.txt").stdout.split()
+    assert planned == ["run", "sequential", "run", "onnx.IdentityElimination", "run", "onnx.NameFix"]
+    assert "@p.txt" in apass("opt", "m.onnx", "--compare", "@p.txt").stdout
