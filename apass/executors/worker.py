@@ -18,6 +18,7 @@ import anyio
 from apass.concurrency.coroutines import await_once, is_awaitable
 from apass.core.adapter import adapter_for
 from apass.core.analysis_manager import give
+from apass.core.changes import CHANGES, ChangeLog
 from apass.core.context import PassContext, enter_in_worker
 from apass.core.deadline import Deadline
 from apass.core.diagnostic_context import DiagnosticContext
@@ -78,7 +79,7 @@ class Request:
 
 @dataclass(slots=True)
 class Emitted:
-    """Diagnostics, statistics and remarks that passes emitted in a worker."""
+    """Diagnostics, statistics, remarks and changes of passes in a worker."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
     """Diagnostics emitted to `ctx.diag_ctx`."""
@@ -86,6 +87,8 @@ class Emitted:
     """Statistics, as names with amounts."""
     remarks: list[Remark] = field(default_factory=list[Remark])
     """Remarks, in order."""
+    changes: ChangeLog = field(default_factory=ChangeLog)
+    """The passes that changed the module, for a whole pass."""
 
     def replay(self, ctx: PassContext) -> None:
         """Emit everything again in `ctx`."""
@@ -95,6 +98,9 @@ class Emitted:
             ctx.statistic(name, amount)
         for remark in self.remarks:
             ctx.remark(remark)
+        changes = CHANGES.get()
+        if changes is not None:
+            changes.add(self.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +325,7 @@ class _WholePass:
         """Run the pass on the module, with the twins of the instruments."""
         emitted = Emitted()
         _EMITTED.set(emitted)
+        CHANGES.set(emitted.changes)
         mod = self._message.module.open()
         twins = [make() for make in self._message.instruments]
         ctx = self._message.context.open(twins, _RecordingDiagnosticContext())

@@ -10,6 +10,7 @@ from anyio.abc import TaskGroup
 from apass.concurrency.coroutines import await_once, metered_task
 from apass.concurrency.shielding import flatten_errors
 from apass.core.adapter import ModT
+from apass.core.changes import CHANGES, ChangeLog
 from apass.core.context import PassContext, current_scope
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.position import in_branch
@@ -90,6 +91,8 @@ class _Contest(Generic[ModT]):
         self.finished: dict[int, tuple[Any, ModT]] = {}
         self.failures: dict[int, BaseException] = {}
         self.fatal: list[BaseException] = []
+        self.changes = CHANGES.get()
+        self.logs: dict[int, ChangeLog] = {}
 
     async def run(self) -> ModT:
         """Run the alternatives until all have ended, and return the winning result."""
@@ -141,6 +144,10 @@ class _Contest(Generic[ModT]):
 
     async def compete(self, index: int) -> tuple[Any, ModT]:
         """Return the key and the result of an alternative."""
+        if self.changes is not None:
+            # Only the changes of the winner count. Each alternative has a task of its own.
+            self.logs[index] = ChangeLog()
+            CHANGES.set(self.logs[index])
         with in_branch(str(index + 1)):
             mod = await self.entrants[index].transform(self.mod, self.ctx)
         if self.race.key is None:
@@ -205,7 +212,10 @@ class _Contest(Generic[ModT]):
         """Return the result with the smallest key; among equal keys, the first."""
         # `min` returns the first of equal items, so the order of the list decides.
         indices = sorted(self.finished)
-        return self.finished[min(indices, key=lambda index: self.finished[index][0])][1]
+        best = min(indices, key=lambda index: self.finished[index][0])
+        if self.changes is not None:
+            self.changes.add(self.logs[best])
+        return self.finished[best][1]
 
 
 register_pass("Race", Race)

@@ -12,6 +12,7 @@ from apass.concurrency.coroutines import await_once, is_awaitable, metered_pass,
 from apass.concurrency.shielding import Call, run_shielded
 from apass.core.adapter import ModT, adapter_for, adapter_of_type
 from apass.core.analysis_manager import Preserves
+from apass.core.changes import CHANGES
 from apass.core.context import PassContext, PassScope
 from apass.core.info import PassInfo
 from apass.core.instrument import NO_HOOKS, Hooks, instrument_name
@@ -118,8 +119,12 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
         # Skip the full check if the type is unchanged.
         if type(result) is not kind:
             _check_module(result, pass_.info)
-        if result is not mod and pass_.preserves:
-            await _carry_analyses(pass_, mod, result, scope)
+        if result is not mod:
+            changes = CHANGES.get()
+            if changes is not None:
+                changes.record(pass_.info.name, cursor)
+            if pass_.preserves:
+                await _carry_analyses(pass_, mod, result, scope)
         # Re-read the hooks: the pass may have called `override_instruments`.
         latest = state.hooks
         if latest is not NO_HOOKS:

@@ -22,6 +22,7 @@ from apass.core.adapter import (
     run_in_thread_if_safe,
     type_name,
 )
+from apass.core.changes import CHANGES
 from apass.core.context import PassContext
 from apass.core.run import current_run
 from apass.core.store import FaultTolerantStore, ModuleResults, stored_identity
@@ -239,6 +240,7 @@ async def _stored_or_computed(
         stored: T | None = await slot.read(load_and_keep)
         if stored is not None:
             ctx.analyses.counts["pass stored"] += 1
+            _log_stored()
             own.append(stored)
             return data
         computation = _Computation(slot.key, outer)
@@ -267,12 +269,20 @@ async def _stored_or_computed(
         loaded: T | None = await outcome if is_awaitable(outcome) else outcome
         if loaded is not None:
             ctx.analyses.counts["pass shared"] += 1
+            _log_stored()
             return loaded
     # The other call recovered from a failure: this one may succeed.
     result, data = await compute()
     if data is not None:
         await slot.write(data)
     return result
+
+
+def _log_stored() -> None:
+    """Count a result that came from the store, or from an equal running call."""
+    changes, run = CHANGES.get(), current_run()
+    if changes is not None and run is not None:
+        changes.record_stored(run.info.name)
 
 
 async def _write_lists(computation: _Computation) -> None:
