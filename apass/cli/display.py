@@ -1,36 +1,98 @@
 """The display of a run: a progress bar, a table of results, and the failures."""
 
 import os
+import traceback
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from enum import Enum
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Annotated, Any, Final, Self, cast
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
 from apass.cli.errors import print_error
-from apass.cli.inputs import Job
+from apass.cli.inputs import InputError, Job
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError
-from apass.cli.terminal import safe_markup, safe_name
+from apass.cli.terminal import OUTPUT_PANEL, Color, ColorOption, safe_markup, safe_name
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.executors.remote_errors import RemoteTraceback
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
 from apass.util.printable import printable
 
-__all__ = ["Reporter", "RunDisplay"]
+__all__ = ["DisplayOptions", "OutputFormat", "Reporter", "RunDisplay", "errors_in", "notes_of"]
 
 _MAX_ROWS: Final = 40
 """Rows of the table with all models. A longer table shows failures and changes; on a terminal, the largest ones."""
 
+_MAX_PASSES: Final = 3
+"""Passes that a row names; the others are counted."""
+
 _UNLIMITED_WIDTH: Final = 10_000
 """Columns of the table in a pipe or a file; wide enough for any row."""
+
+
+class OutputFormat(Enum):
+    """The format of the results on standard output."""
+
+    TEXT = "text"
+    """A table."""
+    JSON = "json"
+    """A line of JSON for each model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisplayOptions:
+    """The options of the display; a dataclass for `with_options`."""
+
+    output_format: Annotated[
+        OutputFormat,
+        typer.Option(
+            "--output-format",
+            help="Print a table, or a line of JSON for each model and everything else on standard error.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = OutputFormat.TEXT
+    """The format of the results on standard output."""
+    all_models: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help=f"List all models, also those of more than {_MAX_ROWS} that did not change.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = False
+    """Whether the table has a row for each model."""
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", help="Print failures only, on standard error.", rich_help_panel=OUTPUT_PANEL),
+    ] = False
+    """Whether there is no table and no progress bar."""
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Print the traceback of each failure, and all passes that changed a model.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = False
+    """Whether failures have tracebacks, and rows name all passes."""
+    color: ColorOption = Color.AUTO
+    """Whether the output has colours; the callback of the option sets it."""
+
+    def check(self) -> None:
+        """Raise InputError if options exclude each other."""
+        if self.quiet and (self.verbose or self.all_models):
+            raise InputError(f"--quiet and {'--verbose' if self.verbose else '--all'} cannot be used together")
 
 
 class _Bar:
@@ -58,16 +120,19 @@ class _Bar:
 class Reporter:
     """Progress bar on standard error, table of results on standard output."""
 
-    def __init__(self, total: int, *, bar: bool = True) -> None:
+    def __init__(self, total: int, options: DisplayOptions, *, bar: bool = True) -> None:
         self.results: list[JobResult] = []
         """The result of each file, in the order of completion."""
         self._out = Console(highlight=False)
-        self._is_narrow = self._out.is_terminal or "COLUMNS" in os.environ
+        # Not `is_terminal`, which `--color always` sets for a pipe, too.
+        self._is_narrow = self._out.file.isatty() or "COLUMNS" in os.environ
         if not self._is_narrow:
             # In a pipe or a file, each row is one line, so that `grep` and `cut` work. Rich would wrap at 80 columns.
             self._out = Console(highlight=False, width=_UNLIMITED_WIDTH)
         terminal = Console(stderr=True)
-        self._bar = _Bar(terminal, total) if bar and terminal.is_terminal else None
+        has_bar = bar and terminal.is_terminal and terminal.file.isatty() and not options.quiet
+        self._bar = _Bar(terminal, total) if has_bar else None
+        self._options = options
         self._phases: dict[str, str] = {}
         self._total = total
 
@@ -114,24 +179,39 @@ class Reporter:
 
     def summarize(self, diagnostics: DiagnosticContext) -> None:
         """Print the table, the diagnostics, each failure with its notes, and the totals."""
+        is_verbose = self._options.verbose
+        if self._options.quiet:
+            for failed in self.failures:
+                Console(stderr=True, highlight=False).print(_failure(failed, is_verbose), soft_wrap=True)
+            return
         rows = sorted(self.results, key=lambda result: result.job.name)
-        notable = rows if len(rows) <= _MAX_ROWS else [row for row in rows if row.changed or row.error is not None]
-        shown = _most_relevant(notable) if self._is_narrow else notable
+        has_all = self._options.all_models or len(rows) <= _MAX_ROWS
+        notable = rows if has_all else [row for row in rows if row.changed or row.error is not None]
+        shown = _most_relevant(notable) if self._is_narrow and not has_all else notable
         if shown:
-            self._out.print(_table(shown, self._out.width))
-        if len(shown) < len(notable):
-            text = f"and {len(notable) - len(shown)} more; redirect the output to a file to get all"
+            self._out.print(_table(shown, self._out.width, is_verbose))
+        for text in _omitted(rows, notable, shown):
             self._out.print(f"[dim]{text}[/]")
-        if len(notable) < len(rows):
-            self._out.print(f"[dim]and {len(rows) - len(notable)} models that did not change[/]")
         if diagnostics.diagnostics:
             self.show(diagnostics.rendered())
         for failed in self.failures:
-            self._out.print(_failure(failed), soft_wrap=True)
+            self._out.print(_failure(failed, is_verbose), soft_wrap=True)
         self._out.print(_totals(self.results, self._total), soft_wrap=True)
 
 
-def _table(results: Sequence[JobResult], width: int) -> Text:
+def _omitted(rows: Sequence[JobResult], notable: Sequence[JobResult], shown: Sequence[JobResult]) -> Iterator[str]:
+    """Iterate over the lines that count the models without a row."""
+    if len(shown) < len(notable):
+        yield f"and {len(notable) - len(shown)} more that changed; --all lists them"
+    if len(notable) < len(rows):
+        earlier = sum(row.is_earlier for row in rows)
+        unchanged = len(rows) - len(notable) - earlier
+        counts = {"did not change": unchanged, "an earlier run has written": earlier}
+        texts = [f"{count} models that {text}" for text, count in counts.items() if count]
+        yield f"and {', and '.join(texts)}; --all lists them"
+
+
+def _table(results: Sequence[JobResult], width: int, has_all_passes: bool) -> Text:
     """Return the table of results, which has fewer columns if it is narrow."""
     names = [result.job.name for result in results]
     ending = _common_ending(names)
@@ -140,8 +220,12 @@ def _table(results: Sequence[JobResult], width: int) -> Text:
     outcomes = [_outcome(result) for result in results]
     status = max(len(outcome.partition(" ")[0]) for outcome in outcomes)
     columns = [
-        Column(title="before", cells=[_number(result.before) for result in results], justify="right"),
-        Column(title="after", cells=[_number(result.after) for result in results], justify="right"),
+        Column(title="nodes", cells=[_change(result.before, result.after) for result in results], justify="right"),
+        Column(
+            title="bytes",
+            cells=[_change(result.bytes_before, result.bytes_after) for result in results],
+            justify="right",
+        ),
         Column(title="seconds", cells=[f"{result.seconds:.3f}" for result in results], justify="right"),
         Column(
             title="result",
@@ -150,11 +234,40 @@ def _table(results: Sequence[JobResult], width: int) -> Text:
             style=lambda row: "green" if results[row].error is None else "red",
         ),
     ]
-    return fitted_table(model, columns, width, drop=("seconds", "before", "after", "result"))
+    passes = [_passes(result, has_all_passes) for result in results]
+    if any(passes):
+        columns.append(Column(title="changed by", cells=passes, smallest=len("changed by")))
+    return fitted_table(model, columns, width, drop=("seconds", "bytes", "changed by", "nodes", "result"))
 
 
 def _outcome(result: JobResult) -> str:
-    return f"ok {printable(result.remark)}".rstrip() if result.error is None else type(result.error).__name__
+    if result.error is not None:
+        return type(result.error).__name__
+    count = sum(result.cached.values())
+    cached = f"{count} cached" if count else ""
+    return " ".join(("ok", ", ".join(filter(None, (printable(result.remark), cached))))).rstrip()
+
+
+def _passes(result: JobResult, has_all: bool) -> str:
+    """Return the passes that changed a model, most changes first."""
+    names = sorted(result.changed_by, key=lambda name: -result.changed_by[name])
+    shown = names if has_all else names[:_MAX_PASSES]
+    texts = [_pass(name, result.changed_by[name], result.cached.get(name, 0)) for name in shown]
+    if len(shown) < len(names):
+        texts.append(f"{len(names) - len(shown)} more")
+    return printable(", ".join(texts))
+
+
+def _pass(name: str, changes: int, cached: int) -> str:
+    """Return the name of a pass that changed a model, with the number of changes."""
+    count = "" if changes == 1 else f" x{changes}"
+    return f"{name}{count} (cached)" if cached >= changes else f"{name}{count}"
+
+
+def _change(before: int | None, after: int | None) -> str:
+    if before is None or after is None or before == after:
+        return "" if before is None else f"{before:,}"
+    return f"{before:,} -> {after:,}"
 
 
 def _common_ending(names: Sequence[str]) -> str:
@@ -173,10 +286,23 @@ def _most_relevant(results: list[JobResult]) -> list[JobResult]:
     return [result for result in results if id(result) in chosen]
 
 
-def _failure(result: JobResult) -> str:
+def _failure(result: JobResult, has_traceback: bool) -> str:
     assert result.error is not None
     first, *rest = map(safe_markup, _lines(result.error))
+    if has_traceback:
+        text = "".join(traceback.format_exception(result.error))
+        rest += [f"    {line}" for line in safe_markup(text).splitlines()]
     return "\n".join([f"[red]failed[/] {safe_name(result.job.name)}: {first}", *rest])
+
+
+def errors_in(error: BaseException) -> Sequence[BaseException]:
+    """Return the errors of a group; none for any other error."""
+    return cast("BaseExceptionGroup[BaseException]", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """Return the notes on an error, without the traceback of a worker."""
+    return [str(note) for note in getattr(error, "__notes__", ()) if not isinstance(note, RemoteTraceback)]
 
 
 def _lines(error: BaseException) -> Iterator[str]:
@@ -185,9 +311,7 @@ def _lines(error: BaseException) -> Iterator[str]:
     Each level of nesting is indented. The traceback of a worker is left out, as those of this process are.
     """
     yield f"{type(error).__name__}: {error}"
-    notes = [note for note in getattr(error, "__notes__", ()) if not isinstance(note, RemoteTraceback)]
-    inner = cast("BaseExceptionGroup[BaseException]", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
-    for text in chain(notes, *map(_lines, inner)):
+    for text in chain(notes_of(error), *map(_lines, errors_in(error))):
         yield from (f"    {line}" for line in text.splitlines())
 
 
@@ -201,16 +325,22 @@ def _totals(results: list[JobResult], total: int) -> str:
     return text + (f", [red]{failed} failed[/]" if failed else "") + (f", {missing} not done" if missing else "")
 
 
-def _number(value: int | None) -> str:
-    return "" if value is None else str(value)
-
-
 class RunDisplay:
-    """The reporter and the observers of a run."""
+    """The reporter and the observers of a run.
 
-    def __init__(self, reporter: Reporter, observers: Sequence[RunObserver]) -> None:
+    Parameters:
+        reporter: the reporter.
+        observers: the observers.
+        data: what prints the output of the observers that other programs read, in place of the reporter.
+
+    """
+
+    def __init__(
+        self, reporter: Reporter, observers: Sequence[RunObserver], data: Mapping[RunObserver, Callable[[str], None]]
+    ) -> None:
         self._reporter = reporter
         self._observers = observers
+        self._data = data
         self.failed_outputs = 0
         """Number of observers whose output could not be written."""
 
@@ -234,7 +364,7 @@ class RunDisplay:
     def _finish(self, observer: RunObserver) -> None:
         """Let an observer write its output; if it cannot, print an error."""
         try:
-            observer.finish(self._reporter.show)
+            observer.finish(self._data.get(observer, self._reporter.show))
         except OutputError as error:
             self.failed_outputs += 1
             print_error(str(error))

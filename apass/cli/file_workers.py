@@ -339,7 +339,7 @@ class _Share:
     def fail(self, jobs: Sequence[Job], error: Exception) -> None:
         """Report that files failed with an error."""
         for job in jobs:
-            self.report(JobResult(job, None, None, 0.0, "", False, error))
+            self.report(JobResult(job, None, None, 0.0, error=error))
 
     def report(self, result: JobResult) -> None:
         """Report the result of a file."""

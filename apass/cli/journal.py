@@ -16,7 +16,7 @@ from apass.errors import JournalError
 from apass.passes.base import Pass
 from apass.util.files import Prepared
 
-__all__ = ["FileJournal", "Finished", "States", "file_journal"]
+__all__ = ["Earlier", "FileJournal", "Finished", "States", "file_journal"]
 
 States = Mapping[str, list[Any]]
 """Files by path, each with its size and a digest of its contents."""
@@ -34,6 +34,18 @@ class Finished:
     """The remark of the row, such as `unchanged`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What the journal knows about the result of an earlier run."""
+
+    finished: Finished
+    """The table row."""
+    bytes_before: int
+    """Size of the files of the model as it was read."""
+    bytes_after: int
+    """Size of the files of the result."""
+
+
 class FileJournal:
     """Results that are written, and the files that they were made from. Thread-safe.
 
@@ -45,7 +57,7 @@ class FileJournal:
     def __init__(self, journal: Any) -> None:
         self._journal = journal
 
-    def look_up(self, job: Job) -> Finished | None:
+    def look_up(self, job: Job) -> Earlier | None:
         """Return the entry of a finished job.
 
         Return None if there is no entry, or the model or its result changed since then.
@@ -59,7 +71,7 @@ class FileJournal:
         # In place, the result has replaced the source.
         is_in_place = job.source.resolve() == job.target.resolve()
         is_current = _are_unchanged(targets) and (is_in_place or _are_unchanged(sources))
-        return Finished(**finished) if is_current else None
+        return Earlier(Finished(**finished), _bytes(sources), _bytes(targets)) if is_current else None
 
     def states(self, job: Job, model_format: ModelFormat) -> States:
         """Return the current states of the files that a job reads."""
@@ -110,6 +122,12 @@ def _are_states(value: Any) -> TypeGuard[States]:
         return False
     states = cast("dict[str, object]", value).values()
     return all(isinstance(state, list) and len(cast("list[object]", state)) == 2 for state in states)
+
+
+def _bytes(states: States) -> int:
+    """Return the size of all files."""
+    sizes = [state[0] for state in states.values()]
+    return sum(size for size in sizes if isinstance(size, int))
 
 
 def _is_row(value: Any) -> TypeGuard[dict[str, Any]]:

@@ -2,9 +2,9 @@
 
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from apass.cli.inputs import Job
 from apass.cli.journal import FileJournal, Finished, States
 from apass.cli.output_files import named
 from apass.concurrency.thread_batches import ThreadBatches, call_all
+from apass.core.changes import CHANGES, ChangeLog
 from apass.core.context import current_scope
 from apass.core.executor import Executor
 from apass.core.run import enter_module
@@ -76,12 +77,22 @@ class JobResult:
     """Nodes of the result; None if the model failed."""
     seconds: float
     """Wall time from the start of loading to the end of writing."""
-    remark: str
+    remark: str = ""
     """A note on a success, such as outputs that could not be compared."""
-    changed: bool
+    changed: bool = False
     """Whether this run made another model of it."""
-    error: Exception | None
+    error: Exception | None = None
     """The reason of a failure; None for a success."""
+    bytes_before: int | None = None
+    """Size of the model's files; None if they could not be read."""
+    bytes_after: int | None = None
+    """Size of the result's files; None if the model failed."""
+    changed_by: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How often each pass changed the model, in the order of the first change."""
+    cached: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How many results of each pass came from the store of `--cache`."""
+    is_earlier: bool = False
+    """Whether an earlier run wrote the result, according to the journal."""
 
 
 async def optimize_files(
@@ -252,23 +263,41 @@ class _FileRun:
         self.changed = False
         self.parts: Sequence[PartFile] = ()
         """The files of the result, which have temporary names."""
+        self.changes = ChangeLog()
+        self.bytes_before: int | None = None
+        self.bytes_after: int | None = None
+        self.is_earlier = False
         self.start = perf_counter()
         self.is_small = True
-        self.has_companions = False
+        self.companions: Sequence[Path] | None = None
+        """The additional files of the model; None before they are needed, or if the model cannot be read."""
 
     def result(self, error: Exception | None) -> JobResult:
         """Return the result of the file."""
-        after, seconds = None if error else self.after, perf_counter() - self.start
-        return JobResult(self.job, self.before, after, seconds, self.remark, error is None and self.changed, error)
+        return JobResult(
+            self.job,
+            self.before,
+            self.after if error is None else None,
+            perf_counter() - self.start,
+            self.remark,
+            self.changed and error is None,
+            error,
+            self.bytes_before,
+            self.bytes_after if error is None else None,
+            self.changes.changed,
+            self.changes.stored,
+            self.is_earlier,
+        )
 
     async def run(self) -> None:
         """Do everything up to the files of the result, which have temporary names."""
         enter_module(self.job.name)
+        CHANGES.set(self.changes)
         self._look_at_source()
         if self.journal is not None and await self._is_finished(self.journal):
             return
         self.on_phase(self.job, "loading")
-        mod = await self._call(partial(self.format.load, self.job.source))
+        mod = await self._call(self._load)
         self.before = self.format.size(mod)
         self.on_phase(self.job, "optimizing")
         result = await self.run_pipeline(mod)
@@ -284,11 +313,25 @@ class _FileRun:
 
     def _look_at_source(self) -> None:
         with suppress(OSError, ApassError):  # loading reports it
-            if self.job.source.stat().st_size <= SMALL:
-                self.has_companions = bool(self.format.companions(self.job.source))
-                self.is_small = not self.has_companions
+            self.bytes_before = self.job.source.stat().st_size
+            if self.bytes_before <= SMALL:
+                self._find_companions()
+                self.is_small = not self.companions
             else:
                 self.is_small = False
+
+    def _find_companions(self) -> None:
+        """Find the additional files of the model, and add their sizes."""
+        self.companions = self.format.companions(self.job.source)
+        if self.companions and self.bytes_before is not None:
+            self.bytes_before += sum(path.stat().st_size for path in self.companions)
+
+    def _load(self) -> Any:
+        mod = self.format.load(self.job.source)
+        # Those of a small file are known.
+        if self.companions is None:
+            self._find_companions()
+        return mod
 
     async def _call(self, function: Callable[[], R]) -> R:
         """Call a function that reads or writes files, in a thread if they are large."""
@@ -312,12 +355,15 @@ class _FileRun:
         If not, record the states of the sources.
         """
         self.on_phase(self.job, "looking up")
-        finished = await self._call(partial(journal.look_up, self.job))
-        if finished is None:
+        entry = await self._call(partial(journal.look_up, self.job))
+        if entry is None:
             # Before loading: a file that changes later does not match its entry, and is optimized again next time.
             self.sources = await self._call(partial(journal.states, self.job, self.format))
             return False
+        finished = entry.finished
         self.before, self.after = finished.before, finished.after
+        self.bytes_before, self.bytes_after = entry.bytes_before, entry.bytes_after
+        self.is_earlier = True
         self.remark = f"by an earlier run, {finished.remark}" if finished.remark else "by an earlier run"
         return True
 
@@ -333,6 +379,8 @@ class _FileRun:
                 copy_whole(job.source, job.target, self._prepared())
             elif (prepared := self._prepared()) is not None:
                 prepared({job.target: job.source})
+        # Without files, the model is its own result.
+        self.bytes_after = sum(part.path.stat().st_size for part in parts) if parts else self.bytes_before
         # Set here, so that it is known if the caller is cancelled while a thread writes.
         self.parts = parts
 
@@ -340,7 +388,7 @@ class _FileRun:
         """Return whether the file of the model is all that the result needs."""
         if self.job.source.suffix != self.job.target.suffix:
             return False
-        return not (self.has_companions if self.is_small else self.format.companions(self.job.source))
+        return not self.companions
 
     def _save(self, result: Any) -> None:
         try:

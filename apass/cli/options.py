@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from typer.core import TyperCommand
+from typer.models import OptionInfo
 
 __all__ = ["FlagValue", "ManyValues", "command_with", "options_in_use", "with_options"]
 
@@ -48,7 +49,17 @@ def with_options(*kinds: type[Any]) -> Callable[[Callable[..., R]], Callable[...
 def options_in_use(options: Any) -> list[str]:
     """Return the names of the options that differ from their defaults, as `--name`."""
     names = [field.name for field in fields(options) if getattr(options, field.name) != field.default]
-    return [f"--{name.replace('_', '-')}" for name in names]
+    kind: type[Any] = options.__class__
+    hints = get_type_hints(kind, include_extras=True) if names else {}
+    return [_flag(name, hints[name]) for name in names]
+
+
+def _flag(name: str, hint: Any) -> str:
+    """Return the long name of an option: the declared one, or that of the field."""
+    # Within `Annotated`, typer keeps the first name in `default`.
+    marks = [mark for mark in get_args(hint) if isinstance(mark, OptionInfo)]
+    declared = [str(flag) for mark in marks for flag in (mark.default, *(mark.param_decls or ()))]
+    return next((flag for flag in declared if flag.startswith("--")), f"--{name.replace('_', '-')}")
 
 
 def _parameters(kind: type[Any]) -> Sequence[inspect.Parameter]:

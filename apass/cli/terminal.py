@@ -1,11 +1,63 @@
 """Output of the commands, with control characters shown as escapes."""
 
+import os
+from enum import Enum
+from functools import partial
+from typing import Annotated, Final
+
 import typer
 from rich.markup import escape
 
 from apass.util.printable import LAYOUT, printable
 
-__all__ = ["echo", "safe_markup", "safe_name"]
+__all__ = ["OUTPUT_PANEL", "Color", "ColorOption", "echo", "safe_markup", "safe_name"]
+
+OUTPUT_PANEL: Final = "Output"
+"""The panel of `--help` that lists the options of the output."""
+
+_VARIABLES: Final = ("NO_COLOR", "FORCE_COLOR")
+"""Variables of the environment that rich reads."""
+
+
+class Color(Enum):
+    """Whether the output has colours."""
+
+    AUTO = "auto"
+    """On a terminal, and as `NO_COLOR` and `FORCE_COLOR` require."""
+    ALWAYS = "always"
+    """Also in a pipe or a file."""
+    NEVER = "never"
+    """Nowhere."""
+
+
+def _set_color(ctx: typer.Context, color: Color) -> Color:
+    """Set the variables that rich reads, until the end of the command."""
+    if color is not Color.AUTO:
+        ctx.call_on_close(partial(_restore, {name: os.environ.get(name) for name in _VARIABLES}))
+        for name in _VARIABLES:
+            os.environ.pop(name, None)
+        os.environ["FORCE_COLOR" if color is Color.ALWAYS else "NO_COLOR"] = "1"
+    return color
+
+
+def _restore(values: dict[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+ColorOption = Annotated[
+    Color,
+    typer.Option(
+        "--color",
+        callback=_set_color,
+        is_eager=True,
+        help="Use colours on a terminal (auto), always or never.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
 
 
 def echo(text: str, *, end: str = "\n") -> None:

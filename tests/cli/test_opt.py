@@ -4,16 +4,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-import onnx
 import onnx_ir as ir
 import pytest
-from onnx.external_data_helper import convert_model_to_external_data, write_external_data_tensors
 
 from apass.core.context import PassContext
 from apass.passes.decorators import module_pass
 from apass.passes.registry import register_pass, unregister_pass
-from tests.helpers.command_line import TEST_DATA, apass, nodes_of, process, write_model
+from tests.helpers.command_line import TEST_DATA, apass, nodes_of, process, write_external, write_model
 from tests.helpers.folders import files
 
 
@@ -106,10 +103,10 @@ def test_table_has_a_row_for_each_model(tmp_path: Path) -> None:
     out = apass("opt", tmp_path, "-o", tmp_path / "out").stdout
     rows = [re.sub(r"\d+\.\d{3}", "S", " ".join(line.split())) for line in out.splitlines()]
     assert [row for row in rows if row and set(row) != {"─"}] == [
-        "model before after seconds result",
-        "m0.onnx 2 2 S ok unchanged, copied",
-        "m1.onnx 3 2 S ok",
-        "m2.onnx 4 2 S ok",
+        "model nodes bytes seconds result changed by",
+        "m0.onnx 2 76 S ok unchanged, copied",
+        "m1.onnx 3 -> 2 96 -> 76 S ok onnx.IdentityElimination",
+        "m2.onnx 4 -> 2 116 -> 76 S ok onnx.IdentityElimination",
         "3 of 3 models written, 9 nodes before, 6 after",
     ]
 
@@ -130,8 +127,10 @@ def test_long_table_shows_failures_and_largest_changes(
         "m149.onnx",
         "failed",
     }
-    assert "and 60 more; redirect the output to a file to get all" in lines
-    assert "and 50 models that did not change" in lines
+    assert "and 60 more that changed; --all lists them" in lines
+    assert "and 50 models that did not change; --all lists them" in lines
+    more = apass("opt", tmp_path, "-o", tmp_path / "out", "--all").stdout.splitlines()
+    assert (sum(".onnx  " in line for line in more), "--all" in "".join(more)) == (150, False)
 
 
 @pytest.mark.process
@@ -165,14 +164,7 @@ def test_unchanged_file_stays_in_place(tmp_path: Path) -> None:
 
 
 def test_unchanged_model_with_external_weights_is_written(tmp_path: Path) -> None:
-    model = tmp_path / "models" / "m.onnx"
-    model.parent.mkdir()
-    text = "g (float[512] x) => (float[512] y) { y = Add(x, w) }"
-    proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}')
-    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(512, dtype=np.float32), "w"))
-    convert_model_to_external_data(proto, location="weights.bin", size_threshold=0)
-    write_external_data_tensors(proto, str(model.parent))
-    model.write_bytes(proto.SerializeToString())
+    model = write_external(tmp_path / "models" / "m.onnx")
     result = apass("opt", model, "-o", tmp_path / "out")
     assert ("ok unchanged" in result.stdout, "copied" in result.stdout) == (True, False)
     assert files(tmp_path / "out") == ["m.onnx", "m.onnx.data"]

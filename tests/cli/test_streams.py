@@ -5,12 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
-from onnx.external_data_helper import convert_model_to_external_data, write_external_data_tensors
 
-from tests.helpers.command_line import apass, nodes_of, write_model
+from tests.helpers.command_line import apass, nodes_of, write_external, write_model
 from tests.helpers.folders import files
 from tests.helpers.repository import ROOT
 
@@ -68,13 +65,8 @@ def test_failed_model_leaves_the_pipe_empty() -> None:
 
 
 def test_piped_model_cannot_have_external_weights(tmp_path: Path) -> None:
-    proto = onnx.parser.parse_model(
-        '<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y) { y = Add(x, w) }'
-    )
-    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(4, dtype=np.float32), "w"))
-    convert_model_to_external_data(proto, location="weights.bin", size_threshold=0)
-    write_external_data_tensors(proto, str(tmp_path))
-    result = apass("opt", "-", "--from", "onnx", stdin=proto.SerializeToString())
+    model = write_external(tmp_path / "m.onnx")
+    result = apass("opt", "-", "--from", "onnx", stdin=model.read_bytes())
     assert (result.exit_code, result.stdout) == (1, "")
     assert "    a model on standard input cannot have external weights; name its file instead\n" in result.stderr
 

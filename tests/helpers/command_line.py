@@ -6,8 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx import TensorProto, helper
+from onnx.external_data_helper import convert_model_to_external_data, write_external_data_tensors
 from typer.testing import CliRunner, Result
 
 from apass.adapters.onnx import ADAPTER, load_model
@@ -44,6 +46,18 @@ def write_model(path: Path, *, identities: int = 2) -> Path:
         helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 18)], ir_version=9
     )
     path.write_bytes(model.SerializeToString())
+    return path
+
+
+def write_external(path: Path) -> Path:
+    """Write a model of an Add, with 2048 bytes of weights in `weights.bin`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "g (float[512] x) => (float[512] y) { y = Add(x, w) }"
+    proto = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}')
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(512, dtype=np.float32), "w"))
+    convert_model_to_external_data(proto, location="weights.bin", size_threshold=0)
+    write_external_data_tensors(proto, str(path.parent))
+    path.write_bytes(proto.SerializeToString())
     return path
 
 

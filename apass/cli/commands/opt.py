@@ -11,19 +11,19 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from apass.cli.display import Reporter, RunDisplay
+from apass.cli.display import DisplayOptions, OutputFormat, Reporter, RunDisplay
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import PROCESS, executor_scope
 from apass.cli.exit_status import FAILED, OUTPUT_FAILED
 from apass.cli.inputs import InputError, Job, check_writable
-from apass.cli.instruments import OBSERVER_OPTIONS, ObserverOptions, RunPlan
+from apass.cli.instruments import OBSERVER_OPTIONS, DataOptions, ObserverOptions, RunPlan
 from apass.cli.journal import file_journal
 from apass.cli.optimize import JobResult, optimize_files
 from apass.cli.options import ManyValues, command_with, options_in_use, with_options
 from apass.cli.planning import Plan, make_plan, modules_of, pipeline_text, plan_files, result_format
 from apass.cli.settings import ContextOptions, PipelineOption, make_context, seconds_of
-from apass.cli.streams import ModelStreams, model_streams, reserved_output
+from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
 from apass.cli.user_modules import LoadOption
 from apass.core.portable import why_not_portable
 from apass.executors.limits import usable_cores
@@ -126,26 +126,26 @@ class RunOptions:
 
 
 @app.command("opt", cls=command_with(ResultOptions, *OBSERVER_OPTIONS))
-@with_options(ResultOptions, ContextOptions, RunOptions, *OBSERVER_OPTIONS)
+@with_options(ResultOptions, ContextOptions, RunOptions, DisplayOptions, *OBSERVER_OPTIONS)
 def opt(
     *,
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL", help="Model files, directories and globs; - for standard input.")
     ],
-    options: tuple[ResultOptions, ContextOptions, RunOptions, *tuple[ObserverOptions, ...]],
-    _load: LoadOption = None,
+    options: tuple[ResultOptions, ContextOptions, RunOptions, DisplayOptions, *tuple[ObserverOptions, ...]],
 ) -> None:
     """Optimize models concurrently, and write the results.
 
     Exit status: 0, 1 if a model failed (the others are written), 2 if nothing was started, 4 if only another output
     (report, trace, times, remarks) could not be written, 130 after Ctrl-C.
     """
-    result_options, context_options, run_options, *observer_options = options
+    result_options, context_options, run_options, display_options, *observer_options = options
     with errors_as_lines(), ExitStack() as stack:
         check_backend(run_options.backend)
         seconds_of("--timeout", run_options.timeout)
+        display_options.check()
         if result_options.compare is not None:
-            _check_compared(result_options, run_options, observer_options)
+            _check_compared(result_options, run_options, display_options, observer_options)
         if result_options.pipeline is not None:
             result_options = replace(result_options, pipeline=pipeline_text(result_options.pipeline))
         streams = stack.enter_context(
@@ -160,17 +160,23 @@ def opt(
         if result_options.compare is not None:
             _compare(streams.models, result_options.compare, context_options, run_options)
             return
-        output = stack.enter_context(reserved_output()) if streams.writes else None
+        prints_lines = display_options.output_format is OutputFormat.JSON
+        if streams.writes and prints_lines:
+            raise InputError("--output-format json and the result both need standard output; name a file with -o FILE")
+        prints_data = any(isinstance(group, DataOptions) and group.prints_data for group in observer_options)
+        has_data = streams.writes or prints_lines or prints_data
+        output = stack.enter_context(reserved_output()) if has_data else None
         result_options = replace(result_options, output=streams.output)
         run_options = replace(run_options, to=result_format(streams.output, run_options.to))
         jobs = plan_files(streams.models, streams.output, in_place=result_options.in_place, to=run_options.to)
         streams.check_number(jobs)
-        run = _Run(jobs, result_options, context_options, run_options, observer_options, streams)
+        stdout = _StandardOutput(streams, output, display_options)
+        run = _Run(jobs, result_options, context_options, run_options, observer_options, stdout)
         work = run.on_all_cores if run.workers else partial(run.optimize, run.plan(), None)
         run_until_interrupted(work, run_options.backend)
         if not run.display.is_complete:
             raise typer.Exit(FAILED)
-        if output is not None:
+        if streams.writes and output is not None:
             streams.send(jobs[0], output)
         if run.display.failed_outputs:
             raise typer.Exit(OUTPUT_FAILED)
@@ -182,10 +188,12 @@ def _options_for_files(results: ResultOptions, run: RunOptions) -> list[str]:
     return [option for option, is_used in values.items() if is_used]
 
 
-def _check_compared(results: ResultOptions, run: RunOptions, observers: Sequence[ObserverOptions]) -> None:
+def _check_compared(
+    results: ResultOptions, run: RunOptions, display: DisplayOptions, observers: Sequence[ObserverOptions]
+) -> None:
     """Raise if an option does not apply to a comparison."""
-    allowed = {"--compare", "--source-format", "--jobs", "--backend", "--executor", "--timeout", "--cache"}
-    for option in chain.from_iterable(map(options_in_use, (results, run, *observers))):
+    allowed = {"--compare", "--from", "--color", "--jobs", "--backend", "--executor", "--timeout", "--cache"}
+    for option in chain.from_iterable(map(options_in_use, (results, run, display, *observers))):
         if option not in allowed:
             raise InputError(f"{option} cannot be used with --compare, which writes nothing; leave one of them out")
 
@@ -219,6 +227,33 @@ def _store(location: str | None) -> Any:
     return stores.OptionalStore(stores.store_at(location))
 
 
+@dataclass(frozen=True, slots=True)
+class _StandardOutput:
+    """What the run writes to standard output."""
+
+    streams: ModelStreams
+    """The models and the output, with files in place of `-`."""
+    data: DataOutput | None
+    """Standard output, if it is reserved for a model or for JSON."""
+    options: DisplayOptions
+    """The options of the display."""
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether there is a line of JSON for each model."""
+        return self.options.output_format is OutputFormat.JSON
+
+    @property
+    def has_observed(self) -> bool:
+        """Whether the output is reserved for the data of observers."""
+        return self.data is not None and not self.streams.writes and not self.has_lines
+
+    def print(self, text: str) -> None:
+        """Print the data of an observer."""
+        assert self.data is not None, "the output is reserved"
+        self.data.write(text.encode(errors="backslashreplace") + b"\n")
+
+
 class _Run:
     """One run of the command, from the plan to the table."""
 
@@ -229,14 +264,14 @@ class _Run:
         context: ContextOptions,
         options: RunOptions,
         observers: Sequence[ObserverOptions],
-        streams: ModelStreams,
+        stdout: _StandardOutput,
     ) -> None:
         self._jobs = jobs
         self._results = results
         self._context = context
         self._options = options
         self._observers = observers
-        self._streams = streams
+        self._stdout = stdout
         self.display: RunDisplay
         """The display, after `optimize`."""
 
@@ -280,6 +315,11 @@ class _Run:
             (group, observer) for group in self._observers if (observer := group.create_observer(run)) is not None
         ]
         observers = [observer for _, observer in enabled]
+        data = {
+            observer: self._stdout.print
+            for group, observer in enabled
+            if self._stdout.has_observed and isinstance(group, DataOptions) and group.prints_data
+        }
         instruments = [(group, instrument) for group, observer in enabled for instrument in observer.instruments()]
         store = _store(options.cache)
         context = make_context(
@@ -293,8 +333,13 @@ class _Run:
         }
         executors = executor_scope(options.executor, unsupported)
         check_writable(plan.jobs, self._results.output)
-        reporter = Reporter(len(plan.jobs), bar=not any(observer.takes_terminal for observer in observers))
-        self.display = RunDisplay(reporter, observers)
+        has_bar = not any(observer.takes_terminal for observer in observers)
+        reporter = Reporter(len(plan.jobs), self._stdout.options, bar=has_bar)
+        if self._stdout.has_lines:
+            json_lines: Any = import_module("apass.cli.json_lines")
+            lines = json_lines.JsonLines(self._stdout.data, context.diag_ctx, self._stdout.streams.shown)
+            observers.insert(0, lines)
+        self.display = RunDisplay(reporter, observers, data)
         journals = file_journal(options.journal, plan.passes, context, verify=options.verify_outputs)
         with warnings_as_lines(), journals as journal, self.display.closing(context.diag_ctx):
             async with store or nullcontext(), context, executors as executor:
@@ -325,7 +370,7 @@ class _Run:
     def _on_result(self, result: JobResult) -> None:
         """Display the result of a model."""
         if result.error is not None:
-            self._streams.explain(result.error)
+            self._stdout.streams.explain(result.error)
         self.display.result(result)
 
     def plan(self) -> Plan:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from apass.cli.instruments.base import ObserverOptions, RunObserver, RunPlan
+from apass.cli.instruments.base import DataOptions, ObserverOptions, RunObserver, RunPlan
 from apass.cli.instruments.dump import DumpingOptions
 from apass.cli.instruments.logs import LogOptions
 from apass.cli.instruments.memory import MemoryOptions
@@ -18,7 +18,7 @@ from apass.cli.instruments.timing import TimingOptions
 from apass.cli.instruments.trace import TracingOptions
 from apass.cli.instruments.verify import VerifyingOptions
 
-__all__ = ["OBSERVER_OPTIONS", "ObserverOptions", "RunObserver", "RunPlan"]
+__all__ = ["OBSERVER_OPTIONS", "DataOptions", "ObserverOptions", "RunObserver", "RunPlan"]
 
 OBSERVER_OPTIONS: Final[tuple[type[ObserverOptions], ...]] = (
     PrintingOptions,

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import Field, dataclass
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 from apass.cli.inputs import Job
 from apass.cli.optimize import JobResult
 from apass.cli.planning import Plan
 from apass.cli.settings import ContextOptions
 
-__all__ = ["PANEL", "ObserverOptions", "RunObserver", "RunPlan"]
+__all__ = ["PANEL", "DataOptions", "ObserverOptions", "RunObserver", "RunPlan"]
 
 PANEL: Final = "Instruments"
 """The panel of `--help` that lists the options of observers."""
@@ -55,6 +55,19 @@ class RunObserver:
 
     def finish(self, show: Callable[[str], None]) -> None:
         """Write the output; `show` prints text below the table of results."""
+
+
+@runtime_checkable
+class DataOptions(Protocol):
+    """Options that may let an observer print data for other programs.
+
+    An optional addition to `ObserverOptions`.
+    """
+
+    @property
+    def prints_data(self) -> bool:
+        """Whether `finish` prints data, alone on standard output."""
+        ...
 
 
 class ObserverOptions(Protocol):

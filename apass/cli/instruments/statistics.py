@@ -40,6 +40,11 @@ class StatisticsOptions:
     ] = None
     """The output format; None to show nothing."""
 
+    @property
+    def prints_data(self) -> bool:
+        """Whether the counters are printed as JSON."""
+        return self.statistics is StatisticsForm.JSON
+
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that sums the counters, or None if it is not enabled."""
         return None if self.statistics is None else _Statistics(self.statistics)

@@ -69,6 +69,11 @@ class TimingOptions:
     ] = None
     """Number of functions to show; None for the default of the output format."""
 
+    @property
+    def prints_data(self) -> bool:
+        """Whether the times are printed as JSON."""
+        return self.timing is TimingForm.JSON and self.timing_output is None
+
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that times the run, or None if it is not enabled.
 
