@@ -133,6 +133,7 @@ def opt(
         list[str], typer.Argument(metavar="MODEL", help="Model files, directories and globs; - for standard input.")
     ],
     options: tuple[ResultOptions, ContextOptions, RunOptions, DisplayOptions, *tuple[ObserverOptions, ...]],
+    _load: LoadOption = None,
 ) -> None:
     """Optimize models concurrently, and write the results.
 
