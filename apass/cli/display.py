@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from enum import Enum
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -22,13 +21,13 @@ from apass.cli.inputs import InputError, Job
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError
-from apass.cli.terminal import OUTPUT_PANEL, Color, ColorOption, safe_markup, safe_name
+from apass.cli.terminal import OUTPUT_PANEL, Color, ColorOption, OutputFormat, safe_markup, safe_name
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.executors.remote_errors import RemoteTraceback
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
 from apass.util.printable import printable
 
-__all__ = ["DisplayOptions", "OutputFormat", "Reporter", "RunDisplay", "errors_in", "notes_of"]
+__all__ = ["DisplayOptions", "Reporter", "RunDisplay", "errors_in", "notes_of"]
 
 _MAX_ROWS: Final = 40
 """Rows of the table with all models. A longer table shows failures and changes; on a terminal, the largest ones."""
@@ -38,15 +37,6 @@ _MAX_PASSES: Final = 3
 
 _UNLIMITED_WIDTH: Final = 10_000
 """Columns of the table in a pipe or a file; wide enough for any row."""
-
-
-class OutputFormat(Enum):
-    """The format of the results on standard output."""
-
-    TEXT = "text"
-    """A table."""
-    JSON = "json"
-    """A line of JSON for each model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

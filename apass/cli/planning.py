@@ -1,7 +1,7 @@
 """The plan of a run: the models, their pipelines and the paths of the results."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -9,11 +9,20 @@ from typing import Any, Final
 from apass.cli.formats import ModelFormat, format_of, module_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, names_file, plan_jobs
 from apass.cli.optimize import Treatment
-from apass.errors import PipelineSyntaxError
+from apass.errors import MissingExtraError, PipelineSyntaxError
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 
-__all__ = ["Plan", "make_plan", "modules_of", "pipeline_text", "plan_files", "read_pipeline", "result_format"]
+__all__ = [
+    "Plan",
+    "default_pipelines",
+    "make_plan",
+    "modules_of",
+    "pipeline_text",
+    "plan_files",
+    "read_pipeline",
+    "result_format",
+]
 
 _COMMENT: Final = re.compile(r"#[^\n]*")
 
@@ -46,6 +55,26 @@ def result_format(output: Path | None, to: str | None) -> str | None:
     if to is not None and output.suffix != f".{to}":
         raise InputError(f"-o {output} and --to {to} name different formats; leave out --to, or change the suffix")
     return output.suffix.removeprefix(".")
+
+
+def default_pipelines(suffix: str | None) -> Iterator[tuple[str, str | MissingExtraError]]:
+    """Iterate over the formats, such as `onnx`, and their default pipelines.
+
+    If `suffix` is None, iterate over all formats. One without its library has the error.
+
+    Raises:
+        InputError: if no format has the suffix.
+        MissingExtraError: if the library of the format `suffix` is not installed.
+
+    """
+    for known in suffixes() if suffix is None else (suffix,):
+        name = known.removeprefix(".")
+        try:
+            yield name, format_of(Path(f"model{known}")).DEFAULT_PIPELINE
+        except MissingExtraError as error:
+            if suffix is not None:
+                raise
+            yield name, error
 
 
 def plan_files(models: Sequence[str], output: Path | None, *, in_place: bool, to: str | None) -> list[Job]:

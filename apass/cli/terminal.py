@@ -1,5 +1,6 @@
 """Output of the commands, with control characters shown as escapes."""
 
+import json
 import os
 from enum import Enum
 from functools import partial
@@ -10,10 +11,30 @@ from rich.markup import escape
 
 from apass.util.printable import LAYOUT, printable
 
-__all__ = ["OUTPUT_PANEL", "Color", "ColorOption", "echo", "safe_markup", "safe_name"]
+__all__ = [
+    "OUTPUT_PANEL",
+    "Color",
+    "ColorOption",
+    "FormatOption",
+    "OutputFormat",
+    "echo",
+    "print_json",
+    "safe_markup",
+    "safe_name",
+]
 
 OUTPUT_PANEL: Final = "Output"
 """The panel of `--help` that lists the options of the output."""
+
+
+class OutputFormat(Enum):
+    """The format of standard output."""
+
+    TEXT = "text"
+    """Text for people."""
+    JSON = "json"
+    """Lines, each an object of JSON."""
+
 
 _VARIABLES: Final = ("NO_COLOR", "FORCE_COLOR")
 """Variables of the environment that rich reads."""
@@ -58,6 +79,17 @@ ColorOption = Annotated[
         rich_help_panel=OUTPUT_PANEL,
     ),
 ]
+
+
+FormatOption = Annotated[
+    OutputFormat,
+    typer.Option("--output-format", help="Print text, or lines of JSON.", rich_help_panel=OUTPUT_PANEL),
+]
+
+
+def print_json(value: object) -> None:
+    """Print a value as a line of JSON, in ASCII."""
+    typer.echo(json.dumps(value))
 
 
 def echo(text: str, *, end: str = "\n") -> None:

@@ -1,5 +1,6 @@
 """`apass passes`, and `apass --version`."""
 
+import json
 from importlib.metadata import version
 
 from apass.passes.registry import list_passes, register_pass, unregister_pass
@@ -57,3 +58,38 @@ def test_passes_suggests_name_for_unknown_pass() -> None:
 
 def test_version_is_that_of_the_package() -> None:
     assert apass("--version").stdout == f"apass {version('apass')}\n"
+
+
+def test_passes_lists_those_that_match_patterns() -> None:
+    result = apass("passes", "onnx.Ident*", "Fast?ath")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "onnx.IdentityElimination  level 1\n    Remove Identity nodes.\n"
+        "FastMath  level 4, requires InferType\n"
+        "    Approximate exp, erf, tanh and softmax; results differ in the last digits.\n",
+    )
+    result = apass("passes", "zz*")
+    assert (result.exit_code, result.stderr) == (2, "apass: no pass matches 'zz*'; `apass passes` lists all\n")
+
+
+def test_passes_are_printed_as_json() -> None:
+    def fail() -> None:
+        raise OSError("no device")
+
+    register_pass("demo.Broken", fail)
+    try:
+        lines = apass("passes", "--output-format", "json").stdout.splitlines()
+    finally:
+        unregister_pass("demo.Broken")
+    passes = {item["name"]: item for item in map(json.loads, lines)}
+    assert set(passes) == {*list_passes(), "demo.Broken"}
+    assert passes["demo.Broken"]["error"] == "OSError('no device')"
+    assert (passes["FastMath"]["ir"], passes["FastMath"]["requires"]) == ("relay", ["InferType"])
+    assert passes["Repeat"]["ir"] is None
+    inline = passes["onnx.Inline"]
+    assert inline.pop("doc").startswith("Replace calls of model-local functions")
+    criteria = {"name": "criteria", "type": "callable | None", "required": False, "default": "none"}
+    nodes = {"name": "max_nodes", "type": "int", "required": False, "default": "100000"}
+    expected = {"name": "onnx.Inline", "level": 2, "requires": [], "ir": "onnx", "options": [criteria, nodes]}
+    assert inline == {**expected, "error": None}
+    assert [option["required"] for option in passes["SplitArgs"]["options"]][:1] == [True]

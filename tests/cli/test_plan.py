@@ -1,5 +1,6 @@
 """`apass plan`: its output and its error messages."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,40 @@ def test_empty_pipeline_is_rejected(command: str, text: str, tmp_path: Path) -> 
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("apass: the pipeline is empty; expected the name of a pass (at character 0)")
     assert not (tmp_path / "m.opt.relay").exists()
+
+
+def test_plan_without_pipeline_shows_default_pipelines() -> None:
+    heads = [line for line in apass("plan").stdout.splitlines() if ":" in line]
+    assert heads == ["onnx: onnx.Default", "relay: relay.Default"]
+    relay = apass("plan", "--from", "relay").stdout
+    assert (relay.startswith("relay: relay.Default\nrun    sequential\n"), "onnx" in relay) == (True, False)
+    assert apass("plan", "m.relay").stdout == relay
+
+
+def test_plan_is_printed_as_json() -> None:
+    result = apass("plan", "-p", "Sequential{name=a},Sequential{name=b,opt_level=3}", "--output-format", "json")
+    children = [
+        {"name": "a", "level": 0, "decision": "run", "reason": "", "passes": []},
+        {"name": "b", "level": 3, "decision": "skip", "reason": "level 3 is above 2", "passes": []},
+    ]
+    assert json.loads(result.stdout) == {
+        "format": None,
+        "pipeline": "Sequential{name=a},Sequential{name=b,opt_level=3}",
+        "plan": {"name": "sequential", "level": 0, "decision": "run", "reason": "", "passes": children},
+        "error": None,
+    }
+    formats = [json.loads(line)["format"] for line in apass("plan", "--output-format", "json").stdout.splitlines()]
+    assert formats == ["onnx", "relay"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["m.foo"], "model file m.foo has the suffix '.foo'; expected one of .onnx, .relay"),
+        (["--from", "foo"], "--from: no model format is named 'foo'; expected one of onnx, relay"),
+        (["m.onnx", "--from", "onnx"], "m.onnx and --from onnx both name a format; leave one of them out"),
+    ],
+)
+def test_plan_reports_unknown_formats(arguments: list[str], message: str) -> None:
+    result = apass("plan", *arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from apass.cli.display import DisplayOptions, OutputFormat, Reporter, RunDisplay
+from apass.cli.display import DisplayOptions, Reporter, RunDisplay
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import PROCESS, executor_scope
@@ -24,6 +24,7 @@ from apass.cli.options import ManyValues, command_with, options_in_use, with_opt
 from apass.cli.planning import Plan, make_plan, modules_of, pipeline_text, plan_files, result_format
 from apass.cli.settings import ContextOptions, PipelineOption, make_context, seconds_of
 from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
+from apass.cli.terminal import OutputFormat
 from apass.cli.user_modules import LoadOption
 from apass.core.portable import why_not_portable
 from apass.executors.limits import usable_cores

@@ -1,7 +1,7 @@
 """`apass passes`: lists the registered passes."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final
 
@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 
 from apass.cli.errors import errors_as_lines
-from apass.cli.terminal import safe_markup
+from apass.cli.inputs import InputError
+from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, print_json, safe_markup
 from apass.cli.user_modules import LoadOption
 from apass.core.named_callables import callable_name
 from apass.core.pass_factories import find_factory
@@ -25,45 +26,111 @@ app: Final = typer.Typer(add_completion=False)
 
 @app.command("passes")
 def passes(
-    name: Annotated[str | None, typer.Argument(help="Show only this pass, with its full documentation.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Show only these passes, with their full documentation, or those of a pattern: 'onnx.*'.",
+        ),
+    ] = None,
+    output_format: FormatOption = OutputFormat.TEXT,
+    color: ColorOption = Color.AUTO,
     _load: LoadOption = None,
 ) -> None:
     """List the passes with level, requirements, options and a summary."""
     with errors_as_lines():
+        if output_format is OutputFormat.JSON:
+            for name in _selected(names):
+                print_json(_as_json(name))
+            return
         out = Console(highlight=False, soft_wrap=True)
-        for line in describe_passes(name):
+        for line in describe_passes(names):
             out.print(line)
 
 
-def describe_passes(only: str | None = None) -> Iterator[str]:
+def describe_passes(names: Sequence[str] | None = None) -> Iterator[str]:
     """Iterate over the lines that describe the passes, in rich's markup.
 
-    A description has level, requirements, the first line of the documentation, and options. With `only`, it is the
-    description of this pass, with the full documentation.
+    A description has level, requirements, the first line of the documentation, and options. That of a pass in `names`
+    has the full documentation. A pattern in `names` lists the passes that match it.
 
     Raises:
-        UnknownPassError: if no pass is named `only`.
+        UnknownPassError: if no pass has one of the names.
+        InputError: if no pass matches one of the patterns.
 
     """
-    if only is not None:
-        yield from _describe(only, is_full=True)
-        return
-    names = list_passes()
-    for name in names:
+    for name in _selected(names):
+        if names and name in names:
+            yield from _describe(name, is_full=True)
+            continue
         try:
             yield from _describe(name, is_full=False)
         except Exception as error:
             # The factory is user code and may raise anything. List the other passes all the same.
             yield f"[bold]{safe_markup(name)}[/]"
-            yield f"    {safe_markup(str(error) if isinstance(error, ApassError) else repr(error))}"
+            yield f"    {safe_markup(_reason(error))}"
+    if names:
+        return
     hidden: dict[str, list[str]] = {}
     for pattern in plugins("apass.pass_modules"):
         # The name of a single plug-in may be that of a callable, such as `onnx.latency`.
-        if "*" in pattern and not any(fnmatchcase(name, pattern) for name in names):
+        if "*" in pattern and not any(fnmatchcase(name, pattern) for name in list_passes()):
             hidden.setdefault(_reason_missing(pattern), []).append(pattern)
     for reason, patterns in hidden.items():
         yield f"[bold]{safe_markup(', '.join(patterns))}[/]"
         yield f"    {safe_markup(reason)}"
+
+
+def _selected(names: Sequence[str] | None) -> list[str]:
+    """Return the names of the passes that names and patterns select, or of all."""
+    if not names:
+        return list_passes()
+    selected: dict[str, None] = {}
+    for pattern in names:
+        if not set("*?[") & set(pattern):
+            find_factory(pattern)
+            selected[pattern] = None
+            continue
+        matches = [name for name in list_passes() if fnmatchcase(name, pattern)]
+        if not matches:
+            raise InputError(f"no pass matches {pattern!r}; `apass passes` lists all")
+        selected.update(dict.fromkeys(matches))
+    return list(selected)
+
+
+def _as_json(name: str) -> dict[str, Any]:
+    """Return the description of a pass; with an error if its factory fails."""
+    result: dict[str, Any] = {"name": name, "level": None, "requires": [], "ir": None, "options": [], "doc": ""}
+    try:
+        factory = find_factory(name)
+        result |= {"ir": _ir_of(factory), "doc": inspect.getdoc(factory) or ""}
+        result["options"] = [_option_as_json(key, parameter) for key, parameter in pass_options(name).items()]
+        level, requires = _level_and_requirements(name)
+    except Exception as error:  # as in `describe_passes`
+        return result | {"error": _reason(error)}
+    return result | {"level": level, "requires": list(requires), "error": None}
+
+
+def _option_as_json(key: str, parameter: inspect.Parameter) -> dict[str, Any]:
+    annotation: Any = parameter.annotation
+    is_required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+    return {
+        "name": key,
+        "type": None if annotation is parameter.empty else type_name(annotation),
+        "required": is_required,
+        "default": None if parameter.default is parameter.empty else _default(parameter.default),
+    }
+
+
+def _ir_of(factory: Any) -> str | None:
+    """Return the IR of a pass of apass; None if it runs on any, or is not known."""
+    package, _, rest = (getattr(factory, "__module__", None) or "").partition(".")
+    parts = rest.removeprefix("adapters.").partition(".")
+    return parts[0] if package == "apass" and parts[0] != "passes" else None
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, ApassError) else repr(error)
 
 
 def _reason_missing(pattern: str) -> str:
@@ -85,13 +152,19 @@ def _describe(name: str, *, is_full: bool) -> Iterator[str]:
 
 def _metadata(name: str) -> str:
     """Return level and requirements, or a note that the pass needs options."""
+    level, required = _level_and_requirements(name)
+    requires = f", requires {', '.join(required)}" if required else ""
+    return "  needs options" if level is None else f"  level {level}{requires}"
+
+
+def _level_and_requirements(name: str) -> tuple[int | None, Sequence[str]]:
+    """Return level and requirements; the level is None if options decide it."""
     try:
         info = get_pass(name).info
     except PassDefinitionError:
         level = pass_options(name).get("opt_level")
-        return "  needs options" if level is None or level.default is level.empty else f"  level {level.default}"
-    requires = f", requires {', '.join(info.required)}" if info.required else ""
-    return f"  level {info.opt_level}{requires}"
+        return None if level is None or level.default is level.empty else level.default, ()
+    return info.opt_level, info.required
 
 
 def _option(key: str, parameter: inspect.Parameter) -> str:

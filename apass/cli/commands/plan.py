@@ -1,14 +1,28 @@
 """`apass plan`: prints which passes of a pipeline would run."""
 
-from typing import Annotated, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 
 from apass.cli.errors import errors_as_lines
-from apass.cli.planning import pipeline_text, read_pipeline
-from apass.cli.settings import ContextOptions, DisableOption, LevelOption, RequireOption, make_context
-from apass.cli.terminal import echo
+from apass.cli.formats import module_of
+from apass.cli.inputs import InputError
+from apass.cli.planning import default_pipelines, pipeline_text, read_pipeline
+from apass.cli.settings import (
+    ContextOptions,
+    DisableOption,
+    LevelOption,
+    PipelineOption,
+    RequireOption,
+    make_context,
+)
+from apass.cli.streams import suffix_of_format
+from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
 from apass.cli.user_modules import LoadOption
+from apass.errors import MissingExtraError
+from apass.pipelines.plan import PlannedPass
 from apass.pipelines.plan import plan as make_plan
 
 __all__ = ["app"]
@@ -19,19 +33,66 @@ app: Final = typer.Typer(add_completion=False)
 @app.command("plan")
 def plan(
     *,
-    pipeline: Annotated[
-        str, typer.Option("--pipeline", "-p", help="Plan these passes, such as 'A,Repeat{times=3}(B,C)'.")
-    ],
+    model: Annotated[
+        Path | None, typer.Argument(metavar="MODEL", help="Plan the default pipeline of this model's format.")
+    ] = None,
+    pipeline: PipelineOption = None,
+    source_format: Annotated[
+        str | None,
+        typer.Option("--from", metavar="FORMAT", help="Plan the default pipeline of this format: onnx or relay."),
+    ] = None,
     opt_level: LevelOption = 2,
     disable: DisableOption = None,
     require: RequireOption = None,
+    output_format: FormatOption = OutputFormat.TEXT,
     _load: LoadOption = None,
 ) -> None:
     """Print the passes that would run, in order, and the reason for each skipped pass.
 
-    Lines begin with `run`, `skip`, or with `maybe` if it is decided at run time.
+    Without a pipeline, print the default pipeline of the model, or those of all formats. Lines begin with `run`,
+    `skip`, or with `maybe` if it is decided at run time.
     """
     with errors_as_lines():
-        passes = read_pipeline(pipeline_text(pipeline))
-        context = make_context(ContextOptions(opt_level=opt_level, disable=disable, require=require), [passes])
-        echo(str(make_plan(passes, context)))
+        options = ContextOptions(opt_level=opt_level, disable=disable, require=require)
+        for index, (name, text) in enumerate(_pipelines(model, source_format, pipeline)):
+            if output_format is OutputFormat.TEXT and name is not None:
+                echo(("\n" if index else "") + f"{name}: {text}")
+            if isinstance(text, MissingExtraError):
+                if output_format is OutputFormat.JSON:
+                    print_json({"format": name, "pipeline": None, "plan": None, "error": str(text)})
+                continue
+            passes = read_pipeline(text)
+            planned = make_plan(passes, make_context(options, [passes]))
+            if output_format is OutputFormat.JSON:
+                print_json({"format": name, "pipeline": str(passes), "plan": _as_json(planned), "error": None})
+            else:
+                echo(str(planned))
+
+
+def _pipelines(
+    model: Path | None, source_format: str | None, pipeline: str | None
+) -> Iterator[tuple[str | None, str | MissingExtraError]]:
+    """Iterate over formats and the texts of pipelines.
+
+    The format is None for a pipeline of the command line.
+    """
+    if model is not None and source_format is not None:
+        raise InputError(f"{model} and --from {source_format} both name a format; leave one of them out")
+    suffix = None if source_format is None else suffix_of_format(source_format)
+    if model is not None:
+        module_of(model)  # an unknown suffix is an error that lists the others
+        suffix = model.suffix
+    if pipeline is None:
+        yield from default_pipelines(suffix)
+    else:
+        yield None, pipeline_text(pipeline)
+
+
+def _as_json(planned: PlannedPass) -> dict[str, Any]:
+    return {
+        "name": planned.info.name,
+        "level": planned.info.opt_level,
+        "decision": planned.decision.value,
+        "reason": planned.reason,
+        "passes": [_as_json(child) for child in planned.children],
+    }
