@@ -55,7 +55,6 @@ app: Final = typer.Typer(
     cls=_Commands,
     help="Async compiler passes: optimize many models concurrently in one event loop.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

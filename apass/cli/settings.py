@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
+from apass.cli.completion import complete_pass, complete_pipeline
 from apass.cli.inputs import InputError
 from apass.core.config import find_option
 from apass.core.context import PassContext
@@ -29,26 +30,59 @@ __all__ = [
     "seconds_of",
 ]
 
+PASSES_PANEL: Final = "Passes"
+"""The panel of `--help` that lists the options of the pipeline and the context."""
+
 PipelineOption = Annotated[
     str | None,
     typer.Option(
         "--pipeline",
         "-p",
         metavar="PIPELINE",
-        help="Use these passes, such as 'A,Repeat{times=3}(B,C)', or those in a file: @pipeline.txt.",
+        help="Use these passes, such as 'A,Repeat{times=3}(B,C)', or those in a file: @pipeline.txt "
+        r"\[onnx.Default or relay.Default, by the format].",
+        rich_help_panel=PASSES_PANEL,
+        autocompletion=complete_pipeline,
     ),
 ]
-LevelOption = Annotated[int, typer.Option("--opt-level", "-O", help="Run the passes of this level and below.")]
-DisableOption = Annotated[list[str] | None, typer.Option("--disable", metavar="NAME", help="Skip this pass.")]
+LevelOption = Annotated[
+    int,
+    typer.Option("--opt-level", "-O", help="Run the passes of this level and below.", rich_help_panel=PASSES_PANEL),
+]
+DisableOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--disable",
+        metavar="NAME",
+        help="Skip this pass.",
+        rich_help_panel=PASSES_PANEL,
+        autocompletion=complete_pass,
+    ),
+]
 RequireOption = Annotated[
-    list[str] | None, typer.Option("--require", metavar="NAME", help="Run this pass regardless of its level.")
+    list[str] | None,
+    typer.Option(
+        "--require",
+        metavar="NAME",
+        help="Run this pass regardless of its level.",
+        rich_help_panel=PASSES_PANEL,
+        autocompletion=complete_pass,
+    ),
 ]
 ConfigOption = Annotated[
-    list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="Set a config option of the passes.")
+    list[str] | None,
+    typer.Option(
+        "--config", metavar="KEY=VALUE", help="Set a config option of the passes.", rich_help_panel=PASSES_PANEL
+    ),
 ]
 DeadlineOption = Annotated[
     float | None,
-    typer.Option("--deadline", metavar="SECONDS", help="Fail the passes that have not ended after this time."),
+    typer.Option(
+        "--deadline",
+        metavar="SECONDS",
+        help="Fail the passes that have not ended after this time.",
+        rich_help_panel=PASSES_PANEL,
+    ),
 ]
 
 

@@ -63,7 +63,7 @@ def test_plan_without_pipeline_shows_default_pipelines() -> None:
 
 def test_plan_is_printed_as_json() -> None:
     result = apass("plan", "-p", "Sequential{name=a},Sequential{name=b,opt_level=3}", "--output-format", "json")
-    children = [
+    children: list[dict[str, object]] = [
         {"name": "a", "level": 0, "decision": "run", "reason": "", "passes": []},
         {"name": "b", "level": 3, "decision": "skip", "reason": "level 3 is above 2", "passes": []},
     ]

@@ -34,7 +34,7 @@ __all__ = ["app"]
 app: Final = typer.Typer(add_completion=False)
 
 
-@app.command("bisect")
+@app.command("bisect", epilog="Example:\n\napass bisect model.onnx --check 'python check.py {}'")
 def bisect(
     *,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file; the check must accept it.")],

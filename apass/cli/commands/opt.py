@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from apass.cli.completion import complete_format, complete_pipeline
 from apass.cli.display import DisplayOptions, Reporter, RunDisplay
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
@@ -33,6 +34,9 @@ __all__ = ["app"]
 
 app: Final = typer.Typer(add_completion=False)
 
+_RESULTS: Final = "Results"
+_RUN: Final = "Run"
+
 ENOUGH: Final = 32
 """Models for each process that optimizes files by default; with twice as many there are two processes."""
 
@@ -51,17 +55,22 @@ class ResultOptions:
             metavar="DIR|FILE|-",
             help=r"Write results to a directory, one result to a file or to standard output (-) "
             r"\[NAME.opt.onnx beside each model].",
+            rich_help_panel=_RESULTS,
         ),
     ] = None
     """The directory of the results, the file of one result, or `-`; None to write them beside the models."""
-    in_place: Annotated[bool, typer.Option("--in-place", help="Replace each model by its result.")] = False
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Replace each model by its result.", rich_help_panel=_RESULTS)
+    ] = False
     """Whether results replace their models."""
     compare: Annotated[
         list[str] | None,
         typer.Option(
             "--compare",
             metavar="PIPELINES",
+            autocompletion=complete_pipeline,
             help="Run each of these pipelines, print tables of nodes, bytes, latency and outputs, and write nothing.",
+            rich_help_panel=_RESULTS,
         ),
         ManyValues("--compare"),
     ] = None
@@ -72,22 +81,44 @@ class ResultOptions:
 class RunOptions:
     """The options of the run: concurrency, event loop, executor, start and storage."""
 
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Keep at most this many models in memory.")] = 16
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Keep at most this many models in memory.", rich_help_panel=_RUN)
+    ] = 16
     """Maximum number of models in memory."""
-    backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio"
+    backend: Annotated[
+        str, typer.Option("--backend", help="Set the event loop: asyncio or trio.", rich_help_panel=_RUN)
+    ] = "asyncio"
     """The event loop."""
     source_format: Annotated[
         str | None,
-        typer.Option("--from", metavar="FORMAT", help="Read this format from standard input: onnx or relay."),
+        typer.Option(
+            "--from",
+            metavar="FORMAT",
+            autocompletion=complete_format,
+            help="Read this format from standard input: onnx or relay.",
+            rich_help_panel=_RUN,
+        ),
     ] = None
     """The suffix of the model on standard input without its dot; None if no model is read from there."""
     to: Annotated[
-        str | None, typer.Option("--to", metavar="SUFFIX", help="Convert results to this format, such as relay.")
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="FORMAT",
+            autocompletion=complete_format,
+            help="Convert results to this format, such as relay.",
+            rich_help_panel=_RUN,
+        ),
     ] = None
     """The suffix of the results without its dot; None for that of each model."""
     resume_from: Annotated[
         Path | None,
-        typer.Option("--resume-from", metavar="FILE", help="Continue after the pass that --dump-ir wrote FILE for."),
+        typer.Option(
+            "--resume-from",
+            metavar="FILE",
+            help="Continue after the pass that --dump-ir wrote FILE for.",
+            rich_help_panel=_RUN,
+        ),
     ] = None
     """The dump of the pass after which the pipeline continues; None to start at the model."""
     executor: Annotated[
@@ -96,6 +127,7 @@ class RunOptions:
             "--executor",
             help="Run passes in: loop, process, thread, interpreter, dask or dask://HOST:PORT "
             rf"\[the event loop; from {2 * ENOUGH} models, all cores].",
+            rich_help_panel=_RUN,
         ),
     ] = None
     """The executor of the passes; None for the event loop, or for all cores if there are many models."""
@@ -105,28 +137,53 @@ class RunOptions:
             "--timeout",
             metavar="SECONDS",
             help="Fail a model whose passes take longer; with --executor process, its process is killed.",
+            rich_help_panel=_RUN,
         ),
     ] = None
     """Seconds for the passes of one model; None for no limit."""
     cache: Annotated[
         str | None,
-        typer.Option("--cache", metavar="LOCATION", help="Cache results in a file, redis://HOST:PORT, or 'default'."),
+        typer.Option(
+            "--cache",
+            metavar="LOCATION",
+            help="Cache results in a file, redis://HOST:PORT, or 'default'.",
+            rich_help_panel=_RUN,
+        ),
     ] = None
     """The store of pass results; None for no store."""
     journal: Annotated[
         Path | None,
         typer.Option(
-            "--journal", metavar="FILE", help="Record finished models in FILE, and skip them in the next run."
+            "--journal",
+            metavar="FILE",
+            help="Record finished models in FILE, and skip them in the next run.",
+            rich_help_panel=_RUN,
         ),
     ] = None
     """The file that records finished models; None for no journal."""
     verify_outputs: Annotated[
-        bool, typer.Option("--verify-outputs", help="Evaluate models before and after, and compare their outputs.")
+        bool,
+        typer.Option(
+            "--verify-outputs",
+            help="Evaluate models before and after, and compare their outputs.",
+            rich_help_panel=_RUN,
+        ),
     ] = False
     """Whether results must compute the same outputs as their models."""
 
 
-@app.command("opt", cls=command_with(ResultOptions, *OBSERVER_OPTIONS))
+_EXAMPLES: Final = (
+    "Examples:",
+    "apass opt models/ -o out/",
+    "apass opt model.onnx -o smaller.onnx -p 'onnx.Inline,Repeat{times=3}(onnx.Simplify)'",
+    "apass opt - --from onnx -p @pipeline.txt < model.onnx > smaller.onnx",
+    "apass opt models/ -o out/ --output-format json | jq .outcome",
+    "apass opt model.onnx --compare onnx.Default ort.Basic",
+)
+"""Shown below the options; one line for each."""
+
+
+@app.command("opt", epilog="\n\n".join(_EXAMPLES), cls=command_with(ResultOptions, *OBSERVER_OPTIONS))
 @with_options(ResultOptions, ContextOptions, RunOptions, DisplayOptions, *OBSERVER_OPTIONS)
 def opt(
     *,

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
+from apass.cli.completion import complete_pass
 from apass.cli.errors import errors_as_lines
 from apass.cli.inputs import InputError
 from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, print_json, safe_markup
@@ -24,13 +25,23 @@ __all__ = ["app", "describe_passes"]
 app: Final = typer.Typer(add_completion=False)
 
 
-@app.command("passes")
+_EXAMPLES: Final = (
+    "Examples:",
+    "apass passes 'onnx.*'",
+    "apass passes onnx.Inline",
+    "apass passes --output-format json | jq .name",
+)
+"""Shown below the options; one line for each."""
+
+
+@app.command("passes", epilog="\n\n".join(_EXAMPLES))
 def passes(
     names: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="NAME",
             help="Show only these passes, with their full documentation, or those of a pattern: 'onnx.*'.",
+            autocompletion=complete_pass,
         ),
     ] = None,
     output_format: FormatOption = OutputFormat.TEXT,

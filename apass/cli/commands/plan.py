@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from apass.cli.completion import complete_format
 from apass.cli.errors import errors_as_lines
 from apass.cli.formats import module_of
 from apass.cli.inputs import InputError
@@ -30,7 +31,15 @@ __all__ = ["app"]
 app: Final = typer.Typer(add_completion=False)
 
 
-@app.command("plan")
+_EXAMPLES: Final = (
+    "Examples:",
+    "apass plan model.onnx -O 3",
+    "apass plan -p 'onnx.Inline,Repeat{times=3}(onnx.Simplify)' --disable onnx.Simplify",
+)
+"""Shown below the options; one line for each."""
+
+
+@app.command("plan", epilog="\n\n".join(_EXAMPLES))
 def plan(
     *,
     model: Annotated[
@@ -39,7 +48,12 @@ def plan(
     pipeline: PipelineOption = None,
     source_format: Annotated[
         str | None,
-        typer.Option("--from", metavar="FORMAT", help="Plan the default pipeline of this format: onnx or relay."),
+        typer.Option(
+            "--from",
+            metavar="FORMAT",
+            help="Plan the default pipeline of this format: onnx or relay.",
+            autocompletion=complete_format,
+        ),
     ] = None,
     opt_level: LevelOption = 2,
     disable: DisableOption = None,

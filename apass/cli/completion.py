@@ -1,0 +1,39 @@
+"""Shell completion of the names of passes and model formats."""
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, Final
+
+__all__ = ["complete_format", "complete_pass", "complete_pipeline"]
+
+_LAST_NAME: Final = re.compile(r"(?P<head>(?:.*[,(])?\s*)(?P<name>[^,(){}=\s]*)", re.DOTALL)
+"""The text of a pipeline up to its last name, and this name."""
+
+
+def complete_pass(incomplete: str) -> Iterator[str]:
+    """Iterate over the names of passes that start with `incomplete`.
+
+    Passes of `--load` are missing, because completion must not run files of the user.
+    """
+    # Imported here: every command imports this module, and the providers of passes are slow to import.
+    registry: Any = import_module("apass.passes.registry")
+    yield from (name for name in registry.list_passes() if name.startswith(incomplete))
+
+
+def complete_pipeline(incomplete: str) -> Iterator[str]:
+    """Iterate over the texts of pipelines that complete the last name of `incomplete`.
+
+    Nothing is completed in options and comments.
+    """
+    match = _LAST_NAME.fullmatch(incomplete)
+    if match is None or "#" in incomplete or incomplete.count("{") > incomplete.count("}"):
+        return
+    yield from (match["head"] + name for name in complete_pass(match["name"]))
+
+
+def complete_format(incomplete: str) -> Iterator[str]:
+    """Iterate over the model formats that start with `incomplete`."""
+    formats: Any = import_module("apass.cli.formats")
+    names = (suffix.removeprefix(".") for suffix in formats.suffixes())
+    yield from (name for name in names if name.startswith(incomplete))

@@ -1,0 +1,57 @@
+"""Shell completion, and the texts of `--help` that name other things."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from apass.cli.app import app
+from apass.cli.planning import default_pipelines
+from apass.pipelines.parser import parse_pipeline
+from tests.helpers.command_line import apass
+
+
+def completed(*words: str) -> list[str]:
+    """Return what bash completes the last of the words to."""
+    environment = {"_APASS_COMPLETE": "complete_bash", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    return CliRunner().invoke(app, [], prog_name="apass", env=environment).stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("opt", "m", "-p", "onnx.Ide"), ["onnx.IdentityElimination"]),
+        (("opt", "m", "-p", "onnx.A,onnx.Ide"), ["onnx.A,onnx.IdentityElimination"]),
+        (("opt", "m", "-p", "A,Repeat{times=3}(onnx.Ide"), ["A,Repeat{times=3}(onnx.IdentityElimination"]),
+        (("opt", "m", "-p", "'A,Repeat(B,onnx.Ide"), ["A,Repeat(B,onnx.IdentityElimination"]),
+        (("opt", "m", "-p", "Repeat{ti"), []),
+        (("opt", "m", "-p", "Repeat{times=3,Fast"), []),
+        (("opt", "m", "-p", "Repeat(A)Fast"), []),
+        (("opt", "m", "--compare", "onnx.Ide"), ["onnx.IdentityElimination"]),
+        (("opt", "m", "--disable", "FastM"), ["FastMath"]),
+        (("plan", "-p", "FastM"), ["FastMath"]),
+        (("plan", "--from", "r"), ["relay"]),
+        (("opt", "--to", ""), ["onnx", "relay"]),
+        (("bisect", "m", "--require", "FastM"), ["FastMath"]),
+        (("passes", "FastM"), ["FastMath"]),
+        (("pa",), ["passes"]),
+    ],
+)
+def test_completion_has_names_of_passes(words: tuple[str, ...], expected: list[str]) -> None:
+    assert completed("apass", *words) == expected
+
+
+def test_help_names_every_default_pipeline() -> None:
+    text = apass("opt", "--help").stdout
+    shown = " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
+    names = " or ".join(str(pipeline) for _, pipeline in default_pipelines(None))
+    assert f"[{names}, by the format]" in shown
+
+
+@pytest.mark.parametrize("command", ["opt", "plan", "passes", "bisect"])
+def test_pipelines_of_examples_can_be_parsed(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    _, mark, examples = apass(command, "--help").stdout.partition("Example")
+    assert (bool(mark), f"apass {command}" in examples) == (True, True)
+    for pipeline in re.findall(r"-p '([^']*)'", examples):
+        parse_pipeline(pipeline)
