@@ -4,8 +4,10 @@ They are named by settings files, by an environment variable and by the option `
 """
 
 import os
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
@@ -29,9 +31,10 @@ _FILES: Final = ("apass.toml", "pyproject.toml")
 def load_user_modules(options: Sequence[str]) -> None:
     """Import the modules of the settings, of the environment and of `--load`.
 
-    A failure is a line on standard error and an exit status.
+    A failure is a line on standard error and an exit status. What the modules print goes to standard error, because
+    standard output may be that of a model.
     """
-    with errors_as_lines():
+    with errors_as_lines(), redirect_stdout(sys.stderr):
         path = find_settings(Path.cwd())
         if path is not None:
             for source in _sources_in(path):
