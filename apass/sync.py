@@ -4,6 +4,7 @@ import anyio
 
 from apass.core.adapter import ModT
 from apass.core.context import PassContext
+from apass.core.tracebacks import hide_runner_frames
 from apass.errors import MissingExtraError, PassContextError
 from apass.passes.base import Pass
 
@@ -48,7 +49,11 @@ def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: Pass
         raise MissingExtraError(
             f"event loop {backend!r} is not available; choose one of {choices}; for trio: pip install 'apass[trio]'"
         )
-    return anyio.run(main, backend=backend)
+    try:
+        return anyio.run(main, backend=backend)
+    except BaseException as error:
+        hide_runner_frames(error)
+        raise
 
 
 def _in_event_loop() -> bool:

@@ -13,6 +13,7 @@ from apass.batch.stream import DEFAULT_LIMIT, KeyT, Outcome, OutcomeStream
 from apass.concurrency.shielding import flatten_errors
 from apass.core.adapter import ModT
 from apass.core.executor import ExecutorChoice
+from apass.core.tracebacks import hide_runner_frames
 from apass.passes.base import Pass
 
 __all__ = ["optimize_all"]
@@ -99,18 +100,22 @@ async def optimize_all(
     if isinstance(modules, AsyncIterable):
         raise TypeError("optimize_all takes a mapping or an iterable; use optimize_stream for an async iterable")
     finished: dict[Any, Outcome[Any]] = {}
-    async with OutcomeStream(modules, pass_, limit, executor, journal) as outcomes:
-        failed = False
-        while not failed and (batch := await outcomes.next_outcomes()):
-            for outcome in batch:
-                finished[outcome.name] = outcome
-                if outcome.error is not None and errors == "raise":
-                    failed = True
-                    break
-    if errors == "raise":
-        raised = [outcome.error for outcome in finished.values() if outcome.error is not None]
-        if raised:
-            raise flatten_errors("several modules failed", [*raised, *outcomes.late_errors])
+    try:
+        async with OutcomeStream(modules, pass_, limit, executor, journal) as outcomes:
+            failed = False
+            while not failed and (batch := await outcomes.next_outcomes()):
+                for outcome in batch:
+                    finished[outcome.name] = outcome
+                    if outcome.error is not None and errors == "raise":
+                        failed = True
+                        break
+        if errors == "raise":
+            raised = [outcome.error for outcome in finished.values() if outcome.error is not None]
+            if raised:
+                raise flatten_errors("several modules failed", [*raised, *outcomes.late_errors])
+    except BaseException as error:
+        hide_runner_frames(error)
+        raise
     keyed = isinstance(modules, Mapping)
     # Modules finish in any order; the results have the order of the input.
     keys = list(cast("Mapping[Any, Any]", modules)) if keyed else range(len(finished))

@@ -25,6 +25,7 @@ from apass.core.adapter import ModT
 from apass.core.context import PassContext, current_scope
 from apass.core.executor import ExecutorChoice, check_executor
 from apass.core.run import enter_module
+from apass.core.tracebacks import hide_runner_frames
 from apass.errors import PassCancelledError, PassContextError
 from apass.passes.base import Pass
 from apass.util.checks import is_count
@@ -59,7 +60,11 @@ class Outcome(Displayed, Generic[ModT]):
     def unwrap(self) -> ModT:
         """Return the module, or raise the error."""
         if self.error is not None:
-            raise self.error
+            try:
+                raise self.error
+            except Exception as error:
+                hide_runner_frames(error)
+                raise
         assert self.module is not None
         return self.module
 
@@ -273,6 +278,7 @@ class OutcomeStream(Generic[ModT]):
                 finished: tuple[ModT, bool] = await finish(self._opened, lasting_name, mod, self._run)
                 result, resumed = finished
         except Exception as error:
+            hide_runner_frames(error)
             failure = error
             if self._leaving:
                 self.late_errors.append(error)

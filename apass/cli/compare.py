@@ -11,6 +11,7 @@ import anyio
 from rich.console import Console
 
 from apass.batch.execution import module_runner
+from apass.cli.errors import failure_text
 from apass.cli.formats import Measures, MeasuringFormat, ModelFormat, format_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, plan_jobs
 from apass.cli.planning import pipeline_text, read_pipeline
@@ -270,8 +271,7 @@ class ComparisonDisplay:
         self._out.print(fitted_table(names, columns, self._out.width, drop=drop))
 
     def _print_error(self, name: str, error: Exception) -> None:
-        text = safe_markup(f"{type(error).__name__}: {error}")
-        self._out.print(f"[red]failed[/] {safe_name(name)}: {text}", soft_wrap=True)
+        self._out.print(failure_text(name, error), soft_wrap=True)
 
 
 def _number(value: int | None) -> str:

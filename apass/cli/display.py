@@ -1,33 +1,30 @@
 """The display of a run: a progress bar, a table of results, and the failures."""
 
 import os
-import traceback
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Final, Self, cast
+from typing import Annotated, Any, Final, Self
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from apass.cli.errors import print_error
+from apass.cli.errors import failure_text, print_error
 from apass.cli.inputs import InputError, Job
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError
-from apass.cli.terminal import OUTPUT_PANEL, Color, ColorOption, OutputFormat, safe_markup, safe_name
+from apass.cli.terminal import OUTPUT_PANEL, Color, ColorOption, OutputFormat, safe_markup
 from apass.core.diagnostic_context import DiagnosticContext
-from apass.executors.remote_errors import RemoteTraceback
 from apass.instruments.support.table_layout import Column, fitted_table, keep_ends
 from apass.util.printable import printable
 
-__all__ = ["DisplayOptions", "Reporter", "RunDisplay", "errors_in", "notes_of"]
+__all__ = ["DisplayOptions", "Reporter", "RunDisplay"]
 
 _MAX_ROWS: Final = 40
 """Rows of the table with all models. A longer table shows failures and changes; on a terminal, the largest ones."""
@@ -185,7 +182,9 @@ class Reporter:
         if diagnostics.diagnostics:
             self.show(diagnostics.rendered())
         for failed in self.failures:
-            self._out.print(_failure(failed, is_verbose), soft_wrap=True)
+            assert failed.error is not None
+            text = failure_text(failed.job.name, failed.error, has_traceback=is_verbose)
+            self._out.print(text, soft_wrap=True)
         self._out.print(_totals(self.results, self._total), soft_wrap=True)
 
 
@@ -274,35 +273,6 @@ def _most_relevant(results: list[JobResult]) -> list[JobResult]:
     ranked = sorted(results, key=lambda result: (result.error is None, (result.after or 0) - (result.before or 0)))
     chosen = {id(result) for result in ranked[:_MAX_ROWS]}
     return [result for result in results if id(result) in chosen]
-
-
-def _failure(result: JobResult, has_traceback: bool) -> str:
-    assert result.error is not None
-    first, *rest = map(safe_markup, _lines(result.error))
-    if has_traceback:
-        text = "".join(traceback.format_exception(result.error))
-        rest += [f"    {line}" for line in safe_markup(text).splitlines()]
-    return "\n".join([f"[red]failed[/] {safe_name(result.job.name)}: {first}", *rest])
-
-
-def errors_in(error: BaseException) -> Sequence[BaseException]:
-    """Return the errors of a group; none for any other error."""
-    return cast("BaseExceptionGroup[BaseException]", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
-
-
-def notes_of(error: BaseException) -> list[str]:
-    """Return the notes on an error, without the traceback of a worker."""
-    return [str(note) for note in getattr(error, "__notes__", ()) if not isinstance(note, RemoteTraceback)]
-
-
-def _lines(error: BaseException) -> Iterator[str]:
-    """Iterate over the lines of an error, its notes and the errors of a group.
-
-    Each level of nesting is indented. The traceback of a worker is left out, as those of this process are.
-    """
-    yield f"{type(error).__name__}: {error}"
-    for text in chain(notes_of(error), *map(_lines, errors_in(error))):
-        yield from (f"    {line}" for line in text.splitlines())
 
 
 def _totals(results: list[JobResult], total: int) -> str:

@@ -3,23 +3,27 @@
 import errno
 import os
 import sys
+import traceback
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import isabstract
-from typing import Any, Final, TextIO
+from itertools import chain
+from typing import Any, Final, TextIO, cast
 
 import typer
 from rich.console import Console
 
 from apass.cli.exit_status import INTERRUPTED, MISUSED, OUTPUT_FAILED
 from apass.cli.output_files import OutputError
-from apass.cli.terminal import safe_markup
+from apass.cli.terminal import safe_markup, safe_name
+from apass.core.run import is_whereabouts
+from apass.core.tracebacks import RemoteTraceback
 from apass.core.user_modules import loaded_user_modules
 from apass.errors import ApassError, JournalWarning, StoreWarning, UnknownPassError, UnmatchedPassNameWarning
 from apass.passes.base import Pass
 
-__all__ = ["errors_as_lines", "print_error", "warnings_as_lines"]
+__all__ = ["errors_as_lines", "errors_in", "failure_text", "notes_of", "print_error", "warnings_as_lines"]
 
 _OUTPUT_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of a stream whose file or device cannot take more data."""
@@ -34,7 +38,8 @@ def errors_as_lines() -> Generator[None]:
         print_error(str(error))
         raise typer.Exit(OUTPUT_FAILED) from None
     except ApassError as error:
-        print_error(f"{error}{_hint(error)}")
+        where = [note for note in getattr(error, "__notes__", ()) if is_whereabouts(note)]
+        print_error(": ".join([*where, f"{error}{_hint(error)}"]))
         raise typer.Exit(MISUSED) from None
     except KeyboardInterrupt:
         print_error("interrupted; all files written so far are complete")
@@ -99,6 +104,44 @@ def _discard_output() -> None:
     """Redirect standard output to the null device."""
     # Otherwise Python would flush the remaining output at exit, fail again and print a traceback.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def failure_text(name: str, error: BaseException, *, has_traceback: bool) -> str:
+    """Return the failure of a model as text with markup.
+
+    The first line names the model, and the pass, function and module that failed, if they are known.
+    """
+    first, *rest = map(safe_markup, _lines(error))
+    if has_traceback:
+        text = "".join(traceback.format_exception(error))
+        rest += [f"    {line}" for line in safe_markup(text).splitlines()]
+    return "\n".join([f"[red]failed[/] {safe_name(name)}: {first}", *rest])
+
+
+def errors_in(error: BaseException) -> Sequence[BaseException]:
+    """Return the errors of a group; none for any other error."""
+    return cast("BaseExceptionGroup[BaseException]", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """Return the notes on an error, without the traceback of a worker."""
+    return [str(note) for note in getattr(error, "__notes__", ()) if not isinstance(note, RemoteTraceback)]
+
+
+def _lines(error: BaseException) -> Iterator[str]:
+    """Iterate over the lines of an error, its notes and the errors of a group.
+
+    The note that names pass, function and module comes first. Each level of nesting is indented. The traceback of a
+    worker is left out, as those of this process are.
+    """
+    summary = f"{type(error).__name__}: {error}"
+    where = [note for note in notes_of(error) if is_whereabouts(note)]
+    notes = [note for note in notes_of(error) if not is_whereabouts(note)]
+    inner_texts = ["\n".join(_lines(other)) for other in errors_in(error)]
+    first, *rest = [*where, summary]
+    yield first
+    for text in chain(rest, notes, inner_texts):
+        yield from (f"    {line}" for line in text.splitlines())
 
 
 def print_error(text: str) -> None:

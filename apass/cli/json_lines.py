@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from apass.cli.display import errors_in, notes_of
+from apass.cli.errors import errors_in, notes_of
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError

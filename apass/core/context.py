@@ -23,11 +23,14 @@ from apass.core.remarks import Remark
 from apass.core.run import Run, current_run
 from apass.core.scope import ContextState, Scope
 from apass.core.store import FaultTolerantStore, Store
+from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassContextError
 from apass.util.checks import is_count, is_seconds
 from apass.util.displayed import Displayed
 
 __all__ = ["PassContext", "PassScope", "current_scope", "enter_in_worker", "waiting_for"]
+
+__tracebackhide__ = hidden_in_pytest
 
 R = TypeVar("R")
 
@@ -325,7 +328,11 @@ class PassContext(Displayed):
             raise
 
     async def __aenter__(self) -> Self:
-        await self._enter_instruments()
+        try:
+            await self._enter_instruments()
+        except BaseException as error:
+            hide_runner_frames(error)
+            raise
         parent = _SCOPE.get()
         deadline = None if self.deadline is None else Deadline.from_now(self.deadline)
         if parent is not None:
@@ -345,7 +352,11 @@ class PassContext(Displayed):
         _SCOPE.set(scope.parent)
         if scope.parent is not None:
             scope.parent.passes.update(scope.passes)
-        await self._exit_instruments(exc)
+        try:
+            await self._exit_instruments(exc)
+        except BaseException as error:
+            hide_runner_frames(error)
+            raise
         if exc is None:
             scope.warn_unmatched()
 

@@ -18,6 +18,7 @@ __all__ = [
     "current_run",
     "enter_module",
     "functions_to_come",
+    "is_whereabouts",
     "leave_module",
     "note_whereabouts",
 ]
@@ -36,6 +37,8 @@ class HasInfo(Protocol):
 
 
 _MODULE: ContextVar[str | None] = ContextVar("apass_module", default=None)
+_WHERE: Final = "in pass "
+"""The start of the note that names where an error was raised."""
 _NO_QUEUE: Final[Iterator[Any]] = iter(())
 
 
@@ -162,6 +165,12 @@ class Whereabouts(RunNote):
     __slots__ = ()
 
 
+def is_whereabouts(note: str) -> bool:
+    """Return whether a note names where an error was raised, also in a worker."""
+    # Not by its type: a worker sends the text of a note only.
+    return note.startswith(_WHERE)
+
+
 def note_whereabouts(error: BaseException, run: Run) -> None:
     """Add a note to `error` that names pass, function and module.
 
@@ -170,7 +179,7 @@ def note_whereabouts(error: BaseException, run: Run) -> None:
     for note in getattr(error, "__notes__", ()):
         if isinstance(note, Whereabouts) and any(run in (inner, inner.body_of) for inner in note.run.lineage):
             return
-    where = f"in pass {' > '.join(run.path)!r}"
+    where = f"{_WHERE}{' > '.join(run.path)!r}"
     where += f", function {run.function!r}" if run.function is not None else ""
     for caller in run.lineage[1:]:
         where += f", for function {caller.function!r} of {caller.info.name!r}" if caller.function is not None else ""

@@ -5,16 +5,11 @@ import pickle
 import traceback
 from dataclasses import dataclass
 
+from apass.core.tracebacks import RemoteTraceback, hide_runner_frames
 from apass.errors import RemoteError
 from apass.executors.pickling import pickled
 
-__all__ = ["RemoteTraceback", "SerializedError", "failure_of"]
-
-
-class RemoteTraceback(str):
-    """The note on an error of a worker that holds its traceback there."""
-
-    __slots__ = ()
+__all__ = ["SerializedError", "failure_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +41,8 @@ def failure_of(error: BaseException) -> SerializedError:
     original: list[str] = getattr(error, "__notes__", [])
     notes = tuple(str.__str__(note) for note in original)
     summary = f"{type(error).__name__}: {error}"
-    # Omit the first frame, which is in the executor.
-    frames = error.__traceback__ and error.__traceback__.tb_next
-    lines = traceback.format_exception(type(error), error, frames)
-    trace = f"raised in process {os.getpid()}:\n{''.join(lines).rstrip()}"
+    hide_runner_frames(error)
+    trace = f"raised in process {os.getpid()}:\n{''.join(traceback.format_exception(error)).rstrip()}"
     if not original:
         return SerializedError(_pickle(error), summary, notes, trace)
     error.__notes__ = list(notes)

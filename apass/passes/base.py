@@ -16,6 +16,7 @@ from apass.core.executor import executor_in_force
 from apass.core.info import PassInfo
 from apass.core.named_callables import callable_name
 from apass.core.run import RUN, RunCursor
+from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
 from apass.passes.class_definition import define_options, set_class_keywords
 from apass.passes.options import BodyOptions, PassOptions, Requirements
@@ -26,6 +27,8 @@ from apass.util.displayed import Displayed
 from apass.util.typed_values import write
 
 __all__ = ["Combinator", "ModulePass", "OnError", "Pass", "check_passes"]
+
+__tracebackhide__ = hidden_in_pytest
 
 
 class Pass(Displayed, ABC, Generic[ModT]):
@@ -126,7 +129,11 @@ class Pass(Displayed, ABC, Generic[ModT]):
         if mod is None:
             raise TypeError(f"pass {self.info.name!r} was called with None, not a module; check the code that made it")
         if donate:
-            return await self._run_donated(mod)
+            try:
+                return await self._run_donated(mod)
+            except BaseException as error:
+                hide_runner_frames(error)
+                raise
         if not isinstance(getattr(self, "info", None), PassInfo):
             raise _missing_info(self)
         scope, before = current_scope(), RUN.get()
@@ -139,6 +146,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
         if parent is not None:
             try:
                 return await execute(self, mod, scope, cursor)
+            except BaseException as error:
+                hide_runner_frames(error)
+                raise
             finally:
                 RUN.set(before)
         scheduler = scope.state.scheduler
@@ -147,6 +157,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
             if is_slice_over:
                 await scheduler.yield_to_loop()
             return await execute(self, mod, scope, cursor)
+        except BaseException as error:
+            hide_runner_frames(error)
+            raise
         finally:
             scheduler.leave()
             # The run of a cursor without an item is its parent, here None. This saves a tenth of the time of a call, as

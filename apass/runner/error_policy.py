@@ -13,9 +13,12 @@ from apass.core.deadline import Deadline
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.info import PassInfo
 from apass.core.run import Run, current_module_name, current_run, note_whereabouts
+from apass.core.tracebacks import hidden_in_pytest
 from apass.errors import ExecutorError, PassResultError, PassTimeoutError
 
 __all__ = ["Failures", "Fallback", "OnError", "note_failure", "watch_failures", "with_deadline", "with_error_policy"]
+
+__tracebackhide__ = hidden_in_pytest
 
 R = TypeVar("R")
 

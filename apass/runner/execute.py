@@ -17,6 +17,7 @@ from apass.core.context import PassContext, PassScope
 from apass.core.info import PassInfo
 from apass.core.instrument import NO_HOOKS, Hooks, instrument_name
 from apass.core.run import Run, RunCursor, note_whereabouts
+from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassResultError
 from apass.runner.error_policy import with_deadline
 from apass.runner.hook_time import HookTime
@@ -24,6 +25,8 @@ from apass.runner.result_cache import with_module_cache
 from apass.runner.step_hooks import StepHooks
 
 __all__ = ["Runnable", "execute"]
+
+__tracebackhide__ = hidden_in_pytest
 
 _COROUTINE: Any = CoroutineType
 
@@ -149,6 +152,7 @@ async def execute(pass_: Runnable[ModT], mod: ModT, scope: PassScope, cursor: Ru
             run.ended = perf_counter()
         if not isinstance(error, GeneratorExit | anyio.get_cancelled_exc_class()):
             note_whereabouts(error, run)
+        hide_runner_frames(error)
         if hooks.failed:
             await _call_failure_hooks(hooks, started, latest, finished, mod, pass_.info, error, ctx.exit_grace)
         raise

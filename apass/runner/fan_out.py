@@ -20,9 +20,12 @@ from apass.concurrency.coroutines import METER, finish_in, is_awaitable, metered
 from apass.concurrency.scheduler import LoopScheduler
 from apass.concurrency.shielding import flatten_errors
 from apass.core.run import RUN, Run, RunCursor, note_whereabouts
+from apass.core.tracebacks import hidden_in_pytest
 from apass.errors import PassResultError
 
 __all__ = ["Body", "FunctionBatch", "run_concurrently", "run_inline"]
+
+__tracebackhide__ = hidden_in_pytest
 
 Body = Callable[..., Any]
 """A function or async function, called as `body(func, mod, ctx)`."""
