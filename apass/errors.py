@@ -17,6 +17,8 @@ __all__ = [
     "CircuitOpenError",
     "ConfigTypeError",
     "CyclicRequirementError",
+    "DebugError",
+    "DebugWarning",
     "DiagnosticError",
     "ExecutorError",
     "HelperError",
@@ -191,6 +193,14 @@ class ReproducerError(ApassError, ValueError):
 
 class VerifyError(ApassError):
     """A module violates a rule of its IR."""
+
+
+class DebugError(ApassError):
+    """Debug mode found a mistake in a pass; the message ends with its place."""
+
+
+class DebugWarning(UserWarning):
+    """Debug mode found something that may be a mistake, such as a slow body."""
 
 
 class DiagnosticError(ApassError):

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -169,7 +169,9 @@ class Reporter:
         is_verbose = self._options.verbose
         if self._options.quiet:
             for failed in self.failures:
-                Console(stderr=True, highlight=False).print(_failure(failed, is_verbose), soft_wrap=True)
+                assert failed.error is not None
+                text = failure_text(failed.job.name, failed.error, has_traceback=is_verbose)
+                Console(stderr=True, highlight=False).print(text, soft_wrap=True)
             return
         rows = sorted(self.results, key=lambda result: result.job.name)
         has_all = self._options.all_models or len(rows) <= _MAX_ROWS

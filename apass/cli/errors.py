@@ -20,7 +20,14 @@ from apass.cli.terminal import safe_markup, safe_name
 from apass.core.run import is_whereabouts
 from apass.core.tracebacks import RemoteTraceback
 from apass.core.user_modules import loaded_user_modules
-from apass.errors import ApassError, JournalWarning, StoreWarning, UnknownPassError, UnmatchedPassNameWarning
+from apass.errors import (
+    ApassError,
+    DebugWarning,
+    JournalWarning,
+    StoreWarning,
+    UnknownPassError,
+    UnmatchedPassNameWarning,
+)
 from apass.passes.base import Pass
 
 __all__ = ["errors_as_lines", "errors_in", "failure_text", "notes_of", "print_error", "warnings_as_lines"]
@@ -75,7 +82,7 @@ def warnings_as_lines() -> Generator[None]:
         _print_line("bold yellow", f"warning: {message}")
 
     with warnings.catch_warnings():
-        for kind in (UnmatchedPassNameWarning, JournalWarning, StoreWarning):
+        for kind in (DebugWarning, UnmatchedPassNameWarning, JournalWarning, StoreWarning):
             warnings.simplefilter("always", kind)
         # Assigning is Python's only hook for this. `catch_warnings` restores the previous function.
         warnings.showwarning = show

@@ -84,6 +84,10 @@ DeadlineOption = Annotated[
         rich_help_panel=PASSES_PANEL,
     ),
 ]
+DebugOption = Annotated[
+    bool,
+    typer.Option("--debug", help="Verify after each change, and report mistakes in passes with their place."),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,8 @@ class ContextOptions:
     """Config options of the passes, each as KEY=VALUE."""
     deadline: DeadlineOption = None
     """Seconds for the passes of all models; None for no limit."""
+    debug: DebugOption = False
+    """Whether to look for mistakes in passes."""
 
 
 def make_context(
@@ -127,6 +133,7 @@ def make_context(
         config=dict(_config_item(text) for text in options.config or []),
         store=store,
         deadline=seconds_of("--deadline", options.deadline),
+        debug=options.debug or None,
     )
 
 

@@ -1,9 +1,11 @@
 """`PassContext`: the configuration that passes run under."""
 
+import os
 from collections.abc import Generator, Hashable, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypeVar, final
 
@@ -65,6 +67,8 @@ class PassContext(Displayed):
             fails, the context emits a StoreWarning and computes the result.
         strict: whether to recompute the analyses that passes claim to preserve and compare them, and to check the
             reports of passes in place (False).
+        debug: whether to verify modules after each change and to look for mistakes in passes (see `DebugInstrument`);
+            None is the choice of the current context, or else of the environment variable APASS_DEBUG (None).
 
     Raises:
         TypeError: if a value is of the wrong type, or an instrument has a misspelt hook.
@@ -83,6 +87,7 @@ class PassContext(Displayed):
         "_state",
         "config",
         "deadline",
+        "debug",
         "diag_ctx",
         "disabled_pass",
         "executor",
@@ -116,6 +121,8 @@ class PassContext(Displayed):
     """Where results are kept beyond the context; None is nowhere."""
     strict: bool
     """Whether the analyses that passes claim to preserve are recomputed and compared."""
+    debug: bool
+    """Whether the instruments of debug mode are added to those of the user."""
     _state: ContextState
 
     def __init__(
@@ -133,6 +140,7 @@ class PassContext(Displayed):
         deadline: float | None = None,
         store: Store | None = None,
         strict: bool = False,
+        debug: bool | None = None,
     ) -> None:
         if isinstance(opt_level, bool) or not isinstance(opt_level, int):
             raise TypeError(f"opt_level must be an int, not {opt_level!r}")
@@ -148,6 +156,8 @@ class PassContext(Displayed):
             raise TypeError(f"diag_ctx must be a DiagnosticContext, not {diag_ctx!r}")
         if not isinstance(strict, bool):
             raise TypeError(f"strict must be True or False, not {strict!r}")
+        if not isinstance(debug, bool | None):
+            raise TypeError(f"debug must be True, False or None, not {debug!r}")
         _set_field(self, "opt_level", opt_level)
         _set_field(self, "required_pass", _names("required_pass", required_pass))
         _set_field(self, "disabled_pass", _names("disabled_pass", disabled_pass))
@@ -161,7 +171,12 @@ class PassContext(Displayed):
             raise TypeError(f"store must be a Store, such as apass.stores.SqliteStore(path), not {store!r}")
         _set_field(self, "store", store)
         _set_field(self, "strict", strict)
-        hooks = Hooks.of(_instruments(instruments))
+        _set_field(self, "debug", _is_debugged() if debug is None else debug)
+        given = _instruments(instruments)
+        if self.debug:
+            given = tuple(given)
+            given = _debugging().with_debug_instruments(given, must_be_entered=bool(given or config))
+        hooks = Hooks.of(given)
         tolerant = None if store is None else FaultTolerantStore(store)
         _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, strict))
 
@@ -301,7 +316,10 @@ class PassContext(Displayed):
 
         """
         state = self._state
-        new = Hooks.of(_instruments(instruments))
+        given = _instruments(instruments)
+        if self.debug:
+            given = _debugging().with_debug_instruments(tuple(given), in_force=self.instruments)
+        new = Hooks.of(given)
         if self in _OVERRIDING.get():
             raise PassContextError(
                 f"override_instruments of {self!r} was called by a hook that it calls itself; call it from a pass, "
@@ -466,6 +484,17 @@ def _instruments(instruments: Iterable[object] | None) -> Iterable[object]:
     if instruments is not None and not isinstance(instruments, Iterable):
         raise TypeError(f"instruments must be a list of instruments, not {instruments!r}")
     return instruments or ()
+
+
+def _is_debugged() -> bool:
+    """Return whether a context that does not choose is in debug mode."""
+    scope = _SCOPE.get()
+    return os.environ.get("APASS_DEBUG", "0") not in ("", "0") if scope is None else scope.ctx.debug
+
+
+def _debugging() -> Any:
+    """Import the instruments of debug mode, which lie above."""
+    return import_module("apass.instruments.debug.instrument")
 
 
 def _exits(instruments: Iterable[object]) -> list[Call]:

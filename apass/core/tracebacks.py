@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from apass.errors import ApassError
 
-__all__ = ["RemoteTraceback", "hidden_in_pytest", "hide_runner_frames", "is_runner_frame"]
+__all__ = ["RemoteTraceback", "hidden_in_pytest", "hide_runner_frames", "is_event_loop_frame", "is_runner_frame"]
 
 _RUNNER: Final = frozenset(
     f"apass.{part}" for part in ("batch", "concurrency", "core", "executors", "external", "passes", "runner", "sync")
@@ -65,6 +65,11 @@ def is_runner_frame(frame: FrameType) -> bool:
     return name.startswith("apass.") and ".".join(name.split(".", 2)[:2]) in _RUNNER
 
 
+def is_event_loop_frame(frame: FrameType) -> bool:
+    """Return whether a frame belongs to an event loop or a library for it."""
+    return frame.f_globals.get("__name__", "").partition(".")[0] in _EVENT_LOOP
+
+
 def _is_deliberate(error: BaseException) -> bool:
     """Return whether an error that the runner raised cannot be a bug of apass."""
     notes: list[object] = getattr(error, "__notes__", [])
@@ -79,7 +84,7 @@ def _shortened(entry: TracebackType | None, *, is_bug: bool) -> TracebackType | 
     latest: list[TracebackType] = []
     for current in _entries(entry):
         frame = current.tb_frame
-        if is_runner_frame(frame) or (latest and frame.f_globals.get("__name__", "").split(".")[0] in _EVENT_LOOP):
+        if is_runner_frame(frame) or (latest and is_event_loop_frame(frame)):
             latest.append(current)
         else:
             latest.clear()

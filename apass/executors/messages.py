@@ -98,6 +98,8 @@ class ContextMessage:
     """The exit grace of the context, in seconds."""
     strict: bool
     """Whether the analyses that passes claim to preserve are recomputed and compared."""
+    debug: bool
+    """Whether the context is in debug mode."""
 
     @staticmethod
     def of(ctx: PassContext) -> "ContextMessage":
@@ -111,6 +113,7 @@ class ContextMessage:
             ctx.max_concurrency,
             ctx.exit_grace,
             ctx.strict,
+            ctx.debug,
         )
 
     def open(
@@ -129,6 +132,7 @@ class ContextMessage:
             max_concurrency=self.max_concurrency,
             exit_grace=self.exit_grace,
             strict=self.strict,
+            debug=self.debug,
             store=store,
         )
 

@@ -114,6 +114,7 @@ class ThreadExecutor:
                 max_concurrency=ctx.max_concurrency,
                 exit_grace=ctx.exit_grace,
                 strict=ctx.strict,
+                debug=ctx.debug,
             )
             arguments = (pass_, mod, private, current_module_name(), backend_name())
             try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from apass.instruments.debug.instrument import DebugInstrument
     from apass.instruments.dump.flat import DumpIR
     from apass.instruments.dump.tree import DumpTree
     from apass.instruments.honest_change import HonestChangeInstrument
@@ -45,6 +46,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "apass.instruments.debug.instrument": ["DebugInstrument"],
             "apass.instruments.dump.flat": ["DumpIR"],
             "apass.instruments.dump.tree": ["DumpTree"],
             "apass.instruments.honest_change": ["HonestChangeInstrument"],
@@ -84,6 +86,7 @@ else:
 __all__ = [
     "BisectInstrument",
     "BisectStep",
+    "DebugInstrument",
     "DumpIR",
     "DumpTree",
     "FunctionTiming",

@@ -46,6 +46,17 @@ def test_verify_names_the_pass_that_breaks_a_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_passes")
+def test_debug_reports_mistakes_with_their_place(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    result = apass("opt", tmp_path, "-p", "test.InPlace", "--debug")
+    assert result.exit_code == 1
+    shown = result.stdout[result.stdout.index("failed m.onnx") :].splitlines()
+    assert shown[0] == "failed m.onnx: in pass 'sequential > test.InPlace', module 'm.onnx'"
+    assert shown[1].startswith("    VerifyError: pass 'test.InPlace' ")
+    assert shown[-2].startswith("    pass 'test.InPlace' is defined at tests/cli/test_verifying.py:")
+
+
+@pytest.mark.usefixtures("_passes")
 def test_check_changes_names_pass_that_modifies_its_input(tmp_path: Path) -> None:
     write_model(tmp_path / "m.onnx")
     result = apass("opt", tmp_path, "-p", "onnx.NameFix,test.InPlace", "--check-changes")

@@ -27,6 +27,7 @@ from apass.cli.settings import ContextOptions, PipelineOption, make_context, sec
 from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
 from apass.cli.terminal import OutputFormat
 from apass.cli.user_modules import LoadOption
+from apass.core.context import PassContext
 from apass.core.portable import why_not_portable
 from apass.executors.limits import usable_cores
 
@@ -352,7 +353,8 @@ class _Run:
         # This process does not know which files a lost worker has replaced.
         if options.journal is not None or self._results.in_place:
             return 0
-        if any(map(options_in_use, self._observers)):
+        # Instruments, also those of debug mode, report to this process.
+        if any(map(options_in_use, self._observers)) or PassContext(debug=self._context.debug or None).debug:
             return 0
         cores, models = min(usable_cores(), options.jobs), len(self._jobs)
         if options.executor == PROCESS:

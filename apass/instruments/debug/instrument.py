@@ -1,0 +1,381 @@
+"""`DebugInstrument`: finds mistakes in passes while they run, for debug mode."""
+
+import inspect
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from functools import partial
+from threading import Lock
+from typing import Any, Final, cast
+from weakref import WeakKeyDictionary, ref
+
+from apass.concurrency.coroutines import is_awaitable, missing_await
+from apass.core.adapter import adapter_for
+from apass.core.info import PassInfo
+from apass.core.instrument import pass_instrument
+from apass.core.run import Run, current_run
+from apass.errors import DebugError, DebugWarning, PassResultError, VerifyError
+from apass.instruments.debug.loop_samples import LoopSamples
+from apass.instruments.debug.places import (
+    Place,
+    is_created_by,
+    place_of_coroutine,
+    place_of_pass,
+    place_of_write,
+    state_of,
+)
+from apass.instruments.debug.running_tasks import tasks_with
+from apass.instruments.honest_change import HonestChangeInstrument
+from apass.instruments.verify import VerifyInstrument
+from apass.util.checks import is_seconds
+
+__all__ = ["DebugInstrument", "with_debug_instruments"]
+
+_ORIGIN_FRAMES: Final = 40
+"""Frames that a coroutine remembers of its creation; a task group of anyio adds about ten."""
+
+SAMPLES: Final = LoopSamples()
+"""The samples of all contexts in debug mode."""
+
+
+class _Mark:
+    """One run of a pass or a body, which its contextvars and its tasks refer to."""
+
+    __slots__ = ("__weakref__", "forgotten", "outer", "pass_", "state")
+
+    def __init__(self, pass_: object, outer: "_Mark | None", state: dict[str, tuple[object, object]]) -> None:
+        self.pass_ = pass_
+        self.outer = outer
+        self.state = state
+        """The attributes of the pass before the run."""
+        self.forgotten: list[tuple[str, Place | None]] = []
+        """The name and the place of each coroutine that was never awaited."""
+
+
+_MARK: ContextVar[_Mark | None] = ContextVar("apass_debug_mark", default=None)
+
+
+@pass_instrument
+class DebugInstrument:
+    """Finds mistakes in passes; `PassContext(debug=True)` adds it.
+
+    These raise a DebugError:
+
+    - A pass or a body does not await a coroutine that it created, or a module contains one.
+    - A pass or a body ends while a task that it started is running.
+    - A pass changes one of its attributes, which all its runs share.
+
+    These emit a DebugWarning:
+
+    - A pass or a body holds the event loop for longer than `slow` seconds without an `await`. The line is the one that
+      was current most often.
+    - A context with instruments or config was created and never entered.
+
+    Each message ends with the place in the user's code.
+
+    Parameters:
+        slow: how many seconds a pass may hold the event loop.
+
+    Raises:
+        ValueError: if `slow` is not a positive number.
+
+    >>> import apass
+    >>> @apass.function_pass(opt_level=0)
+    ... async def Forget(func, mod, ctx):
+    ...     anyio.sleep(1)
+    ...     return func
+    >>> try:
+    ...     apass.run(Forget, {"f": 8}, context=apass.PassContext(instruments=[DebugInstrument()]))
+    ... except apass.DebugError as error:
+    ...     print(str(error).partition(", at")[0])
+    pass 'Forget', function 'f' did not await the coroutine 'sleep'
+
+    """
+
+    unused_since: Place | None = None
+    """Where the context was created, until it is used; None if the check does not apply."""
+
+    def __init__(self, slow: float = 0.1) -> None:
+        if not is_seconds(slow):
+            raise ValueError(f"slow must be a positive number of seconds, got {slow!r}")
+        self.slow: Final = slow
+        """The `slow` argument."""
+        self._marks: WeakKeyDictionary[Run, _Mark] = WeakKeyDictionary()
+        self._shown: set[tuple[str, str]] = set()
+        self._lock = Lock()
+        # Spans with the seconds in them that are reported or that hooks took.
+        self._spans: deque[tuple[float, float, float]] = deque(maxlen=1000)
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return partial(_DebugTwin, self.slow)
+
+    def merge_records(self, records: Sequence[tuple[str, str, Place]]) -> None:
+        """Emit the warnings of a twin."""
+        for record in records:
+            self._warn_once(*record)
+
+    def _warn_once(self, pass_name: str, message: str, place: Place) -> None:
+        """Emit a warning about a pass, once for each line."""
+        with self._lock:
+            is_new = (pass_name, str(place)) not in self._shown
+            self._shown.add((pass_name, str(place)))
+        if is_new:
+            self._warn(pass_name, message, place)
+
+    def _warn(self, pass_name: str, message: str, place: Place) -> None:
+        warnings.warn_explicit(DebugWarning(message), None, place.file, place.line)
+
+    def enter_pass_ctx(self) -> None:
+        """Record that the context is used."""
+        self.unused_since = None
+
+    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
+        """Record the attributes of the pass, and observe its coroutines and tasks."""
+        self.unused_since = None
+        run = current_run()
+        if run is not None:
+            _HOOK.acquire()
+            SAMPLES.begin()
+            self._begin(run, state_of(run.pass_))
+
+    def run_after_pass(self, mod: Any, info: PassInfo) -> None:
+        """Check the pass.
+
+        Raises:
+            DebugError: if it made a mistake.
+
+        """
+        run = current_run()
+        if run is None or run not in self._marks:
+            return
+        SAMPLES.end()
+        _HOOK.release()
+        state = self._end(run)
+        for name, func in adapter_for(mod).functions(mod):
+            if is_awaitable(func):
+                mistake = missing_await(func, f"{_owner(run)}, for function {name!r},", "a function")
+                raise DebugError(f"{mistake}{_at(place_of_coroutine(func))}")
+        after = state_of(run.pass_)
+        for name in {**state, **after}:
+            if not _is_same(state.get(name), after.get(name)):
+                where = _at(place_of_write(run.pass_, name) or place_of_pass(run.pass_))
+                raise DebugError(
+                    f"{_owner(run)} changed its attribute {name!r}, which all runs of the pass share; use a local "
+                    f"variable or a ContextVar{where}"
+                )
+
+    def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
+        """Add the place of the pass to an error that has no frame of it."""
+        run = current_run()
+        if run is None or run not in self._marks:
+            return
+        SAMPLES.end()
+        _HOOK.release()
+        self._end(run, error)
+        if isinstance(error, VerifyError | PassResultError) and (place := place_of_pass(run.pass_)) is not None:
+            error.add_note(f"pass {run.info.name!r} is defined at {place}")
+
+    def run_before_function(self, func: Any, run: Run) -> None:
+        """Observe the coroutines and tasks of the body."""
+        self._begin(run, {})
+
+    def run_after_function(self, func: Any, result: Any, run: Run) -> None:
+        """Check the body.
+
+        Raises:
+            DebugError: if it made a mistake.
+
+        """
+        self._end(run)
+
+    def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
+        """Stop to observe the body."""
+        self._end(run, error)
+
+    def run_after_step(self, run: Run, start: float, end: float) -> None:
+        """Warn if a pass held the event loop for too long."""
+        self._check_step(run, start, end)
+
+    def run_after_function_step(self, run: Run, start: float, end: float) -> None:
+        """Warn if a body held the event loop for too long."""
+        self._check_step(run, start, end)
+
+    def on_hooks(self, run: Run | None, start: float, end: float, busy: float) -> None:
+        """Record the time of hooks, which does not count for the pass around them."""
+        with self._lock:
+            self._spans.append((start, end, busy))
+
+    def _check_step(self, run: Run, start: float, end: float) -> None:
+        if end - start < self.slow:
+            return
+        with self._lock:
+            # A step of a pass contains the steps of the passes that it calls, which have been reported.
+            seconds = end - start - sum(busy for begin, until, busy in self._spans if start <= begin and until <= end)
+            if seconds < self.slow:
+                return
+            self._spans.append((start, end, end - start))
+        place = SAMPLES.place(start, end, place_of_pass(run.pass_))
+        if place is not None:
+            self._warn_once(run.info.name, f"{_owner(run)} held the loop for {seconds:.2f} s{_at(place)}", place)
+
+    def _begin(self, run: Run, state: dict[str, tuple[object, object]]) -> None:
+        """Mark the contextvars of a run, so that its tasks and coroutines are known."""
+        mark = self._marks[run] = _Mark(run.pass_, _MARK.get(), state)
+        _MARK.set(mark)
+
+    def _end(self, run: Run, error: BaseException | None = None) -> dict[str, tuple[object, object]]:
+        """Check a run, and return the attributes of the pass before it.
+
+        If there is an `error`, mistakes are added to it as notes.
+
+        Raises:
+            DebugError: if the run made a mistake, and there is no `error`.
+
+        """
+        mark = self._marks.pop(run, None)
+        if mark is None:
+            return {}
+        # The awaitable that a plain body returned ends in the contextvars of another task.
+        if _MARK.get() is mark:
+            _MARK.set(mark.outer)
+        state = mark.state
+        mistakes = [f"{_owner(run)} did not await the coroutine {name!r}{_at(place)}" for name, place in mark.forgotten]
+        reference = ref(mark)
+        del mark
+        # Usually nothing else holds the mark: then no such task is running.
+        if (mark := reference()) is not None:
+            mistakes += [
+                f"{_owner(run)} ended while its task {name!r} was running; use a task group{_at(place)}"
+                for name, place in tasks_with(_MARK, mark)
+            ]
+        if mistakes and error is None:
+            raise DebugError(mistakes[0])
+        for mistake in mistakes:
+            cast("BaseException", error).add_note(mistake)
+        return state
+
+    def __del__(self) -> None:
+        # At the end of the process, a context may be left that a program never came to use.
+        if self.unused_since is not None and not sys.is_finalizing():
+            place = self.unused_since
+            self._warn("", f"a PassContext was created and never entered; use it with `async with`{_at(place)}", place)
+
+
+class _DebugTwin(DebugInstrument):
+    """The instrument in a worker, which records its warnings."""
+
+    def __init__(self, slow: float) -> None:
+        super().__init__(slow)
+        self._records: list[tuple[str, str, Place]] = []
+
+    def _warn(self, pass_name: str, message: str, place: Place) -> None:
+        self._records.append((pass_name, message, place))
+
+    def worker_records(self) -> Sequence[tuple[str, str, Place]]:
+        """Return the warnings, for `merge_records`."""
+        return self._records
+
+
+def with_debug_instruments(
+    given: Sequence[object], *, in_force: Sequence[object] = (), must_be_entered: bool = False
+) -> Sequence[object]:
+    """Return the instruments of a context in debug mode.
+
+    Parameters:
+        given: the instruments of the user.
+        in_force: the instruments before, of which those of debug mode stay.
+        must_be_entered: whether to warn if the user creates the context and does not enter it.
+
+    """
+    kinds = (VerifyInstrument, HonestChangeInstrument, DebugInstrument)
+    missing = [kind for kind in kinds if not any(isinstance(instrument, kind) for instrument in given)]
+    before = {type(instrument): instrument for instrument in in_force}
+    added = [before.get(kind) or kind() for kind in missing]
+    # Verify first: an instrument whose `run_after_pass` was called does not receive a later failure.
+    result = [*added[:-1], *given, added[-1]] if DebugInstrument in missing else [*added, *given]
+    if must_be_entered:
+        place = _creator()
+        for instrument in result:
+            if isinstance(instrument, DebugInstrument):
+                instrument.unused_since = place
+    return result
+
+
+def _creator() -> Place | None:
+    """Return where the user creates a context; None if apass does."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") in (__name__, "apass.core.context"):
+        frame = frame.f_back
+    if frame is None or frame.f_globals.get("__name__", "").startswith("apass."):
+        return None
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def _owner(run: Run) -> str:
+    return f"pass {run.info.name!r}" + ("" if run.function is None else f", function {run.function!r}")
+
+
+def _at(place: Place | None) -> str:
+    return "" if place is None else f", at {place}"
+
+
+def _is_same(before: tuple[object, object] | None, after: tuple[object, object] | None) -> bool:
+    """Return whether an attribute is the same object with the same contents."""
+    if before is None or after is None or before[0] is not after[0]:
+        return False
+    old, new = before[1], after[1]
+    if isinstance(old, dict) and isinstance(new, dict):
+        old, new = _flat(cast("dict[object, object]", old)), _flat(cast("dict[object, object]", new))
+    if isinstance(old, list) and isinstance(new, list):
+        old, new = cast("list[object]", old), cast("list[object]", new)
+        return len(old) == len(new) and all(map(lambda one, other: one is other, old, new))
+    return old == new
+
+
+def _flat(contents: dict[object, object]) -> list[object]:
+    return [*contents.keys(), *contents.values()]
+
+
+class _UnawaitedHook:
+    """Attributes the coroutines that are never awaited to the runs that created them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._original: Any = None
+
+    def acquire(self) -> None:
+        """Replace Python's warning until `release`; calls may be nested."""
+        # Set for each run, because Python keeps it for each thread, and event loops in their debug mode change it.
+        if sys.get_coroutine_origin_tracking_depth() < _ORIGIN_FRAMES:
+            sys.set_coroutine_origin_tracking_depth(_ORIGIN_FRAMES)
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                # The interpreter calls this function of the module. The filters of warnings would hide repetitions.
+                self._original = getattr(warnings, _UNAWAITED, None)
+                setattr(warnings, _UNAWAITED, self._on_unawaited)
+
+    def release(self) -> None:
+        """Restore Python's warning after the outermost `acquire`."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                setattr(warnings, _UNAWAITED, self._original)
+
+    def _on_unawaited(self, coroutine: Any) -> None:
+        mark = _MARK.get()
+        # The garbage collector may delete a coroutine during another run.
+        while mark is not None and not is_created_by(coroutine, mark.pass_):
+            mark = mark.outer
+        if mark is not None:
+            mark.forgotten.append((coroutine.__qualname__, place_of_coroutine(coroutine)))
+        elif self._original is not None:
+            self._original(coroutine)
+
+
+_UNAWAITED: Final = "_warn_unawaited_coroutine"
+_HOOK: Final = _UnawaitedHook()
