@@ -213,11 +213,12 @@ class DebugInstrument:
             return
         with self._lock:
             # A step of a pass contains the steps of the passes that it calls, which have been reported.
-            seconds = end - start - sum(busy for begin, until, busy in self._spans if start <= begin and until <= end)
+            inner = [span for span in self._spans if start <= span[0] and span[1] <= end]
+            seconds = end - start - sum(busy for _, _, busy in inner)
             if seconds < self.slow:
                 return
             self._spans.append((start, end, end - start))
-        place = SAMPLES.place(start, end, place_of_pass(run.pass_))
+        place = SAMPLES.place(start, end, place_of_pass(run.pass_), inner)
         if place is not None:
             self._warn_once(run.info.name, f"{_owner(run)} held the loop for {seconds:.2f} s{_at(place)}", place)
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Condition, Thread, get_ident
 from time import perf_counter
 from types import FrameType
@@ -50,14 +50,30 @@ class LoopSamples:
             if not self._counts[get_ident()]:
                 del self._counts[get_ident()], self._samples[get_ident()]
 
-    def place(self, start: float, end: float, default: Place | None) -> Place | None:
+    def place(
+        self, start: float, end: float, default: Place | None, without: Sequence[tuple[float, float, float]] = ()
+    ) -> Place | None:
         """Return where the current thread was most often in a span of `perf_counter`.
 
         It is None if no body was running there, and `default` if there is no sample because a library held the GIL.
+
+        Parameters:
+            start: the start of the span.
+            end: its end.
+            default: the place if there is no sample.
+            without: start and end of spans within it that do not count.
+
         """
         with self._changed:
-            samples = [place for time, place in self._samples.get(get_ident(), ()) if start <= time <= end]
-        return Counter(samples).most_common(1)[0][0] if samples else default
+            samples = [
+                place
+                for time, place in self._samples.get(get_ident(), ())
+                if start <= time <= end and not any(begin <= time <= until for begin, until, _ in without)
+            ]
+        if not samples:
+            return default
+        places = Counter(place for place in samples if place is not None).most_common(1)
+        return places[0][0] if places else None
 
     def _run(self) -> None:
         idle = 0
@@ -68,6 +84,12 @@ class LoopSamples:
                 if idle > _LINGER:
                     self._thread = None
                     return
-                frames = _frames_of_threads() if self._counts else {}
-                for thread, samples in self._samples.items():
-                    samples.append((perf_counter(), place_of_frame(frames.get(thread))))
+                if self._counts:
+                    self._sample()
+
+    def _sample(self) -> None:
+        # In a method of its own: a frame that is referred to keeps the variables of a body that has ended.
+        time = perf_counter()
+        frames = _frames_of_threads()
+        for thread, samples in self._samples.items():
+            samples.append((time, place_of_frame(frames.get(thread))))

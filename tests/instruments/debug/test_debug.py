@@ -208,11 +208,13 @@ async def test_slow_body_is_reported_once(kind: str) -> None:
         pass_ = apass.function_pass(plain if kind == "plain" else suspended, opt_level=0, name="Slow")
     with pytest.warns(DebugWarning) as caught:
         await run_with(pass_, {"f": 1, "g": 2}, instruments=[DebugInstrument(slow=0.05)])
+    # On a busy machine, the steps around may take long too.
+    reported = [warning for warning in caught if str(warning.message).startswith("pass 'Slow'")]
     function = "" if kind == "module" else ", function 'f'"
-    assert len(caught) == 1
-    assert str(caught[0].message).startswith(f"pass 'Slow'{function} held the loop for 0.")
-    assert str(caught[0].message).endswith(f" s, at {line_of('# held')}")
-    assert (caught[0].filename, caught[0].lineno) == (str(HERE), int(line_of("# held").rpartition(":")[2]))
+    assert len(reported) == 1
+    assert str(reported[0].message).startswith(f"pass 'Slow'{function} held the loop for 0.")
+    assert str(reported[0].message).endswith(f" s, at {line_of('# held')}")
+    assert (reported[0].filename, reported[0].lineno) == (str(HERE), int(line_of("# held").rpartition(":")[2]))
 
 
 async def test_correct_passes_run_in_debug_mode() -> None:
