@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from apass.core.diagnostics import Diagnostic, DiagnosticLevel, Span
     from apass.core.info import PassInfo
     from apass.core.instrument import PassInstrument, pass_instrument
+    from apass.core.ir_plugin import Comparison, IRPlugin, Measures, register_plugin
     from apass.core.named_callables import list_callables, register_callable, unregister_callable
     from apass.core.portable import PortableInstrument
     from apass.core.position import Position
@@ -111,6 +112,7 @@ else:
             "apass.core.diagnostics": ["Diagnostic", "DiagnosticLevel", "Span"],
             "apass.core.info": ["PassInfo"],
             "apass.core.instrument": ["PassInstrument", "pass_instrument"],
+            "apass.core.ir_plugin": ["Comparison", "IRPlugin", "Measures", "register_plugin"],
             "apass.core.named_callables": ["list_callables", "register_callable", "unregister_callable"],
             "apass.core.portable": ["PortableInstrument"],
             "apass.core.position": ["Position"],
@@ -198,6 +200,7 @@ __all__ = [
     "Bisected",
     "BudgetExceededError",
     "CircuitOpenError",
+    "Comparison",
     "Config",
     "ConfigOption",
     "ConfigTypeError",
@@ -217,11 +220,13 @@ __all__ = [
     "FunctionPass",
     "HelperError",
     "IRAdapter",
+    "IRPlugin",
     "If",
     "InPlacePass",
     "Journal",
     "JournalError",
     "JournalWarning",
+    "Measures",
     "MissingExtraError",
     "ModulePass",
     "Outcome",
@@ -297,6 +302,7 @@ __all__ = [
     "register_callable",
     "register_config_option",
     "register_pass",
+    "register_plugin",
     "replay",
     "rest_of",
     "run",

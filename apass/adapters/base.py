@@ -8,7 +8,7 @@ from dataclasses import is_dataclass
 from pprint import pformat
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_args
 
-from apass.core.adapter import FuncT, FunctionKind, ModT
+from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 from apass.util.fingerprint import fingerprint_value
@@ -16,6 +16,8 @@ from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
 
 __all__ = ["BaseAdapter", "mark_of"]
 
+ModT = TypeVar("ModT")
+FuncT = TypeVar("FuncT")
 R = TypeVar("R")
 
 

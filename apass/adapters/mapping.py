@@ -8,11 +8,12 @@ from typing import Any, Final, cast
 
 from apass.adapters.base import BaseAdapter
 from apass.core.adapter import FunctionKind
+from apass.core.ir_plugin import IRPlugin
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
 from apass.util.fingerprint import fingerprint_value
 
-__all__ = ["ADAPTER", "DictAdapter"]
+__all__ = ["ADAPTER", "PLUGIN", "DictAdapter"]
 
 Module = dict[str, Any]
 """Functions by name. A function is any object except None."""
@@ -174,3 +175,6 @@ def _show(func: object) -> str:
 
 ADAPTER: Final = DictAdapter()
 """The shared adapter; it has no state."""
+
+PLUGIN: Final = IRPlugin(adapter=ADAPTER, module_type=dict)
+"""The plug-in. It has no suffix: most JSON files are not modules."""

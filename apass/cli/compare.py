@@ -12,7 +12,7 @@ from rich.console import Console
 
 from apass.batch.execution import module_runner
 from apass.cli.errors import failure_text
-from apass.cli.formats import Measures, MeasuringFormat, ModelFormat, format_of, suffixes
+from apass.cli.formats import Measures, ModelFormat, format_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, plan_jobs
 from apass.cli.planning import pipeline_text, read_pipeline
 from apass.cli.terminal import safe_markup, safe_name
@@ -182,7 +182,7 @@ class _ModelRun:
 
     async def _measured(self, rows: Sequence[Row], results: Sequence[Any]) -> list[Row]:
         """Return the rows with the measures of their results."""
-        if not isinstance(self.format, MeasuringFormat):
+        if self.format.plugin.measure is None:
             return list(rows)
         # The same object is measured once: two measurements of it would differ.
         unique = {id(result): result for result in results if result is not None}

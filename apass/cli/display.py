@@ -104,6 +104,10 @@ class _Bar:
         self.progress.update(self._task, **values)
 
 
+_RESULT_WIDTH: Final = len("ok outputs equal")
+"""Width up to which a result is not shortened."""
+
+
 class Reporter:
     """Progress bar on standard error, table of results on standard output."""
 
@@ -209,7 +213,7 @@ def _table(results: Sequence[JobResult], width: int, has_all_passes: bool) -> Te
     title = f"model ({printable(ending)})" if ending else "model"
     model = Column(title=title, cells=[printable(name.removesuffix(ending)) for name in names], shorten=keep_ends)
     outcomes = [_outcome(result) for result in results]
-    status = max(len(outcome.partition(" ")[0]) for outcome in outcomes)
+    status = max(max(len(outcome.partition(" ")[0]), min(len(outcome), _RESULT_WIDTH)) for outcome in outcomes)
     columns = [
         Column(title="nodes", cells=[_change(result.before, result.after) for result in results], justify="right"),
         Column(

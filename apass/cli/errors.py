@@ -113,7 +113,7 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def failure_text(name: str, error: BaseException, *, has_traceback: bool) -> str:
+def failure_text(name: str, error: BaseException, *, has_traceback: bool = False) -> str:
     """Return the failure of a model as text with markup.
 
     The first line names the model, and the pass, function and module that failed, if they are known.

@@ -10,11 +10,13 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, cast
 
 import anyio
 
+from apass.cli.formats import format_of
 from apass.cli.inputs import Job
 from apass.cli.loading import collect_seldom
 from apass.cli.optimize import JobResult, Phase, Treatment, optimize_files
@@ -46,8 +48,8 @@ FIRST_BATCH: Final = 4
 class FileWork:
     """What a worker needs to know about all files."""
 
-    formats: Mapping[str, str]
-    """The modules of the model formats, by the suffix of a file."""
+    formats: Mapping[str, str | None]
+    """The suffix of the results, by the suffix of a file; None if it is the same."""
     passes: Mapping[str, Pass[Any]]
     """The pipelines, by the suffix of a file."""
     cache: str | None
@@ -59,8 +61,8 @@ class FileWork:
 
     def treatment_of(self, job: Job) -> Treatment:
         """Return the format and the pipeline of one model."""
-        model_format: Any = import_module(self.formats[job.source.suffix])
-        return model_format, self.passes[job.source.suffix]
+        suffix = job.source.suffix
+        return format_of(job.source, self.formats[suffix]), self.passes[suffix]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class _Reply:
 
 
 def prepare_worker(
-    formats: Sequence[str], pipeline: str | None, backend: str, _send: Callable[[bytes], object]
+    formats: Mapping[str, str | None], pipeline: str | None, backend: str, _send: Callable[[bytes], object]
 ) -> None:
     """Import the event loop, the formats and the passes of a pipeline, in a worker.
 
@@ -82,10 +84,10 @@ def prepare_worker(
     """
     gc.disable()
     anyio.run(anyio.sleep, 0, backend=backend)
-    for module in formats:
+    for source, result in formats.items():
         with suppress(Exception):
-            model_format: Any = import_module(module)
-            parse_pipeline(model_format.DEFAULT_PIPELINE if pipeline is None else pipeline)
+            model_format = format_of(Path(f"model{source}"), result)
+            parse_pipeline(model_format.default_pipeline if pipeline is None else pipeline)
     collect_seldom()
 
 
@@ -120,13 +122,13 @@ def _without_error(result: JobResult) -> tuple[JobResult, SerializedError | None
 
 @asynccontextmanager
 async def started_workers(
-    count: int, formats: Mapping[str, str], pipeline: str | None, backend: str
+    count: int, formats: Mapping[str, str | None], pipeline: str | None, backend: str
 ) -> AsyncGenerator["FileWorkers"]:
     """Start worker processes that optimize files; the caller plans the run meanwhile.
 
     Parameters:
         count: the number of workers.
-        formats: the modules of the model formats, by the suffix of a file.
+        formats: the suffix of the results, by the suffix of a file; None if it is the same.
         pipeline: the text of the pipeline; None for the default pipeline of each format.
         backend: the event loop of the workers.
 
@@ -137,7 +139,7 @@ async def started_workers(
     async with anyio.create_task_group() as group:
         for ready in workers.ready:
             # The process has received what to import before this process begins to import the same.
-            await group.start(_start, ready, list(formats.values()), pipeline, backend)
+            await group.start(_start, ready, formats, pipeline, backend)
         try:
             yield workers
         except (Exception, SystemExit) as error:
@@ -150,7 +152,7 @@ async def started_workers(
 
 async def _start(
     ready: anyio.Event,
-    formats: Sequence[str],
+    formats: Mapping[str, str | None],
     pipeline: str | None,
     backend: str,
     *,
@@ -177,12 +179,12 @@ class FileWorkers:
 
     Parameters:
         count: the number of workers.
-        formats: the modules of the model formats, by the suffix of a file.
+        formats: the suffix of the results, by the suffix of a file; None if it is the same.
         backend: the event loop of the workers.
 
     """
 
-    def __init__(self, count: int, formats: Mapping[str, str], backend: str) -> None:
+    def __init__(self, count: int, formats: Mapping[str, str | None], backend: str) -> None:
         self.count: Final = count
         """The number of workers."""
         self.ready: Final = [anyio.Event() for _ in range(count)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from apass.cli.formats import ModelFormat, format_of, module_of, suffixes
+from apass.cli.formats import ModelFormat, check_format, format_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, names_file, plan_jobs
 from apass.cli.optimize import Treatment
 from apass.errors import MissingExtraError, PipelineSyntaxError
@@ -15,9 +15,10 @@ from apass.pipelines.parser import parse_pipeline
 
 __all__ = [
     "Plan",
+    "check_formats",
+    "default_pipeline",
     "default_pipelines",
     "make_plan",
-    "modules_of",
     "pipeline_text",
     "plan_files",
     "read_pipeline",
@@ -70,11 +71,14 @@ def default_pipelines(suffix: str | None) -> Iterator[tuple[str, str | MissingEx
     for known in suffixes() if suffix is None else (suffix,):
         name = known.removeprefix(".")
         try:
-            yield name, format_of(Path(f"model{known}")).DEFAULT_PIPELINE
+            default = format_of(Path(f"model{known}")).default_pipeline
         except MissingExtraError as error:
             if suffix is not None:
                 raise
             yield name, error
+            continue
+        if default or suffix is not None:
+            yield name, default
 
 
 def plan_files(models: Sequence[str], output: Path | None, *, in_place: bool, to: str | None) -> list[Job]:
@@ -116,21 +120,37 @@ def make_plan(jobs: Sequence[Job], pipeline: str | None, to: str | None) -> Plan
     suffix = None if to is None else f".{to}"
     formats = {source: format_of(job.source, suffix) for source, job in _by_suffix(jobs).items()}
     texts = {
-        source: model_format.DEFAULT_PIPELINE if pipeline is None else pipeline
+        source: default_pipeline(model_format, source) if pipeline is None else pipeline
         for source, model_format in formats.items()
     }
     return Plan(jobs, formats, {source: read_pipeline(text) for source, text in texts.items()})
 
 
-def modules_of(jobs: Iterable[Job], to: str | None) -> Mapping[str, str]:
-    """Return the modules of the model formats, by the suffix of a file.
+def default_pipeline(model_format: ModelFormat, suffix: str) -> str:
+    """Return the pipeline that runs if none is given.
+
+    Raises:
+        InputError: if the IR plug-in of the suffix has none.
+
+    """
+    if not model_format.default_pipeline:
+        raise InputError(f"{suffix} files have no default pipeline; give one with -p")
+    return model_format.default_pipeline
+
+
+def check_formats(jobs: Iterable[Job], to: str | None) -> Mapping[str, str | None]:
+    """Return the suffixes of results, by the suffix of a file; import no format.
 
     Raises:
         InputError: if no format has the suffix of a model.
 
     """
     suffix = None if to is None else f".{to}"
-    return {source: module_of(job.source, suffix) for source, job in _by_suffix(jobs).items()}
+    results: dict[str, str | None] = {}
+    for source, job in _by_suffix(jobs).items():
+        check_format(job.source, suffix)
+        results[source] = suffix
+    return results
 
 
 def _by_suffix(jobs: Iterable[Job]) -> Mapping[str, Job]:

@@ -195,7 +195,7 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         ...
 
 
-_ADAPTERS: Final = "apass.adapters"
+_IRS: Final = "apass.irs"
 
 _REGISTERED: Final[dict[type, IRAdapter[Any, Any]]] = {}
 _FOUND: Final[dict[type, IRAdapter[Any, Any] | None]] = {}
@@ -206,8 +206,8 @@ _DEFINITIONS: Final[dict[type, str | None]] = {}
 def register_adapter(module_type: type[ModT], adapter: IRAdapter[ModT, Any]) -> None:
     """Use `adapter` for modules of `module_type` and its subclasses.
 
-    A package offers its adapter by an entry point of the group `apass.adapters`. An entry point is named after the
-    class (`my_ir.module.Module`) or the top-level package (`my_ir`) and names an adapter object
+    A package offers its adapter by an entry point of the group `apass.irs`. An entry point is named after the class
+    (`my_ir.module.Module`) or the top-level package (`my_ir`), and names an adapter object or an `IRPlugin`
     (`my_ir.apass_adapter:ADAPTER`); it is loaded for the first module of that type.
 
     In a notebook or at a prompt, an adapter whose class has the same name replaces the earlier one.
@@ -257,9 +257,10 @@ def adapter_for(mod: ModT) -> IRAdapter[ModT, Any]:
     adapter = adapter_of_type(type(mod))
     if adapter is None:
         kind = f"{type(mod).__module__}.{type(mod).__qualname__}"
+        known = sorted(name for name in plugins(_IRS) if not name.startswith("."))
         raise AdapterError(
-            f"no IR adapter for modules of type {kind}; known types are {', '.join(sorted(plugins(_ADAPTERS)))}; "
-            f"add one with apass.register_adapter({type(mod).__qualname__}, ...) or the entry point group {_ADAPTERS!r}"
+            f"no IR adapter for modules of type {kind}; known types are {', '.join(known)}; "
+            f"add one with apass.register_adapter({type(mod).__qualname__}, ...) or the entry point group {_IRS!r}"
         )
     return adapter
 
@@ -306,8 +307,10 @@ def _look_up(module_type: type) -> IRAdapter[Any, Any] | None:
 def _offered(full_name: str) -> IRAdapter[Any, Any] | None:
     """Return the adapter that an entry point offers for a class or its package."""
     for name in (full_name, full_name.partition(".")[0]):
-        if name in plugins(_ADAPTERS):
-            return cast("IRAdapter[Any, Any]", plugins(_ADAPTERS)[name].load())
+        if name in plugins(_IRS):
+            # An `IRPlugin`, or an adapter itself.
+            found = plugins(_IRS)[name].load()
+            return cast("IRAdapter[Any, Any]", getattr(found, "adapter", found))
     return None
 
 

@@ -2,12 +2,12 @@
 
 Relay and ONNX are plug-ins too, declared in apass's own `pyproject.toml`. These groups exist:
 
-- `apass.adapters`: an adapter object, by the full name of a module class or by its top-level package.
+- `apass.irs`: an `IRPlugin`, by the full name of a module class or by its top-level package, and by each suffix of its
+  files. For a class or package, an adapter object will do.
 - `apass.passes`: the factory of one pass, by the name of the pass.
 - `apass.pass_modules`: a module that registers passes when it is imported, by a pattern of their names (`onnx.*`).
 - `apass.config_modules`: a module that registers config options, by a pattern of their keys (`relay.*`).
-- `apass.model_formats`: a module that reads and writes model files, by their suffix (`.onnx`).
-- `apass.model_conversions`: the same for a result with another suffix (`.onnx-to-.relay`).
+- `apass.model_conversions`: an `IRPlugin` that reads files of another suffix, by both suffixes (`.onnx-to-.relay`).
 
 No plug-in is imported before something asks for it. If two packages declare the same name in a group, an error names
 both as soon as the name is used.

@@ -23,11 +23,14 @@ OWN = {
         "apass.util.late_modules.imported_late",
         "apass.concurrency.processes.pool.run_in_worker",
         "apass.passes.registry.make_pass",
+        "apass.util.tagged_json.reachable_types",
+        "apass.util.tagged_json.read_tagged",
+        "apass.util.tagged_json.write_tagged",
     ),
 }
 """Names that a client of this distribution imports beside the public ones."""
 
-GROUPS = ("adapters", "pass_modules", "config_modules", "model_formats", "model_conversions")
+GROUPS = ("irs", "pass_modules", "config_modules", "model_conversions")
 
 
 @pytest.mark.parametrize("folder", CORE)

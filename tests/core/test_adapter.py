@@ -74,8 +74,8 @@ def test_unknown_type_error_suggests_register_adapter(mod: object) -> None:
         adapter_for(mod)
     assert str(caught.value) == (
         f"no IR adapter for modules of type builtins.{name}; "
-        f"known types are {', '.join(sorted(plugins('apass.adapters')))}; "
-        f"add one with apass.register_adapter({name}, ...) or the entry point group 'apass.adapters'"
+        f"known types are {', '.join(sorted(key for key in plugins('apass.irs') if not key.startswith('.')))}; "
+        f"add one with apass.register_adapter({name}, ...) or the entry point group 'apass.irs'"
     )
 
 
@@ -133,7 +133,7 @@ def test_entry_point_matches_class_or_package_name(name: str, expected: list[str
     info = tmp_path / "my_ir-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-ir\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[apass.adapters]\n{name} = my_ir:ADAPTER\n")
+    (info / "entry_points.txt").write_text(f"[apass.irs]\n{name} = my_ir:ADAPTER\n")
     code = (
         "import apass, my_ir\n"
         "for kind in (my_ir.Program, my_ir.Other):\n"

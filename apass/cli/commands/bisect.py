@@ -13,7 +13,7 @@ from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.formats import ModelFormat, format_of
 from apass.cli.inputs import InputError
 from apass.cli.output_files import OutputError, cannot_write
-from apass.cli.planning import pipeline_text, read_pipeline
+from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
 from apass.cli.settings import (
     ConfigOption,
     ContextOptions,
@@ -72,7 +72,9 @@ def bisect(
         if not model.is_file():
             raise InputError(f"no such file: {str(model)!r}")
         model_format = format_of(model)
-        passes = read_pipeline(model_format.DEFAULT_PIPELINE if pipeline is None else pipeline_text(pipeline))
+        passes = read_pipeline(
+            default_pipeline(model_format, model.suffix) if pipeline is None else pipeline_text(pipeline)
+        )
         options = ContextOptions(opt_level=opt_level, disable=disable, require=require, config=config)
         context = make_context(options, [passes])
         command = read_command(check)

@@ -22,7 +22,7 @@ from apass.cli.instruments import OBSERVER_OPTIONS, DataOptions, ObserverOptions
 from apass.cli.journal import file_journal
 from apass.cli.optimize import JobResult, optimize_files
 from apass.cli.options import ManyValues, command_with, options_in_use, with_options
-from apass.cli.planning import Plan, make_plan, modules_of, pipeline_text, plan_files, result_format
+from apass.cli.planning import Plan, check_formats, make_plan, pipeline_text, plan_files, result_format
 from apass.cli.settings import ContextOptions, PipelineOption, make_context, seconds_of
 from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
 from apass.cli.terminal import OutputFormat
@@ -337,10 +337,10 @@ class _Run:
 
     async def on_all_cores(self) -> None:
         """Start worker processes, plan the run meanwhile, and optimize the models."""
-        modules = modules_of(self._jobs, self._options.to)
+        formats = check_formats(self._jobs, self._options.to)
         file_workers: Any = import_module("apass.cli.file_workers")
         pipeline, backend = self._results.pipeline, self._options.backend
-        async with file_workers.started_workers(self.workers, modules, pipeline, backend) as workers:
+        async with file_workers.started_workers(self.workers, formats, pipeline, backend) as workers:
             await self.optimize(self.plan(), workers)
 
     @cached_property

@@ -8,7 +8,7 @@ import typer
 
 from apass.cli.completion import complete_format
 from apass.cli.errors import errors_as_lines
-from apass.cli.formats import module_of
+from apass.cli.formats import check_format
 from apass.cli.inputs import InputError
 from apass.cli.planning import default_pipelines, pipeline_text, read_pipeline
 from apass.cli.settings import (
@@ -94,7 +94,7 @@ def _pipelines(
         raise InputError(f"{model} and --from {source_format} both name a format; leave one of them out")
     suffix = None if source_format is None else suffix_of_format(source_format)
     if model is not None:
-        module_of(model)  # an unknown suffix is an error that lists the others
+        check_format(model)  # an unknown suffix is an error that lists the others
         suffix = model.suffix
     if pipeline is None:
         yield from default_pipelines(suffix)

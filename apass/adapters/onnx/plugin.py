@@ -1,0 +1,52 @@
+"""The `IRPlugin` of ONNX."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final
+
+from apass.core.ir_plugin import Comparison, IRPlugin, Measures
+from apass.errors import AdapterError, MissingExtraError
+
+# Import the adapter before onnx_ir: its error message names the extra to install.
+from apass.adapters.onnx import ADAPTER, count_nodes, external_files, load_model, save_model  # isort: skip
+import onnx_ir as ir
+
+__all__ = ["PLUGIN"]
+
+
+async def _compare_outputs(before: ir.Model, after: ir.Model) -> Comparison:
+    """Run both models on the same random inputs in worker processes, and compare."""
+    # The evaluators take longer to import than all of onnx_ir.
+    outputs: Any = import_module("apass.adapters.onnx.outputs")
+    verdict = await outputs.compare_outputs(before, after, engines=("reference", "onnxruntime"))
+    text = f"outputs {verdict.status.value}" + (f": {verdict.reason}" if verdict.reason else "")
+    return Comparison(verdict.changed, text)
+
+
+async def _measure(mods: Sequence[ir.Model]) -> list[Measures]:
+    """Return the sizes of models, and their latencies if onnxruntime runs them."""
+    costs: Any = import_module("apass.adapters.onnx.costs")
+    sizes = [await costs.count_bytes(mod) for mod in mods]
+    try:
+        measured = await costs.measure_latencies(mods)
+    except (AdapterError, MissingExtraError) as error:
+        return [Measures(size, None, str(error)) for size in sizes]
+    return [
+        Measures(size, None, value) if isinstance(value, str) else Measures(size, value)
+        for size, value in zip(sizes, measured, strict=True)
+    ]
+
+
+PLUGIN: Final = IRPlugin(
+    adapter=ADAPTER,
+    module_type=ir.Model,
+    suffixes=(".onnx",),
+    load=load_model,
+    save_files=save_model,
+    default_pipeline="onnx.Default",
+    size=count_nodes,
+    compare_outputs=_compare_outputs,
+    measure=_measure,
+    companions=external_files,
+)
+"""The plug-in: models of onnx_ir, in files with their external weights."""

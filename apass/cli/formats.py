@@ -1,0 +1,148 @@
+"""The formats of model files: what the command line does with an `IRPlugin`.
+
+The library of a format is imported when the first file of that format is used.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import isawaitable
+from pathlib import Path
+from typing import Any, Final
+
+from anyio import CapacityLimiter, to_thread
+
+from apass.cli.inputs import InputError
+from apass.core.ir_plugin import Comparison, IRPlugin, Measures, checked_plugin, known_suffixes, plugin_for_suffix
+from apass.core.plugins import plugins
+from apass.util.files import PartFile, Prepared, naming
+
+__all__ = ["Comparison", "Measures", "ModelFormat", "check_format", "format_of", "suffixes"]
+
+_CONVERSIONS: Final = "apass.model_conversions"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFormat:
+    """The operations of the command line on one kind of model file."""
+
+    plugin: IRPlugin[Any]
+    """The plug-in of the modules, which may read files of another suffix."""
+
+    @property
+    def default_pipeline(self) -> str:
+        """The pipeline that runs if none is given; empty if the plug-in has none."""
+        return self.plugin.default_pipeline
+
+    def load(self, path: Path) -> Any:
+        """Read a model.
+
+        Raises:
+            InputError: if the file cannot be read.
+            Exception: an error of the plug-in, if the file is not a model.
+
+        """
+        try:
+            return self.plugin.adapter.loads(path.read_bytes()) if self.plugin.load is None else self.plugin.load(path)
+        except (OSError, UnicodeDecodeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"cannot read {path}: {error}") from None
+
+    def companions(self, path: Path) -> list[Path]:
+        """Return the additional files of a model file, such as external weights."""
+        return [] if self.plugin.companions is None else self.plugin.companions(path)
+
+    def save(self, mod: Any, path: Path, prepared: Prepared | None = None) -> None:
+        """Write a model to temporary files beside `path`, and rename them.
+
+        `prepared` is called before the files are renamed.
+        """
+        plugin = self.plugin
+        if plugin.save_files is not None:
+            plugin.save_files(mod, path, prepared)
+            return
+        part = PartFile(path)
+        try:
+            if plugin.save is None:
+                part.write(plugin.adapter.dumps(mod))
+            else:
+                with naming(path, part.path):
+                    plugin.save(mod, part.path)
+            part.close()
+            if prepared is not None:
+                prepared({path: part.path})
+            part.replace()
+        finally:
+            part.discard()
+
+    def size(self, mod: Any) -> int:
+        """Return the number of nodes in all functions of the model."""
+        if self.plugin.size is None:
+            return sum(1 for _ in self.plugin.adapter.functions(mod))
+        return self.plugin.size(mod)
+
+    async def compare_outputs(self, before: Any, after: Any, workers: CapacityLimiter) -> Comparison:
+        """Run both models on the same inputs, and compare their outputs.
+
+        `workers` limits the threads that call a plain function of the plug-in.
+        """
+        compare = self.plugin.compare_outputs
+        if compare is None:
+            return Comparison(False, "outputs not compared: the IR plug-in cannot compare them")
+        if self.plugin.adapter.thread_safe:
+            result: Any = await to_thread.run_sync(compare, before, after, limiter=workers)
+        else:
+            result = compare(before, after)
+        comparison: Comparison = await result if isawaitable(result) else result
+        return comparison
+
+    async def measure(self, mods: Sequence[Any]) -> Sequence[Measures]:
+        """Return the measures of models that have the inputs of the first.
+
+        The plug-in must have `measure`.
+        """
+        assert self.plugin.measure is not None
+        result: Any = self.plugin.measure(mods)
+        measures: Sequence[Measures] = await result if isawaitable(result) else result
+        return measures
+
+
+def suffixes() -> tuple[str, ...]:
+    """Return the suffixes of model files."""
+    return tuple(known_suffixes())
+
+
+def check_format(path: Path, result: str | None = None) -> None:
+    """Check that files of a suffix can be read, and written as `result`.
+
+    Nothing is imported. If `result` is None, both suffixes are the same.
+
+    Raises:
+        InputError: if no format has the suffix, or no conversion to `result` exists.
+
+    """
+    if path.suffix not in suffixes():
+        raise InputError(f"model file {path} has the suffix {path.suffix!r}; expected one of {', '.join(suffixes())}")
+    if result not in (None, path.suffix) and _conversion(path.suffix, result) not in plugins(_CONVERSIONS):
+        known = ", ".join(sorted(plugins(_CONVERSIONS))).replace("-to-", " to ")
+        raise InputError(f"{path} cannot be converted to a {result} file; supported conversions: {known}")
+
+
+def format_of(path: Path, result: str | None = None) -> ModelFormat:
+    """Return the format of a file, by its suffix and that of its result.
+
+    Raises:
+        InputError: if no format has the suffix, or no conversion to `result` exists.
+        MissingExtraError: if the library of the format is not installed.
+        PluginError: if an entry point does not name an `IRPlugin`.
+
+    """
+    check_format(path, result)
+    if result in (None, path.suffix):
+        return ModelFormat(plugin_for_suffix(path.suffix))
+    offer = plugins(_CONVERSIONS)[_conversion(path.suffix, result)]
+    return ModelFormat(checked_plugin(offer.load(), offer.value))
+
+
+def _conversion(source: str, result: str | None) -> str:
+    return f"{source}-to-{result}"

@@ -1,0 +1,170 @@
+"""`IRPlugin`: all that the tools need to know about an IR, as one object."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Generic
+
+from apass.core.adapter import IRAdapter, ModT, register_adapter
+from apass.core.plugins import plugins
+from apass.errors import AdapterError, PluginError
+from apass.util.files import Prepared
+from apass.util.interactive import definition_in_session
+
+__all__ = [
+    "Comparison",
+    "IRPlugin",
+    "Measures",
+    "checked_plugin",
+    "known_suffixes",
+    "plugin_for_suffix",
+    "register_plugin",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The result of comparing the outputs of a model before and after."""
+
+    changed: bool
+    """Whether the meaning of the model has changed."""
+    text: str
+    """A short description of the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What `apass opt --compare` shows of a model besides its nodes."""
+
+    bytes: int
+    """Size of its file with the weights."""
+    latency: float | None
+    """Seconds of one run; None if it was not measured."""
+    reason: str = ""
+    """The reason why it was not measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IRPlugin(Generic[ModT]):
+    """An IR for every tool: adapter, files, default pipeline, outputs.
+
+    Only the adapter is required. With `suffixes`, the commands read and write files of the IR.
+
+    Register it with `register_plugin`, in a file for `--load` for example. A package declares it as an entry point of
+    the group `apass.irs`, once for the class of modules (`my_ir.program.Program`) or the top-level package (`my_ir`),
+    and once for each suffix (`.mine`). It is then imported when the first such module or file is used.
+
+    A package need not import apass to declare an adapter alone: the entry point of a class may name an adapter.
+    """
+
+    adapter: IRAdapter[ModT, Any]
+    """The interface to modules. Its optional method `shrinkings` is used by `apass reduce`."""
+    module_type: type[ModT] | None = None
+    """The class of modules, for `register_plugin`; an entry point names it."""
+    suffixes: tuple[str, ...] = ()
+    """The suffixes of model files, each with its dot."""
+    load: Callable[[Path], ModT] | None = None
+    """Reads a module from a file, and raises any exception if that fails; by default `adapter.loads` of the bytes."""
+    save: Callable[[ModT, Path], object] | None = None
+    """Writes a module to a file; by default the bytes of `adapter.dumps`.
+
+    The path is that of an empty temporary file beside the final one, which replaces it at the end.
+    """
+    default_pipeline: str = ""
+    """The pipeline of the commands if none is given."""
+    size: Callable[[ModT], int] | None = None
+    """Returns the number of nodes of a module; by default that of its functions."""
+    compare_outputs: Callable[[ModT, ModT], Comparison | Awaitable[Comparison]] | None = None
+    """Runs a module before and after on the same inputs, and compares the outputs, for `--verify-outputs`.
+
+    A plain function is called in a worker thread if the adapter is thread-safe.
+    """
+    measure: Callable[[Sequence[ModT]], Sequence[Measures] | Awaitable[Sequence[Measures]]] | None = None
+    """Returns the measures of modules that have the same inputs, for `--compare`; None if there are none."""
+    companions: Callable[[Path], list[Path]] | None = None
+    """Returns the further files that belong to a model file, such as external weights; by default none."""
+    save_files: Callable[[ModT, Path, Prepared | None], None] | None = None
+    """Writes a module to several files, in place of `save`.
+
+    All files are written under temporary names, then given to the last argument if it is not None, then renamed.
+    """
+
+    def __post_init__(self) -> None:
+        """Check the suffixes.
+
+        Raises:
+            AdapterError: if a suffix has no dot.
+
+        """
+        if isinstance(self.suffixes, str):
+            raise AdapterError(f"suffixes must be a tuple, got {self.suffixes!r}; write ({self.suffixes!r},)")
+        for suffix in self.suffixes:
+            if not isinstance(suffix, str) or Path(f"model{suffix}").suffix != suffix:
+                raise AdapterError(f"a suffix of model files must begin with a dot, such as '.onnx', got {suffix!r}")
+
+
+_IRS: Final = "apass.irs"
+
+_REGISTERED: Final[dict[str, IRPlugin[Any]]] = {}
+"""The registered plug-ins, by suffix."""
+
+
+def register_plugin(plugin: IRPlugin[ModT]) -> IRPlugin[ModT]:
+    """Register the adapter and the suffixes of a plug-in; return the plug-in.
+
+    In a notebook or at a prompt, a plug-in for the same class of modules replaces the earlier one.
+
+    Raises:
+        AdapterError: if the plug-in has no `module_type`, if the type has another adapter, or if another plug-in or an
+            installed package has one of the suffixes.
+
+    """
+    if not isinstance(plugin, IRPlugin):
+        raise AdapterError(f"register_plugin takes an IRPlugin, not {plugin!r}")
+    if plugin.module_type is None:
+        raise AdapterError("register_plugin needs the class of modules; write IRPlugin(module_type=..., ...)")
+    for suffix in plugin.suffixes:
+        other, offer = _REGISTERED.get(suffix), plugins(_IRS).get(suffix)
+        is_repeated = other is plugin or definition_in_session(plugin.adapter) is not None
+        # A module may register the plug-in that its package offers.
+        is_offered_elsewhere = offer is not None and offer.module != type(plugin.adapter).__module__
+        if (other is not None and not is_repeated) or is_offered_elsewhere:
+            raise AdapterError(f"files with the suffix {suffix!r} already have a plug-in; use another suffix")
+    register_adapter(plugin.module_type, plugin.adapter)
+    for suffix in plugin.suffixes:
+        _REGISTERED[suffix] = plugin
+    return plugin
+
+
+def known_suffixes() -> Iterator[str]:
+    """Iterate over the suffixes of model files, sorted; no plug-in is imported."""
+    yield from sorted({*_REGISTERED, *(name for name in plugins(_IRS) if name.startswith("."))})
+
+
+def plugin_for_suffix(suffix: str) -> IRPlugin[Any]:
+    """Return the plug-in of a suffix.
+
+    Raises:
+        KeyError: if there is none.
+        MissingExtraError: if its library is not installed.
+        PluginError: if an entry point names something else.
+
+    """
+    if suffix in _REGISTERED:
+        return _REGISTERED[suffix]
+    offer = plugins(_IRS)[suffix]
+    return checked_plugin(offer.load(), offer.value)
+
+
+def checked_plugin(value: Any, source: str) -> IRPlugin[Any]:
+    """Return the plug-in that an entry point names.
+
+    Raises:
+        PluginError: if it names something else.
+
+    """
+    kind: Any = IRPlugin  # otherwise a type checker narrows `value` to a plug-in of unknown modules
+    if not isinstance(value, kind):
+        raise PluginError(f"the entry point {source!r} names {value!r}, which is not an apass.IRPlugin")
+    plugin: IRPlugin[Any] = value
+    return plugin

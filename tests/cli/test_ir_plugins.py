@@ -1,0 +1,184 @@
+"""Every command on the IR of a third party: a distribution in a fresh environment."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.repository import ROOT
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+SOURCE = ROOT / "examples/python_ast/python_ir.py"
+PROGRAM = """import os
+
+def f(x):
+    assert x
+    return x * (2 + 3)
+
+def g():
+    return 1
+
+print(f(2))
+"""
+RESULT = "import os\n\ndef f(x):\n    return x * 5\n\ndef g():\n    return 1\nprint(f(2))\n"
+FAILING = '''
+import apass
+
+class Fail(apass.FunctionPass, opt_level=1, name="python.Fail"):
+    """Fail on functions with an assert."""
+
+    def transform_function(self, func, mod, ctx):
+        if any(type(node).__name__ == "Assert" for node in func.body):
+            raise ValueError("an assert")
+        return func
+'''
+ENTRY_POINTS = """[apass.irs]
+ast.Module = python_ir:PLUGIN
+.py = python_ir:PLUGIN
+[apass.passes]
+python.FoldConstants = python_ir:FoldConstants
+python.RemoveAsserts = python_ir:RemoveAsserts
+python.Fail = python_fail:Fail
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the plug-in from a wheel, and return the environment's Python."""
+    folder = tmp_path_factory.mktemp("environment")
+    wheel = folder / "python_ir-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.write(SOURCE, "python_ir.py")
+        archive.writestr("python_fail.py", FAILING)
+        archive.writestr("python_ir-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: python-ir\nVersion: 1.0\n")
+        archive.writestr(
+            "python_ir-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        archive.writestr("python_ir-1.0.dist-info/entry_points.txt", ENTRY_POINTS)
+        archive.writestr("python_ir-1.0.dist-info/RECORD", "")
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
+    python = folder / "venv/bin/python"
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    # The libraries of this environment, without installing them again.
+    purelib = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    Path(purelib, "apass.pth").write_text(f"{ROOT}\n{sysconfig.get_path('purelib')}\n")
+    return python
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "p.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def run(python: Path, folder: Path, *arguments: str, text: str | None = None) -> tuple[int, str, str]:
+    """Run a command; return status, output and error output."""
+    done = subprocess.run(
+        [python, "-P", "-m", "apass", *arguments],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200"},
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_opt_writes_optimized_programs(program: Path, folder: Path) -> None:
+    status, out, error = run(program, folder, "opt", "p.py", "-o", "o.py", "--verify-outputs", "--verify=always")
+    assert (status, error, (folder / "o.py").read_text()) == (0, "", RESULT)
+    assert "30 -> 24" in out
+    assert "outputs equal" in out
+
+
+def test_opt_reads_and_writes_streams(program: Path, folder: Path) -> None:
+    arguments = ("opt", "-", "--from", "py", "-o", "-", "-q")
+    assert run(program, folder, *arguments, text=PROGRAM) == (0, RESULT, "")
+
+
+@pytest.mark.parametrize("executor", ["process", "thread"])
+def test_executors_run_its_passes(program: Path, folder: Path, executor: str) -> None:
+    status, _, error = run(program, folder, "opt", "p.py", "-o", "o.py", "--executor", executor, "--timeout", "60")
+    assert (status, error, (folder / "o.py").read_text()) == (0, "", RESULT)
+
+
+def test_worker_processes_read_and_write_its_files(program: Path, folder: Path) -> None:
+    (folder / "many").mkdir()
+    for number in range(70):
+        (folder / f"many/{number}.py").write_text(PROGRAM)
+    status, out, error = run(program, folder, "opt", "many", "-o", "out")
+    assert (status, error) == (0, "")
+    assert out.splitlines()[-1].startswith("70 of 70 models written")
+    assert {path.read_text() for path in (folder / "out").iterdir()} == {RESULT}
+
+
+def test_journal_and_cache_work_on_it(program: Path, folder: Path) -> None:
+    arguments = ("opt", "p.py", "-o", "o.py", "--journal", "j", "--cache", "c.db", "--output-format", "json", "-q")
+    first, second = (json.loads(run(program, folder, *arguments)[1]) for _ in range(2))
+    assert (first["outcome"], second["outcome"]) == ("changed", "earlier")
+    (folder / "j").unlink()
+    third = json.loads(run(program, folder, *arguments)[1])
+    assert (third["outcome"], (folder / "o.py").read_text()) == ("changed", RESULT)
+
+
+def test_report_and_dumps_show_it(program: Path, folder: Path) -> None:
+    arguments = ("opt", "p.py", "-o", "o.py", "--report", "r.html", "--dump-ir", "dumps", "--print-changed")
+    status, out, _ = run(program, folder, *arguments)
+    assert (status, (folder / "r.html").stat().st_size > 10_000) == (0, True)
+    assert "-    assert x" in out
+    assert any(path.suffix == ".py" or path.is_file() for path in (folder / "dumps").rglob("*"))
+
+
+def test_plan_and_passes_know_it(program: Path, folder: Path) -> None:
+    planned = "run    sequential\nrun      python.FoldConstants\nrun      python.RemoveAsserts\n"
+    assert run(program, folder, "plan", "p.py") == (
+        0,
+        f"py: python.FoldConstants,python.RemoveAsserts\n{planned}",
+        "",
+    )
+    status, out, error = run(program, folder, "passes", "python.*", "--output-format", "json")
+    assert (status, error) == (0, "")
+    assert [item["name"] for item in map(json.loads, out.splitlines())] == [
+        "python.Fail",
+        "python.FoldConstants",
+        "python.RemoveAsserts",
+    ]
+
+
+def test_bisect_finds_its_pass(program: Path, folder: Path) -> None:
+    status, out, error = run(program, folder, "bisect", "p.py", "--check", "grep -q assert")
+    assert (status, error) == (0, "")
+    assert "the first bad pass is (2) python.RemoveAsserts at p.py" in out
+
+
+def test_failure_is_replayed_and_reduced(program: Path, folder: Path) -> None:
+    status, out, _ = run(program, folder, "opt", "p.py", "-p", "python.Fail", "--reproducer", "found")
+    found = "found/p.py/0_python.Fail"
+    assert (status, out.splitlines()[-1]) == (1, f"to reproduce: apass replay {found}")
+    status, out, error = run(program, folder, "replay", found)
+    assert (status, out.splitlines()[-1].endswith("fails the same way"), error) == (1, True, "")
+    status, out, error = run(program, folder, "reduce", found)
+    assert (status, error) == (0, "")
+    reduced = next(path for path in (folder / found / "reduced").iterdir() if path.name.startswith("module"))
+    assert reduced.read_text() == "import os\n\ndef f(x):\n    assert x\n    return x * (2 + 3)\nprint(f(2))"
+
+
+def test_pipelines_are_compared_on_it(program: Path, folder: Path) -> None:
+    arguments = ("opt", "p.py", "--compare", "python.FoldConstants", "python.RemoveAsserts")
+    status, out, error = run(program, folder, *arguments)
+    assert (status, error) == (0, "")
+    assert "p.py" in out
