@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from apass import instruments
     from apass import relay as relay
     from apass import stores as stores
+    from apass import testing as testing
     from apass.adapters.base import BaseAdapter
     from apass.batch.journal import Journal
     from apass.batch.optimize import optimize_all
@@ -97,7 +98,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "apass": ["errors", "executors", "external", "instruments", "relay", "stores"],
+            "apass": ["errors", "executors", "external", "instruments", "relay", "stores", "testing"],
             "apass.adapters.base": ["BaseAdapter"],
             "apass.batch.journal": ["Journal"],
             "apass.batch.optimize": ["optimize_all"],

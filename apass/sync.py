@@ -8,7 +8,7 @@ from apass.core.tracebacks import hide_runner_frames
 from apass.errors import MissingExtraError, PassContextError
 from apass.passes.base import Pass
 
-__all__ = ["run"]
+__all__ = ["in_event_loop", "run"]
 
 
 def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: PassContext | None = None) -> ModT:
@@ -32,7 +32,7 @@ def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: Pass
         )
     if context is not None and not isinstance(context, PassContext):
         raise TypeError(f"context must be a PassContext, not {context!r}")
-    if _in_event_loop():
+    if in_event_loop():
         call = "await pass_(mod)" if context is None else "async with context: await pass_(mod)"
         raise PassContextError(
             f"apass.run starts an event loop, but one is already running, as in a notebook; write `{call}` instead"
@@ -56,7 +56,8 @@ def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: Pass
         raise
 
 
-def _in_event_loop() -> bool:
+def in_event_loop() -> bool:
+    """Return whether the caller runs in an event loop."""
     try:
         anyio.get_current_task()
     except RuntimeError:

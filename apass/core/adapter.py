@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
 from apass.concurrency.thread_batches import ThreadBatches, call_all
 from apass.core.plugins import plugins
-from apass.errors import AdapterError
+from apass.errors import AdapterError, MissingExtraError
 from apass.util.delta_debugging import Shrinking
 from apass.util.imported_names import find_imported
 from apass.util.interactive import definition_in_session
@@ -21,6 +21,7 @@ __all__ = [
     "ModT",
     "OptionalMethods",
     "adapter_by_name",
+    "adapter_by_suffix",
     "adapter_for",
     "commit",
     "exact_fingerprint",
@@ -292,6 +293,25 @@ def adapter_by_name(name: str) -> IRAdapter[Any, Any] | None:
         return adapter
     kind = find_imported(name)
     return adapter_of_type(kind) if isinstance(kind, type) else None
+
+
+def adapter_by_suffix(suffix: str) -> IRAdapter[Any, Any] | None:
+    """Return the adapter whose files have a suffix; None if there is none.
+
+    Registered adapters come first, then those of entry points. If the library of an adapter is missing, the adapter is
+    left out.
+    """
+    for adapter in _REGISTERED.values():
+        if suffix_of(adapter) == suffix:
+            return adapter
+    for point in plugins(_ADAPTERS).values():
+        try:
+            adapter = cast("IRAdapter[Any, Any]", point.load())
+        except MissingExtraError:
+            continue
+        if suffix_of(adapter) == suffix:
+            return adapter
+    return None
 
 
 def _look_up(module_type: type) -> IRAdapter[Any, Any] | None:

@@ -10,8 +10,9 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from apass import PassContext, PassContextError, module_pass, optimize_all, optimize_stream
+from apass.testing import RecordingInstrument
 from tests.helpers.context_state import state_of
-from tests.helpers.recording import Recorder, module_pass_of
+from tests.helpers.recording import module_pass_of
 
 pytestmark = pytest.mark.anyio
 
@@ -342,7 +343,7 @@ async def test_cancelled_run_leaves_no_module_running() -> None:
         with scope:
             await optimize_all([{"f": n} for n in range(5)], Wait, limit=3)
 
-    async with PassContext(instruments=[Recorder("A", log)]), anyio.create_task_group() as group:
+    async with PassContext(instruments=[RecordingInstrument("A", log)]), anyio.create_task_group() as group:
         group.start_soon(run)
         await anyio.wait_all_tasks_blocked()
         scope.cancel()

@@ -11,7 +11,8 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, PassContextError
-from tests.helpers.recording import Recorder, SuspendingRecorder, logging_pass
+from apass.testing import RecordingInstrument
+from tests.helpers.recording import SuspendingRecorder, logging_pass
 
 pytestmark = pytest.mark.anyio
 
@@ -148,7 +149,7 @@ async def test_many_tasks_can_enter_one_context() -> None:
 
 async def test_context_can_be_entered_nested_and_again() -> None:
     log: list[str] = []
-    ctx, other = PassContext(instruments=[Recorder("A", log)]), PassContext()
+    ctx, other = PassContext(instruments=[RecordingInstrument("A", log)]), PassContext()
     async with ctx:
         async with other:
             async with ctx:
@@ -184,7 +185,10 @@ async def test_task_cannot_leave_inherited_context_entered_twice() -> None:
 async def test_leaving_out_of_order_raises_and_keeps_state() -> None:
     log: list[str] = []
     before = PassContext.current()
-    outer, inner = PassContext(1, instruments=[Recorder("O", log)]), PassContext(3, instruments=[Recorder("I", log)])
+    outer, inner = (
+        PassContext(1, instruments=[RecordingInstrument("O", log)]),
+        PassContext(3, instruments=[RecordingInstrument("I", log)]),
+    )
     await outer.__aenter__()
     await inner.__aenter__()
     with pytest.raises(PassContextError) as caught:
@@ -207,7 +211,7 @@ async def test_leaving_unentered_context_raises() -> None:
 
 async def test_task_cannot_leave_context_entered_by_parent() -> None:
     log: list[str] = []
-    async with PassContext(instruments=[Recorder("A", log)]) as ctx, anyio.create_task_group() as tasks:
+    async with PassContext(instruments=[RecordingInstrument("A", log)]) as ctx, anyio.create_task_group() as tasks:
         tasks.start_soon(assert_leaving_raises, ctx)
     assert log == ["A.enter_pass_ctx", "A.exit_pass_ctx"]
 
@@ -238,8 +242,8 @@ async def test_instruments_are_entered_before_context_is_current() -> None:
     assert was_outside == [True, True]
 
 
-@pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_failed_enter_exits_entered_instruments_and_clears(recorder: type[Recorder]) -> None:
+@pytest.mark.parametrize("recorder", [RecordingInstrument, SuspendingRecorder])
+async def test_failed_enter_exits_entered_instruments_and_clears(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     instruments = [
         recorder("A", log),
@@ -254,8 +258,8 @@ async def test_failed_enter_exits_entered_instruments_and_clears(recorder: type[
     assert (ctx.instruments, PassContext.current() is before) == ((), True)
 
 
-@pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_failed_enter_and_exits_raise_one_group(recorder: type[Recorder]) -> None:
+@pytest.mark.parametrize("recorder", [RecordingInstrument, SuspendingRecorder])
+async def test_failed_enter_and_exits_raise_one_group(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     fails = ["exit_pass_ctx"]
     instruments = [recorder("A", log, fails), recorder("B", log), recorder("C", log, fails)]
@@ -277,7 +281,7 @@ async def test_failed_enter_and_exits_raise_one_group(recorder: type[Recorder]) 
 
 async def test_cleared_instruments_stay_cleared() -> None:
     log: list[str] = []
-    ctx = PassContext(opt_level=3, instruments=[Recorder("A", log, ["enter_pass_ctx"])])
+    ctx = PassContext(opt_level=3, instruments=[RecordingInstrument("A", log, ["enter_pass_ctx"])])
     with pytest.raises(ValueError, match=r"A.enter_pass_ctx"):
         await ctx.__aenter__()
     async with ctx:
@@ -301,8 +305,8 @@ async def test_instruments_exit_after_context_is_no_longer_current() -> None:
     assert was_outside == [True]
 
 
-@pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_failed_exit_skips_remaining_exits_and_clears(recorder: type[Recorder]) -> None:
+@pytest.mark.parametrize("recorder", [RecordingInstrument, SuspendingRecorder])
+async def test_failed_exit_skips_remaining_exits_and_clears(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     instruments = [recorder("A", log), recorder("B", log, ["exit_pass_ctx"]), recorder("C", log, ["exit_pass_ctx"])]
     before, ctx = PassContext.current(), PassContext(instruments=instruments)
@@ -313,8 +317,8 @@ async def test_failed_exit_skips_remaining_exits_and_clears(recorder: type[Recor
     assert (ctx.instruments, PassContext.current() is before) == ((), True)
 
 
-@pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_exit_error_has_body_error_as_context(recorder: type[Recorder]) -> None:
+@pytest.mark.parametrize("recorder", [RecordingInstrument, SuspendingRecorder])
+async def test_exit_error_has_body_error_as_context(recorder: type[RecordingInstrument]) -> None:
     body_error = KeyError("of the body")
     with pytest.raises(ValueError, match=r"A.exit_pass_ctx") as caught:
         async with PassContext(instruments=[recorder("A", [], ["exit_pass_ctx"])]):
@@ -322,8 +326,8 @@ async def test_exit_error_has_body_error_as_context(recorder: type[Recorder]) ->
     assert caught.value.__context__ is body_error
 
 
-@pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_body_error_is_raised_unchanged(recorder: type[Recorder]) -> None:
+@pytest.mark.parametrize("recorder", [RecordingInstrument, SuspendingRecorder])
+async def test_body_error_is_raised_unchanged(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     body_error = KeyError("of the body")
     with pytest.raises(KeyError) as caught:
@@ -339,8 +343,8 @@ async def test_body_error_is_raised_unchanged(recorder: type[Recorder]) -> None:
 # Overriding the instruments.
 
 
-@pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
-async def test_override_exits_old_and_enters_new_instruments(recorder: type[Recorder]) -> None:
+@pytest.mark.parametrize("recorder", [RecordingInstrument, SuspendingRecorder])
+async def test_override_exits_old_and_enters_new_instruments(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     old, new = [recorder("A", log), recorder("B", log)], [recorder("C", log), recorder("D", log)]
     async with PassContext(instruments=old) as ctx:
@@ -354,19 +358,23 @@ async def test_override_exits_old_and_enters_new_instruments(recorder: type[Reco
 
 async def test_override_clears_instruments_when_exit_fails() -> None:
     log: list[str] = []
-    async with PassContext(instruments=[Recorder("A", log, ["exit_pass_ctx"]), Recorder("B", log)]) as ctx:
+    async with PassContext(
+        instruments=[RecordingInstrument("A", log, ["exit_pass_ctx"]), RecordingInstrument("B", log)]
+    ) as ctx:
         log.clear()
         with pytest.raises(ValueError, match=r"A.exit_pass_ctx"):
-            await ctx.override_instruments([Recorder("C", log)])
+            await ctx.override_instruments([RecordingInstrument("C", log)])
         assert (log, ctx.instruments) == (["A.exit_pass_ctx"], ())
 
 
 async def test_override_clears_instruments_when_enter_fails() -> None:
     log: list[str] = []
-    async with PassContext(instruments=[Recorder("A", log)]) as ctx:
+    async with PassContext(instruments=[RecordingInstrument("A", log)]) as ctx:
         log.clear()
         with pytest.raises(ValueError, match=r"C.enter_pass_ctx"):
-            await ctx.override_instruments([Recorder("B", log), Recorder("C", log, ["enter_pass_ctx"])])
+            await ctx.override_instruments(
+                [RecordingInstrument("B", log), RecordingInstrument("C", log, ["enter_pass_ctx"])]
+            )
         assert ctx.instruments == ()
     assert log == ["A.exit_pass_ctx", "B.enter_pass_ctx", "C.enter_pass_ctx", "B.exit_pass_ctx"]
 
@@ -415,10 +423,10 @@ async def test_override_applies_to_running_pass(old: list[str]) -> None:
     log: list[str] = []
 
     async def override(mod: Module) -> Module:
-        await PassContext.current().override_instruments([Recorder("B", log)])
+        await PassContext.current().override_instruments([RecordingInstrument("B", log)])
         return mod
 
-    async with PassContext(instruments=[Recorder(name, log) for name in old]):
+    async with PassContext(instruments=[RecordingInstrument(name, log) for name in old]):
         await apass.Sequential([logging_pass(log, "P", body=override), logging_pass(log, "Q")])({})
     assert [event for event in log if not event.startswith("A.")] == [
         "run P",
@@ -435,7 +443,7 @@ async def test_override_applies_to_running_pass(old: list[str]) -> None:
 
 async def test_instruments_can_be_set_on_default_context() -> None:
     log: list[str] = []
-    await PassContext.current().override_instruments([Recorder("A", log)])
+    await PassContext.current().override_instruments([RecordingInstrument("A", log)])
     await logging_pass(log, "P")({})
     await PassContext.current().override_instruments(None)
     assert log == [

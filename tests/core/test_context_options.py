@@ -9,7 +9,8 @@ import pytest
 
 import apass
 from apass import PassContext, UnmatchedPassNameWarning
-from tests.helpers.recording import Recorder, logging_pass
+from apass.testing import RecordingInstrument
+from tests.helpers.recording import logging_pass
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +23,11 @@ pytestmark = pytest.mark.anyio
         ({"required_pass": "P"}, TypeError, "required_pass must be a list or set of names, not the string 'P'"),
         ({"disabled_pass": [1]}, TypeError, "disabled_pass must hold names of passes, not 1"),
         ({"instruments": 7}, TypeError, "instruments must be a list of instruments, not 7"),
-        ({"instruments": [Recorder]}, TypeError, "Recorder is a class; pass an instance: Recorder(...)"),
+        (
+            {"instruments": [RecordingInstrument]},
+            TypeError,
+            "RecordingInstrument is a class; pass an instance: RecordingInstrument(...)",
+        ),
         ({"instruments": ["timing"]}, TypeError, "'timing' is not an instrument"),
         ({"config": {"no.such.Option": 1}}, apass.UnknownConfigError, "unknown config option 'no.such.Option'"),
         (
@@ -51,7 +56,7 @@ def test_invalid_argument_raises_at_once(arguments: dict[str, Any], error: type[
 
 
 def test_repr_shows_arguments_that_differ_from_defaults() -> None:
-    ctx = PassContext(3, ["B", "A"], {"C"}, [Recorder("R", [])])
+    ctx = PassContext(3, ["B", "A"], {"C"}, [RecordingInstrument("R", [])])
     expected = "PassContext(opt_level=3, required_pass=['A', 'B'], disabled_pass=['C'], instruments=[R])"
     assert (repr(ctx), repr(PassContext())) == (expected, "PassContext(opt_level=2)")
 

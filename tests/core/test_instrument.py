@@ -9,12 +9,13 @@ from anyio.lowlevel import checkpoint
 import apass
 from apass import PassContext, PassInfo, PassInstrument, PassResultError, Sequential, pass_instrument
 from apass.core.instrument import HOOKS, Hooks
-from tests.helpers.recording import Recorder, SuspendingRecorder, logging_pass, module_pass_of
+from apass.testing import RecordingInstrument
+from tests.helpers.recording import SuspendingRecorder, logging_pass, module_pass_of
 
 pytestmark = pytest.mark.anyio
 
 Module = dict[str, Any]
-BOTH = pytest.mark.parametrize("recorder", [Recorder, SuspendingRecorder])
+BOTH = pytest.mark.parametrize("recorder", [RecordingInstrument, SuspendingRecorder])
 
 
 def failing_pass(log: list[str], name: str) -> apass.ModulePass[Module]:
@@ -37,7 +38,7 @@ async def events(instruments: Sequence[object], pass_: apass.Pass[Module], log: 
 
 
 @BOTH
-async def test_hooks_run_in_order_of_instruments(recorder: type[Recorder]) -> None:
+async def test_hooks_run_in_order_of_instruments(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     assert await events([recorder("A", log), recorder("B", log)], logging_pass(log, "P"), log) == [
         "A.should_run P",
@@ -51,7 +52,7 @@ async def test_hooks_run_in_order_of_instruments(recorder: type[Recorder]) -> No
 
 
 @BOTH
-async def test_hooks_of_sequential_surround_hooks_of_passes(recorder: type[Recorder]) -> None:
+async def test_hooks_of_sequential_surround_hooks_of_passes(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     assert await events([recorder("A", log)], Sequential([logging_pass(log, "P")], name="S"), log) == [
         "A.should_run S",
@@ -65,7 +66,7 @@ async def test_hooks_of_sequential_surround_hooks_of_passes(recorder: type[Recor
 
 
 @BOTH
-async def test_every_should_run_is_called_before_skipping(recorder: type[Recorder]) -> None:
+async def test_every_should_run_is_called_before_skipping(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     mod: Module = {"f": 1}
     instruments = [recorder("A", log, skips=["P"]), recorder("B", log), recorder("C", log, skips=["P"])]
@@ -77,7 +78,7 @@ async def test_every_should_run_is_called_before_skipping(recorder: type[Recorde
 
 async def test_should_run_is_not_called_for_required_pass() -> None:
     log: list[str] = []
-    instruments = [Recorder("A", log, skips=["P"])]
+    instruments = [RecordingInstrument("A", log, skips=["P"])]
     expected = ["A.run_before_pass P", "run P", "A.run_after_pass P"]
     assert await events(instruments, logging_pass(log, "P"), log, required_pass=["P"]) == expected
 
@@ -104,7 +105,7 @@ async def test_later_hooks_are_new_ones_after_override(hook: str) -> None:
     log: list[str] = []
 
     async def override(self: object, mod: Module, info: PassInfo) -> bool:
-        await PassContext.current().override_instruments([Recorder("B", log)])
+        await PassContext.current().override_instruments([RecordingInstrument("B", log)])
         return True
 
     overriding: type[object] = type("Overriding", (), {hook: override})
@@ -119,7 +120,7 @@ async def test_later_hooks_are_new_ones_after_override(hook: str) -> None:
 
 
 @BOTH
-async def test_failed_pass_calls_failure_hooks_of_started_instruments(recorder: type[Recorder]) -> None:
+async def test_failed_pass_calls_failure_hooks_of_started_instruments(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     instruments = [recorder("A", log), recorder("B", log)]
     with pytest.raises(KeyError):
@@ -128,7 +129,7 @@ async def test_failed_pass_calls_failure_hooks_of_started_instruments(recorder: 
 
 
 @BOTH
-async def test_failed_before_hook_notifies_only_earlier_instruments(recorder: type[Recorder]) -> None:
+async def test_failed_before_hook_notifies_only_earlier_instruments(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     instruments = [recorder("A", log), recorder("B", log, ["run_before_pass P"]), recorder("C", log)]
     with pytest.raises(ValueError, match=r"B.run_before_pass P"):
@@ -137,7 +138,7 @@ async def test_failed_before_hook_notifies_only_earlier_instruments(recorder: ty
 
 
 @BOTH
-async def test_failed_after_hook_notifies_only_later_instruments(recorder: type[Recorder]) -> None:
+async def test_failed_after_hook_notifies_only_later_instruments(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     instruments = [recorder("A", log), recorder("B", log, ["run_after_pass P"]), recorder("C", log)]
     with pytest.raises(ValueError, match=r"B.run_after_pass P"):
@@ -156,7 +157,7 @@ async def test_instrument_without_after_hook_gets_failure_of_another(index: int)
         def run_after_pass_failed(self, mod: Module, info: PassInfo, error: BaseException) -> None:
             log.append("failed")
 
-    instruments: list[object] = [Recorder("A", [], ["run_after_pass P"])]
+    instruments: list[object] = [RecordingInstrument("A", [], ["run_after_pass P"])]
     instruments.insert(index, Failures())
     with pytest.raises(ValueError, match=r"A.run_after_pass P"):
         await events(instruments, logging_pass(log, "P"), log)
@@ -165,7 +166,7 @@ async def test_instrument_without_after_hook_gets_failure_of_another(index: int)
 
 async def test_repeated_instrument_is_called_twice() -> None:
     log: list[str] = []
-    recorder = Recorder("A", log)
+    recorder = RecordingInstrument("A", log)
     with pytest.raises(KeyError):
         await events([recorder, recorder], failing_pass(log, "P"), log)
     assert [event for event in log if "pass P" in event or "failed P" in event] == [
@@ -194,7 +195,7 @@ async def test_failure_hook_receives_input_module_and_error() -> None:
 
 @BOTH
 async def test_failing_failure_hook_adds_note_and_others_run(
-    recorder: type[Recorder],
+    recorder: type[RecordingInstrument],
 ) -> None:
     log: list[str] = []
     instruments = [recorder("A", log, ["run_after_pass_failed P"]), recorder("B", log)]
@@ -205,7 +206,7 @@ async def test_failing_failure_hook_adds_note_and_others_run(
 
 
 @BOTH
-async def test_failed_should_run_prevents_before_hooks(recorder: type[Recorder]) -> None:
+async def test_failed_should_run_prevents_before_hooks(recorder: type[RecordingInstrument]) -> None:
     log: list[str] = []
     with pytest.raises(ValueError, match=r"A.should_run P"):
         await events([recorder("A", log, ["should_run P"]), recorder("B", log)], logging_pass(log, "P"), log)

@@ -13,7 +13,7 @@ FLOORS = (
     "passes",
     "pipelines batch adapters executors sync",
     "instruments relay",
-    "debugging",
+    "debugging testing",
     "display",
     "cli",
     "__init__ __main__",

@@ -1,16 +1,16 @@
-"""Recording instruments, recording passes, and passes made of any callable."""
+"""A suspending recorder, recording passes, and passes made of any callable."""
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from anyio.lowlevel import checkpoint
 
 import apass
+from apass.testing import RecordingInstrument
 
 __all__ = [
     "FunctionBody",
     "ModuleBody",
-    "Recorder",
     "SuspendingRecorder",
     "function_pass_of",
     "logging_pass",
@@ -37,54 +37,15 @@ def module_pass_of(body: ModuleBody, opt_level: int = 0, name: str = "P", **opti
     return declare(body, opt_level, name, **options)
 
 
-@apass.pass_instrument
-class Recorder:
-    """Instrument that logs every hook of passes and contexts.
-
-    A log entry is `A.run_before_pass P`. The hooks in `fails`, named as in the log without the name of the instrument,
-    raise ValueError.
-    """
-
-    def __init__(self, name: str, log: list[str], fails: Collection[str] = (), skips: Collection[str] = ()) -> None:
-        self.name = name
-        self.log = log
-        self.fails = fails
-        self.skips = skips
-
-    def event(self, text: str, answer: bool | None = None) -> Any:
-        self.log.append(f"{self.name}.{text}")
-        if text in self.fails:
-            raise ValueError(f"{self.name}.{text}")
-        return answer
-
-    def enter_pass_ctx(self) -> Any:
-        return self.event("enter_pass_ctx")
-
-    def exit_pass_ctx(self) -> Any:
-        return self.event("exit_pass_ctx")
-
-    def should_run(self, mod: Module, info: apass.PassInfo) -> Any:
-        return self.event(f"should_run {info.name}", info.name not in self.skips)
-
-    def run_before_pass(self, mod: Module, info: apass.PassInfo) -> Any:
-        return self.event(f"run_before_pass {info.name}")
-
-    def run_after_pass(self, mod: Module, info: apass.PassInfo) -> Any:
-        return self.event(f"run_after_pass {info.name}")
-
-    def run_after_pass_failed(self, mod: Module, info: apass.PassInfo, error: BaseException) -> Any:
-        return self.event(f"run_after_pass_failed {info.name}")
-
-
-class SuspendingRecorder(Recorder):
+class SuspendingRecorder(RecordingInstrument):
     """A recorder whose hooks suspend before and after they log."""
 
-    def event(self, text: str, answer: bool | None = None) -> Any:
-        return self._suspend_around(lambda: Recorder.event(self, text, answer))
+    def record(self, text: str, answer: bool | None = None) -> Any:
+        return self._suspend_around(lambda: RecordingInstrument.record(self, text, answer))
 
-    async def _suspend_around(self, event: Callable[[], Any]) -> Any:
+    async def _suspend_around(self, record: Callable[[], Any]) -> Any:
         await checkpoint()
-        answer = event()
+        answer = record()
         await checkpoint()
         return answer
 

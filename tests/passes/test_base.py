@@ -19,7 +19,8 @@ from apass import (
     PrimFuncPass,
     Sequential,
 )
-from tests.helpers.recording import FunctionBody, ModuleBody, Recorder, function_pass_of, logging_pass, module_pass_of
+from apass.testing import RecordingInstrument
+from tests.helpers.recording import FunctionBody, ModuleBody, function_pass_of, logging_pass, module_pass_of
 
 pytestmark = pytest.mark.anyio
 
@@ -127,7 +128,7 @@ async def test_error_names_a_pass_without_module_result(given: object, says: str
     async def bad(mod: Module, ctx: PassContext) -> Any:
         return given
 
-    async with PassContext(instruments=[Recorder("A", [])] if instruments else []):
+    async with PassContext(instruments=[RecordingInstrument("A", [])] if instruments else []):
         bodies: list[ModuleBody] = [bad, lambda mod, ctx: given]
         for body in bodies:
             with pytest.raises(PassResultError) as caught:

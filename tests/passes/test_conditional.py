@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import apass
 from apass import PassContext, PassResultError, Sequential
 from apass.passes.conditional import If
+from apass.testing import RecordingInstrument
 from tests.helpers.combinators import Module, backends, error_of, setting
-from tests.helpers.recording import Recorder, logging_pass
+from tests.helpers.recording import logging_pass
 
 
 @backends
@@ -50,7 +51,7 @@ async def test_predicate_runs_in_the_run_of_if() -> None:
 @pytest.mark.anyio
 async def test_hooks_do_not_see_the_other_branch() -> None:
     log: list[str] = []
-    async with PassContext(instruments=[Recorder("R", log)]):
+    async with PassContext(instruments=[RecordingInstrument("R", log)]):
         await If(lambda mod: False, [logging_pass(log, "A")], [logging_pass(log, "B")])({})
     assert [line for line in log if "run_before" in line] == ["R.run_before_pass If", "R.run_before_pass B"]
 

@@ -20,8 +20,9 @@ import apass
 from apass import PassContext, PassInfo, Run, Sequential
 from apass.passes.race import Race
 from apass.passes.repeat import Repeat
+from apass.testing import RecordingInstrument
 from tests.helpers.combinators import Box, Module, backends, error_of, failing, setting, waiting
-from tests.helpers.recording import Recorder, function_pass_of, logging_pass, module_pass_of
+from tests.helpers.recording import function_pass_of, logging_pass, module_pass_of
 
 
 @dataclass
@@ -99,7 +100,7 @@ async def test_first_finisher_wins_and_others_are_cancelled() -> None:
         return {"f": 2}
 
     race = Race([waiting("Slow", slow), waiting("Quick", quick), waiting("Slow", slow)])
-    async with PassContext(instruments=[Recorder("R", log)]) as ctx:
+    async with PassContext(instruments=[RecordingInstrument("R", log)]) as ctx:
         assert await race({"f": 1}) == {"f": 2}
     assert log.count("slow has cleaned up") == 2
     assert log.count("R.run_after_pass_failed Slow") == 2
@@ -392,7 +393,7 @@ async def test_cancelled_race_runs_every_finally() -> None:
         return mod
 
     race = Race([failing("Bad", ValueError("no")), waiting("Slow", slow), waiting("Slow", slow)])
-    async with PassContext(instruments=[Recorder("R", log)]) as ctx, anyio.create_task_group() as group:
+    async with PassContext(instruments=[RecordingInstrument("R", log)]) as ctx, anyio.create_task_group() as group:
         group.start_soon(race, {"f": 1})
         await begun.wait()
         await anyio.wait_all_tasks_blocked()

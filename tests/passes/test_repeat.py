@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import apass
 from apass import PassContext, PipelineCycleError
 from apass.passes.repeat import Repeat
+from apass.testing import RecordingInstrument
 from tests.helpers.combinators import CONTENTS_ALONE, Box, Module, backends, error_of, setting, stepping
-from tests.helpers.recording import Recorder, logging_pass
+from tests.helpers.recording import logging_pass
 
 
 def plain_loop(table: Sequence[int], start: int, times: int | None, strict: bool) -> int | str:
@@ -109,7 +110,7 @@ async def test_repeat_follows_rules_of_sequential() -> None:
 @pytest.mark.anyio
 async def test_hooks_see_repeat_and_inner_passes() -> None:
     log: list[str] = []
-    async with PassContext(instruments=[Recorder("R", log)]):
+    async with PassContext(instruments=[RecordingInstrument("R", log)]):
         await Repeat([stepping([1, 1])])({"f": 0})
     step = ["R.should_run Step", "R.run_before_pass Step", "R.run_after_pass Step"]
     assert log == [

@@ -7,7 +7,8 @@ import pytest
 
 import apass
 from apass import CyclicRequirementError, PassContext, Sequential, UnknownPassError
-from tests.helpers.recording import Recorder, logging_pass, module_pass_of
+from apass.testing import RecordingInstrument
+from tests.helpers.recording import logging_pass, module_pass_of
 
 pytestmark = pytest.mark.anyio
 
@@ -113,7 +114,7 @@ async def test_skipped_pass_does_not_run_its_requirements(log: list[str], regist
 
 async def test_requirements_call_hooks(log: list[str], register: Register) -> None:
     register("R")
-    async with PassContext(instruments=[Recorder("A", log, skips=["R"])]):
+    async with PassContext(instruments=[RecordingInstrument("A", log, skips=["R"])]):
         await Sequential([logging_pass(log, "P", required=["R"])], name="S")({})
     assert log[1:-1] == [
         *("A.should_run S", "A.run_before_pass S"),
