@@ -1,11 +1,7 @@
 """Fixtures and checks for all tests; async tests run on asyncio and trio."""
 
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, settings
-
-from tests.helpers.idle_clock import IdleClock
 
 # The time of an example depends on the machine more than on the code.
 settings.register_profile("apass", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -13,10 +9,8 @@ settings.load_profile("apass")
 
 
 @pytest.fixture(params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str | tuple[str, dict[str, Any]]:
-    """Return the event loop of an async test, with an idle clock on request."""
-    if isinstance(request.param, IdleClock):
-        return request.param.begin(request.getfixturevalue("monkeypatch"))
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Return the event loop of an async test."""
     return str(request.param)
 
 

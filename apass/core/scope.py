@@ -6,6 +6,7 @@ from typing import Final, Generic, Protocol, Self, TypeVar, final
 
 from anyio import Lock
 
+from apass.concurrency.interleaving import make_scheduler
 from apass.concurrency.scheduler import LoopScheduler
 from apass.core.analysis_manager import AnalysisManager
 from apass.core.deadline import Deadline
@@ -56,7 +57,7 @@ class ContextState:
         """The hooks of the instruments in force; `override_instruments` replaces them."""
         self.override_lock: Lock | None = None
         """Held while `override_instruments` runs; a lock belongs to one event loop, so that it is not kept."""
-        self.scheduler: Final = LoopScheduler(max_concurrency)
+        self.scheduler: Final[LoopScheduler] = make_scheduler(max_concurrency)
         """The slots and the time slice that the function bodies of the context share."""
         self.store: Final = store
         """Where results are kept beyond the context; None if nowhere."""

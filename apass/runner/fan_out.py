@@ -5,7 +5,7 @@ Concurrent bodies run in workers that share a queue.
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import Context, copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from gc import get_referents
 from operator import is_, length_hint
 from time import perf_counter
@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
 from apass.concurrency.coroutines import METER, finish_in, is_awaitable, metered_task, missing_await
+from apass.concurrency.interleaving import InterleavingScheduler
 from apass.concurrency.scheduler import LoopScheduler
 from apass.concurrency.shielding import flatten_errors
 from apass.core.run import RUN, Run, RunCursor, note_whereabouts
@@ -68,6 +69,8 @@ async def run_inline(body: Body, batch: FunctionBatch) -> Mapping[str, Any]:
         PassResultError: if a body returned None.
 
     """
+    if isinstance(batch.scheduler, InterleavingScheduler):
+        body, batch = _interleaved(body, batch, batch.scheduler)
     mod, ctx, scheduler = batch.mod, batch.ctx, batch.scheduler
     cursor = RunCursor(batch.run, mod)
     fresh = copy_context()
@@ -111,6 +114,8 @@ async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any
         PassResultError: if a body returned None, or an awaitable.
 
     """
+    if isinstance(batch.scheduler, InterleavingScheduler):
+        body, batch = _interleaved(body, batch, batch.scheduler)
     fan_out = _FanOut(body, batch)
     # A task group costs as much as ten bodies; a single body needs none.
     await (fan_out.run_as_caller() if len(batch.funcs) == 1 else fan_out.run())
@@ -124,6 +129,12 @@ async def run_concurrently(body: Body, batch: FunctionBatch) -> Mapping[str, Any
     if NoneType in kinds or any(hasattr(kind, "__await__") for kind in kinds):
         _reject(changed, batch)
     return changed
+
+
+def _interleaved(body: Body, batch: FunctionBatch, scheduler: InterleavingScheduler) -> tuple[Body, FunctionBatch]:
+    """Return a body that pauses at random, and the batch in random order."""
+    names, funcs = scheduler.shuffle(batch.names, batch.funcs)
+    return scheduler.interleaved(body), replace(batch, names=names, funcs=funcs)
 
 
 def _reject(changed: Mapping[str, Any], batch: FunctionBatch) -> Never:

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from apass.testing.event_loops import idle_clock, interleave
     from apass.testing.running import assert_rewrites, assert_unchanged, parse_module, run_pass
     from apass.testing.trace import FUNCTION_HOOKS, PASS_HOOKS, RecordingInstrument, assert_trace
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "apass.testing.event_loops": ["idle_clock", "interleave"],
             "apass.testing.running": ["assert_rewrites", "assert_unchanged", "parse_module", "run_pass"],
             "apass.testing.trace": ["FUNCTION_HOOKS", "PASS_HOOKS", "RecordingInstrument", "assert_trace"],
         },
@@ -23,6 +25,8 @@ __all__ = [
     "assert_rewrites",
     "assert_trace",
     "assert_unchanged",
+    "idle_clock",
+    "interleave",
     "parse_module",
     "run_pass",
 ]

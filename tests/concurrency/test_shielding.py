@@ -10,7 +10,6 @@ from anyio.lowlevel import checkpoint
 
 from apass import PassTimeoutError
 from apass.concurrency.shielding import flatten_errors, run_shielded
-from tests.helpers.idle_clock import idle_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -100,7 +99,7 @@ async def test_errors_are_returned_despite_a_cancellation() -> None:
     assert log == ["a", "b"]
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 async def test_call_that_exceeds_the_grace_is_named(when: str) -> None:
     log: list[str] = []
@@ -115,7 +114,7 @@ async def test_call_that_exceeds_the_grace_is_named(when: str) -> None:
     assert log == ["a", "b"]
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 @pytest.mark.parametrize("cancelled", [True, False])
 async def test_shielded_call_that_exceeds_the_grace_is_reported(cancelled: bool) -> None:
     async def hide() -> None:
@@ -129,7 +128,7 @@ async def test_shielded_call_that_exceeds_the_grace_is_reported(cancelled: bool)
         assert [str(error) for error in errors] == ["it did not end within 0.01 s of a cancellation"]
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_grace_does_not_apply_without_a_cancellation() -> None:
     log: list[str] = []
 

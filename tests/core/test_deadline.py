@@ -8,7 +8,6 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import BudgetExceededError, PassContext, PassTimeoutError, Sequential, function_pass, module_pass
-from tests.helpers.idle_clock import idle_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +32,7 @@ def negative(func: int, mod: Module, ctx: PassContext) -> int:
     return -func
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 @pytest.mark.parametrize("pass_", [WaitForever, WaitInBodies], ids=["module", "functions"])
 async def test_pass_is_cancelled_when_budget_ends(pass_: apass.Pass[Module]) -> None:
     async with PassContext(deadline=0.05):
@@ -41,7 +40,7 @@ async def test_pass_is_cancelled_when_budget_ends(pass_: apass.Pass[Module]) -> 
             await Sequential([pass_])({"f": 1, "g": 2})
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_budget_error_is_timeout_with_location_note() -> None:
     async with PassContext(deadline=0.3):
         with pytest.raises(TimeoutError) as caught:
@@ -49,7 +48,7 @@ async def test_budget_error_is_timeout_with_location_note() -> None:
     assert caught.value.__notes__ == ["in pass 'WaitInBodies', function 'f'"]
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_on_error_keep_applies_when_budget_ends() -> None:
     @function_pass(opt_level=0, on_error="keep")
     async def Half(func: int, mod: Module, ctx: PassContext) -> int:
@@ -104,7 +103,7 @@ async def test_smallest_of_nested_budgets_applies() -> None:
     assert PassContext.time_left() == float("inf")
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_budget_starts_on_each_entry() -> None:
     ctx = PassContext(deadline=0.3)
     for _ in range(2):
@@ -166,7 +165,7 @@ async def test_outer_cancellation_is_not_budget_error() -> None:
     assert scope.cancelled_caught
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_late_modules_have_budget_error_as_outcome() -> None:
     @module_pass(opt_level=0)
     async def WaitIfOdd(mod: Module, ctx: PassContext) -> Module:

@@ -17,7 +17,6 @@ from apass import relay
 from apass.adapters.onnx import ADAPTER, load_model
 from apass.instruments import ReproducerInstrument
 from tests.helpers.failing_passes import FailOn, add_one, failing_passes
-from tests.helpers.idle_clock import idle_clock
 from tests.helpers.recording import function_pass_of, module_pass_of
 
 pytestmark = pytest.mark.anyio
@@ -265,7 +264,7 @@ async def test_isolated_pass_may_crash(tmp_path: Path, monkeypatch: pytest.Monke
     assert result.complete
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_search_ends_at_its_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apass.debugging.reduce.perf_counter", anyio.current_time)
     folder = await reproducer(FailOn(1), {"f": 1, "g": 2}, tmp_path)

@@ -13,8 +13,8 @@ from apass import PassContext
 from apass.concurrency.processes.pool import READY, RECEIVED, run_in_worker
 from apass.executors import ProcessExecutor
 from apass.executors.watchdog import BEGUN, ENDED, INTERVAL, LATE_SECONDS, START_SECONDS, TICK, Patience
+from apass.testing import idle_clock
 from tests.executors import work
-from tests.helpers.idle_clock import IdleClock
 
 pytestmark = pytest.mark.anyio
 
@@ -33,9 +33,7 @@ STEP = 2.0
         ([READY, RECEIVED, BEGUN, ENDED], START_SECONDS),
     ],
 )
-async def test_patience_depends_on_the_last_message(
-    anyio_backend: str, monkeypatch: pytest.MonkeyPatch, messages: list[bytes], granted: float
-) -> None:
+async def test_patience_depends_on_the_last_message(anyio_backend: str, messages: list[bytes], granted: float) -> None:
     async def measure() -> float:
         patience = Patience(limit=2)
         start = anyio.current_time()
@@ -48,9 +46,9 @@ async def test_patience_depends_on_the_last_message(
                 await anyio.sleep_forever()
         return anyio.current_time() - start - STEP * len(messages)
 
-    backend, options = IdleClock(anyio_backend).begin(monkeypatch)
-    # In a thread, because the tests of this folder run in an event loop with a clock that does not jump.
-    seconds = await to_thread.run_sync(partial(anyio.run, measure, backend=backend, backend_options=options))
+    with idle_clock(anyio_backend) as (backend, options):
+        # In a thread, because the tests of this folder run in an event loop with a clock that does not jump.
+        seconds = await to_thread.run_sync(partial(anyio.run, measure, backend=backend, backend_options=options))
     assert granted - 2 * TICK < seconds < granted + 2 * TICK
 
 

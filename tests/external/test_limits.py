@@ -15,7 +15,6 @@ from apass.external.policy import Backoff
 from apass.external.rate_limiter import RateLimiter
 from tests.external.clock import Clock
 from tests.external.script import Script, forever
-from tests.helpers.idle_clock import idle_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -97,7 +96,7 @@ async def test_fast_request_is_not_hedged() -> None:
     assert service.counts == ServiceCounts(asked=1, answered=1, attempts=1)
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_hedge_releases_its_slot() -> None:
     script = Script(forever, "a", forever, "b", forever, "c")
     service = Service(script.answer, Policy(hedge_after=0.001, concurrency=2))
@@ -105,7 +104,7 @@ async def test_hedge_releases_its_slot() -> None:
         assert [await service.ask(index) for index in range(3)] == ["a", "b", "c"]
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_hedge_consumes_the_rate() -> None:
     async def slow() -> str:
         await anyio.sleep(0.05)

@@ -18,7 +18,6 @@ from apass.external import Backoff, Breaker, Policy, Rate, Service, ServiceCount
 from apass.external.policy import RetryOn
 from tests.external.clock import Clock
 from tests.external.script import Entry, Script, forever
-from tests.helpers.idle_clock import idle_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -253,7 +252,7 @@ async def test_queued_requests_fail_when_the_circuit_opens() -> None:
     assert len(script.requests) == 2
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_slow_request_is_hedged() -> None:
     script = Script(forever, "second")
     service = Service(script.answer, Policy(hedge_after=0.01))
@@ -262,7 +261,7 @@ async def test_slow_request_is_hedged() -> None:
     assert service.counts == ServiceCounts(asked=1, answered=1, attempts=2, hedges=1)
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_hedge_requires_a_free_slot() -> None:
     async def slow() -> str:
         await anyio.sleep(0.05)

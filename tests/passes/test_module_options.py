@@ -11,7 +11,6 @@ import pytest
 import apass
 from apass import ExecutorError, PassContext, PassResultError, PassTimeoutError, module_pass
 from apass.passes.base import ModulePass
-from tests.helpers.idle_clock import idle_clock
 from tests.helpers.recording import module_pass_of
 
 pytestmark = pytest.mark.anyio
@@ -109,7 +108,7 @@ async def test_on_error_applies_to_module(executor: Any) -> None:
     ]
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 @pytest.mark.parametrize("on_error", ["raise", "keep"])
 async def test_timeout_cancels_async_body(on_error: Any) -> None:
     pass_ = module_pass(wait_forever, 0, "Wait", timeout=5, on_error=on_error)

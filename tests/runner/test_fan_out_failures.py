@@ -13,7 +13,6 @@ from anyio.lowlevel import checkpoint
 import apass
 from apass import DiagnosticLevel, PassContext, PassTimeoutError, Sequential, function_pass, module_pass
 from tests.helpers.context_state import state_of
-from tests.helpers.idle_clock import idle_clock
 from tests.helpers.recording import FunctionBody, function_pass_of
 
 pytestmark = pytest.mark.anyio
@@ -200,7 +199,7 @@ async def test_error_raised_twice_has_note_for_each_location() -> None:
 # Time limits, and errors recovered by `on_error`.
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 @pytest.mark.parametrize("functions", [1, 3])
 async def test_timeout_error_has_location_note(functions: int) -> None:
     @function_pass(opt_level=0, timeout=0.2)
@@ -230,7 +229,7 @@ async def test_body_without_suspension_can_time_out(is_async: bool) -> None:
         await function_pass_of(block_async if is_async else block, 0, "Block", timeout=0.001)({"f": 1, "g": 2})
 
 
-@idle_clock
+@pytest.mark.usefixtures("idle_clock")
 async def test_on_error_keep_warns_and_keeps_function() -> None:
     @function_pass(opt_level=0, timeout=0.2, on_error="keep")
     async def Try(func: int, mod: Module, ctx: PassContext) -> int:
