@@ -6,6 +6,7 @@ from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from apass.testing.event_loops import idle_clock, interleave
+    from apass.testing.pass_laws import check_pass
     from apass.testing.running import assert_rewrites, assert_unchanged, parse_module, run_pass
     from apass.testing.trace import FUNCTION_HOOKS, PASS_HOOKS, RecordingInstrument, assert_trace
 else:
@@ -13,6 +14,7 @@ else:
         __name__,
         {
             "apass.testing.event_loops": ["idle_clock", "interleave"],
+            "apass.testing.pass_laws": ["check_pass"],
             "apass.testing.running": ["assert_rewrites", "assert_unchanged", "parse_module", "run_pass"],
             "apass.testing.trace": ["FUNCTION_HOOKS", "PASS_HOOKS", "RecordingInstrument", "assert_trace"],
         },
@@ -25,6 +27,7 @@ __all__ = [
     "assert_rewrites",
     "assert_trace",
     "assert_unchanged",
+    "check_pass",
     "idle_clock",
     "interleave",
     "parse_module",
