@@ -83,7 +83,7 @@ class Case:
         before_output, _, _ = text.partition("\n-- output --")
         marks = [mark for mark in _HEADING.finditer(text) if mark.start() <= len(before_output) + 1]
         sections: dict[str, str] = {}
-        for mark, following in zip(marks, [*marks[1:], None], strict=True):
+        for mark, following in zip(marks, [*marks, None][1:], strict=True):
             name, _, suffix = mark[1].partition(".")
             if name in sections:
                 raise ValueError(f"{path} has two sections {name!r}; expected one")

@@ -114,7 +114,7 @@ def named_modules(modules: Mapping[str, ModT] | Iterable[ModT]) -> list[tuple[st
 
     """
     source: Any = modules
-    pairs: list[tuple[object, Any]] = list(source.items() if isinstance(source, Mapping) else enumerate(source))
+    pairs: list[tuple[object, Any]] = [*(source.items() if isinstance(modules, Mapping) else enumerate(modules))]
     if not pairs:
         raise ValueError("there are no modules to check; give at least one")
     for _, mod in pairs:
@@ -217,8 +217,9 @@ class _Check:
             result = self.run(self.mod, store=store)
             if not adapter_for(result).equal(result, self.expected):
                 raise self.fail(law, show_difference(self.expected, result))
+        pass_: Any = self.pass_
         if self.pass_.cacheable is True and isinstance(self.pass_, FunctionPass):
-            self.functions_are_independent(self.pass_.kind)
+            self.functions_are_independent(pass_.kind)
 
     def functions_are_independent(self, kind: FunctionKind) -> None:
         """Compare with runs on modules of one function each."""

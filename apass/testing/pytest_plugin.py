@@ -3,6 +3,7 @@
 pytest loads it in every project of an environment, so it imports nothing before a test uses it.
 """
 
+from argparse import ArgumentError
 from collections.abc import Generator, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -35,7 +36,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config, parser: pytest.Pa
     if getattr(early_config.known_args_namespace, "apass", False):
         try:
             parser.getgroup("apass").addoption("--update", action="store_true", dest="apass_update", help="see above")
-        except ValueError:
+        except (ValueError, ArgumentError):
             return
 
 
@@ -104,8 +105,8 @@ class CaseItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Return the file and the name of the test."""
-        return self.path, None, self.name
+        """Return the file and the title of the test."""
+        return self.path, None, f"pipeline {self.name}"
 
 
 def _item(parent: pytest.File, name: str, test: object) -> CaseItem:
