@@ -130,6 +130,18 @@ class DictAdapter(BaseAdapter[Module, Any]):
         paths = list(_paths(mod, ()))
         yield Shrinking("entries", len(paths), lambda removed: _without(mod, [paths[index] for index in removed]))
 
+    def strategy(self) -> Any:
+        """Return a Hypothesis strategy for modules whose functions are JSON values."""
+        from hypothesis import strategies as st
+
+        leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+        functions = st.recursive(
+            leaves,
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+            max_leaves=8,
+        )
+        return st.dictionaries(st.text(), functions.filter(lambda func: func is not None), max_size=4)
+
     def isolate(self, mod: Module, names: Iterable[str]) -> Module:
         """Return a dict with deep copies of the named functions."""
         return {name: copy.deepcopy(mod[name]) for name in names}

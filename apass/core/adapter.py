@@ -195,6 +195,10 @@ class OptionalMethods(Protocol[ModT, FuncT]):
         """Iterate over ways to make the module smaller, for `apass.reduce`."""
         ...
 
+    def strategy(self) -> Any:
+        """Return a Hypothesis strategy for valid modules, for `apass.testing.strategies`."""
+        ...
+
 
 _IRS: Final = "apass.irs"
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from apass.util.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from apass.testing.adapter_laws import check_adapter
     from apass.testing.event_loops import idle_clock, interleave
     from apass.testing.pass_laws import check_pass
     from apass.testing.running import assert_rewrites, assert_unchanged, parse_module, run_pass
@@ -13,6 +14,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "apass.testing.adapter_laws": ["check_adapter"],
             "apass.testing.event_loops": ["idle_clock", "interleave"],
             "apass.testing.pass_laws": ["check_pass"],
             "apass.testing.running": ["assert_rewrites", "assert_unchanged", "parse_module", "run_pass"],
@@ -27,6 +29,7 @@ __all__ = [
     "assert_rewrites",
     "assert_trace",
     "assert_unchanged",
+    "check_adapter",
     "check_pass",
     "idle_clock",
     "interleave",

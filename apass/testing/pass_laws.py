@@ -15,9 +15,9 @@ from apass.pipelines.parser import parse_pipeline
 from apass.stores.memory import MemoryStore
 from apass.sync import in_event_loop, run
 from apass.testing.event_loops import SEED_VARIABLE, chosen_seed, interleave
-from apass.testing.running import show_difference
+from apass.testing.running import named_modules, show_difference
 
-__all__ = ["check_pass", "named_modules"]
+__all__ = ["check_pass"]
 
 RUNS: Final = 5
 """How many random orders are tried on each event loop, if the caller does not choose."""
@@ -94,6 +94,7 @@ def check_pass(
         return PassContext(opt_level, config=config, **options)
 
     for name, mod in named_modules(modules):
+        _require_module(mod)
         check = _Check(parsed, name, mod, context)
         try:
             check.result_is_valid(idempotent)
@@ -105,26 +106,13 @@ def check_pass(
             raise
 
 
-def named_modules(modules: Mapping[str, ModT] | Iterable[ModT]) -> list[tuple[str, ModT]]:
-    """Return modules with their names; without names, they are numbered.
-
-    Raises:
-        TypeError: if `modules` is a single module rather than a mapping or a list of modules.
-        ValueError: if there are none.
-
-    """
-    source: Any = modules
-    pairs: list[tuple[object, Any]] = [*(source.items() if isinstance(modules, Mapping) else enumerate(modules))]
-    if not pairs:
-        raise ValueError("there are no modules to check; give at least one")
-    for _, mod in pairs:
-        try:
-            adapter_for(mod)
-        except AdapterError as error:
-            raise TypeError(
-                f"modules must be a list or a mapping of modules, but it contains {mod!r} ({error})"
-            ) from error
-    return [(str(name), mod) for name, mod in pairs]
+def _require_module(mod: object) -> None:
+    """Raise TypeError for what is no module, such as the functions of a single one."""
+    try:
+        adapter_for(mod)
+    except AdapterError as error:
+        message = f"modules must be a list or a mapping of modules, but it contains {mod!r} ({error})"
+        raise TypeError(message) from error
 
 
 class _Check:

@@ -14,7 +14,15 @@ from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 from apass.sync import in_event_loop, run
 
-__all__ = ["assert_rewrites", "assert_unchanged", "load_model", "parse_module", "run_pass", "show_difference"]
+__all__ = [
+    "assert_rewrites",
+    "assert_unchanged",
+    "load_model",
+    "named_modules",
+    "parse_module",
+    "run_pass",
+    "show_difference",
+]
 
 
 def run_pass(
@@ -193,6 +201,20 @@ def load_model(path: Path) -> Any:
             "a registered adapter"
         )
     return adapter.loads(path.read_bytes())
+
+
+def named_modules(modules: Mapping[str, ModT] | Iterable[ModT]) -> list[tuple[str, ModT]]:
+    """Return modules with their names; without names, they are numbered.
+
+    Raises:
+        ValueError: if there are none.
+
+    """
+    source: Any = modules
+    pairs: list[tuple[object, Any]] = [*(source.items() if isinstance(modules, Mapping) else enumerate(modules))]
+    if not pairs:
+        raise ValueError("there are no modules to check; give at least one")
+    return [(str(name), mod) for name, mod in pairs]
 
 
 def _title(pass_: Pass[Any] | str) -> str:

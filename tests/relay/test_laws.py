@@ -13,11 +13,11 @@ from apass.relay.interpreter.evaluate import evaluate
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import Array
 from apass.relay.structural.equality import structural_equal
+from apass.relay.testing.programs import Program, programs
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.text.printing.printer import astext
 from apass.relay.type_inference.infer import infer_module
 from tests.helpers.relay.pass_names import NAMES
-from tests.helpers.relay.programs import Program, programs
 
 OPTIONS: dict[str, dict[str, object]] = {
     "ConvertLayout": {"desired_layouts": {"nn.conv2d": ["NHWC", "default"]}},

@@ -114,7 +114,8 @@ def test_failed_directive_shows_message_and_result(tmp_path: Path) -> None:
     with pytest.raises(AssertionError) as caught:
         read_run_lines(path)[0].check()
     lines = str(caught.value).splitlines()
-    assert lines[:2] == ["RUN: FoldConstant", f'{path}:3: error: Couldn\'t match "add(%x, 5f".']
+    assert lines[0] == "RUN: FoldConstant"
+    assert lines[1].startswith(f"{path}:3: error: ")
     assert lines[-5:] == ["the result is", *OUTPUT.splitlines()[1:]]
 
 

@@ -4,7 +4,9 @@ Functions are identified by their global names.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from importlib import import_module
+from operator import itemgetter
+from typing import Any, Final
 
 from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, DiagnosticError, VerifyError
@@ -157,6 +159,12 @@ class RelayAdapter:
     def shrinkings(self, mod: IRModule) -> Iterator[Shrinking[IRModule]]:
         """Iterate over the reductions of functions, expressions and parameters."""
         return shrinkings(mod)
+
+    def strategy(self) -> Any:
+        """Return a Hypothesis strategy for well-typed modules with a `main`."""
+        # Hypothesis is needed in tests only, and this module is above the adapter.
+        programs: Any = import_module("apass.relay.testing.programs")
+        return programs.programs().map(itemgetter(0)).map(infer_module)
 
     def isolate(self, mod: IRModule, names: Iterable[str]) -> IRModule:
         """Return a module of the named functions, with all data types.

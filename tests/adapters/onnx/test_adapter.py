@@ -11,6 +11,7 @@ import pytest
 
 import apass
 from apass.adapters.onnx import ADAPTER, OnnxFunction, load_model, private_copy, save_model
+from apass.testing import check_adapter
 from tests.helpers.onnx_models import chain, model_of, names, relu, spread, weights, with_functions
 
 Model = ir.Model
@@ -140,10 +141,21 @@ def test_text_of_large_tensors_is_short_and_distinct() -> None:
     assert (texts[0] == texts[1], texts[0] == texts[2]) == (True, False)
 
 
+def change_in_place(model: Model) -> None:
+    """Rename the operators of each function."""
+    for _, function in ADAPTER.functions(model):
+        for node in function:
+            node.op_type = f"Other{node.op_type}"
+
+
+def test_laws_of_adapters_hold() -> None:
+    check_adapter(ADAPTER, [relu(), weights(), with_functions(), chain(30)], mutate=change_in_place)
+
+
 @pytest.mark.slow
-def test_real_models_are_valid() -> None:
+def test_laws_of_adapters_hold_for_real_models() -> None:
     for case in spread():
-        ADAPTER.verify(case.model)
+        check_adapter(ADAPTER, [case.model])
 
 
 @pytest.mark.parametrize(

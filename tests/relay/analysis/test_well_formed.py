@@ -10,9 +10,9 @@ from apass.relay.function import Function
 from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.op.elementwise.arithmetic import add
+from apass.relay.testing.programs import Program, programs
 from apass.relay.ty import FuncType, GlobalTypeVar, TupleType, TypeVar
 from apass.relay.type_inference.infer import infer_module
-from tests.helpers.relay.programs import Program, programs
 
 X, Y, F = var("x"), var("y"), var("f")
 A = TypeVar("a")

@@ -29,9 +29,9 @@ from apass.relay.op.nn.activation import relu
 from apass.relay.op.nn.conv.conv import conv2d
 from apass.relay.op.nn.norm.batch_norm import batch_norm
 from apass.relay.structural.equality import assert_structural_equal
+from apass.relay.testing.programs import Program, programs
 from apass.relay.ty import TensorType
 from apass.relay.type_inference.infer import infer_expr
-from tests.helpers.relay.programs import Program, programs
 
 X, Y, Z, W = var("x"), var("y"), var("z"), var("w")
 

@@ -14,9 +14,9 @@ from apass.relay.ir.module import IRModule
 from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.parser import parse
 from apass.relay.structural.equality import structural_equal
+from apass.relay.testing.programs import Program, programs
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.type_inference.infer import infer_module
-from tests.helpers.relay.programs import Program, programs
 
 REDUCTIONS = [
     "functions",

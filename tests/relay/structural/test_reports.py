@@ -13,8 +13,8 @@ from apass.relay.expr_functor import ExprMutator
 from apass.relay.function import Function
 from apass.relay.ir.expr import const
 from apass.relay.structural.equality import assert_structural_equal, fingerprint, structural_equal
+from apass.relay.testing.programs import Program, programs
 from tests.helpers.relay.comparing import FLOAT, OP, Copier, F, chain, equal, lets
-from tests.helpers.relay.programs import Program, programs
 
 
 def test_assertion_shows_first_difference() -> None:

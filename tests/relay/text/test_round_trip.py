@@ -6,9 +6,9 @@ from hypothesis import given
 from apass.relay.expr import Constant
 from apass.relay.ir.module import IRModule
 from apass.relay.structural.equality import assert_structural_equal, structural_equal
+from apass.relay.testing.programs import Program, programs
 from apass.relay.text.parsing.reader import read_expr, read_module
 from apass.relay.type_inference.infer import infer_module
-from tests.helpers.relay.programs import Program, programs
 from tests.relay.text.syntax import constants, modules
 
 

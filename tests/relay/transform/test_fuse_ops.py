@@ -18,10 +18,10 @@ from apass.relay.op.elementwise.arithmetic import add
 from apass.relay.op.nn.activation import relu
 from apass.relay.parser import parse
 from apass.relay.structural.equality import assert_structural_equal, structural_equal
+from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.fuse_ops.defuse import DefuseOps, defuse_ops
 from apass.relay.transform.fuse_ops.fuse_ops import FuseOps, fuse_ops
 from apass.relay.type_inference.infer import infer_function, infer_module
-from tests.helpers.relay.programs import Program, programs
 
 HEADER = '#[version = "0.0.5"]\n'
 

@@ -16,8 +16,8 @@ from apass.relay.op.contrib import register
 from apass.relay.op.contrib.register import PatternEntry, get_pattern_table, register_pattern_table
 from apass.relay.parser import parse
 from apass.relay.structural.equality import assert_structural_equal
+from apass.relay.testing.programs import Program, programs
 from apass.relay.transform.merge_composite import MergeComposite
-from tests.helpers.relay.programs import Program, programs
 
 BEFORE = """#[version = "0.0.5"]
 def @main(%x: Tensor[(1, 4, 8, 8), float32], %w: Tensor[(4, 4, 1, 1), float32], %b: Tensor[(4), float32]) {

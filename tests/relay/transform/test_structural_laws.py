@@ -17,8 +17,8 @@ from apass.relay.ir.expr import const, var
 from apass.relay.ir.module import IRModule
 from apass.relay.ir.ndarray import Array
 from apass.relay.op.elementwise.arithmetic import add
+from apass.relay.testing.programs import Program, programs
 from apass.relay.type_inference.infer import infer_module
-from tests.helpers.relay.programs import Program, programs
 
 pytestmark = pytest.mark.slow
 

@@ -14,10 +14,10 @@ from apass.relay.ir.module import IRModule
 from apass.relay.ir.post_order import post_order
 from apass.relay.op.elementwise.arithmetic import add, multiply
 from apass.relay.structural.equality import structural_equal
+from apass.relay.testing.programs import Program, programs
 from apass.relay.text.parsing.reader import read_module
 from apass.relay.ty import FuncType, TupleType, Type, scalar_type
 from apass.relay.type_inference.infer import ensure_typed, infer_expr, infer_function, infer_module
-from tests.helpers.relay.programs import Program, programs
 
 X = var("x", shape=(2, 3))
 COND = var("c", "bool")

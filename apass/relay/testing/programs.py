@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
-from hypothesis import strategies as st
 
+from apass.errors import MissingExtraError
 from apass.relay.expr import Call, Constant, Expr, GlobalVar, If, Let, Tuple, TupleGetItem, Var
 from apass.relay.function import Function
 from apass.relay.ir.expr import RefCreate, RefRead, RefWrite
@@ -32,6 +32,11 @@ from apass.relay.op.shape.axes import expand_dims, transpose
 from apass.relay.op.shape.join import concatenate
 from apass.relay.op.shape.reshape import reshape
 from apass.relay.ty import TensorType, TupleType, Type
+
+try:
+    from hypothesis import strategies as st
+except ImportError as _error:
+    raise MissingExtraError(f"random programs need hypothesis ({_error}): pip install 'apass[testing]'") from _error
 
 __all__ = ["Program", "programs"]
 
@@ -60,6 +65,7 @@ class Tensor:
 
     @property
     def type(self) -> TensorType:
+        """The type of the expression."""
         return TensorType(self.shape, self.dtype)
 
 
