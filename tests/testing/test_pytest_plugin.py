@@ -1,6 +1,10 @@
 """The pytest plugin, in nested runs of pytest."""
 
+import re
+
 import pytest
+
+from tests.helpers.repository import ROOT
 
 pytest_plugins = ["pytester"]
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -129,5 +133,15 @@ def test_idle_clock_fixture_runs_on_both_backends(pytester: pytest.Pytester) -> 
             assert anyio_backend in ("asyncio", "trio")
         """
     )
-    result = pytester.runpytest_subprocess()
-    assert result.parseoutcomes()["passed"] in (3, 4)
+    assert pytester.runpytest_subprocess().parseoutcomes() == {"passed": 4}
+
+
+def test_page_of_the_kit_runs_in_pytest(pytester: pytest.Pytester) -> None:
+    page = (ROOT / "docs/how-to/test_passes.md").read_text()
+    python = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    case, model = re.findall(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    pytester.makepyfile("\n".join(python))
+    for name, text in {"zero.case": case, "fold.relay": model}.items():
+        (pytester.mkdir(name.partition(".")[0]) / name).write_text(text)
+    result = pytester.runpytest_subprocess("--apass", "-p", "no:xdist")
+    assert result.parseoutcomes() == {"passed": 9}
