@@ -7,6 +7,7 @@ from argparse import ArgumentError
 from collections.abc import Generator, Iterator
 from importlib import import_module
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
@@ -99,10 +100,17 @@ class CaseItem(pytest.Item):
             self.config.stash[UPDATED].append(str(self.path))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the message alone, because the code of the kit explains nothing."""
-        if isinstance(excinfo.value, AssertionError | ValueError):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+        """Return the message; for an error of a pass, Python's traceback of the pass.
+
+        The sources that pytest shows would be those of pytest and of the kit.
+        """
+        error, errors = excinfo.value, import_module("apass.errors")
+        if isinstance(error, AssertionError | errors.ApassError):
+            return "\n".join([str(error), *getattr(error, "__notes__", [])])
+        frames = excinfo.tb
+        while frames.tb_next is not None and frames.tb_frame.f_code.co_filename != __file__:
+            frames = frames.tb_next
+        return "".join(format_exception(type(error), error, frames.tb_next)).rstrip()
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Return the file and the title of the test."""

@@ -79,6 +79,27 @@ def test_unknown_pass_suggests_a_name(cases: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*did you mean 'testing.DropZero'?*"])
 
 
+def test_error_of_pass_shows_its_traceback(cases: pytest.Pytester) -> None:
+    (cases.path / "cases" / "number.case").write_text(GOOD.replace('"x + 0"', "1"))
+    result = cases.runpytest_subprocess("--apass", "cases/number.case")
+    result.stdout.fnmatch_lines(
+        [
+            "Traceback (most recent call last):",
+            '  File "*conftest.py", line 6, in DropZero',
+            "AttributeError: 'int' object has no attribute 'removesuffix'",
+            "in pass 'sequential > testing.DropZero', function 'f'",
+        ]
+    )
+    result.stdout.no_fnmatch_line("*pluggy*")
+
+
+def test_missing_library_shows_only_the_message(cases: pytest.Pytester) -> None:
+    cases.makeconftest("import sys\nsys.modules['lark'] = None")
+    result = cases.runpytest_subprocess("--apass", "cases/model.relay")
+    result.stdout.fnmatch_lines(["Relay needs lark: pip install 'apass?relay?'"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
 def test_update_option_of_a_conftest_wins(pytester: pytest.Pytester) -> None:
     pytester.makeconftest('def pytest_addoption(parser):\n    parser.addoption("--update", action="store_true")')
     (pytester.path / "wrong.case").write_text('-- pipeline --\n-- input.json --\n{"f": "x"}\n-- output --\nf: y\n')
