@@ -14,8 +14,9 @@ from typing import Any
 import anyio
 
 import apass
+from apass.testing import RecordingInstrument
 
-__all__ = ["Pause", "Scenario", "first_difference", "play", "read_scenarios"]
+__all__ = ["Pause", "Scenario", "play", "read_scenarios"]
 
 Scenario = dict[str, Any]
 Module = dict[str, str]
@@ -40,19 +41,6 @@ def play(scenario: Scenario, backend: str, pause: Pause | None) -> list[str]:
     return player.events
 
 
-def first_difference(expect: list[str], actual: list[str]) -> str:
-    """Return two traces side by side, from five events before the first difference."""
-    first = next(
-        (i for i, (a, b) in enumerate(zip(expect, actual, strict=False)) if a != b), min(len(expect), len(actual))
-    )
-    rows = [f"{i:3} {_event_at(expect, i):45} {_event_at(actual, i)}" for i in range(max(0, first - 5), first + 5)]
-    return "\n".join([f"    {'TVM':45} apass", *rows])
-
-
-def _event_at(events: list[str], index: int) -> str:
-    return events[index] if index < len(events) else "-"
-
-
 @contextmanager
 def _registered(player: "_Player") -> Generator[None, None, None]:
     names = [name for name, spec in player.scenario["passes"].items() if spec.get("registered")]
@@ -65,6 +53,21 @@ def _registered(player: "_Player") -> Generator[None, None, None]:
             apass.unregister_pass(name)
 
 
+class _Instrument(RecordingInstrument):
+    """A recorder that suspends around its events, and raises BoomError."""
+
+    suspending: Callable[[Callable[..., Any]], Callable[..., Any]]
+
+    def record(self, text: str, answer: bool | None = None) -> Any:
+        return self.suspending(self._event)(text, answer)
+
+    def _event(self, text: str, answer: bool | None) -> Any:
+        try:
+            return super().record(text, answer)
+        except ValueError as error:
+            raise BoomError(str(error)) from None
+
+
 class _Player:
     """Execution of one scenario."""
 
@@ -72,6 +75,7 @@ class _Player:
         self.scenario = scenario
         self.pause = pause
         self.events: list[str] = []
+        self.names = tuple(scenario["passes"])
         self.module: Module = {name: f"body of {name}" for name in scenario["functions"]}
         self.instruments = {name: self._instrument(name, spec) for name, spec in scenario["instruments"].items()}
         self.passes: dict[str, apass.Pass[Module]] = {}
@@ -86,32 +90,12 @@ class _Player:
             self.events.append(f"raised {_label(error)}")
 
     def _instrument(self, name: str, spec: Scenario) -> object:
-        hooks = {kind: self._hook(name, kind, spec) for kind in spec["hooks"]}
-        instrument: type[object] = type(name, (), hooks)
-        return apass.pass_instrument(instrument)()
-
-    def _hook(self, name: str, kind: str, spec: Scenario) -> Callable[..., Any]:
-        raises, skips = spec.get("raises", ()), spec.get("skips", ())
-
-        def event(info: apass.PassInfo | None) -> bool | None:
-            suffix = "" if info is None else f" {info.name}"
-            self.events.append(f"{name}.{kind}{suffix}")
-            if kind in raises or (info is not None and f"{kind}{suffix}" in raises):
-                raise BoomError(f"{name}.{kind}{suffix}")
-            return info is not None and info.name not in skips if kind == "should_run" else None
-
-        emit = self._suspending(event)
-        if kind in ("enter_pass_ctx", "exit_pass_ctx"):
-
-            def hook_of_context(self: object) -> Any:
-                return emit(None)
-
-            return hook_of_context
-
-        def hook_of_pass(self: object, mod: Module, info: apass.PassInfo) -> Any:
-            return emit(info)
-
-        return hook_of_pass
+        fails = {line for hook in spec.get("raises", ()) for line in (hook, *(f"{hook} {name}" for name in self.names))}
+        # Events show an instrument by the name of its class.
+        kind: type[_Instrument] = type(name, (_Instrument,), {})
+        instrument = kind(name, self.events, fails, spec.get("skips", ()), hooks=spec["hooks"])
+        instrument.suspending = self._suspending
+        return instrument
 
     def _suspending(self, event: Callable[..., Any]) -> Callable[..., Any]:
         pause = self.pause

@@ -7,7 +7,8 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from tests.conformance.player import Pause, first_difference, play, read_scenarios
+from apass.testing import assert_trace
+from tests.conformance.player import Pause, play, read_scenarios
 
 SCENARIOS = read_scenarios(Path(__file__).parent / "scenarios.jsonl")
 
@@ -34,6 +35,4 @@ def test_there_are_300_scenarios_with_traces() -> None:
 @pytest.mark.parametrize("pause", [None, checkpoint, short_event], ids=["plain", "suspending", "waiting"])
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario["id"] for scenario in SCENARIOS])
 def test_trace_equals_that_of_tvm(scenario: dict[str, Any], anyio_backend: str, pause: Pause | None) -> None:
-    actual = play(scenario, anyio_backend, pause)
-    if actual != scenario["expect"]:
-        pytest.fail(first_difference(scenario["expect"], actual))
+    assert_trace(play(scenario, anyio_backend, pause), scenario["expect"])
