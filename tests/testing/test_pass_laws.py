@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass.relay.testing import mlp
-from apass.testing import check_pass
+from apass.testing import check_pass, parse_module
 from tests.helpers.onnx_models import relu, with_functions
 
 Module = dict[str, Any]
@@ -133,6 +133,11 @@ def test_idempotence_is_checked_on_request() -> None:
 def test_pipelines_of_relay_and_onnx_are_checked() -> None:
     check_pass("InferType,FoldConstant,FuseOps", [mlp.get_workload(1)[0]], runs=1, idempotent=True)
     check_pass("onnx.Default", [with_functions(), relu()], runs=1)
+
+
+def test_merged_nodes_are_a_change() -> None:
+    mod = parse_module("def @main(%t: (float32, float32)) { (%t.0, %t.0) }", ".relay")
+    check_pass(apass.get_pass("EliminateCommonSubexpr"), [mod], runs=1)
 
 
 def test_invalid_input_is_reported() -> None:
