@@ -3,14 +3,13 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, product
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from apass.core.adapter import (
     FuncT,
     FunctionKind,
     IRAdapter,
     ModT,
-    OptionalMethods,
     commit,
     exact_fingerprint,
     extract_into,
@@ -21,7 +20,7 @@ from apass.core.adapter import (
     text_parts,
 )
 from apass.errors import VerifyError
-from apass.testing.running import named_modules
+from apass.testing.running import named_modules, shrinkings_of
 
 __all__ = ["check_adapter"]
 
@@ -101,7 +100,6 @@ class _Check:
 
     def __init__(self, adapter: Any, title: str, mod: Any, mutate: Callable[[Any], object] | None) -> None:
         self.adapter = adapter
-        self.optional = cast("OptionalMethods[Any, Any]", adapter)
         self.title = title
         self.mod = mod
         self.mutate = mutate
@@ -286,9 +284,7 @@ class _Check:
             self.require(alone == texts[name], f"the text_parts() of {name!r} depend on other functions")
 
     def shrinkings_remove_parts(self) -> None:
-        if getattr(self.adapter, "shrinkings", None) is None:
-            return
-        for shrinking in self.optional.shrinkings(self.mod):
+        for shrinking in shrinkings_of(self.adapter, self.mod):
             kind = f"the shrinking of {shrinking.what}"
             self.require(shrinking.count >= 0, f"{kind} has {shrinking.count} parts")
             self.same(f"{kind} without removed parts", shrinking.without(frozenset()), self.mod)

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from apass.core.adapter import ModT, adapter_by_suffix, adapter_for
+from apass.core.adapter import IRAdapter, ModT, adapter_by_suffix, adapter_for
 from apass.core.context import PassContext
 from apass.core.plugins import plugins
 from apass.errors import AdapterError, PassContextError
@@ -13,6 +13,7 @@ from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 from apass.sync import in_event_loop, run
+from apass.util.delta_debugging import Shrinking
 
 __all__ = [
     "assert_rewrites",
@@ -22,6 +23,7 @@ __all__ = [
     "parse_module",
     "run_pass",
     "show_difference",
+    "shrinkings_of",
 ]
 
 
@@ -215,6 +217,15 @@ def named_modules(modules: Mapping[str, ModT] | Iterable[ModT]) -> list[tuple[st
     if not pairs:
         raise ValueError("there are no modules to check; give at least one")
     return [(str(name), mod) for name, mod in pairs]
+
+
+def shrinkings_of(adapter: IRAdapter[ModT, Any], mod: ModT) -> list[Shrinking[ModT]]:
+    """Return the shrinkings of a module; none if its adapter has none."""
+    shrinkings = getattr(adapter, "shrinkings", None)
+    try:
+        return [] if shrinkings is None else list(shrinkings(mod))
+    except AdapterError:  # a BaseAdapter without `remove`
+        return []
 
 
 def _title(pass_: Pass[Any] | str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from apass.core.adapter import IRAdapter, ModT
 from apass.errors import AdapterError, MissingExtraError, VerifyError
+from apass.testing.running import shrinkings_of
 
 try:
     from hypothesis import reject
@@ -55,10 +56,8 @@ def modules(adapter: IRAdapter[ModT, Any], samples: Sequence[ModT] = ()) -> st.S
 @st.composite
 def _smaller(draw: st.DrawFn, adapter: Any, mod: Any) -> Any:
     """Draw a module, without some of its parts."""
-    if getattr(adapter, "shrinkings", None) is None or draw(st.booleans()):
-        return mod
-    shrinkings = [shrinking for shrinking in adapter.shrinkings(mod) if shrinking.count]
-    if not shrinkings:
+    shrinkings = [shrinking for shrinking in shrinkings_of(adapter, mod) if shrinking.count]
+    if not shrinkings or draw(st.booleans()):
         return mod
     shrinking = draw(st.sampled_from(shrinkings))
     removed = draw(st.frozensets(st.integers(0, shrinking.count - 1)))

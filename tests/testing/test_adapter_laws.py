@@ -1,13 +1,14 @@
 """`check_adapter`: each law finds the adapter that breaks it."""
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import pytest
 
-from apass import VerifyError
+from apass import BaseAdapter, VerifyError
 from apass.adapters.mapping import ADAPTER, DictAdapter
 from apass.testing import check_adapter
 from apass.util.delta_debugging import Shrinking
@@ -87,6 +88,29 @@ def test_broken_law_is_named(method: str, broken: Broken, message: str) -> None:
         check_adapter(adapter, [dict(mod) for mod in MODULES], mutate=lambda mod: mod["f"].append(0) if mod else None)
     assert str(caught.value).startswith("adapter DictAdapter on module '")
     assert message in str(caught.value)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A module of a small IR."""
+
+    functions: tuple[tuple[str, int], ...]
+
+
+class ProgramAdapter(BaseAdapter[Program, int]):
+    """An adapter with the two required methods."""
+
+    def functions(self, mod: Program) -> tuple[tuple[str, int], ...]:
+        """Return the pairs."""
+        return mod.functions
+
+    def replace(self, mod: Program, updates: Mapping[str, int]) -> Program:
+        """Return a program with other functions."""
+        return Program(tuple((name, updates.get(name, func)) for name, func in mod.functions))
+
+
+def test_base_adapter_holds_all_laws() -> None:
+    check_adapter(ProgramAdapter(), [Program((("f", 1), ("g", 2))), Program((("f", 2),)), Program(())])
 
 
 def test_missing_methods_are_listed() -> None:
