@@ -42,7 +42,7 @@ class ModelFormat:
 
         """
         try:
-            return self.plugin.adapter.loads(path.read_bytes()) if self.plugin.load is None else self.plugin.load(path)
+            return self.plugin.read(path)
         except (OSError, UnicodeDecodeError) as error:
             if isinstance(error, InputError):
                 raise

@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
 from apass.concurrency.thread_batches import ThreadBatches, call_all
-from apass.core.plugins import plugins
+from apass.core.plugins import Offer, plugins
 from apass.errors import AdapterError, MissingExtraError
 from apass.util.delta_debugging import Shrinking
 from apass.util.imported_names import find_imported
@@ -308,9 +308,9 @@ def adapter_by_suffix(suffix: str) -> IRAdapter[Any, Any] | None:
     for adapter in _REGISTERED.values():
         if suffix_of(adapter) == suffix:
             return adapter
-    for point in plugins(_ADAPTERS).values():
+    for offer in plugins(_IRS).values():
         try:
-            adapter = cast("IRAdapter[Any, Any]", point.load())
+            adapter = _adapter_of(offer)
         except MissingExtraError:
             continue
         if suffix_of(adapter) == suffix:
@@ -332,10 +332,14 @@ def _offered(full_name: str) -> IRAdapter[Any, Any] | None:
     """Return the adapter that an entry point offers for a class or its package."""
     for name in (full_name, full_name.partition(".")[0]):
         if name in plugins(_IRS):
-            # An `IRPlugin`, or an adapter itself.
-            found = plugins(_IRS)[name].load()
-            return cast("IRAdapter[Any, Any]", getattr(found, "adapter", found))
+            return _adapter_of(plugins(_IRS)[name])
     return None
+
+
+def _adapter_of(offer: Offer) -> IRAdapter[Any, Any]:
+    """Return the adapter that an entry point offers: an `IRPlugin`, or an adapter."""
+    found = offer.load()
+    return cast("IRAdapter[Any, Any]", getattr(found, "adapter", found))
 
 
 def select_functions(adapter: IRAdapter[ModT, FuncT], mod: ModT, kind: FunctionKind) -> tuple[list[str], list[FuncT]]:

@@ -102,6 +102,10 @@ class IRPlugin(Generic[ModT]):
             if not isinstance(suffix, str) or Path(f"model{suffix}").suffix != suffix:
                 raise AdapterError(f"a suffix of model files must begin with a dot, such as '.onnx', got {suffix!r}")
 
+    def read(self, path: Path) -> ModT:
+        """Return the module in a file."""
+        return self.adapter.loads(path.read_bytes()) if self.load is None else self.load(path)
+
 
 _IRS: Final = "apass.irs"
 

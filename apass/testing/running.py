@@ -7,7 +7,7 @@ from typing import Any
 
 from apass.core.adapter import IRAdapter, ModT, adapter_by_suffix, adapter_for
 from apass.core.context import PassContext
-from apass.core.plugins import plugins
+from apass.core.ir_plugin import known_suffixes, plugin_for_suffix
 from apass.errors import AdapterError, PassContextError
 from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
@@ -193,13 +193,13 @@ def load_model(path: Path) -> Any:
         Exception: the error of the reader.
 
     """
-    formats = plugins("apass.model_formats")
-    if path.suffix in formats:
-        return formats[path.suffix].load().load(path)
+    known = tuple(known_suffixes())
+    if path.suffix in known:
+        return plugin_for_suffix(path.suffix).read(path)
     adapter = adapter_by_suffix(path.suffix)
     if adapter is None:
         raise AdapterError(
-            f"no plug-in reads {path.suffix!r} files; expected one of {', '.join(sorted(formats))}, or the `suffix` of "
+            f"no plug-in reads {path.suffix!r} files; expected one of {', '.join(known)}, or the `suffix` of "
             "a registered adapter"
         )
     return adapter.loads(path.read_bytes())
