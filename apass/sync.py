@@ -7,29 +7,29 @@ from apass.core.context import PassContext
 from apass.core.tracebacks import hide_runner_frames
 from apass.errors import MissingExtraError, PassContextError
 from apass.passes.base import Pass
+from apass.pipelines.parser import as_pass
 
 __all__ = ["in_event_loop", "run"]
 
 
-def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: PassContext | None = None) -> ModT:
+def run(pass_: Pass[ModT] | str, mod: ModT, *, backend: str = "asyncio", context: PassContext | None = None) -> ModT:
     """Run a pass from synchronous code in a new event loop, and return the new module.
 
     Parameters:
-        pass_: the pass.
+        pass_: the pass, or the text of a pipeline such as `"onnx.Default"`.
         mod: the module.
         backend: `"asyncio"` or `"trio"`.
         context: the `PassContext` to run in; None is a default one.
 
     Raises:
-        TypeError: if `pass_` is not a pass, or `context` is not a PassContext.
+        TypeError: if `pass_` is neither a pass nor a text, or `context` is not a PassContext.
         PassContextError: if an event loop is already running, as in a notebook; use `await pass_(mod)` instead.
         MissingExtraError: if `backend` is not installed.
 
     """
-    if not isinstance(pass_, Pass):
-        raise TypeError(
-            f"apass.run takes a pass, not {pass_!r}; create one with module_pass, function_pass or Sequential"
-        )
+    if isinstance(mod, Pass):
+        raise TypeError("apass.run takes the pass first and then the module; write apass.run(pass_, mod)")
+    the_pass: Pass[ModT] = as_pass("apass.run", pass_)
     if context is not None and not isinstance(context, PassContext):
         raise TypeError(f"context must be a PassContext, not {context!r}")
     if in_event_loop():
@@ -40,9 +40,9 @@ def run(pass_: Pass[ModT], mod: ModT, *, backend: str = "asyncio", context: Pass
 
     async def main() -> ModT:
         if context is None:
-            return await pass_(mod)
+            return await the_pass(mod)
         async with context:
-            return await pass_(mod)
+            return await the_pass(mod)
 
     if backend not in anyio.get_available_backends():
         choices = ", ".join(anyio.get_all_backends())

@@ -12,6 +12,7 @@ from apass.batch.journal import JournalChoice
 from apass.batch.stream import DEFAULT_LIMIT, KeyT, Outcome, OutcomeStream
 from apass.concurrency.shielding import flatten_errors
 from apass.core.adapter import ModT
+from apass.core.context import PassContext
 from apass.core.executor import ExecutorChoice
 from apass.core.tracebacks import hide_runner_frames
 from apass.passes.base import Pass
@@ -22,51 +23,56 @@ __all__ = ["optimize_all"]
 @overload
 async def optimize_all(
     modules: Mapping[KeyT, ModT],
-    pass_: Pass[ModT],
+    pass_: Pass[ModT] | str,
     *,
     limit: int | None = ...,
     errors: Literal["raise"] = ...,
     executor: ExecutorChoice = ...,
     journal: JournalChoice = ...,
+    context: PassContext | None = ...,
 ) -> dict[KeyT, ModT]: ...
 @overload
 async def optimize_all(
     modules: Mapping[KeyT, ModT],
-    pass_: Pass[ModT],
+    pass_: Pass[ModT] | str,
     *,
     limit: int | None = ...,
     errors: Literal["collect"],
     executor: ExecutorChoice = ...,
     journal: JournalChoice = ...,
+    context: PassContext | None = ...,
 ) -> dict[KeyT, Outcome[ModT]]: ...
 @overload
 async def optimize_all(
     modules: Sequence[ModT] | Iterator[ModT],
-    pass_: Pass[ModT],
+    pass_: Pass[ModT] | str,
     *,
     limit: int | None = ...,
     errors: Literal["raise"] = ...,
     executor: ExecutorChoice = ...,
     journal: JournalChoice = ...,
+    context: PassContext | None = ...,
 ) -> list[ModT]: ...
 @overload
 async def optimize_all(
     modules: Sequence[ModT] | Iterator[ModT],
-    pass_: Pass[ModT],
+    pass_: Pass[ModT] | str,
     *,
     limit: int | None = ...,
     errors: Literal["collect"],
     executor: ExecutorChoice = ...,
     journal: JournalChoice = ...,
+    context: PassContext | None = ...,
 ) -> list[Outcome[ModT]]: ...
 async def optimize_all(
     modules: Any,
-    pass_: Pass[Any],
+    pass_: Pass[Any] | str,
     *,
     limit: int | None = DEFAULT_LIMIT,
     errors: Literal["raise", "collect"] = "raise",
     executor: ExecutorChoice = None,
     journal: JournalChoice = None,
+    context: PassContext | None = None,
 ) -> Any:
     """Run `pass_` on all modules concurrently, and return the results.
 
@@ -74,7 +80,7 @@ async def optimize_all(
 
     Parameters:
         modules: a mapping, or an iterable.
-        pass_: the pass; it runs in the current `PassContext`.
+        pass_: the pass, or the text of a pipeline.
         limit: the maximum number of modules in flight; None for no limit.
         errors: `"raise"` cancels the other modules if one fails, and raises its error. `"collect"` runs all modules and
             returns an `Outcome` for each.
@@ -82,6 +88,7 @@ async def optimize_all(
             event loop. Instruments must define `for_worker` (see `PortableInstrument`).
         journal: a `Journal` or its path. Results are stored in it, and the same call in another process reuses them.
             Failures are not stored.
+        context: the `PassContext` to run in; None for the current one.
 
     Raises:
         PassContextError: if there is an executor, and an instrument of the context cannot be used in a worker.
@@ -101,7 +108,7 @@ async def optimize_all(
         raise TypeError("optimize_all takes a mapping or an iterable; use optimize_stream for an async iterable")
     finished: dict[Any, Outcome[Any]] = {}
     try:
-        async with OutcomeStream(modules, pass_, limit, executor, journal) as outcomes:
+        async with OutcomeStream(modules, pass_, limit, executor, journal, context) as outcomes:
             failed = False
             while not failed and (batch := await outcomes.next_outcomes()):
                 for outcome in batch:

@@ -28,6 +28,7 @@ from apass.core.run import enter_module
 from apass.core.tracebacks import hide_runner_frames
 from apass.errors import PassCancelledError, PassContextError
 from apass.passes.base import Pass
+from apass.pipelines.parser import as_pass
 from apass.util.checks import is_count
 from apass.util.displayed import Displayed
 
@@ -72,32 +73,35 @@ class Outcome(Displayed, Generic[ModT]):
 @overload
 def optimize_stream(
     modules: Mapping[KeyT, ModT],
-    pass_: Pass[ModT],
+    pass_: Pass[ModT] | str,
     *,
     limit: int | None = ...,
     executor: ExecutorChoice = ...,
     journal: JournalChoice = ...,
+    context: PassContext | None = ...,
 ) -> "OutcomeStream[ModT]": ...
 
 
 @overload
 def optimize_stream(
     modules: Iterable[ModT] | AsyncIterable[ModT],
-    pass_: Pass[ModT],
+    pass_: Pass[ModT] | str,
     *,
     limit: int | None = ...,
     executor: ExecutorChoice = ...,
     journal: JournalChoice = ...,
+    context: PassContext | None = ...,
 ) -> "OutcomeStream[ModT]": ...
 
 
 def optimize_stream(
     modules: Any,
-    pass_: Pass[Any],
+    pass_: Pass[Any] | str,
     *,
     limit: int | None = DEFAULT_LIMIT,
     executor: ExecutorChoice = None,
     journal: JournalChoice = None,
+    context: PassContext | None = None,
 ) -> "OutcomeStream[Any]":
     """Run `pass_` on modules as they arrive, and return the outcomes as they finish.
 
@@ -109,6 +113,9 @@ def optimize_stream(
     another process reuses the stored results and runs the pass on the other modules only, even if this process was
     killed. A stored result is found by the contents of the module and, if `modules` is a mapping, its key. Failures are
     not stored, so failed modules run again.
+
+    `pass_` may be the text of a pipeline. With a `context`, everything runs in that `PassContext`, else in the current
+    one.
 
     Raises:
         JournalError: on entering the block, if the journal belongs to another run or cannot be used.
@@ -122,7 +129,7 @@ def optimize_stream(
     [[0, {'f': -1}], [1, {'f': -2}]]
 
     """
-    return OutcomeStream(modules, pass_, limit, executor, journal)
+    return OutcomeStream(modules, pass_, limit, executor, journal, context)
 
 
 class OutcomeStream(Generic[ModT]):
@@ -131,24 +138,26 @@ class OutcomeStream(Generic[ModT]):
     def __init__(
         self,
         modules: Any,
-        pass_: Pass[ModT],
+        pass_: Pass[ModT] | str,
         limit: int | None,
         executor: ExecutorChoice = None,
         journal: JournalChoice = None,
+        context: PassContext | None = None,
     ) -> None:
         if limit is not None and not is_count(limit):
             raise ValueError(f"limit must be an int of at least 1, or None for no limit; not {limit!r}")
-        if not isinstance(pass_, Pass):
-            raise TypeError(
-                f"pass_ must be a pass, not {pass_!r}; create one with module_pass, function_pass or Sequential"
-            )
+        if isinstance(modules, Pass):
+            raise TypeError("the modules come first and then the pass; write optimize_all(modules, pass_)")
+        if context is not None and not isinstance(context, PassContext):
+            raise TypeError(f"context must be a PassContext, not {context!r}")
         self.late_errors: list[Exception] = []
         """The errors that passes raised after the block was left."""
         self._executor: ExecutorChoice = check_executor("optimize_stream", executor)
         self._journal = check_journal(journal)
         self._opened: OpenJournal | None = None
         self._source = ModuleSource(modules)
-        self._pass = pass_
+        self._pass: Pass[ModT] = as_pass("optimize_all", pass_)
+        self._context = context
         self._limit = limit
         self._outcomes: deque[Outcome[ModT]] = deque()
         """The outcomes that have not been consumed."""
@@ -167,6 +176,16 @@ class OutcomeStream(Generic[ModT]):
                 "this stream was entered before and its modules are consumed; call optimize_stream again"
             )
         self._was_entered = True
+        if self._context is None:
+            return await self._open()
+        await self._context.__aenter__()
+        try:
+            return await self._open()
+        except BaseException as error:
+            await self._context.__aexit__(type(error), error, error.__traceback__)
+            raise
+
+    async def _open(self) -> Self:
         # This looks up the current context. If none was entered, all modules share one default context from here on.
         self._run = module_runner(self._pass, self._executor)
         if self._journal is not None:
@@ -184,6 +203,13 @@ class OutcomeStream(Generic[ModT]):
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        try:
+            await self._close()
+        finally:
+            if self._context is not None:
+                await self._context.__aexit__(exc_type, exc, traceback)
+
+    async def _close(self) -> None:
         self._leaving = self._workers.stopped = True
         self._is_open = False
         self._group.cancel_scope.cancel()

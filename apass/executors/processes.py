@@ -1,13 +1,14 @@
 """`ProcessExecutor`: runs plain bodies, functions and whole passes in processes."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
 
 import anyio
 from anyio import BrokenWorkerProcess
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from apass.concurrency.processes.pool import run_in_worker
+from apass.concurrency.processes.pool import end_idle_workers, run_in_worker
 from apass.core.executor import Executor
 from apass.errors import ExecutorError
 from apass.executors.limits import usable_cores
@@ -41,6 +42,8 @@ class ProcessExecutor(RemoteExecutor):
     - A worker that dies or exceeds `timeout` is replaced, and its work is retried once. If that fails too, a
       WorkerLostError is raised.
     - A cancelled run kills the workers that do not finish within a tenth of a second.
+    - `async with ProcessExecutor() as executor:` ends the idle workers of the event loop at the end of the block. It is
+      not required.
     - The output of bodies is discarded, and their standard input is empty.
 
     Parameters:
@@ -60,6 +63,16 @@ class ProcessExecutor(RemoteExecutor):
 
     def __repr__(self) -> str:
         return f"ProcessExecutor(workers={self.workers}, timeout={self.timeout})"
+
+    async def __aenter__(self) -> Self:
+        """Return the executor; choose it with `PassContext(executor=...)` as usual."""
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End the idle worker processes of the event loop."""
+        await end_idle_workers()
 
     async def exchange(self, request: bytes, batch: Batch) -> bytes:
         """Process a request in a worker process."""

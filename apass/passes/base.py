@@ -15,7 +15,7 @@ from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import executor_in_force
 from apass.core.info import PassInfo
 from apass.core.named_callables import callable_name
-from apass.core.run import RUN, RunCursor
+from apass.core.run import RUN, RunCursor, enter_module, leave_module
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
 from apass.passes.class_definition import define_options, set_class_keywords
@@ -165,6 +165,41 @@ class Pass(Displayed, ABC, Generic[ModT]):
             # The run of a cursor without an item is its parent, here None. This saves a tenth of the time of a call, as
             # setting a contextvar is slow.
             cursor.item = None
+
+    async def run(
+        self, mod: ModT, *, name: str | None = None, ctx: PassContext | None = None, donate: bool = False
+    ) -> ModT:
+        """Run the pass on `mod` in a context, and return the new module.
+
+        It is TVM's `pass_(mod, ctx)`, and otherwise the same as a call.
+
+        Parameters:
+            mod: the module.
+            name: the name of the module in messages, reports and traces; None for none.
+            ctx: the context, which is entered and left; None for the current one.
+            donate: see `__call__`.
+
+        Raises:
+            Exception: the errors of a call, and those of entering and leaving the context.
+
+        >>> import anyio
+        >>> from apass.passes.decorators import module_pass
+        >>> level = module_pass(lambda mod, ctx: {"level": ctx.opt_level}, opt_level=0, name="Level")
+        >>> async def main():
+        ...     return await level.run({}, name="a", ctx=PassContext(opt_level=3))
+        >>> anyio.run(main)
+        {'level': 3}
+
+        """
+        token = None if name is None else enter_module(name)
+        try:
+            if ctx is None:
+                return await self(mod, donate=donate)
+            async with ctx:
+                return await self(mod, donate=donate)
+        finally:
+            if token is not None:
+                leave_module(token)
 
     async def _run_donated(self, mod: ModT) -> ModT:
         offer_draft(self, Draft(mod, mod))

@@ -17,12 +17,12 @@ from apass.errors import (
     UnknownPassError,
     did_you_mean,
 )
-from apass.passes.base import Pass
+from apass.passes.base import Pass, check_passes
 from apass.passes.registry import Recipe, find_recipe
 from apass.passes.sequential import Sequential
 from apass.util.typed_values import BARE_WORD, Bare, Entries
 
-__all__ = ["UnknownPassSyntaxError", "parse_pipeline"]
+__all__ = ["UnknownPassSyntaxError", "as_pass", "parse_pipeline"]
 
 R = TypeVar("R")
 
@@ -273,6 +273,24 @@ def _patterns(allow: Iterable[str] | None) -> tuple[str, ...] | None:
         if not isinstance(pattern, str):
             raise TypeError(f"allow must be a list of names or patterns, but contains {pattern!r}")
     return patterns
+
+
+def as_pass(owner: str, value: object) -> Pass[Any]:
+    """Return a pass, or the pipeline that a text describes.
+
+    Parameters:
+        owner: the name of the caller, for messages.
+        value: what the caller received as a pass.
+
+    Raises:
+        TypeError: if the value is neither a pass nor a text.
+        PipelineSyntaxError: if the text does not parse.
+        UnknownPassError: if the text names an unknown pass.
+
+    """
+    if isinstance(value, str):
+        return parse_pipeline(value)
+    return check_passes(owner, [value])[0]
 
 
 class _Builder:

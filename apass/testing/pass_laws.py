@@ -11,7 +11,7 @@ from apass.core.store import Store
 from apass.errors import AdapterError, PassContextError, VerifyError
 from apass.passes.base import Pass
 from apass.passes.function_pass import FunctionPass
-from apass.pipelines.parser import parse_pipeline
+from apass.pipelines.parser import as_pass
 from apass.stores.memory import MemoryStore
 from apass.sync import in_event_loop, run
 from apass.testing.event_loops import SEED_VARIABLE, chosen_seed, interleave
@@ -85,7 +85,7 @@ def check_pass(
     """
     if in_event_loop():
         raise PassContextError("check_pass starts event loops; call it from a plain test, which is no `async def`")
-    parsed: Pass[Any] = parse_pipeline(pass_) if isinstance(pass_, str) else pass_
+    parsed = as_pass("check_pass", pass_)
     first = chosen_seed(seed)
     seeds = [first] if os.environ.get(SEED_VARIABLE) else range(first, first + runs)
     loops = (["asyncio", "trio"] if find_spec("trio") else ["asyncio"]) if backends is None else list(backends)

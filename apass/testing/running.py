@@ -11,7 +11,7 @@ from apass.core.ir_plugin import known_suffixes, plugin_for_suffix
 from apass.errors import AdapterError, PassContextError
 from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
-from apass.pipelines.parser import parse_pipeline
+from apass.pipelines.parser import as_pass
 from apass.sync import in_event_loop, run
 from apass.util.delta_debugging import Shrinking
 
@@ -62,7 +62,7 @@ def run_pass(
     if in_event_loop():
         raise PassContextError("run_pass starts an event loop; in an async test, write `await pass_(mod)` instead")
     context = PassContext(opt_level, instruments=instruments, config=config)
-    parsed: Pass[ModT] = parse_pipeline(pass_) if isinstance(pass_, str) else pass_
+    parsed: Pass[ModT] = as_pass("run_pass", pass_)
     return run(parsed, mod, backend=backend, context=context)
 
 

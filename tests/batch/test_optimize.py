@@ -9,6 +9,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+import apass
 from apass import PassContext, PassContextError, module_pass, optimize_all, optimize_stream
 from apass.testing import RecordingInstrument
 from tests.helpers.context_state import state_of
@@ -382,8 +383,47 @@ async def test_invalid_arguments_raise() -> None:
     with pytest.raises(ValueError, match="errors must be 'raise' or 'collect', not 'ignore'"):
         await optimize_all([{"f": 1}], Double, errors=wrong)
     no_pass: Any = len
-    with pytest.raises(TypeError, match="pass_ must be a pass, not <built-in function len>"):
+    with pytest.raises(TypeError, match="optimize_all takes passes, not <built-in function len>"):
         await optimize_all([{"f": 1}], no_pass)
+    swapped: Any = Double
+    modules: Any = [{"f": 1}]
+    with pytest.raises(TypeError, match=r"modules come first and then the pass; write optimize_all"):
+        await optimize_all(swapped, modules)
     endless: Any = Source()
     with pytest.raises(TypeError, match="use optimize_stream for an async iterable"):
         await optimize_all(endless, Double)
+
+
+async def test_batch_runs_in_given_context() -> None:
+    @apass.module_pass(opt_level=0)
+    def Level(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
+        return {"level": ctx.opt_level}
+
+    ctx = apass.PassContext(opt_level=3)
+    assert await optimize_all([{}, {}], Level, context=ctx) == [{"level": 3}, {"level": 3}]
+    async with apass.optimize_stream([{}], Level, context=ctx) as outcomes:
+        assert [outcome.module async for outcome in outcomes] == [{"level": 3}]
+    assert apass.PassContext.current().opt_level == 2
+    no_context: Any = 3
+    with pytest.raises(TypeError, match="context must be a PassContext, not 3"):
+        await optimize_all([{}], Level, context=no_context)
+
+
+async def test_context_is_left_after_an_error() -> None:
+    left: list[str] = []
+
+    class Watch(apass.PassInstrument):
+        def exit_pass_ctx(self) -> None:
+            left.append("left")
+
+    @apass.module_pass(opt_level=0)
+    def Fail(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await optimize_all([{}], Fail, context=apass.PassContext(instruments=[Watch()]))
+    assert left == ["left"]
+
+
+async def test_batch_takes_text_of_a_pipeline() -> None:
+    assert await optimize_all([{"f": 1}], "Repeat(Sequential)") == [{"f": 1}]

@@ -311,10 +311,23 @@ class Keep:
         return mod
 
 
-@pytest.mark.parametrize("value", ["Keep", None, Keep, [Keep()], len])
+@pytest.mark.parametrize("value", [None, Keep, [Keep()], len])
 def test_run_rejects_what_is_not_pass(value: Any) -> None:
-    with pytest.raises(TypeError, match=r"apass\.run takes a pass, not .*; create one with module_pass"):
+    with pytest.raises(TypeError, match=r"apass\.run takes passes, (not|but) .*"):
         apass.run(value, {"f": 1})
+
+
+def test_run_takes_text_of_a_pipeline() -> None:
+    assert apass.run("Repeat{times=2}(Sequential)", {"f": 1}) == {"f": 1}
+    with pytest.raises(apass.UnknownPassError, match="did you mean 'Repeat'"):
+        apass.run("Repeet", {"f": 1})
+
+
+def test_run_names_the_order_of_arguments() -> None:
+    pass_: Any = Keep()
+    mod: Any = {"f": 1}
+    with pytest.raises(TypeError, match=r"takes the pass first and then the module; write apass.run\(pass_, mod\)"):
+        apass.run(mod, pass_)
 
 
 def test_run_rejects_what_is_not_context() -> None:

@@ -200,3 +200,13 @@ async def test_executor_serves_several_event_loops(anyio_backend: str) -> None:
         return anyio.run(PROCESSES.map, work.double, [1, 2], backend=anyio_backend)
 
     assert await anyio.to_thread.run_sync(run_in_thread) == [2, 4]
+
+
+async def test_idle_workers_end_with_the_block() -> None:
+    async with ProcessExecutor(workers=1) as executor:
+        first = await executor.call(os.getpid)
+        assert await executor.call(os.getpid) == first
+        assert is_alive(first)
+    assert not is_alive(first)
+    # The executor is a value: it can be used again.
+    assert await executor.call(os.getpid) != first

@@ -312,3 +312,29 @@ def test_simple_pass_has_no_children() -> None:
 
 def test_anyio_runs_a_pass_from_synchronous_code() -> None:
     assert anyio.run(Rename("x"), {"f": 1}) == {"xf": 1}
+
+
+async def test_run_enters_context_and_names_module() -> None:
+    seen: list[object] = []
+
+    @apass.module_pass(opt_level=0)
+    def Look(mod: Module, ctx: PassContext) -> Module:
+        seen.append((ctx.opt_level, apass.current_module_name()))
+        return mod
+
+    ctx = PassContext(opt_level=3)
+    mod = {"f": 1}
+    assert await Look.run(mod, name="a", ctx=ctx) is mod
+    assert await Look.run(mod) is mod
+    assert seen == [(3, "a"), (2, None)]
+    assert apass.current_module_name() is None
+
+
+async def test_error_of_run_names_the_module() -> None:
+    @apass.module_pass(opt_level=0)
+    def Fail(mod: Module, ctx: PassContext) -> Module:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no") as caught:
+        await Fail.run({"f": 1}, name="a", ctx=PassContext())
+    assert caught.value.__notes__ == ["in pass 'Fail', module 'a'"]

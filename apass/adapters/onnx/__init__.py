@@ -44,6 +44,8 @@ __all__ = [
     "count_nodes",
     "external_files",
     "load_model",
+    "model_from_bytes",
+    "model_to_bytes",
     "private_copy",
     "save_model",
 ]

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from subprocess import PIPE
 from typing import Any, Final, TypeVar
 
-from anyio import BrokenResourceError, BrokenWorkerProcess, IncompleteRead, current_time
+from anyio import BrokenResourceError, BrokenWorkerProcess, CancelScope, IncompleteRead, current_time
 from anyio.abc import Process
 from anyio.lowlevel import RunVar, checkpoint_if_cancelled
 from anyio.streams.buffered import BufferedByteReceiveStream
@@ -20,6 +20,7 @@ __all__ = [
     "RECEIVED",
     "OnMessage",
     "check_not_starting",
+    "end_idle_workers",
     "import_in_workers",
     "imported_in_workers",
     "run_in_worker",
@@ -88,6 +89,13 @@ async def run_in_worker(func: Callable[..., R], *args: Any, on_message: OnMessag
     return result
 
 
+async def end_idle_workers() -> None:
+    """End the idle worker processes of the event loop."""
+    # The caller may be cancelled. What it has begun to end must not be left half-ended.
+    with CancelScope(shield=True):
+        await (await _pool()).end_idle()
+
+
 class _Worker:
     """A process that handles one request at a time."""
 
@@ -153,6 +161,14 @@ class _Pool:
             if isinstance(error, BrokenResourceError | IncompleteRead):
                 raise BrokenWorkerProcess from error
             raise
+
+    async def end_idle(self) -> None:
+        """End the workers that no call uses."""
+        idle, self._idle = self._idle, []
+        for worker in idle:
+            kill_group(worker.process)
+        for worker in idle:
+            await self._end(worker)
 
     async def _start(self) -> _Worker:
         check_not_starting()
