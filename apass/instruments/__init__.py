@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PrintBeforeAll,
         PrintIRAfter,
         PrintIRBefore,
+        PrintIRFailed,
     )
     from apass.instruments.remarks import RemarksInstrument, render_remarks
     from apass.instruments.report.instrument import ReportInstrument
@@ -60,6 +61,7 @@ else:
                 "PrintBeforeAll",
                 "PrintIRAfter",
                 "PrintIRBefore",
+                "PrintIRFailed",
             ],
             "apass.instruments.remarks": ["RemarksInstrument", "render_remarks"],
             "apass.instruments.report.instrument": ["ReportInstrument"],
@@ -104,6 +106,7 @@ __all__ = [
     "PrintChanged",
     "PrintIRAfter",
     "PrintIRBefore",
+    "PrintIRFailed",
     "RemarksInstrument",
     "ReportInstrument",
     "ReproducerInstrument",

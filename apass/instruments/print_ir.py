@@ -6,12 +6,19 @@ from typing import Any, Final, TextIO
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.run import current_module_name
+from apass.core.run import current_module_name, current_run
 from apass.instruments.support.printing import PrintsText
 from apass.instruments.support.selection import Selection
 from apass.util.printable import for_file, printable
 
-__all__ = ["PassPrintingInstrument", "PrintAfterAll", "PrintBeforeAll", "PrintIRAfter", "PrintIRBefore"]
+__all__ = [
+    "PassPrintingInstrument",
+    "PrintAfterAll",
+    "PrintBeforeAll",
+    "PrintIRAfter",
+    "PrintIRBefore",
+    "PrintIRFailed",
+]
 
 _ALL: Final = Selection()
 
@@ -89,6 +96,49 @@ class PrintIRAfter(PrintsText):
         """Print the module, if the pass is selected."""
         if self._selection.covers(info):
             _print(f"Print IR after: {info.name}", self._selection, mod, self.output)
+
+
+@pass_instrument
+class PrintIRFailed(PrintsText):
+    """Prints the input of each selected pass that fails.
+
+    The parameters are those of `PrintIRBefore`. A pass that is cancelled does not count as failed. A pass that contains
+    others, such as a Sequential, is not printed.
+
+    >>> import apass
+    >>> Fail = apass.module_pass(lambda mod, ctx: mod["g"], opt_level=0, name="Fail")
+    >>> try:
+    ...     apass.run(apass.Sequential([Fail]), {"f": 8}, context=apass.PassContext(instruments=[PrintIRFailed()]))
+    ... except KeyError:
+    ...     pass
+    Print IR of failed pass: Fail
+    f: 8
+    <BLANKLINE>
+
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str] | None = None,
+        file: TextIO | None = None,
+        *,
+        modules: Iterable[str] | None = None,
+        functions: Iterable[str] | None = None,
+    ) -> None:
+        self._selection = Selection.of(names, modules, functions)
+        self._file = file
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        chosen = self._selection
+        return partial(PrintIRFailed, chosen.passes, self.memory(), modules=chosen.modules, functions=chosen.functions)
+
+    def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
+        """Print the module, if the pass is selected and contains no passes."""
+        run = current_run()
+        pass_: Any = None if run is None else run.pass_
+        if isinstance(error, Exception) and self._selection.covers(info) and not (pass_ and pass_.children()):
+            _print(f"Print IR of failed pass: {info.name}", self._selection, mod, self.output)
 
 
 @pass_instrument

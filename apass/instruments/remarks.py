@@ -14,8 +14,9 @@ from anyio.to_thread import run_sync
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.position import PositionTracker
-from apass.core.remarks import Remark
+from apass.core.remarks import Remark, RemarkKind
 from apass.core.run import Run, current_module_name, current_run
+from apass.errors import did_you_mean
 from apass.util.displayed import Displayed
 from apass.util.files import write_whole
 
@@ -58,9 +59,10 @@ class RemarksInstrument(Displayed):
     Parameters:
         passes: a regular expression. If given, only remarks of passes whose name it matches somewhere are kept.
         limit: the maximum number of remarks. Later ones are only counted, in `dropped`.
+        kinds: the kinds of remarks that are kept, such as `RemarkKind.MISSED` or `"missed"`; None keeps all.
 
     Raises:
-        ValueError: if `passes` is no regular expression, or `limit` is less than 1.
+        ValueError: if `passes` is no regular expression, `limit` is less than 1, or a kind is unknown.
 
     >>> import apass
     >>> remarks = RemarksInstrument()
@@ -75,9 +77,14 @@ class RemarksInstrument(Displayed):
 
     """
 
-    def __init__(self, passes: str | None = None, *, limit: int = 100_000) -> None:
+    def __init__(
+        self, passes: str | None = None, *, limit: int = 100_000, kinds: Iterable[RemarkKind | str] | None = None
+    ) -> None:
         if limit < 1:
             raise ValueError(f"limit must be at least 1, got {limit!r}")
+        if isinstance(kinds, str):
+            raise ValueError(f"kinds must be a list of kinds, got {kinds!r}; write [{kinds!r}]")
+        self._kinds = frozenset(RemarkKind if kinds is None else map(_kind, kinds))
         try:
             self._passes = re.compile(passes or "")
         except re.error as error:
@@ -96,7 +103,7 @@ class RemarksInstrument(Displayed):
 
     def on_remark(self, remark: Remark) -> None:
         """Store the remark, if its pass is selected and the limit is not reached."""
-        if not self._passes.search(remark.pass_name or ""):
+        if remark.kind not in self._kinds or not self._passes.search(remark.pass_name or ""):
             return
         key = self._sort_key(current_run())
         with self._lock:
@@ -108,7 +115,7 @@ class RemarksInstrument(Displayed):
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
         first = self._positions.reserve(current_module_name())
-        return partial(RemarksInstrument._make_twin, self._passes.pattern, self._limit, first)
+        return partial(RemarksInstrument._make_twin, self._passes.pattern, self._limit, self._kinds, first)
 
     def worker_records(self) -> "_Records":
         """Return the remarks, for `merge_records` of the original."""
@@ -122,8 +129,8 @@ class RemarksInstrument(Displayed):
             self._dropped += records.dropped + len(records.entries[room:])
 
     @classmethod
-    def _make_twin(cls, passes: str, limit: int, first: Mapping[str | None, int]) -> Self:
-        twin = cls(passes, limit=limit)
+    def _make_twin(cls, passes: str, limit: int, kinds: Iterable[RemarkKind], first: Mapping[str | None, int]) -> Self:
+        twin = cls(passes, limit=limit, kinds=kinds)
         twin._positions = PositionTracker(first)
         return twin
 
@@ -255,3 +262,12 @@ def _escaped(char: str) -> str:
         return _ESCAPES.get(char, char)
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _kind(value: RemarkKind | str) -> RemarkKind:
+    try:
+        return RemarkKind(value)
+    except ValueError:
+        names = [kind.value for kind in RemarkKind]
+        near = did_you_mean(str(value), names, listing="expected one of ")
+        raise ValueError(f"unknown kind of remarks {value!r}{near}") from None

@@ -63,11 +63,11 @@ def test_print_ir_rejects_unknown_pass_before_the_run(tmp_path: Path) -> None:
         ),
         (
             ["--filter-functions", "main"],
-            "--filter-functions needs --print-ir-before, --print-ir-after or --print-changed",
+            "--filter-functions needs --print-ir-before, --print-ir-after, --print-ir-on-failure or --print-changed",
         ),
         (
             ["--filter-modules", "m.onnx"],
-            "--filter-modules needs --print-ir-before, --print-ir-after or --print-changed",
+            "--filter-modules needs --print-ir-before, --print-ir-after, --print-ir-on-failure or --print-changed",
         ),
         (
             ["--print-changed", "--filter-modules", "n.onnx"],

@@ -27,6 +27,7 @@ from apass.instruments import (
     PrintChanged,
     PrintIRAfter,
     PrintIRBefore,
+    PrintIRFailed,
     RemarksInstrument,
     ReportInstrument,
     ReproducerInstrument,
@@ -145,6 +146,7 @@ async def test_records_equal_those_of_the_event_loop(
 PRINTING: list[Callable[[StringIO], object]] = [
     lambda file: PrintIRBefore(["Fail"], file, modules=["g*"], functions=["a"]),
     lambda file: PrintIRAfter(file=file),
+    lambda file: PrintIRFailed(file=file),
     lambda file: PassPrintingInstrument(["Fail"], ["Report"], file),
     PrintBeforeAll,
     PrintAfterAll,

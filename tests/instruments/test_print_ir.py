@@ -18,6 +18,7 @@ from apass.instruments import (
     PrintBeforeAll,
     PrintIRAfter,
     PrintIRBefore,
+    PrintIRFailed,
 )
 
 Module = dict[str, int]
@@ -249,3 +250,16 @@ def test_text_of_worker_is_escaped_for_a_terminal() -> None:
         twin.run_after_pass({"f": "a\x1b[2Jb"}, apass.PassInfo(0, "P"))
         original.merge_records(twin.worker_records())
         assert shown in file.getvalue()
+
+
+@pytest.mark.anyio
+async def test_failed_pass_is_printed_with_its_input() -> None:
+    @apass.module_pass(opt_level=0)
+    async def Fail(mod: dict[str, int], ctx: apass.PassContext) -> dict[str, int]:
+        raise ValueError("too hard")
+
+    file = io.StringIO()
+    pipeline = apass.Sequential([apass.Sequential([Double, Fail], name="inner")])
+    with pytest.raises(ValueError, match="too hard"):
+        await pipeline.run({"f": 1}, name="a", ctx=apass.PassContext(instruments=[PrintIRFailed(file=file)]))
+    assert file.getvalue() == "Print IR of failed pass: Fail (module 'a')\nf: 2\n\n"

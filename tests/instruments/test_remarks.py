@@ -188,3 +188,25 @@ async def test_remarks_of_a_pass_keep_their_order() -> None:
     async with apass.PassContext(instruments=[remarks]):
         await Say({"f": 1})
     assert [item.name for item in remarks.remarks] == list("zayb")
+
+
+def test_only_chosen_kinds_are_kept() -> None:
+    @apass.module_pass(opt_level=0)
+    def Report(mod: Module, ctx: apass.PassContext) -> Module:
+        for make in (Remark.passed, Remark.missed, Remark.analysis):
+            ctx.remark(make("Name", "text"))
+        return mod
+
+    chosen: tuple[Any, ...] = (["missed"], [apass.RemarkKind.MISSED, "analysis"], None)
+    for kinds in chosen:
+        instrument = RemarksInstrument(kinds=kinds)
+        apass.run(Report, {"f": 1}, context=apass.PassContext(instruments=[instrument]))
+        expected = ["passed", "missed", "analysis"] if kinds is None else ["missed", "analysis"][: len(kinds)]
+        assert [remark.kind.value for remark in instrument.remarks] == expected
+
+
+def test_unknown_kind_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"^unknown kind of remarks 'mised'; did you mean 'missed'\?$"):
+        RemarksInstrument(kinds=["mised"])
+    with pytest.raises(ValueError, match=r"^kinds must be a list of kinds, got 'missed'; write \['missed'\]$"):
+        RemarksInstrument(kinds="missed")

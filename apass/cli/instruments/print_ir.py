@@ -31,6 +31,11 @@ class PrintingOptions:
         typer.Option(metavar="NAME|all", help="Print the IR after this pass, or after all.", rich_help_panel=PANEL),
     ] = None
     """Passes after which the IR is printed."""
+    print_ir_on_failure: Annotated[
+        bool,
+        typer.Option("--print-ir-on-failure", help="Print the input of each pass that fails.", rich_help_panel=PANEL),
+    ] = False
+    """Whether the inputs of failed passes are printed."""
     print_changed: Annotated[
         bool, typer.Option("--print-changed", help="Print the changes of each pass as a diff.", rich_help_panel=PANEL)
     ] = False
@@ -64,10 +69,11 @@ class PrintingOptions:
             raise InputError(
                 "--filter-passes needs --print-changed; --print-ir-before and --print-ir-after take names of passes"
             )
-        if not (before or after or self.print_changed):
+        if not (before or after or self.print_changed or self.print_ir_on_failure):
             for option, patterns in (("modules", self.filter_modules), ("functions", self.filter_functions)):
                 if patterns:
-                    raise InputError(f"--filter-{option} needs --print-ir-before, --print-ir-after or --print-changed")
+                    options = "--print-ir-before, --print-ir-after, --print-ir-on-failure or --print-changed"
+                    raise InputError(f"--filter-{option} needs {options}")
             return None
         for option, names in (("--print-ir-before", before), ("--print-ir-after", after)):
             check_pass_names(option, set(names) - {_ALL}, run.plan.passes.values())
@@ -92,6 +98,8 @@ class _Printing(RunObserver):
             yield instruments.PrintIRBefore(_names(self._before), modules=modules, functions=functions)
         if self._after:
             yield instruments.PrintIRAfter(_names(self._after), modules=modules, functions=functions)
+        if self._options.print_ir_on_failure:
+            yield instruments.PrintIRFailed(modules=modules, functions=functions)
         if self._options.print_changed:
             yield instruments.PrintChanged(self._options.filter_passes, modules=modules, functions=functions)
 

@@ -34,6 +34,16 @@ class RemarksOptions:
         ),
     ] = None
     """Regular expression of the names of passes; None for all passes."""
+    remarks_kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--remarks-kind",
+            metavar="passed|missed|analysis",
+            help="Write only remarks of this kind; may be repeated.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    """The kinds of remarks; None for all."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
         """Return the observer that collects remarks, or None if it is not enabled.
@@ -44,14 +54,16 @@ class RemarksOptions:
 
         """
         if self.remarks is None:
-            if self.remarks_filter is not None:
-                raise InputError("--remarks-filter needs --remarks FILE")
+            for option, value in (("--remarks-filter", self.remarks_filter), ("--remarks-kind", self.remarks_kind)):
+                if value is not None:
+                    raise InputError(f"{option} needs --remarks FILE")
             return None
         check_file("--remarks", self.remarks)
         try:
-            return _Remarks(instruments.RemarksInstrument(self.remarks_filter), self.remarks)
+            return _Remarks(instruments.RemarksInstrument(self.remarks_filter, kinds=self.remarks_kind), self.remarks)
         except ValueError as error:
-            raise InputError(f"--remarks-filter: {error}") from None
+            option = "--remarks-kind" if "kind" in str(error) else "--remarks-filter"
+            raise InputError(f"{option}: {error}") from None
 
 
 class _Remarks(RunObserver):
