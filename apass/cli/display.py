@@ -104,7 +104,7 @@ class _Bar:
         self.progress.update(self._task, **values)
 
 
-_RESULT_WIDTH: Final = len("ok outputs equal")
+_RESULT_WIDTH: Final = len("ok by an earlier run")
 """Width up to which a result is not shortened."""
 
 

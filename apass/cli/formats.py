@@ -12,6 +12,7 @@ from typing import Any, Final
 from anyio import CapacityLimiter, to_thread
 
 from apass.cli.inputs import InputError
+from apass.concurrency.coroutines import is_async
 from apass.core.ir_plugin import Comparison, IRPlugin, Measures, checked_plugin, known_suffixes, plugin_for_suffix
 from apass.core.plugins import plugins
 from apass.util.files import PartFile, Prepared, naming
@@ -89,7 +90,7 @@ class ModelFormat:
         compare = self.plugin.compare_outputs
         if compare is None:
             return Comparison(False, "outputs not compared: the IR plug-in cannot compare them")
-        if self.plugin.adapter.thread_safe:
+        if self.plugin.adapter.thread_safe and not is_async(compare):
             result: Any = await to_thread.run_sync(compare, before, after, limiter=workers)
         else:
             result = compare(before, after)

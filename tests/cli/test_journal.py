@@ -91,7 +91,10 @@ def test_killed_command_continues_on_either_event_loop(tmp_path: Path) -> None:
     assert lines(out)[-1] == "3 of 3 models written, 12 nodes before, 6 after"
 
 
-def test_only_changed_or_missing_files_are_redone(tmp_path: Path, begun: list[str]) -> None:
+def test_only_changed_or_missing_files_are_redone(
+    tmp_path: Path, begun: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     for name in ("a", "b", "c", "d"):
         write_model(tmp_path / f"{name}.onnx")
     arguments = ("opt", tmp_path / "?.onnx", "-p", PIPELINE, "--journal", tmp_path / "run.journal")

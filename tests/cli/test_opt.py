@@ -97,7 +97,8 @@ def test_table_shows_names_at_any_width(tmp_path: Path, monkeypatch: pytest.Monk
     assert r"a\x1b" in table[-1] + table[-2]
 
 
-def test_table_has_a_row_for_each_model(tmp_path: Path) -> None:
+def test_table_has_a_row_for_each_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     for index in range(3):
         write_model(tmp_path / f"m{index}.onnx", identities=index)
     out = apass("opt", tmp_path, "-o", tmp_path / "out").stdout

@@ -116,6 +116,17 @@ def test_notebook_shows_objects_as_html(tmp_path: Path) -> None:
         read_html(output["text/html"])
 
 
+ADAPTERS = """
+import apass
+
+class Program: pass
+
+class Adapter(apass.BaseAdapter[Program, str]):
+    def functions(self, mod): return []
+    def replace(self, mod, updates): return mod
+"""
+
+
 def test_cell_executed_again_replaces_definitions(tmp_path: Path) -> None:
     cell = """
 import apass
@@ -148,13 +159,13 @@ await pipeline({}), apass.PassContext().config["Fold.depth"]
 """
     outputs = outputs_of(
         tmp_path,
-        "class Program: pass\nclass Adapter: pass",
+        ADAPTERS,
         cell.replace("VALUE", "1"),
         cell.replace("VALUE", "2"),
         cell.replace("VALUE", "3")
         .replace("def Fold", "def Other")
         .replace("register_pass\n", "register_pass('Fold')\n"),
-        "class Another: pass\napass.register_adapter(Program, Another())",
+        "class Another(Adapter): pass\napass.register_adapter(Program, Another())",
         cell.replace("VALUE", "4"),
         "apass.run(Fold, {})",
         "await Fold({})",

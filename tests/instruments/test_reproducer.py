@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import apass
+from apass.core.user_modules import loaded_user_modules
 from apass.instruments import ReproducerInstrument
 from tests.helpers.failing_passes import FailOn, Inner, Nest, add_one, failing_passes
 from tests.helpers.folders import files
@@ -68,7 +69,7 @@ async def test_folder_contains_module_settings_and_traceback(tmp_path: Path, any
         "pipeline": "FailOn{value=3}",
         "rest": "add_one",
         "defined_in": "tests.helpers.failing_passes",
-        "loaded": [],
+        "loaded": [module.source for module in loaded_user_modules()],
         "module": "m",
         "position": "0:sequential/1:FailOn",
         "function": "g",

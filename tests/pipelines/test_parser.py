@@ -353,7 +353,7 @@ def @main(%x: Tensor[(1, 2, 4, 4), float32], %w: Tensor[(2, 2, 1, 1), float32]) 
 
 
 def test_command_line_accepts_a_pipeline_text(tmp_path: Path) -> None:
-    model, out = tmp_path / "model.relay", tmp_path / "out.relay"
+    model, out = tmp_path / "model.relay", tmp_path / "out"
     model.write_text(MODEL)
     pipeline = "ConvertLayout{desired_layouts={nn.conv2d=[NHWC,default]}}"
     done = invoke("opt", model, "-p", pipeline, "-O", "3", "-o", out, "--verify-outputs")

@@ -81,7 +81,7 @@ class DebugInstrument:
     Raises:
         ValueError: if `slow` is not a positive number.
 
-    >>> import apass
+    >>> import anyio, apass
     >>> @apass.function_pass(opt_level=0)
     ... async def Forget(func, mod, ctx):
     ...     anyio.sleep(1)
