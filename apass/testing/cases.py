@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from apass.core.adapter import adapter_by_suffix, adapter_for
 from apass.core.ir_plugin import known_suffixes
-from apass.errors import MissingExtraError
+from apass.errors import MissingExtraError, did_you_mean
 from apass.testing.running import load_model, parse_module, run_pass
 from apass.util.files import write_whole
 from apass.util.text_diff import diff_texts
@@ -22,6 +22,8 @@ CASE_SUFFIX: Final = ".case"
 """The file name extension of snapshot cases."""
 
 _HEADING: Final = re.compile(r"^-- (pipeline|settings|input(?:\.\w+)?|output) --[ \t]*(?:\n|\Z)", re.MULTILINE)
+_SECTIONS: Final = ("pipeline", "settings", "input", "output")
+_ANY_HEADING: Final = re.compile(r"^-- (\S+) --[ \t]*$", re.MULTILINE)
 _RUN: Final = re.compile(r"\bRUN:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
 _OPTION: Final = re.compile(r"\s--?(\S+)$")
 _COLOR: Final = re.compile("\x1b\\[[0-9;]*m")
@@ -90,6 +92,10 @@ class Case:
             sections[name] = text[mark.end() : len(text) if following is None else following.start()]
             if name == "input":
                 sections["suffix"] = f".{suffix}" if suffix else ""
+        for word in _ANY_HEADING.findall(before_output):
+            near = did_you_mean(word, _SECTIONS)
+            if word.partition(".")[0] not in _SECTIONS and near:
+                raise ValueError(f"{path} has the unknown section {word!r}{near}")
         for name in ("pipeline", "input"):
             if name not in sections:
                 raise ValueError(f"{path} has no section {name!r}; begin one with a line `-- {name} --`")
@@ -118,7 +124,8 @@ class Case:
             AssertionError: if it has another one; the message is a diff.
 
         """
-        actual = self.run()
+        # Reading a file turns every line end into "\n".
+        actual = self.run().replace("\r\n", "\n").replace("\r", "\n")
         if self.output is None:
             raise AssertionError(f"{self.path} has no output; run pytest with --apass-update to write it:\n{actual}")
         if actual.strip("\n") != self.output.strip("\n"):

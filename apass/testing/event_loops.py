@@ -9,6 +9,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import import_module
+from math import inf, isinf, nextafter
 from random import Random
 from selectors import DefaultSelector, SelectorKey
 from typing import Any, Final
@@ -25,7 +26,7 @@ SEED_VARIABLE: Final = "APASS_SEED"
 """The environment variable with the seed of `interleave`."""
 
 DAY: Final = 24 * 3600
-"""Longest timeout that asyncio passes to `select`; it means that no timer is set for an earlier time."""
+"""Longest timeout that asyncio passes to `select`, also if the next timer is set for a later time."""
 
 
 @contextmanager
@@ -72,6 +73,11 @@ class _IdleLoop(asyncio.SelectorEventLoop):
         """Return the time of the idle clock."""
         return self.now
 
+    def never_wakes(self) -> bool:
+        """Return whether the next timer, if there is one, is set for the end of time."""
+        timers: list[asyncio.TimerHandle] = vars(self)["_scheduled"]
+        return not timers or isinf(timers[0].when())
+
 
 class _Selector(DefaultSelector):
     """Selector that advances the clock of its loop."""
@@ -85,11 +91,14 @@ class _Selector(DefaultSelector):
 
         If no timer is set, wait for input.
         """
-        if timeout is None or timeout >= DAY:
+        if timeout is None or (timeout >= DAY and self.loop.never_wakes()):
             return super().select(timeout)
         ready = super().select(0)
         if not ready:
             self.loop.now += timeout
+            # asyncio runs timers that are earlier than the time plus a nanosecond, which a float of many days loses.
+            if self.loop.now + 1e-9 == self.loop.now:
+                self.loop.now = nextafter(self.loop.now, inf)
         return ready
 
 

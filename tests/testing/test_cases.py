@@ -89,6 +89,7 @@ def test_output_may_look_like_a_section(tmp_path: Path) -> None:
         ("", "has no section 'pipeline'; begin one with a line `-- pipeline --`"),
         ("-- pipeline --\nP\n-- output --\n", "has no section 'input'"),
         ("-- pipeline --\n-- pipeline --\n-- input.json --\n", "has two sections 'pipeline'; expected one"),
+        ("-- pipeline --\nA\n-- inptu --\n", "has the unknown section 'inptu'; did you mean 'input'?"),
         ("-- pipeline --\n-- settings --\nlevel\n-- input.json --\n", "has the setting 'level'; expected `key: value`"),
         ("-- pipeline --\n-- settings --\na: b\n-- input.json --\n", "sets a to 'b'; expected a JSON value"),
     ],
@@ -148,3 +149,10 @@ def test_other_files_have_no_run_lines(name: str, data: Any, tmp_path: Path) -> 
 def test_binary_model_has_no_run_lines(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"\xff RUN: P")
     assert read_run_lines(tmp_path / "model.onnx") == []
+
+
+def test_carriage_return_in_output_is_a_line_end(tmp_path: Path) -> None:
+    path = tmp_path / "r.case"
+    path.write_text('-- pipeline --\nSequential\n-- input.json --\n{"a": "q\\r"}\n')
+    Case.read(path).update()
+    Case.read(path).check()

@@ -186,3 +186,20 @@ def test_trio_is_random_again_after_the_block() -> None:
     with interleave(1):
         assert state() != before
     assert state() == before
+
+
+@pytest.mark.parametrize("seconds", [86_399.0, 86_401.0, 1e9])
+def test_idle_clock_jumps_over_days(anyio_backend: str, seconds: float) -> None:
+    async def main() -> float:
+        with anyio.move_on_after(seconds):
+            await anyio.Event().wait()
+        return anyio.current_time()
+
+    with idle_clock(anyio_backend) as (backend, options):
+        start = anyio.run(anyio_time, backend=backend, backend_options=options)
+    with idle_clock(anyio_backend) as (backend, options):
+        assert anyio.run(main, backend=backend, backend_options=options) - start >= seconds
+
+
+async def anyio_time() -> float:
+    return anyio.current_time()
