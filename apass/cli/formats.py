@@ -3,7 +3,8 @@
 The library of a format is imported when the first file of that format is used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import isawaitable
 from pathlib import Path
@@ -15,6 +16,7 @@ from apass.cli.inputs import InputError
 from apass.concurrency.coroutines import is_async
 from apass.core.ir_plugin import Comparison, IRPlugin, Measures, checked_plugin, known_suffixes, plugin_for_suffix
 from apass.core.plugins import plugins
+from apass.errors import AdapterError
 from apass.util.files import PartFile, Prepared, naming
 
 __all__ = ["Comparison", "Measures", "ModelFormat", "check_format", "format_of", "suffixes"]
@@ -43,11 +45,17 @@ class ModelFormat:
 
         """
         try:
-            return self.plugin.read(path)
+            with _exits_as_errors(f"reading {path}"):
+                mod = self.plugin.read(path)
         except (OSError, UnicodeDecodeError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"cannot read {path}: {error}") from None
+        kind = self.plugin.module_type
+        if kind is not None and not isinstance(mod, kind):
+            found = type(mod).__qualname__
+            raise AdapterError(f"{path}: load of the IR plug-in returned {found}, expected {kind.__qualname__}")
+        return mod
 
     def companions(self, path: Path) -> list[Path]:
         """Return the additional files of a model file, such as external weights."""
@@ -67,7 +75,7 @@ class ModelFormat:
             if plugin.save is None:
                 part.write(plugin.adapter.dumps(mod))
             else:
-                with naming(path, part.path):
+                with naming(path, part.path), _exits_as_errors(f"writing {path}"):
                     plugin.save(mod, part.path)
             part.close()
             if prepared is not None:
@@ -106,6 +114,15 @@ class ModelFormat:
         result: Any = self.plugin.measure(mods)
         measures: Sequence[Measures] = await result if isawaitable(result) else result
         return measures
+
+
+@contextmanager
+def _exits_as_errors(what: str) -> Generator[None]:
+    """Raise AdapterError if a plug-in exits, which would end the whole run."""
+    try:
+        yield
+    except SystemExit as error:
+        raise AdapterError(f"the IR plug-in exited with {error.code!r} while {what}") from error
 
 
 def suffixes() -> tuple[str, ...]:

@@ -53,4 +53,5 @@ def cannot_write(option: str, path: Path, error: OSError) -> str:
 
 def named(error: OSError, path: Path) -> OSError:
     """Return an error that names the file; that of a full disk does not."""
-    return error if error.filename is not None else OSError(error.errno, error.strerror, str(path))
+    is_named = error.filename is not None or error.errno is None
+    return error if is_named else OSError(error.errno, error.strerror, str(path))

@@ -71,13 +71,14 @@ def default_pipelines(suffix: str | None) -> Iterator[tuple[str, str | MissingEx
     for known in suffixes() if suffix is None else (suffix,):
         name = known.removeprefix(".")
         try:
-            default = format_of(Path(f"model{known}")).default_pipeline
+            model_format = format_of(Path(f"model{known}"))
+            default = model_format.default_pipeline if suffix is None else default_pipeline(model_format, known)
         except MissingExtraError as error:
             if suffix is not None:
                 raise
             yield name, error
             continue
-        if default or suffix is not None:
+        if default:
             yield name, default
 
 

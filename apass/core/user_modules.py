@@ -67,7 +67,7 @@ def load_user_module(source: str, folder: Path | None = None) -> ModuleType:
     path = folder / source
     # A name without a suffix may be that of a module and of a folder. A folder with other contents is no package.
     is_package = path.is_dir() and (path / "__init__.py").is_file()
-    if path.suffix == ".py" or "/" in source or os.sep in source or is_package:
+    if path.suffix == ".py" or "/" in source or os.sep in source or is_package or path.is_file():
         location = _location(path, source)
         root, name = _root_and_name(location)
         _append_to_path(root)

@@ -1,11 +1,13 @@
 """`Pass`, the base class of all passes; `ModulePass`; and `Combinator`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, field
 from functools import partial
 from importlib import import_module
+from types import FunctionType
 from typing import Any, Final, Generic, Literal, Unpack, cast, dataclass_transform
+from weakref import WeakKeyDictionary
 
 from apass.core.adapter import ModT
 from apass.core.analysis import Analysis
@@ -24,6 +26,7 @@ from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
 from apass.runner.result_cache import key_of
 from apass.util.displayed import Displayed
+from apass.util.fingerprint import fingerprint_value
 from apass.util.typed_values import write
 
 __all__ = ["Combinator", "ModulePass", "OnError", "Pass", "check_passes"]
@@ -54,9 +57,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
     version: str = "1"
     """The version of the pass for cached results; change it when the pass produces different results.
 
-    Cached results depend on the code, the defaults and the closure of a decorated function or local class. A change of
-    anything else needs a new version: a global variable, a function or library that the pass calls, a class that can be
-    imported, and an analysis that `required` does not name.
+    Cached results depend on the code and the defaults of a decorated function or class of passes. A change of anything
+    else needs a new version: a global variable, a function or library that the pass calls, and an analysis that
+    `required` does not name.
     """
     config_keys: tuple[str, ...] | None = None
     """The config options that the result depends on; None is all options that are set."""
@@ -255,7 +258,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
     def _code(self) -> object:
         """Return the code of the pass, as a value that has a fingerprint."""
-        return type(self)
+        return type(self), _class_code(type(self))
 
     def text(self) -> str:
         """Return the pass as an element of a pipeline's text.
@@ -335,6 +338,31 @@ class ModulePass(BodyOptions, Pass[ModT]):
     def body(self) -> Callable[[ModT, PassContext], Any]:
         """Return `transform_module`, which gets the results of `analyses`; for executors."""
         return with_analyses(self.transform_module, self.analyses) if self.analyses else self.transform_module
+
+
+_CLASS_CODE: Final[WeakKeyDictionary[type, str]] = WeakKeyDictionary()
+"""The fingerprints of the code of classes."""
+
+
+def _class_code(kind: type[Any]) -> str:
+    """Return a fingerprint of the functions of a class and its bases.
+
+    Those of apass are left out. `fingerprint_value` identifies a class that can be imported by its name.
+    """
+    code = _CLASS_CODE.get(kind)
+    if code is None:
+        bases = [base for base in kind.__mro__ if base.__module__.partition(".")[0] not in ("apass", "builtins")]
+        functions = [function for base in bases for member in vars(base).values() for function in _functions_of(member)]
+        code = _CLASS_CODE[kind] = fingerprint_value(
+            [(function.__code__, function.__defaults__, function.__kwdefaults__) for function in functions]
+        )
+    return code
+
+
+def _functions_of(member: object) -> Iterator[FunctionType]:
+    """Iterate over the functions of a member of a class."""
+    parts = (member.fget, member.fset) if isinstance(member, property) else (getattr(member, "__func__", member),)
+    yield from (part for part in parts if isinstance(part, FunctionType))
 
 
 def _missing_info(pass_: Pass[Any]) -> PassDefinitionError:

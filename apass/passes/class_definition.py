@@ -21,6 +21,10 @@ PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
 """The parameters of each method that a pass implements, without `self`."""
 
 
+_KEYWORDS: Final = "_has_class_keywords"
+"""Set on a class whose `info` comes from the keywords of its class statement."""
+
+
 def set_class_keywords(
     cls: Any, opt_level: int | None, name: str | None, required: Requirements, options: PassOptions
 ) -> None:
@@ -33,11 +37,15 @@ def set_class_keywords(
     where = f"class {cls.__name__}"
     if opt_level is None and (name is not None or required is not None):
         raise PassDefinitionError(f"please provide opt_level: {where}(..., opt_level=...)")
+    if opt_level is None and "info" not in cls.__dict__ and hasattr(cls, _KEYWORDS):
+        # Another pass than its base, which has keywords.
+        cls.info = PassInfo(cls.info.opt_level, cls.__name__, cls.info.required)
     if opt_level is not None:
         if "info" in cls.__dict__:
             raise PassDefinitionError(f"{where} has opt_level= and info; leave one of them out")
         names, analyses = split_requirements(required)
         cls.info = PassInfo(opt_level, cls.__name__ if name is None else name, names)
+        setattr(cls, _KEYWORDS, True)
         if analyses:
             cls.analyses = analyses
     for key, value in check_pass_options(where, options).items():
@@ -144,7 +152,8 @@ def _naming_options(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
         init(self, *args, **kwargs)
-        if self.__class__.__init__ is __init__:
+        # A class without `info` fails when its pass is called, with a message that says so.
+        if self.__class__.__init__ is __init__ and hasattr(self, "info"):
             name = self.__class__.__dict__.get("registered_name") or self.info.name
             object.__setattr__(self, "spec", (name, _options_of(self)))
 

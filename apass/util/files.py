@@ -263,7 +263,9 @@ def naming(target: Path, part: Path | None = None) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None or error.filename in (part, str(part)):
+        # An error of a plug-in may have a message only.
+        is_of_system = error.errno is not None
+        if is_of_system and (error.filename is None or error.filename in (part, str(part))):
             error.filename = str(target)
             del error.filename2  # the second path of a rename
         raise

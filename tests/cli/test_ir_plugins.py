@@ -83,12 +83,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(python: Path, folder: Path, *arguments: str, text: str | None = None) -> tuple[int, str, str]:
+def run(
+    python: Path, folder: Path, *arguments: str, text: str | None = None, **environment: str
+) -> tuple[int, str, str]:
     """Run a command; return status, output and error output."""
     done = subprocess.run(
         [python, "-P", "-m", "apass", *arguments],
         cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": "200", **environment},
         input=text,
         capture_output=True,
         text=True,
@@ -182,3 +184,32 @@ def test_pipelines_are_compared_on_it(program: Path, folder: Path) -> None:
     status, out, error = run(program, folder, *arguments)
     assert (status, error) == (0, "")
     assert "p.py" in out
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise SystemExit(4)", "AdapterError: the IR plug-in exited with 4 while reading a.ir"),
+        ("return None", "AdapterError: a.ir: load of the IR plug-in returned NoneType, expected Program"),
+        ("raise OSError('on fire')", "InputError: cannot read a.ir: on fire"),
+    ],
+)
+def test_failing_reader_fails_its_model_only(tmp_path: Path, body: str, message: str) -> None:
+    (tmp_path / "ir.py").write_text(
+        "import apass\nclass Program(dict): pass\n"
+        "class Adapter(apass.BaseAdapter[Program, str]):\n"
+        "    def functions(self, mod): return mod.items()\n"
+        "    def replace(self, mod, updates): return Program({**mod, **updates})\n"
+        "def load(path):\n"
+        f"    if path.name == 'a.ir': {body}\n"
+        "    return Program(f=path.read_text())\n"
+        "def save(mod, path): path.write_text(mod['f'])\n"
+        "apass.register_plugin(apass.IRPlugin(adapter=Adapter(), module_type=Program, suffixes=('.ir',), load=load, "
+        "save=save))\n"
+    )
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.ir").write_text("text")
+    arguments = ("--load", "./ir.py", "opt", "a.ir", "b.ir", "-p", "PrintIR", "-o", "out")
+    status, out, _ = run(Path(sys.executable), tmp_path, *arguments, PYTHONPATH=str(ROOT))
+    assert (status, (tmp_path / "out/b.ir").read_text()) == (1, "text")
+    assert f"failed a.ir: {message}" in out

@@ -142,7 +142,7 @@ def test_file_of_package_is_imported_as_its_part(folder: Path) -> None:
         ("bad.py", "", "bda.py", "no such file; did you mean 'bad.py'?"),
         ("bad.py", "", "pack.bad", "there is no such module, and no file pack/bad.py"),
         ("a-b.py", "", "a-b.py", "'a-b' is not a name that Python can import; rename the file"),
-        ("notes.txt", "", "./notes.txt", "expected a Python file (.py), a package or the name of a module"),
+        ("notes.txt", "", "notes.txt", "expected a Python file (.py), a package or the name of a module"),
         ("json.py", "", "json.py", "Python imports {json} under the name 'json'; rename the file or the package"),
         (
             "sys.py",

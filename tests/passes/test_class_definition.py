@@ -1,9 +1,13 @@
 """Passes as classes: keywords of the class statement, options, and registration."""
 
+import importlib
 import inspect
 import pickle
+import shutil
+import sys
 from dataclasses import FrozenInstanceError, field
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -222,3 +226,55 @@ def test_signature_of_body_is_checked(define: Any, message: str) -> None:
 @pytest.mark.parametrize("pass_", [Tune(), user_code.Add, Double, apass.Sequential([Tune()])], ids=str)
 def test_signature_of_pass_is_its_call(pass_: Any) -> None:
     assert list(inspect.signature(pass_).parameters) == ["mod", "donate"]
+
+
+def test_subclass_without_keywords_is_another_pass() -> None:
+    class Slow(Tune):
+        size: int = 5
+
+    assert (Slow.info, str(Slow()), str(Slow(size=6)), Slow() == Tune()) == (
+        apass.PassInfo(1, "Slow"),
+        "Slow",
+        "Slow{size=6}",
+        False,
+    )
+
+
+async def test_class_without_info_is_an_error_when_called() -> None:
+    class NoInfo(apass.ModulePass[Module]):
+        size: int = 5
+
+        def transform_module(self, mod: Module, ctx: apass.PassContext) -> Module:
+            return mod
+
+    with pytest.raises(apass.PassDefinitionError, match="NoInfo has no `info`; set it to PassInfo"):
+        await NoInfo()({"f": 1})
+
+
+CACHED = """
+import apass
+
+class Step(apass.FunctionPass, opt_level=1, cacheable=True):
+    size: int = 1
+
+    def transform_function(self, func, mod, ctx):
+        return func + CHANGE
+
+    @staticmethod
+    def helper():
+        return 0
+"""
+
+
+def test_cache_key_contains_the_code_of_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    keys: list[str | None] = []
+    for text in (CACHED, CACHED, CACHED.replace("CHANGE", "2"), CACHED.replace("return 0", "return 1")):
+        (tmp_path / "cached_step.py").write_text(text)
+        sys.modules.pop("cached_step", None)
+        importlib.invalidate_caches()
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        module = importlib.import_module("cached_step")
+        keys.append(module.Step().own_cache_key(apass.PassContext()))
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
