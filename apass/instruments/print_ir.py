@@ -23,8 +23,28 @@ __all__ = [
 _ALL: Final = Selection()
 
 
+class _PrintsSelected(PrintsText):
+    """Base class of the instruments that print the IR of selected passes."""
+
+    def __init__(
+        self,
+        names: Iterable[str] | None = None,
+        file: TextIO | None = None,
+        *,
+        modules: Iterable[str] | None = None,
+        functions: Iterable[str] | None = None,
+    ) -> None:
+        self._selection = Selection.of(names, modules, functions)
+        self._file = file
+
+    def _twin(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker."""
+        chosen = self._selection
+        return partial(type(self), chosen.passes, self.memory(), modules=chosen.modules, functions=chosen.functions)
+
+
 @pass_instrument
-class PrintIRBefore(PrintsText):
+class PrintIRBefore(_PrintsSelected):
     """Prints the input of each selected pass.
 
     Parameters:
@@ -50,21 +70,9 @@ class PrintIRBefore(PrintsText):
 
     """
 
-    def __init__(
-        self,
-        names: Iterable[str] | None = None,
-        file: TextIO | None = None,
-        *,
-        modules: Iterable[str] | None = None,
-        functions: Iterable[str] | None = None,
-    ) -> None:
-        self._selection = Selection.of(names, modules, functions)
-        self._file = file
-
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        chosen = self._selection
-        return partial(PrintIRBefore, chosen.passes, self.memory(), modules=chosen.modules, functions=chosen.functions)
+        return self._twin()
 
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
@@ -73,24 +81,12 @@ class PrintIRBefore(PrintsText):
 
 
 @pass_instrument
-class PrintIRAfter(PrintsText):
+class PrintIRAfter(_PrintsSelected):
     """Prints the result of each selected pass, with `PrintIRBefore`'s parameters."""
-
-    def __init__(
-        self,
-        names: Iterable[str] | None = None,
-        file: TextIO | None = None,
-        *,
-        modules: Iterable[str] | None = None,
-        functions: Iterable[str] | None = None,
-    ) -> None:
-        self._selection = Selection.of(names, modules, functions)
-        self._file = file
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        chosen = self._selection
-        return partial(PrintIRAfter, chosen.passes, self.memory(), modules=chosen.modules, functions=chosen.functions)
+        return self._twin()
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
@@ -99,7 +95,7 @@ class PrintIRAfter(PrintsText):
 
 
 @pass_instrument
-class PrintIRFailed(PrintsText):
+class PrintIRFailed(_PrintsSelected):
     """Prints the input of each selected pass that fails.
 
     The parameters are those of `PrintIRBefore`. A pass that is cancelled does not count as failed. A pass that contains
@@ -117,21 +113,9 @@ class PrintIRFailed(PrintsText):
 
     """
 
-    def __init__(
-        self,
-        names: Iterable[str] | None = None,
-        file: TextIO | None = None,
-        *,
-        modules: Iterable[str] | None = None,
-        functions: Iterable[str] | None = None,
-    ) -> None:
-        self._selection = Selection.of(names, modules, functions)
-        self._file = file
-
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        chosen = self._selection
-        return partial(PrintIRFailed, chosen.passes, self.memory(), modules=chosen.modules, functions=chosen.functions)
+        return self._twin()
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Print the module, if the pass is selected and contains no passes."""
