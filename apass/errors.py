@@ -29,12 +29,14 @@ __all__ = [
     "PassContextError",
     "PassDefinitionError",
     "PassNotAllowedError",
+    "PassOrderError",
     "PassRegistrationError",
     "PassResultError",
     "PassTimeoutError",
     "PipelineCycleError",
     "PipelineSyntaxError",
     "PluginError",
+    "PropertyError",
     "RemoteError",
     "ReproducerError",
     "ResumeError",
@@ -44,6 +46,7 @@ __all__ = [
     "UnknownCallableError",
     "UnknownConfigError",
     "UnknownPassError",
+    "UnknownPropertyError",
     "UnmatchedPassNameWarning",
     "VerifyError",
     "WorkerLostError",
@@ -81,6 +84,10 @@ class PassDefinitionError(ApassError, TypeError, ValueError):
     """
 
     option: str | None = None
+
+
+class PassOrderError(PassDefinitionError):
+    """A pipeline contains two passes in an order that one of them forbids."""
 
 
 class CyclicRequirementError(ApassError):
@@ -193,6 +200,14 @@ class ReproducerError(ApassError, ValueError):
 
 class VerifyError(ApassError):
     """A module violates a rule of its IR."""
+
+
+class PropertyError(ApassError):
+    """A module lacks a property that a pass requires or ensures."""
+
+
+class UnknownPropertyError(ApassError, LookupError):
+    """No property is registered under the name; the message suggests the nearest one."""
 
 
 class DebugError(ApassError):

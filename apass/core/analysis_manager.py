@@ -17,7 +17,8 @@ from apass.core.analysis import Analysis, Options
 from apass.core.run import current_module
 from apass.core.store import FaultTolerantStore, stored_identity
 from apass.errors import AnalysisError, VerifyError
-from apass.util.fingerprint import Fingerprints, fingerprint_value
+from apass.util.fingerprint import fingerprint_value
+from apass.util.identity_cache import IdentityCache
 
 __all__ = ["AnalysisManager", "Preserves", "give", "with_analyses"]
 
@@ -91,7 +92,7 @@ class AnalysisManager:
         # A dict rather than a set keeps the order of insertion: with several false claims, `strict` always reports the
         # same one first.
         self._keys_of: defaultdict[str, dict[_Key, None]] = defaultdict(dict)
-        self._fingerprints = Fingerprints()
+        self._fingerprints = IdentityCache[str]()
         self._lock = RLock()
         self._running = _Running()
 

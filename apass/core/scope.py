@@ -14,6 +14,7 @@ from apass.core.instrument import Hooks
 from apass.core.pass_factories import known_names, load_providers
 from apass.core.store import FaultTolerantStore
 from apass.errors import UnmatchedPassNameWarning, did_you_mean
+from apass.util.identity_cache import IdentityCache
 
 __all__ = ["ContextState", "Scope"]
 
@@ -48,7 +49,7 @@ ContextT = TypeVar("ContextT", bound=SelectsPasses)
 class ContextState:
     """The runner's state of one `PassContext`, shared by all tasks that enter it."""
 
-    __slots__ = ("analyses", "hooks", "override_lock", "scheduler", "store")
+    __slots__ = ("analyses", "hooks", "override_lock", "scheduler", "settled", "store")
 
     def __init__(
         self, hooks: Hooks, max_concurrency: int | None, store: FaultTolerantStore | None, strict: bool
@@ -63,6 +64,8 @@ class ContextState:
         """Where results are kept beyond the context; None if nowhere."""
         self.analyses: Final = AnalysisManager(store=store, strict=strict)
         """The results of the analyses that passes requested."""
+        self.settled: Final = IdentityCache[tuple[object, ...]](held=16)
+        """The idempotent passes that returned a module."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, field
 from functools import partial
 from importlib import import_module
+from inspect import unwrap
 from types import FunctionType
 from typing import Any, Final, Generic, Literal, Unpack, cast, dataclass_transform
 from weakref import WeakKeyDictionary
@@ -17,10 +18,12 @@ from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import executor_in_force
 from apass.core.info import PassInfo
 from apass.core.named_callables import callable_name
+from apass.core.properties import Property
 from apass.core.run import RUN, RunCursor, enter_module, leave_module
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
 from apass.passes.class_definition import define_options, set_class_keywords
+from apass.passes.contracts import add_contract, check_order
 from apass.passes.options import BodyOptions, PassOptions, Requirements
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
@@ -63,6 +66,20 @@ class Pass(Displayed, ABC, Generic[ModT]):
     """
     config_keys: tuple[str, ...] | None = None
     """The config options that the result depends on; None is all options that are set."""
+
+    requires: tuple[str | Property, ...] = ()
+    """The properties that a module must have, which is checked before the pass (see `register_property`)."""
+    ensures: tuple[str | Property, ...] = ()
+    """The properties that the result has, which is checked after the pass."""
+    idempotent: bool = False
+    """Whether the pass changes nothing in its own result, or in a module that has all properties in `ensures`.
+
+    A Sequential then leaves it out where another pass requires it, and the module is such a one.
+    """
+    runs_after: tuple[str, ...] = ()
+    """Names of passes that must not come later in a pipeline, if it contains them."""
+    runs_before: tuple[str, ...] = ()
+    """Names of passes that must not come earlier in a pipeline, if it contains them."""
 
     spec: tuple[str, Mapping[str, object]] | None = None
     """The registered name and the options of the pass, if known; `str()` and `==` use them."""
@@ -109,6 +126,8 @@ class Pass(Displayed, ABC, Generic[ModT]):
             raise PassDefinitionError(f"{cls.__name__}.info must be a PassInfo(opt_level=..., name=...), not {info!r}")
         if issubclass(cls, BodyOptions):
             define_options(cls, init=init, kw_only=kw_only, not_fields=_NOT_OPTIONS)
+        if cls.requires or cls.ensures or cls.idempotent:
+            add_contract(cls)
         if register or (register is None and name is not None):
             # The registry imports this module.
             registry: Any = import_module("apass.passes.registry")
@@ -362,7 +381,8 @@ def _class_code(kind: type[Any]) -> str:
 def _functions_of(member: object) -> Iterator[FunctionType]:
     """Iterate over the functions of a member of a class."""
     parts = (member.fget, member.fset) if isinstance(member, property) else (getattr(member, "__func__", member),)
-    yield from (part for part in parts if isinstance(part, FunctionType))
+    # Without the wrapper that checks contracts.
+    yield from (unwrap(part) for part in parts if isinstance(part, FunctionType))
 
 
 def _missing_info(pass_: Pass[Any]) -> PassDefinitionError:
@@ -416,6 +436,7 @@ class Combinator(Pass[ModT]):
         """The passes, in order."""
         if not self.passes:
             raise PassDefinitionError(f"{kind} takes at least one pass")
+        check_order(name, self.passes)
         self.info: PassInfo = PassInfo(opt_level, name, required)
         values = {**options, "opt_level": opt_level, "name": name, "required": list(self.info.required)}
         defaults: dict[str, object] = {"opt_level": 0, "name": kind, "required": []}

@@ -28,6 +28,8 @@ def pass_from_function(base: Any, function: Any, method: str, info: PassInfo, ex
         "_options": _no_options,
         "_code": _code_of(function),
         "__module__": base.__module__,
+        "info": info,
+        **{key: extra[key] for key in ("requires", "ensures", "idempotent") if key in extra},
     }
     guards = {"timeout": None, "on_error": "raise", "executor": None}
     if base is ModulePass and all(extra.get(key, default) == default for key, default in guards.items()):

@@ -5,6 +5,7 @@ from typing import Any, Literal, TypedDict, cast
 
 from apass.core.analysis import Analysis
 from apass.core.executor import ExecutorChoice, check_executor
+from apass.core.properties import Property, check_property
 from apass.errors import PassDefinitionError, did_you_mean
 from apass.runner.error_policy import OnError
 from apass.util.checks import is_seconds
@@ -70,6 +71,19 @@ class PassOptions(TypedDict, total=False):
     """The version of the pass for cached results, `"1"` by default; change it when the pass produces others."""
     config_keys: Iterable[str]
     """The config options that the result depends on; by default all options that are set."""
+    requires: Iterable[str | Property]
+    """The properties that a module must have; they are checked before the pass (see `register_property`)."""
+    ensures: Iterable[str | Property]
+    """The properties that the result has; they are checked after the pass."""
+    idempotent: bool
+    """Whether the pass changes nothing in its own result, or in a module that has all properties in `ensures`.
+
+    A Sequential then leaves it out where another pass requires it, and the module is such a one.
+    """
+    runs_after: Iterable[str]
+    """Names of passes that must not come later in a pipeline, if it contains them."""
+    runs_before: Iterable[str]
+    """Names of passes that must not come earlier in a pipeline, if it contains them."""
 
 
 def split_requirements(required: object) -> tuple[tuple[str, ...], tuple[Analysis[Any], ...]]:
@@ -127,7 +141,25 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
         if isinstance(keys, str):
             raise PassDefinitionError(f"config_keys must be a list of options, not {keys!r}; write [{keys!r}]")
         attributes["config_keys"] = tuple(keys)
+    for key in ("requires", "ensures"):
+        if key in attributes:
+            attributes[key] = check_property(key, attributes[key])
+    for key in ("runs_after", "runs_before"):
+        if key in attributes:
+            attributes[key] = _names(key, attributes[key])
+    idempotent = options.get("idempotent", False)
+    if not isinstance(idempotent, bool):
+        raise PassDefinitionError(f"idempotent must be True or False, not {idempotent!r}")
     return attributes
+
+
+def _names(key: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise PassDefinitionError(f"{key} must be a list of names of passes, not {value!r}; write [{value!r}]")
+    names = tuple(cast("Iterable[object]", value))
+    if not all(isinstance(name, str) for name in names):
+        raise PassDefinitionError(f"{key} must be a list of names of passes, not {value!r}")
+    return cast("tuple[str, ...]", names)
 
 
 def _analyses(preserves: object) -> Iterator[Analysis[Any]]:

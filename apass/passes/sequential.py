@@ -12,6 +12,7 @@ from apass.core.info import PassInfo
 from apass.core.run import RUN, RunCursor, current_run
 from apass.errors import CyclicRequirementError
 from apass.passes.base import Pass, check_passes
+from apass.passes.contracts import check_order, is_settled
 from apass.passes.function_pass import FunctionPass
 from apass.passes.registry import get_required, register_pass
 from apass.runner.execute import execute
@@ -27,13 +28,17 @@ class Sequential(Pass[ModT]):
 
     A pass is skipped if its name is in the context's `disabled_pass`. Otherwise it runs if its name is in
     `required_pass`, or if its level is at most that of the context. The passes that it requires run before it,
-    recursively. They are looked up in the registry and run regardless of their level. Source: TVM's `Sequential`.
+    recursively. They are looked up in the registry and run regardless of their level. One that is `idempotent` does not
+    run if its last result still holds. Source: TVM's `Sequential`.
 
     Parameters:
         passes: the passes, in order.
         opt_level: the level of the Sequential itself as an element of another one.
         name: its name.
         required: the passes that it requires as an element of another one.
+
+    Raises:
+        PassOrderError: if the `runs_after` or `runs_before` of a pass forbids the order.
 
     """
 
@@ -46,6 +51,7 @@ class Sequential(Pass[ModT]):
     ) -> None:
         self.passes: tuple[Pass[ModT], ...] = check_passes("Sequential", passes or ())
         """The passes, in order."""
+        check_order(name, self.passes)
         self.changes_in_place = any(pass_.changes_in_place for pass_ in self.passes)
         self.info: PassInfo = PassInfo(opt_level, name, required)
         values = {"name": name, "opt_level": opt_level, "required": list(self.info.required)}
@@ -135,6 +141,9 @@ async def _run_required(owner: str, required: Sequence[str], mod: Any, scope: Pa
             if name in trail:
                 raise CyclicRequirementError.at(name, trail)
             pass_ = get_required(name, owner)
+            if pass_.idempotent and await is_settled(pass_, mod, scope):
+                scope.record_pass(pass_)
+                continue
             if pass_.info.required:
                 mod = await _run_required(name, pass_.info.required, mod, scope, cursor)
             scope.record_pass(pass_)

@@ -171,7 +171,9 @@ class _Planner:
             yield from self.required(name, pass_.info, trail)
             skip_reason = self.reason_to_skip(pass_)
             reason = f"required by {owner}" + (f", although {skip_reason}" if skip_reason else "")
-            yield self.planned(pass_, reason, (*trail, name))
+            planned = self.planned(pass_, reason, (*trail, name))
+            maybe = "unless an earlier result holds"
+            yield from _each([planned], Decision.MAYBE, maybe) if pass_.idempotent else [planned]
 
 
 def _rows(planned: PlannedPass, depth: int) -> Iterator[tuple[str, str, str]]:

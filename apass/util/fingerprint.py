@@ -2,9 +2,7 @@
 
 import hashlib
 import os
-import weakref
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import partial
@@ -25,9 +23,10 @@ from types import (
 from typing import Any, Final, cast
 from uuid import uuid4
 
+from apass.util.identity_cache import IdentityCache
 from apass.util.imported_names import find_imported
 
-__all__ = ["Fingerprints", "fingerprint_value"]
+__all__ = ["fingerprint_value"]
 
 _SCALARS: Final = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
@@ -40,49 +39,6 @@ _BUILT_IN: Final = (
 )
 """Types of the attributes of classes that Python defines in C."""
 
-_HELD: Final = 1024
-"""Maximum number of objects without weak references that `Fingerprints` keeps alive."""
-
-
-class Fingerprints:
-    """A cache of the fingerprints of immutable objects, by identity.
-
-    An entry lasts as long as its object. Objects that do not support weak references are kept alive, the latest `held`
-    of them.
-    """
-
-    def __init__(self, held: int = _HELD) -> None:
-        self._max_held = held
-        self._weak: dict[int, tuple[weakref.ref[Any], str]] = {}
-        self._held: OrderedDict[int, tuple[object, str]] = OrderedDict()
-
-    def get(self, value: object) -> str | None:
-        """Return the cached fingerprint of this object, or None."""
-        key = id(value)
-        weak = self._weak.get(key)
-        if weak is not None:
-            return weak[1]
-        held = self._held.get(key)
-        return None if held is None else held[1]
-
-    def keep(self, value: object, fingerprint: str) -> None:
-        """Cache the fingerprint of an object."""
-        key = id(value)
-        try:
-            self._weak[key] = (weakref.ref(value, lambda _: self._weak.pop(key, None)), fingerprint)
-        except TypeError:
-            # A strong reference keeps the id from being reused by another object.
-            self._held[key] = (value, fingerprint)
-            if len(self._held) > self._max_held:
-                self._held.popitem(last=False)
-
-    def forget(self, values: Iterable[object]) -> None:
-        """Drop the fingerprints of objects that have changed."""
-        if self._weak or self._held:
-            for key in map(id, values):
-                self._weak.pop(key, None)
-                self._held.pop(key, None)
-
 
 class _Identities:
     """Unique names for objects that are compared by identity.
@@ -91,7 +47,7 @@ class _Identities:
     """
 
     def __init__(self) -> None:
-        self._names = Fingerprints(held=2**16)
+        self._names = IdentityCache[str](held=2**16)
         self._lock = Lock()
         self._process = (0, "")
         self._count = 0
@@ -112,7 +68,7 @@ class _Identities:
 
 _IDENTITIES: Final = _Identities()
 
-_CODE: Final = Fingerprints()
+_CODE: Final = IdentityCache[str]()
 """The fingerprints of code objects, which cannot change. They are most of the fingerprint of a function."""
 
 

@@ -1,0 +1,155 @@
+"""Contracts of passes: properties, idempotence, and order."""
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from functools import wraps
+from typing import Any, Final, Protocol, TypeVar
+
+from apass.concurrency.coroutines import is_awaitable
+from apass.core.context import PassContext, PassScope, current_scope
+from apass.core.info import PassInfo
+from apass.core.properties import Property, find_property, list_properties, names_of
+from apass.errors import PassOrderError, PropertyError
+
+__all__ = ["add_contract", "check_order", "is_settled"]
+
+PassT = TypeVar("PassT", bound="HasContract")
+
+_MARK: Final = "__checks_contract__"
+"""Set on a `transform` that checks the contract of its pass."""
+
+_ENSURING: Final[dict[str, set[str]]] = {}
+"""The names of the passes that ensure a property, for messages."""
+
+
+class HasContract(Protocol):
+    """What this module reads of a pass. A Protocol, because passes lie below."""
+
+    info: PassInfo
+    requires: tuple[str | Property, ...]
+    ensures: tuple[str | Property, ...]
+    idempotent: bool
+    runs_after: tuple[str, ...]
+    runs_before: tuple[str, ...]
+
+    @property
+    def all_names(self) -> tuple[str, ...]: ...
+
+    def children(self) -> "Sequence[Any]": ...
+
+
+def add_contract(cls: Any) -> None:
+    """Make the `transform` of a class check what its passes require and ensure.
+
+    A pass without a contract keeps its `transform`, so that it costs nothing.
+    """
+    info = getattr(cls, "info", None)
+    if isinstance(info, PassInfo):
+        for name in names_of(cls.ensures):
+            _ENSURING.setdefault(name, set()).add(info.name)
+    original: Any = inspect.getattr_static(cls, "transform")
+    if hasattr(original, _MARK):
+        return
+
+    @wraps(getattr(original, "__func__", original))
+    async def transform(self: Any, mod: Any, ctx: PassContext) -> Any:
+        for item in self.requires:
+            reason = await _missing(item, mod, ctx)
+            if reason is not None:
+                raise PropertyError(_not_required(self, item, reason))
+        result = original.__get__(self, type(self))(mod, ctx)
+        if is_awaitable(result):
+            result = await result
+        # The runner reports a result that is no module.
+        if result is None or is_awaitable(result):
+            return result
+        for item in self.ensures:
+            reason = await _missing(item, result, ctx)
+            if reason is not None:
+                name = _name_of(item)
+                raise PropertyError(f"pass {self.info.name!r} ensures {name!r}, but its result lacks it{reason}")
+        if self.idempotent:
+            settled = current_scope().state.settled
+            passes = settled.get(result) or ()
+            if self not in passes:
+                settled.keep(result, (*passes, self))
+        return result
+
+    setattr(transform, _MARK, True)
+    cls.transform = transform
+
+
+async def _missing(item: str | Property, mod: Any, ctx: PassContext) -> str | None:
+    """Return None if a module has a property, or else the end of a message."""
+    outcome: object = await ctx.get(find_property(item), mod)
+    if outcome is True:
+        return None
+    if outcome is False or outcome == "":
+        return ""
+    if isinstance(outcome, str):
+        return f": {outcome}"
+    raise PropertyError(f"the check of property {_name_of(item)!r} returned {outcome!r}; return True, False or a text")
+
+
+def _not_required(pass_: Any, item: str | Property, reason: str) -> str:
+    name = _name_of(item)
+    list_properties()
+    ensuring = sorted(_ENSURING.get(name, set()) - {pass_.info.name})
+    hint = f"; run {' or '.join(ensuring)} before it" if ensuring else "; run a pass that ensures it before"
+    return f"pass {pass_.info.name!r} requires {name!r}, which the module lacks{reason}{hint}"
+
+
+def _name_of(item: str | Property) -> str:
+    return next(names_of([item]))
+
+
+async def is_settled(pass_: HasContract, mod: Any, scope: PassScope) -> bool:
+    """Return whether an idempotent pass would change nothing in a module.
+
+    It would not if it has returned the module in this context, or if the module has all properties that it ensures.
+    """
+    if pass_ in (scope.state.settled.get(mod) or ()):
+        return True
+    if not pass_.ensures:
+        return False
+    return all([await _missing(item, mod, scope.ctx) is None for item in pass_.ensures])
+
+
+def check_order(owner: str, passes: Iterable[HasContract]) -> None:
+    """Check the order of the passes of a pipeline, and of those that they contain.
+
+    Parameters:
+        owner: the name of the pipeline, for messages.
+        passes: the passes, in order.
+
+    Raises:
+        PassOrderError: if a pass comes too early or too late.
+
+    """
+    first: dict[str, int] = {}
+    leaves = list(_leaves(passes))
+    for index, pass_ in enumerate(leaves):
+        for name in pass_.all_names:
+            first.setdefault(name, index)
+    for pass_ in leaves:
+        own = first[pass_.info.name]
+        for name in pass_.runs_after:
+            if first.get(name, own) > own:
+                raise PassOrderError(_wrong_order(owner, pass_.info.name, "after", name))
+        for name in pass_.runs_before:
+            if first.get(name, own) < own:
+                raise PassOrderError(_wrong_order(owner, pass_.info.name, "before", name))
+
+
+def _leaves(passes: Iterable[HasContract]) -> Iterator[HasContract]:
+    for pass_ in passes:
+        children = pass_.children()
+        if children:
+            yield from _leaves(children)
+        else:
+            yield pass_
+
+
+def _wrong_order(owner: str, name: str, relation: str, other: str) -> str:
+    opposite = "before" if relation == "after" else "after"
+    return f"pass {name!r} must run {relation} {other!r}, but {owner!r} runs it {opposite}; move one of them"
