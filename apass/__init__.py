@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         VerifyError,
         WorkerLostError,
     )
+    from apass.instruments.event_stream import events
     from apass.instruments.reproducer.folder import ContextSettings, Failure, Reproducer, read_reproducer
     from apass.passes.base import ModulePass, Pass
     from apass.passes.conditional import If
@@ -170,6 +171,7 @@ else:
                 "WorkerLostError",
             ],
             "apass.instruments.reproducer.folder": ["ContextSettings", "Failure", "Reproducer", "read_reproducer"],
+            "apass.instruments.event_stream": ["events"],
             "apass.passes.base": ["ModulePass", "Pass"],
             "apass.passes.conditional": ["If"],
             "apass.passes.decorators": ["function_pass", "module_pass", "prim_func_pass"],
@@ -293,6 +295,7 @@ __all__ = [
     "current_module_name",
     "current_run",
     "diff",
+    "events",
     "fingerprint_value",
     "function_pass",
     "get_pass",

@@ -202,7 +202,8 @@ def pass_instrument(
     if not inspect.isclass(pi_cls):
         raise TypeError(f"pass_instrument decorates a class, not {pi_cls!r}")
     _check_hooks(pi_cls)
-    if not hasattr(pi_cls, "name"):
+    # A base class that was declared so has its own name.
+    if getattr(pi_cls, "name", None) in {None, *(base.__name__ for base in pi_cls.__mro__)}:
         type.__setattr__(pi_cls, "name", pi_cls.__name__)
     return pi_cls
 

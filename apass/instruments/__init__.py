@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from apass.instruments.debug.instrument import DebugInstrument
     from apass.instruments.dump.flat import DumpIR
     from apass.instruments.dump.tree import DumpTree
+    from apass.instruments.event_stream import EventStream, events
     from apass.instruments.honest_change import HonestChangeInstrument
     from apass.instruments.logs import LoggingInstrument
     from apass.instruments.memory import PassMemory, PassMemoryInstrument
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from apass.instruments.report.instrument import ReportInstrument
     from apass.instruments.reproducer.instrument import ReproducerInstrument
     from apass.instruments.statistics import PassStatistic, StatisticsInstrument
+    from apass.instruments.support.events import Event, EventInstrument, EventKind
     from apass.instruments.timing.functions import FunctionTimingInstrument
     from apass.instruments.timing.passes import PassTimingInstrument
     from apass.instruments.timing.tables import (
@@ -50,6 +52,7 @@ else:
             "apass.instruments.debug.instrument": ["DebugInstrument"],
             "apass.instruments.dump.flat": ["DumpIR"],
             "apass.instruments.dump.tree": ["DumpTree"],
+            "apass.instruments.event_stream": ["EventStream", "events"],
             "apass.instruments.honest_change": ["HonestChangeInstrument"],
             "apass.instruments.logs": ["LoggingInstrument"],
             "apass.instruments.memory": ["PassMemory", "PassMemoryInstrument"],
@@ -67,6 +70,7 @@ else:
             "apass.instruments.report.instrument": ["ReportInstrument"],
             "apass.instruments.reproducer.instrument": ["ReproducerInstrument"],
             "apass.instruments.statistics": ["PassStatistic", "StatisticsInstrument"],
+            "apass.instruments.support.events": ["Event", "EventInstrument", "EventKind"],
             "apass.instruments.timing.functions": ["FunctionTimingInstrument"],
             "apass.instruments.timing.passes": ["PassTimingInstrument"],
             "apass.instruments.timing.tables": [
@@ -91,6 +95,10 @@ __all__ = [
     "DebugInstrument",
     "DumpIR",
     "DumpTree",
+    "Event",
+    "EventInstrument",
+    "EventKind",
+    "EventStream",
     "FunctionTiming",
     "FunctionTimingInstrument",
     "HonestChangeInstrument",
@@ -113,6 +121,7 @@ __all__ = [
     "StatisticsInstrument",
     "TraceInstrument",
     "VerifyInstrument",
+    "events",
     "parse_intervals",
     "render_functions",
     "render_modules",

@@ -56,7 +56,7 @@ class LiveViewInstrument(ProgressInstrument):
     """
 
     def __init__(self, total: int | None = None, *, console: Console | None = None, interval: float = 5.0) -> None:
-        super().__init__(total, console=console, interval=interval)
+        super().__init__(total, console=console, interval=interval, kinds=("started", "finished", "failed", "waiting"))
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
@@ -70,10 +70,6 @@ class LiveViewInstrument(ProgressInstrument):
     def run_after_function_step(self, run: Run, start: float, end: float) -> None:
         """Record that a function body yields to the event loop."""
         self.activity.step(run, start, end)
-
-    def on_wait(self, run: Run | None, what: str, is_over: bool) -> None:
-        """Record the start or the end of a named wait."""
-        self.activity.wait(run, what, is_over)
 
     def shown(self) -> RenderableType:
         """Return the current display for a terminal."""

@@ -1,15 +1,16 @@
 """`ProgressInstrument`: shows how many modules are done, as a bar or as lines."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from threading import Event, Lock, Thread
 from typing import Any, Final
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.run import Run, current_module_name, current_run
+from apass.core.run import Run, current_module_name
 from apass.errors import MissingExtraError
 from apass.instruments.support.activity import ActiveCounts, Activity
+from apass.instruments.support.events import Event, EventInstrument, EventKind
 
 try:
     from rich.console import Console, Group, RenderableType
@@ -21,6 +22,9 @@ except ModuleNotFoundError as _error:
     raise MissingExtraError(f"the progress bars need rich ({_error}): pip install 'apass[cli]'") from _error
 
 __all__ = ["ProgressInstrument", "progress_text"]
+
+_COUNTED: Final[tuple[EventKind, ...]] = ("started", "finished", "failed")
+"""The events that change the counts."""
 
 _IN_WORKER: Final = PassInfo(opt_level=0, name="in a worker")
 """Represents the passes of a module in a worker."""
@@ -46,7 +50,7 @@ def progress_text(counts: ActiveCounts, total: int | None = None) -> str:
 
 
 @pass_instrument
-class ProgressInstrument:
+class ProgressInstrument(EventInstrument):
     """Shows the numbers of finished, running and failed modules, passes and functions.
 
     The display is active while a context with the instrument is entered. On a terminal it is a bar, which a thread
@@ -60,13 +64,19 @@ class ProgressInstrument:
         total: the number of modules, if it is known.
         console: the console to write to; standard error by default.
         interval: seconds between two lines without a terminal.
+        kinds: the kinds of events that a subclass shows.
 
     """
 
-    reads_modules: Final = False
-    """The hooks do not read modules."""
-
-    def __init__(self, total: int | None = None, *, console: Console | None = None, interval: float = 5.0) -> None:
+    def __init__(
+        self,
+        total: int | None = None,
+        *,
+        console: Console | None = None,
+        interval: float = 5.0,
+        kinds: Collection[EventKind] = _COUNTED,
+    ) -> None:
+        super().__init__(kinds, kinds)
         self.activity: Activity = Activity()
         """The counts, and the passes and functions that run."""
         self.total = total
@@ -77,7 +87,7 @@ class ProgressInstrument:
         self._printer: _Printer | None = None
         self._entered = 0
         self._remote: dict[str | None, list[Run]] = {}
-        self._lock = Lock()
+        self._lock = threading.Lock()
 
     def enter_pass_ctx(self) -> None:
         """Start the display with the first context."""
@@ -108,29 +118,9 @@ class ProgressInstrument:
             printer.stop()
             self.print()
 
-    def run_before_pass(self, mod: object, info: PassInfo) -> None:
-        """Count a pass as running."""
-        self._call_with(current_run(), self.activity.begin)
-
-    def run_after_pass(self, mod: object, info: PassInfo) -> None:
-        """Count a pass as done."""
-        self._call_with(current_run(), self._end)
-
-    def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
-        """Count a pass as failed."""
-        self._call_with(current_run(), self._fail)
-
-    def run_before_function(self, func: Any, run: Run) -> None:
-        """Count a function as running."""
-        self.activity.begin(run)
-
-    def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """Count a function as done."""
-        self._end(run)
-
-    def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """Count a function as failed."""
-        self._fail(run)
+    def handle(self, event: Event, subject: object) -> None:
+        """Count the passes and functions that start and end."""
+        self.activity.handle(event)
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
@@ -140,7 +130,7 @@ class ProgressInstrument:
         self._remote.setdefault(name, []).append(run)
         return _CountingTwin
 
-    def merge_records(self, records: ActiveCounts) -> None:
+    def merge_records(self, records: Any) -> None:
         """Add what a twin has counted, and count its module as done."""
         # The run that represents the worker is counted too, in place of the outermost pass.
         self.activity.add(replace(records, passes_done=records.passes_done - records.modules_done))
@@ -174,67 +164,31 @@ class ProgressInstrument:
         """Print the lines."""
         self._console.print("\n".join(self.lines()), markup=False, highlight=False, soft_wrap=True)
 
-    def _call_with(self, run: Run | None, method: Callable[[Run], None]) -> None:
-        if run is not None:
-            method(run)
-
-    def _end(self, run: Run) -> None:
-        self.activity.end(run, failed=False)
-
-    def _fail(self, run: Run) -> None:
-        self.activity.end(run, failed=True)
-
 
 @pass_instrument
-class _CountingTwin:
+class _CountingTwin(EventInstrument):
     """Counts the passes and functions of a module in a worker."""
 
     def __init__(self) -> None:
+        super().__init__(_COUNTED, _COUNTED)
         self._activity = Activity()
+
+    def handle(self, event: Event, subject: object) -> None:
+        self._activity.handle(event)
 
     def worker_records(self) -> ActiveCounts:
         """Return the counts, for `merge_records` of the original."""
         return self._activity.counts()
 
-    def run_before_pass(self, mod: object, info: PassInfo) -> None:
-        """Count a pass as running."""
-        run = current_run()
-        if run is not None:
-            self._activity.begin(run)
 
-    def run_after_pass(self, mod: object, info: PassInfo) -> None:
-        """Count a pass as done."""
-        run = current_run()
-        if run is not None:
-            self._activity.end(run, failed=False)
-
-    def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
-        """Count a pass as failed."""
-        run = current_run()
-        if run is not None:
-            self._activity.end(run, failed=True)
-
-    def run_before_function(self, func: Any, run: Run) -> None:
-        """Count a function as running."""
-        self._activity.begin(run)
-
-    def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """Count a function as done."""
-        self._activity.end(run, failed=False)
-
-    def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """Count a function as failed."""
-        self._activity.end(run, failed=True)
-
-
-class _Printer(Thread):
+class _Printer(threading.Thread):
     """Prints at a fixed interval, from a thread of its own, so also while passes wait."""
 
     def __init__(self, report: Callable[[], None], interval: float) -> None:
         super().__init__(name="apass progress", daemon=True)
         self._report = report
         self._interval = interval
-        self._over = Event()
+        self._over = threading.Event()
 
     def run(self) -> None:
         while not self._over.wait(self._interval):

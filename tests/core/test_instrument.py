@@ -8,7 +8,7 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, PassInfo, PassInstrument, PassResultError, Sequential, pass_instrument
-from apass.core.instrument import HOOKS, Hooks
+from apass.core.instrument import HOOKS, Hooks, instrument_name
 from apass.testing import RecordingInstrument
 from tests.helpers.recording import SuspendingRecorder, logging_pass, module_pass_of
 
@@ -335,6 +335,24 @@ def test_async_run_after_step_raises() -> None:
 
     with pytest.raises(TypeError, match=r"the hook .*run_after_step must be a plain def"):
         pass_instrument(Mine)
+
+
+def test_declared_subclass_has_its_own_name() -> None:
+    @pass_instrument
+    class Base:
+        def run_before_pass(self, mod: object, info: PassInfo) -> None: ...
+
+    @pass_instrument
+    class Derived(Base): ...
+
+    @pass_instrument
+    class Named(Base):
+        name = "mine"
+
+    @pass_instrument
+    class NamedToo(Named): ...
+
+    assert [instrument_name(kind()) for kind in (Base, Derived, Named, NamedToo)] == ["Base", "Derived", "mine", "mine"]
 
 
 def test_pass_instrument_adds_missing_name() -> None:

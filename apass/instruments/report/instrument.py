@@ -12,12 +12,10 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.to_thread import run_sync
 
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.portable import perf_epoch
-from apass.core.position import Position, PositionTracker
-from apass.core.remarks import Remark
-from apass.core.run import Run, current_module_name, current_run
+from apass.core.position import Position
+from apass.core.run import Run, current_module_name
 from apass.instruments.report.page import render_page
 from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark, RunStatus
 from apass.instruments.report.recorder import (
@@ -31,6 +29,7 @@ from apass.instruments.report.recorder import (
     text_of,
 )
 from apass.instruments.report.texts import LARGE, TextStore
+from apass.instruments.support.events import Event, EventInstrument
 from apass.util.displayed import Displayed
 from apass.util.files import write_whole
 
@@ -44,7 +43,7 @@ _RUNS, _BODIES, _REMARKS = "runs of passes", "work on functions", "remarks"
 
 
 @pass_instrument
-class ReportInstrument(Displayed):
+class ReportInstrument(EventInstrument, Displayed):
     """Records passes for a report: `await report.write("report.html")`.
 
     A report may also be written while passes still run. The page is self-contained: it loads nothing. It shows, for
@@ -62,6 +61,7 @@ class ReportInstrument(Displayed):
         max_bodies: the maximum number of recorded function bodies. Short bodies that change nothing are never recorded.
         max_remarks: the maximum number of recorded remarks.
         max_bytes: the number of bytes of compressed text after which no more texts are stored.
+        first: the numbers of the first outermost runs, for a twin in a worker.
 
     >>> import apass
     >>> report = ReportInstrument("halves")
@@ -73,6 +73,8 @@ class ReportInstrument(Displayed):
 
     """
 
+    reads_modules = True
+
     def __init__(
         self,
         title: str = "apass report",
@@ -81,14 +83,15 @@ class ReportInstrument(Displayed):
         max_bodies: int = 200_000,
         max_remarks: int = 100_000,
         max_bytes: int = 2**28,
+        first: Mapping[str | None, int] | None = None,
     ) -> None:
+        super().__init__(("started", "finished", "failed", "remark"), ("started", "finished", "failed"), first=first)
         self._title = title
         self._limits = {_RUNS: max_runs, _BODIES: max_bodies, _REMARKS: max_remarks}
         self._left_out = dict.fromkeys(self._limits, 0)
         self._texts = TextStore(max_bytes)
         self._origin = perf_counter()
         self._lock = Lock()
-        self._positions = PositionTracker()
         self._entries: list[RecordedPass] = []
         self._open: WeakKeyDictionary[Run, RecordedPass] = WeakKeyDictionary()
         self._bodies: list[Body] = []
@@ -108,8 +111,9 @@ class ReportInstrument(Displayed):
         """Return the record, for `merge_records` of the original."""
         return _Records(self.record(), self._texts.digests(), self._remarks, perf_epoch())
 
-    def merge_records(self, records: "_Records") -> None:
+    def merge_records(self, records: Any) -> None:
         """Add the record of a twin."""
+        assert isinstance(records, _Records), "`worker_records` of a twin returns them"
         record, shift = records.record, records.epoch - perf_epoch()
         left_out = dict(record.left_out)
         indices = self._texts.merge(record.texts, records.digests, left_out.pop("texts", 0))
@@ -129,27 +133,40 @@ class ReportInstrument(Displayed):
 
     @classmethod
     def _make_twin(cls, limits: Mapping[str, int], max_bytes: int, first: Mapping[str | None, int]) -> Self:
-        twin = cls(
-            max_runs=limits[_RUNS], max_bodies=limits[_BODIES], max_remarks=limits[_REMARKS], max_bytes=max_bytes
+        return cls(
+            max_runs=limits[_RUNS],
+            max_bodies=limits[_BODIES],
+            max_remarks=limits[_REMARKS],
+            max_bytes=max_bytes,
+            first=first,
         )
-        twin._positions = PositionTracker(first)
-        return twin
 
-    def run_before_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
-        """Record the start of a run, with the text of the module."""
-        run = current_run()
-        if run is None or run in self._open:
+    def handle(self, event: Event, subject: Any) -> Awaitable[None] | None:
+        """Record an event of a run, with the text of a new module."""
+        run = event.run
+        if event.kind == "remark":
+            self._add_remark(event)
+        if run is None or event.position is None or event.kind == "remark":
             return None
-        with self._lock:
-            position = self._positions.begin(run)
-            if not self._has_room(_RUNS, len(self._entries) + len(self._merged)):
-                return None
-            caller = self._caller(run)
-            chain = Chain() if caller is None else caller.chain
-            entry = RecordedPass(position, mod, chain, is_outermost=caller is None)
-            self._open[run] = entry
-            self._entries.append(entry)
-        return self._store_text(entry, mod, entry.begin)
+        if event.is_body:
+            self._record_body(event, event.position, run)
+            return None
+        if event.kind == "started":
+            return self._begin(event.position, run, subject)
+        entry = self._open.pop(run, None)
+        if entry is None:
+            return None
+        entry.stop(run)
+        if event.error is None:
+            if event.changed:
+                return self._store_text(entry, subject, entry.finish)
+            entry.finish_unchanged()
+            return None
+        entry.fail(event.error)
+        if entry.failure is not None:
+            with self._lock:
+                self._failed.setdefault(entry.position.module, []).append(entry.failure)
+        return None
 
     def run_after_step(self, run: Run, start: float, end: float) -> None:
         """Record a step of a run."""
@@ -157,46 +174,11 @@ class ReportInstrument(Displayed):
         if entry is not None and start >= entry.until:
             entry.work(start, end)
 
-    def run_after_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
-        """Record the end of a run, with the text of the result."""
-        run = current_run()
-        entry = self._close(run)
-        if run is None or entry is None:
-            return None
-        if mod is entry.stop(run):
-            entry.finish_unchanged()
-            return None
-        return self._store_text(entry, mod, entry.finish)
-
-    def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
-        """Record that a run raised or was cancelled."""
-        run = current_run()
-        entry = self._close(run)
-        if run is None or entry is None:
-            return
-        entry.stop(run)
-        entry.fail(error)
-        if entry.failure is not None:
-            with self._lock:
-                self._failed.setdefault(entry.position.module, []).append(entry.failure)
-
-    def run_before_function(self, func: Any, run: Run) -> None:
-        """Record the start of a function body."""
-        self._open_bodies[run] = BodyTimes()
-
     def run_after_function_step(self, run: Run, start: float, end: float) -> None:
         """Record a step of a function body."""
         times = self._open_bodies.get(run)
         if times is not None:
             times.busy += end - start
-
-    def run_after_function(self, func: Any, result: Any, run: Run) -> None:
-        """Record the end of a function body."""
-        self._end_body(run, RunStatus.UNCHANGED if result is func else RunStatus.CHANGED)
-
-    def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
-        """Record that a function body raised or was cancelled."""
-        self._end_body(run, RunStatus.FAILED if isinstance(error, Exception) else RunStatus.CANCELLED)
 
     def on_statistic(self, run: Run | None, name: str, amount: float) -> None:
         """Add a statistic to the current pass."""
@@ -204,15 +186,6 @@ class ReportInstrument(Displayed):
         if entry is not None:
             with self._lock:
                 entry.statistics[name] = entry.statistics.get(name, 0) + amount
-
-    def on_remark(self, remark: Remark) -> None:
-        """Record a remark."""
-        run = current_run()
-        position = None if run is None else self._positions.position(run)
-        key = _sort_key(remark.module, position, None if run is None else run.function)
-        with self._lock:
-            if self._has_room(_REMARKS, len(self._remarks)):
-                self._remarks.append((key, RecordedRemark(remark, position)))
 
     def fail(self, module: str, error: BaseException) -> None:
         """Record the failure of a module, perhaps outside of any pass.
@@ -272,6 +245,17 @@ class ReportInstrument(Displayed):
         self._left_out[kind] += len(items[room:])
         return items[:room]
 
+    def _begin(self, position: Position, run: Run, mod: Any) -> Awaitable[None] | None:
+        with self._lock:
+            if not self._has_room(_RUNS, len(self._entries) + len(self._merged)):
+                return None
+            caller = self._caller(run)
+            chain = Chain() if caller is None else caller.chain
+            entry = RecordedPass(position, mod, chain, is_outermost=caller is None)
+            self._open[run] = entry
+            self._entries.append(entry)
+        return self._store_text(entry, mod, entry.begin)
+
     def _caller(self, run: Run) -> RecordedPass | None:
         """Return the nearest enclosing run that is recorded and has not ended."""
         above = run.parent
@@ -281,9 +265,6 @@ class ReportInstrument(Displayed):
                 return entry
             above = above.parent
         return None
-
-    def _close(self, run: Run | None) -> RecordedPass | None:
-        return None if run is None else self._open.pop(run.body_of or run, None)
 
     def _store_text(self, entry: RecordedPass, mod: Any, done: Callable[[int], None]) -> Awaitable[None] | None:
         """Store a module's text, then call `done` with its index."""
@@ -305,11 +286,17 @@ class ReportInstrument(Displayed):
         with anyio.CancelScope(shield=True):
             done(await run_sync(lambda: chain.store(self._texts, mod, text())))
 
-    def _end_body(self, run: Run, status: RunStatus) -> None:
-        times = self._open_bodies.pop(run, None)
-        position = self._positions.position(run)
-        if times is None or position is None or run.function is None:
+    def _record_body(self, event: Event, position: Position, run: Run) -> None:
+        if event.kind == "started":
+            self._open_bodies[run] = BodyTimes()
             return
+        times = self._open_bodies.pop(run, None)
+        if times is None:
+            return
+        if event.error is not None:
+            status = RunStatus.FAILED if isinstance(event.error, Exception) else RunStatus.CANCELLED
+        else:
+            status = RunStatus.CHANGED if event.changed else RunStatus.UNCHANGED
         if status is RunStatus.UNCHANGED and run.seconds < _SHORT:
             return
         task = current_task()
@@ -317,6 +304,13 @@ class ReportInstrument(Displayed):
             if self._has_room(_BODIES, len(self._bodies)):
                 worker = self._workers.setdefault(task, len(self._workers))
                 self._bodies.append(times.value(position, run, worker, status))
+
+    def _add_remark(self, event: Event) -> None:
+        assert event.remark is not None, "the event is about a remark"
+        key = _sort_key(event.remark.module, event.position, None if event.run is None else event.run.function)
+        with self._lock:
+            if self._has_room(_REMARKS, len(self._remarks)):
+                self._remarks.append((key, RecordedRemark(event.remark, event.position)))
 
 
 _SortKey = tuple[str, tuple[tuple[int, str], ...], str]

@@ -10,6 +10,7 @@ from threading import Lock
 from time import perf_counter
 
 from apass.core.run import Run
+from apass.instruments.support.events import Event
 
 __all__ = ["ActiveCounts", "ActiveRun", "Activity"]
 
@@ -84,6 +85,17 @@ class Activity:
         self._first: float | None = None
         self._lock = Lock()
 
+    def handle(self, event: Event) -> None:
+        """Record an event of a pass or of a function body in this process."""
+        if event.run is None:
+            return
+        if event.kind == "started":
+            self.begin(event.run)
+        elif event.kind == "waiting":
+            self.wait(event.run, event.what, event.is_over)
+        else:
+            self.end(event.run, failed=event.kind == "failed")
+
     def begin(self, run: Run) -> None:
         """Record the start of a pass or of a function body."""
         now = self._clock()
@@ -107,10 +119,10 @@ class Activity:
                 entry.busy += end - start
                 entry.until = end
 
-    def wait(self, run: Run | None, what: str, is_over: bool) -> None:
+    def wait(self, run: Run, what: str, is_over: bool) -> None:
         """Record the start or the end of a wait for `what` in a pass or a body."""
         with self._lock:
-            entry = None if run is None else self._entries.get(run)
+            entry = self._entries.get(run)
             if entry is None:
                 return
             if not is_over:
