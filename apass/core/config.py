@@ -1,10 +1,10 @@
 """Config options: registered with a type, set by `PassContext(config=...)`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, overload
 
 from apass.core.plugins import import_all, matching_modules
 from apass.errors import ConfigTypeError, PassRegistrationError, UnknownConfigError, did_you_mean
@@ -13,8 +13,11 @@ from apass.util.typed_values import convert, type_name
 
 __all__ = [
     "Config",
+    "ConfigKey",
     "ConfigOption",
+    "ConfigValues",
     "adopt_option",
+    "config_key",
     "find_option",
     "list_configs",
     "provide_config_option",
@@ -22,21 +25,50 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigOption:
-    """A registered option."""
+T = TypeVar("T")
+D = TypeVar("D")
+ValueT_co = TypeVar("ValueT_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ConfigOption(Generic[ValueT_co]):
+    """A registered option, which replaces its key wherever a key is expected.
+
+    A type checker knows the type of `ctx.config[option]`. Everything that is stored or printed has the key alone.
+    """
 
     key: str
     """The name: that of the pass, a dot, and a word, as in `relay.FuseOps.max_depth`."""
     type: Any
     """The type of its values: a class, a union, a `Literal`, a list of these, `Any`."""
-    default: Any
+    default: ValueT_co
     """The value in a context that sets none."""
     doc: str = ""
     """One line for `list_configs` and the command line."""
 
+    def __hash__(self) -> int:
+        # A default may be a list.
+        return hash(self.key)
 
-_OPTIONS: Final[dict[str, ConfigOption]] = {}
+    def __repr__(self) -> str:
+        doc = f", doc={self.doc!r}" if self.doc else ""
+        return f"ConfigOption({self.key!r}, {type_name(self.type)}, default={self.default!r}{doc})"
+
+
+ConfigKey: TypeAlias = str | ConfigOption[Any]
+"""The key of an option, or the option itself."""
+
+
+class ConfigValues(Protocol):
+    """A mapping of values by option or by key."""
+
+    # The keys of a `Mapping` are invariant, so that no type of it admits both `dict[str, int]` and mixed keys.
+    def items(self) -> Iterable[tuple[ConfigKey, object]]:
+        """Return the keys or options with their values."""
+        ...
+
+
+_OPTIONS: Final[dict[str, ConfigOption[Any]]] = {}
 
 _NO_TYPES: Final = (str, bytes, int, float, list, tuple, dict, set)
 """Types of values that may be passed as a type by mistake."""
@@ -52,8 +84,18 @@ _OF_SESSION: Final[set[str]] = set()
 _MODULES: Final = "apass.config_modules"
 
 
-def register_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
-    """Register a config option for `PassContext(config=...)`.
+@overload
+def register_config_option(key: str, type: type[T], default: None = None, doc: str = "") -> ConfigOption[T | None]: ...
+@overload
+def register_config_option(key: str, type: type[T], default: T, doc: str = "") -> ConfigOption[T]: ...
+@overload
+def register_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption[Any]: ...
+def register_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption[Any]:  # noqa: A002
+    """Register a config option for `PassContext(config=...)`, and return it.
+
+    `ctx.config[option]` is its value, and `PassContext(config={option: value})` sets it. The key does as well, but
+    then a type checker does not know the type of the value. With a class as `type`, the value has this type. If there
+    is no default, it may be None. With any other type, such as `int | str`, the value is Any.
 
     Registering the same option again has no effect, so that a module may be reloaded. In a notebook or at a prompt, a
     later registration replaces an earlier one of the session. Source: TVM's `TVM_REGISTER_PASS_CONFIG_OPTION`.
@@ -63,14 +105,23 @@ def register_config_option(key: str, type: Any, default: Any = None, doc: str = 
             not a type.
         ConfigTypeError: if `default` is neither None nor of that type.
 
-    >>> register_config_option("demo.Unroll.depth", int, default=8).default
-    8
+    >>> DEPTH = register_config_option("demo.Unroll.depth", int, default=8)
+    >>> DEPTH
+    ConfigOption('demo.Unroll.depth', int, default=8)
+    >>> Config({DEPTH: 3})[DEPTH]
+    3
 
     """
     return _register(key, type, default, doc, provided=False)
 
 
-def provide_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption:  # noqa: A002
+@overload
+def provide_config_option(key: str, type: type[T], default: None = None, doc: str = "") -> ConfigOption[T | None]: ...
+@overload
+def provide_config_option(key: str, type: type[T], default: T, doc: str = "") -> ConfigOption[T]: ...
+@overload
+def provide_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption[Any]: ...
+def provide_config_option(key: str, type: Any, default: Any = None, doc: str = "") -> ConfigOption[Any]:  # noqa: A002
     """Register an option of a plug-in; a user may override its default.
 
     Raises:
@@ -89,7 +140,12 @@ def list_configs() -> Mapping[str, Mapping[str, Any]]:
     }
 
 
-def find_option(key: str) -> ConfigOption:
+def config_key(key: ConfigKey) -> str:
+    """Return the key of an option, given by itself or by its key."""
+    return key.key if isinstance(key, ConfigOption) else key
+
+
+def find_option(key: str) -> ConfigOption[Any]:
     """Return a registered option.
 
     Raises:
@@ -110,7 +166,7 @@ def find_option(key: str) -> ConfigOption:
     return _OPTIONS[key]
 
 
-def adopt_option(option: ConfigOption) -> None:
+def adopt_option(option: ConfigOption[Any]) -> None:
     """Register an option of the program, in a worker; it replaces an earlier one.
 
     A notebook may have registered the option again since the worker started.
@@ -121,33 +177,45 @@ def adopt_option(option: ConfigOption) -> None:
 class Config(Mapping[str, Any]):
     """The config options of one context.
 
-    `config[key]` returns the value that was set, or the registered default. `len` and iteration cover only the options
-    that were set.
+    `config[key]` returns the value that was set, or the registered default. `key` is a string, or the option that
+    `register_config_option` returned. `len` and iteration cover only the keys of options that were set.
     """
 
     __slots__ = ("_options",)
 
-    def __init__(self, options: Mapping[str, object] | None = None) -> None:
+    def __init__(self, options: ConfigValues | None = None) -> None:
         """Check the options.
 
         Raises:
             UnknownConfigError: if a key is not registered.
-            ConfigTypeError: if a value is not of its option's type, or `options` is not a mapping.
+            ConfigTypeError: if a value is not of its option's type, if an option is given twice, or if `options` is not
+                a mapping.
 
         """
-        if options is not None and not isinstance(options, Mapping):
+        mapping: Any = Mapping  # otherwise a type checker narrows `options` to a mapping of unknown keys
+        if options is not None and not isinstance(options, mapping):
             raise ConfigTypeError(f"config must be a mapping of options by key, got {options!r}")
-        self._options = MappingProxyType(
-            {key: _converted(key, value, find_option(key).type) for key, value in (options or {}).items()}
-        )
+        values: dict[str, Any] = {}
+        for option, value in () if options is None else options.items():
+            key = config_key(option)
+            expected = find_option(key).type
+            if key in values:
+                raise ConfigTypeError(f"config option {key!r} is given twice, by its key and by the option")
+            values[key] = _converted(key, value, expected)
+        self._options = MappingProxyType(values)
 
-    def __getitem__(self, key: str) -> Any:
+    @overload
+    def __getitem__(self, key: ConfigOption[T]) -> T: ...
+    @overload
+    def __getitem__(self, key: str) -> Any: ...
+    def __getitem__(self, key: ConfigKey) -> Any:
         """Return the value of an option, or its default.
 
         Raises:
             UnknownConfigError: if the option is not registered.
 
         """
+        key = config_key(key)
         return self._options[key] if key in self._options else _default_of(find_option(key))
 
     def __iter__(self) -> Iterator[str]:
@@ -160,10 +228,22 @@ class Config(Mapping[str, Any]):
 
     def __contains__(self, key: object) -> bool:
         """Return whether `key` was set."""
-        return key in self._options
+        return (key.key if isinstance(key, ConfigOption) else key) in self._options
 
-    def get(self, key: str, default: Any = None) -> Any:
+    # For pyright, an overload for each of `Mapping.get`.
+    @overload
+    def get(self, key: str) -> Any: ...
+    @overload
+    def get(self, key: str, default: None) -> Any: ...
+    @overload
+    def get(self, key: str, default: object) -> Any: ...
+    @overload
+    def get(self, key: ConfigOption[T | None], default: D) -> T | D: ...
+    @overload
+    def get(self, key: ConfigOption[T], default: None = None) -> T | None: ...
+    def get(self, key: ConfigKey, default: Any = None) -> Any:
         """Return the value that was set, or the registered default, or `default`."""
+        key = config_key(key)
         if key in self._options:
             return self._options[key]
         if key not in _OPTIONS:
@@ -175,7 +255,7 @@ class Config(Mapping[str, Any]):
         return f"Config({dict(self._options)!r})"
 
 
-def _default_of(option: ConfigOption) -> Any:
+def _default_of(option: ConfigOption[Any]) -> Any:
     """Return the default; of a collection a copy, which the caller may change."""
     return deepcopy(option.default) if type(option.default) in _MUTABLE else option.default
 
@@ -183,12 +263,12 @@ def _default_of(option: ConfigOption) -> Any:
 _EMPTY: Final = Config()
 
 
-def make_config(options: Mapping[str, object] | None) -> Config:
+def make_config(options: ConfigValues | None) -> Config:
     """Return `Config(options)`, or the shared empty Config."""
     return options if isinstance(options, Config) else Config(options) if options else _EMPTY
 
 
-def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> ConfigOption:
+def _register(key: str, tp: Any, default: Any, doc: str, *, provided: bool) -> ConfigOption[Any]:
     if not isinstance(key, str) or not key:
         raise PassRegistrationError(f"the key of a config option must be a string such as 'Pass.option', got {key!r}")
     if isinstance(tp, _NO_TYPES):

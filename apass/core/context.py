@@ -16,7 +16,7 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.shielding import Call, flatten_errors, run_shielded
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import AnalysisManager
-from apass.core.config import Config, list_configs, make_config
+from apass.core.config import Config, ConfigValues, list_configs, make_config
 from apass.core.deadline import Deadline, earlier
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.executor import ExecutorChoice, check_executor
@@ -54,7 +54,7 @@ class PassContext(Displayed):
         required_pass: names that a Sequential runs whatever their level; `should_run` is not called for them.
         disabled_pass: names that a Sequential does not run; takes precedence over `required_pass`.
         instruments: objects with hooks, called in this order (see `PassInstrument`).
-        config: options by key, each registered with `register_config_option`.
+        config: values by option, each registered with `register_config_option`, or by the key of the option.
         diag_ctx: where passes emit diagnostics (a new `DiagnosticContext`).
         max_concurrency: bodies of function passes in flight in this context beside the callers themselves (256); None
             is no limit.
@@ -131,7 +131,7 @@ class PassContext(Displayed):
         required_pass: Iterable[str] | None = None,
         disabled_pass: Iterable[str] | None = None,
         instruments: Iterable[object] | None = None,
-        config: Mapping[str, object] | None = None,
+        config: ConfigValues | None = None,
         *,
         diag_ctx: DiagnosticContext | None = None,
         max_concurrency: int | None = 256,

@@ -90,7 +90,7 @@ class ContextMessage:
     """Names of the disabled passes."""
     config: Mapping[str, Any]
     """The config values that the caller set."""
-    options: Sequence[ConfigOption]
+    options: Sequence[ConfigOption[Any]]
     """The registered options of the keys of `config`."""
     max_concurrency: int | None
     """The concurrency limit of the context."""

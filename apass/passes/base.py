@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from apass.core.adapter import ModT
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
+from apass.core.config import ConfigKey
 from apass.core.context import PassContext, current_scope
 from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import executor_in_force
@@ -64,7 +65,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
     else needs a new version: a global variable, a function or library that the pass calls, and an analysis that
     `required` does not name.
     """
-    config_keys: tuple[str, ...] | None = None
+    config_keys: tuple[ConfigKey, ...] | None = None
     """The config options that the result depends on; None is all options that are set."""
 
     requires: tuple[str | Property, ...] = ()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal, TypedDict, cast
 
 from apass.core.analysis import Analysis
+from apass.core.config import ConfigKey, config_key
 from apass.core.executor import ExecutorChoice, check_executor
 from apass.core.properties import Property, check_property
 from apass.errors import PassDefinitionError, did_you_mean
@@ -69,7 +70,7 @@ class PassOptions(TypedDict, total=False):
     """
     version: str
     """The version of the pass for cached results, `"1"` by default; change it when the pass produces others."""
-    config_keys: Iterable[str]
+    config_keys: Iterable[ConfigKey]
     """The config options that the result depends on; by default all options that are set."""
     requires: Iterable[str | Property]
     """The properties that a module must have; they are checked before the pass (see `register_property`)."""
@@ -140,7 +141,7 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
         keys = options["config_keys"]
         if isinstance(keys, str):
             raise PassDefinitionError(f"config_keys must be a list of options, not {keys!r}; write [{keys!r}]")
-        attributes["config_keys"] = tuple(keys)
+        attributes["config_keys"] = tuple(map(config_key, keys))
     for key in ("requires", "ensures"):
         if key in attributes:
             attributes[key] = check_property(key, attributes[key])

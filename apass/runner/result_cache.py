@@ -23,6 +23,7 @@ from apass.core.adapter import (
     type_name,
 )
 from apass.core.changes import CHANGES
+from apass.core.config import ConfigKey, config_key
 from apass.core.context import PassContext
 from apass.core.run import current_run
 from apass.core.store import FaultTolerantStore, ModuleResults, stored_identity
@@ -358,7 +359,7 @@ def own_version() -> str:
         return "unknown"
 
 
-def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Sequence[str] | None) -> str | None:
+def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Sequence[ConfigKey] | None) -> str | None:
     """Return the cache key of a pass; None with a StoreWarning if it cannot be cached.
 
     Parameters:
@@ -369,7 +370,7 @@ def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Seque
         keys: the relevant config options; None for all that are set.
 
     """
-    config = dict(ctx.config) if keys is None else {key: ctx.config[key] for key in keys}
+    config = dict(ctx.config) if keys is None else {config_key(key): ctx.config[key] for key in keys}
     contents = state, ctx.opt_level, config
     plain = _as_plain(contents)
     identity = stored_identity(f"pass {name}", contents) if plain is None else _plain_identity(name, plain)

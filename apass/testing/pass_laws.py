@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from apass.core.adapter import FunctionKind, IRAdapter, ModT, adapter_for, exact_fingerprint, select_functions
+from apass.core.config import ConfigValues
 from apass.core.context import PassContext
 from apass.core.store import Store
 from apass.errors import AdapterError, PassContextError, VerifyError
@@ -28,7 +29,7 @@ def check_pass(
     modules: Mapping[str, ModT] | Iterable[ModT],
     *,
     opt_level: int = 2,
-    config: Mapping[str, object] | None = None,
+    config: ConfigValues | None = None,
     runs: int = RUNS,
     seed: int | None = 0,
     backends: Iterable[str] | None = None,

@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from apass.core.adapter import IRAdapter, ModT, adapter_by_suffix, adapter_for
+from apass.core.config import ConfigValues
 from apass.core.context import PassContext
 from apass.core.ir_plugin import known_suffixes, plugin_for_suffix
 from apass.errors import AdapterError, PassContextError
@@ -34,7 +35,7 @@ def run_pass(
     backend: str = "asyncio",
     opt_level: int = 2,
     instruments: Iterable[object] = (),
-    config: Mapping[str, object] | None = None,
+    config: ConfigValues | None = None,
 ) -> ModT:
     """Run a pass on a module from a plain test, and return the new module.
 
@@ -73,7 +74,7 @@ def assert_rewrites(
     *,
     suffix: str | None = None,
     opt_level: int = 2,
-    config: Mapping[str, object] | None = None,
+    config: ConfigValues | None = None,
 ) -> None:
     """Assert that a pass turns one module into another.
 
@@ -119,7 +120,7 @@ def assert_rewrites(
 
 
 def assert_unchanged(
-    pass_: Pass[ModT] | str, mod: ModT, *, opt_level: int = 2, config: Mapping[str, object] | None = None
+    pass_: Pass[ModT] | str, mod: ModT, *, opt_level: int = 2, config: ConfigValues | None = None
 ) -> None:
     """Assert that a pass changes nothing: it returns the module itself.
 

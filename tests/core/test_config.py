@@ -1,5 +1,6 @@
 """Options for passes: registration, values, conversion, listing and errors."""
 
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,10 @@ import pytest
 
 import apass
 from apass import ConfigTypeError, PassContext, PassRegistrationError, UnknownConfigError, register_config_option
-from apass.core.config import ConfigOption, list_configs, provide_config_option
+from apass.core.config import ConfigOption, adopt_option, list_configs, provide_config_option
+from apass.executors.messages import ContextMessage
+from apass.runner.result_cache import key_of
+from tests.core import user_code
 
 
 class Mode(Enum):
@@ -257,3 +261,87 @@ def test_structured_option_takes_a_mapping() -> None:
     assert ctx.config["tests.Depths"] == Depths(1, 5)
     with pytest.raises(ConfigTypeError, match=r"config option 'tests.Depths': Depths has no field 'inmost'"):
         PassContext(config={"tests.Depths": {"inmost": 5}})
+
+
+def test_option_reads_and_sets_its_value() -> None:
+    depth = register_config_option("test.Unroll.depth", int, default=8)
+    config = PassContext(config={depth: 3, "test.Fuse.kind": "b"}).config
+    key: object = depth  # a type checker expects the keys of a mapping before `in`
+    assert (config[depth], config.get(depth), key in config, dict(config), repr(config)) == (
+        3,
+        3,
+        True,
+        {"test.Unroll.depth": 3, "test.Fuse.kind": "b"},
+        "Config({'test.Unroll.depth': 3, 'test.Fuse.kind': 'b'})",
+    )
+    assert (PassContext().config[depth], PassContext().config.get(depth, 4), key in PassContext().config) == (
+        8,
+        8,
+        False,
+    )
+
+
+def test_option_with_mutable_default_is_key() -> None:
+    names = register_config_option("test.Fuse.names", list[str], default=[])
+    assert PassContext(config={names: ("a", "b")}).config[names] == ["a", "b"]
+    assert {names: 1} == {register_config_option("test.Fuse.names", list[str], default=[]): 1}
+
+
+def test_option_is_shown_as_call() -> None:
+    assert repr(register_config_option("test.Unroll.depth", int, default=8)) == (
+        "ConfigOption('test.Unroll.depth', int, default=8, doc='how deep')"
+    )
+    assert repr(register_config_option("test.Fuse.ratio", float | None)) == (
+        "ConfigOption('test.Fuse.ratio', float | None, default=None)"
+    )
+
+
+def test_option_given_twice_raises() -> None:
+    depth = register_config_option("test.Unroll.depth", int, default=8)
+    with pytest.raises(ConfigTypeError) as caught:
+        PassContext(config={depth: 3, "test.Unroll.depth": 4})
+    assert str(caught.value) == "config option 'test.Unroll.depth' is given twice, by its key and by the option"
+
+
+def test_option_of_other_program_is_unknown() -> None:
+    option = ConfigOption("test.Unroll.dept", int, 8)
+    with pytest.raises(UnknownConfigError, match=r"did you mean 'test[.]Unroll[.]depth'"):
+        PassContext(config={option: 3})
+
+
+def test_context_is_pickled_with_plain_keys() -> None:
+    depth = register_config_option("test.Unroll.depth", int, default=8)
+    message = ContextMessage.of(PassContext(config={depth: 3}))
+    assert message.config == {"test.Unroll.depth": 3}
+    assert pickle.loads(pickle.dumps(message)) == message
+
+
+def test_options_of_user_code_have_their_types() -> None:
+    for option in (getattr(user_code, name) for name in ("SIZE", "NAME", "MODE", "LAYERS", "RATIO", "KIND")):
+        adopt_option(option)
+    contexts = user_code.contexts({"user_code.Tune.size": 5}, {user_code.SIZE: 6})
+    for ctx in contexts:
+        user_code.reads(ctx)
+    assert [dict(ctx.config) for ctx in contexts] == [
+        {"user_code.Tune.size": 4},
+        {"user_code.Tune.size": 4, "user_code.Tune.name": "x", "user_code.Tune.ratio": 0.5},
+        {"user_code.Tune.size": 4, "user_code.Tune.mode": user_code.Mode.FAST},
+        {"user_code.Tune.size": 4},
+        {},
+        {"user_code.Tune.size": 5},
+        {"user_code.Tune.size": 6},
+        {"user_code.Tune.size": 4},
+    ]
+
+
+def test_passes_depend_on_options_by_key() -> None:
+    for option in (user_code.SIZE, user_code.MODE):
+        adopt_option(option)
+    assert (user_code.Tune.config_keys, user_code.Grow().config_keys) == (
+        ("user_code.Tune.size", "user_code.Tune.mode"),
+        ("user_code.Tune.size",),
+    )
+    ctx = PassContext(config={user_code.SIZE: 3})
+    by_option = key_of("Shrink", "1", (), ctx, user_code.Shrink.config_keys)
+    assert by_option == key_of("Shrink", "1", (), ctx, ["user_code.Tune.size", "user_code.Tune.mode"])
+    assert by_option != key_of("Shrink", "1", (), PassContext(), user_code.Shrink.config_keys)

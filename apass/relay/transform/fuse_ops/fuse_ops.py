@@ -30,10 +30,12 @@ RESHAPE_ONLY: Final = "relay.reshape_only"
 MAX_FUSED_OPS: Final = 256
 """Most results that one function computes, unless the context sets another limit."""
 
-_MAX_DEPTH: Final = "relay.FuseOps.max_depth"
-_LINK_PARAMS: Final = "relay.FuseOps.link_params"
-provide_config_option(_MAX_DEPTH, int, MAX_FUSED_OPS, "The most results that a function made by FuseOps computes.")
-provide_config_option(_LINK_PARAMS, bool, False, "Whether FuseOps keeps constants in the functions that use them.")
+_MAX_DEPTH: Final = provide_config_option(
+    "relay.FuseOps.max_depth", int, MAX_FUSED_OPS, "The most results that a function made by FuseOps computes."
+)
+_LINK_PARAMS: Final = provide_config_option(
+    "relay.FuseOps.link_params", bool, False, "Whether FuseOps keeps constants in the functions that use them."
+)
 
 _RESHAPES: Final = frozenset({"contrib_reverse_reshape", "expand_dims", "nn.batch_flatten", "reshape", "squeeze"})
 
@@ -66,7 +68,7 @@ def FuseOps(fuse_opt_level: int = -1) -> FunctionPass[IRModule, Function]:
 
     def fuse(func: Function, mod: IRModule, ctx: PassContext) -> Function:
         level = ctx.opt_level if fuse_opt_level == -1 else fuse_opt_level
-        fused = fuse_ops(ensure_typed(func, mod), level, int(ctx.config[_MAX_DEPTH]), bool(ctx.config[_LINK_PARAMS]))
+        fused = fuse_ops(ensure_typed(func, mod), level, ctx.config[_MAX_DEPTH], ctx.config[_LINK_PARAMS])
         if ctx.wants_remarks:
             remark_on_fusing(ctx, fused)
         return fused
