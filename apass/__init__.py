@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from apass.core.instrument import PassInstrument, pass_instrument
     from apass.core.ir_plugin import Comparison, IRPlugin, Measures, register_plugin
     from apass.core.named_callables import list_callables, register_callable, unregister_callable
+    from apass.core.pipeline_extensions import PipelineExtension, extend_pipeline
     from apass.core.portable import PortableInstrument
     from apass.core.position import Position
     from apass.core.properties import Property, list_properties, register_property
@@ -120,6 +121,7 @@ else:
             "apass.core.instrument": ["PassInstrument", "pass_instrument"],
             "apass.core.ir_plugin": ["Comparison", "IRPlugin", "Measures", "register_plugin"],
             "apass.core.named_callables": ["list_callables", "register_callable", "unregister_callable"],
+            "apass.core.pipeline_extensions": ["PipelineExtension", "extend_pipeline"],
             "apass.core.portable": ["PortableInstrument"],
             "apass.core.position": ["Position"],
             "apass.core.properties": ["Property", "list_properties", "register_property"],
@@ -256,6 +258,7 @@ __all__ = [
     "PassResultError",
     "PassTimeoutError",
     "PipelineCycleError",
+    "PipelineExtension",
     "PipelineSyntaxError",
     "PlannedPass",
     "PluginError",
@@ -296,6 +299,7 @@ __all__ = [
     "current_run",
     "diff",
     "events",
+    "extend_pipeline",
     "fingerprint_value",
     "function_pass",
     "get_pass",

@@ -155,6 +155,7 @@ class PipelineSyntaxError(ApassError, ValueError):
     """The text of a pipeline cannot be parsed.
 
     Attributes:
+        message: what is wrong, without the excerpt of the text.
         text: the whole text.
         position: the offset in `text`, counted from 0, of the first invalid character.
 
@@ -167,12 +168,12 @@ class PipelineSyntaxError(ApassError, ValueError):
         start = text.rfind("\n", 0, position) + 1
         end = text.find("\n", position)
         line, column = _window(text[start:] if end < 0 else text[start:end], position - start)
-        self._message = message
+        self.message = message
         super().__init__(f"{message} (at character {position})\n    {line}\n    {_blank(line[:column])}^")
 
     def __reduce__(self) -> tuple[type["PipelineSyntaxError"], tuple[str, str, int]]:
         """Support pickling; the default calls `__init__` with the formatted message."""
-        return type(self), (self._message, self.text, self.position)
+        return type(self), (self.message, self.text, self.position)
 
 
 class PassNotAllowedError(PipelineSyntaxError):

@@ -7,6 +7,7 @@ Relay and ONNX are plug-ins too, declared in apass's own `pyproject.toml`. These
 - `apass.passes`: the factory of one pass, by the name of the pass.
 - `apass.pass_modules`: a module that registers passes when it is imported, by a pattern of their names (`onnx.*`).
 - `apass.config_modules`: a module that registers config options, by a pattern of their keys (`relay.*`).
+- `apass.pipeline_extensions`: a `PipelineExtension` or a list of these, by a name such as that of the package.
 - `apass.model_conversions`: an `IRPlugin` that reads files of another suffix, by both suffixes (`.onnx-to-.relay`).
 
 No plug-in is imported before something asks for it. If two packages declare the same name in a group, an error names
@@ -57,6 +58,11 @@ class Offer:
     def value(self) -> str:
         """The module, or the object as `module:name`."""
         return self.point.value
+
+    @property
+    def package(self) -> str:
+        """The package and its version, for messages."""
+        return _package(self.point)
 
     @property
     def module(self) -> str:

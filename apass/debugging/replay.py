@@ -18,6 +18,7 @@ from apass.instruments.reproducer.folder import FACTS, Failure, Reproducer, load
 from apass.instruments.reproducer.reading import read_file, shorten
 from apass.instruments.verify import VerifyInstrument, VerifyWhen
 from apass.passes.base import Pass
+from apass.passes.registry import without_extensions
 from apass.pipelines.parser import parse_pipeline
 
 __all__ = ["Replay", "Verdict", "check_context", "read_module", "read_pass", "replay", "report_failure", "run_once"]
@@ -172,7 +173,8 @@ def read_pass(folder: Path, reproducer: Reproducer) -> Pass[Any]:
 def _only_pass(text: str) -> Pass[Any]:
     """Return the pass of a pipeline text, without the Sequential that surrounds it."""
     # The line end closes a comment. A text with unbalanced parentheses gives more than one pass.
-    around = parse_pipeline(f"Sequential{{name=around}}({text}\n)")
+    with without_extensions():
+        around = parse_pipeline(f"Sequential{{name=around}}({text}\n)")
     if around.info.name != "around" or len(around.passes) != 1:
         raise PipelineSyntaxError("expected one pass", text, 0)
     return around.passes[0]

@@ -20,7 +20,7 @@ from apass.errors import ApassError, ExecutorError, MissingExtraError, UnknownPa
 from apass.passes.base import ModulePass, Pass
 from apass.passes.decorators import function_pass, module_pass, prim_func_pass
 from apass.passes.function_pass import FunctionPass, PrimFuncPass
-from apass.passes.registry import find_recipe, make_pass
+from apass.passes.registry import find_recipe, make_pass, without_extensions
 from apass.util.interactive import is_session
 
 __all__ = ["dumps", "loads", "pickled"]
@@ -240,7 +240,8 @@ def _by_registered_name(pass_: Pass[Any]) -> _Reduced | None:
         if is_session() and _module_of(recipe.factory) == "__main__":
             return None
         passes = list(pass_.children()) if "passes" in recipe.parameters else None
-        same = make_pass(name, options, passes)
+        with without_extensions():
+            same = make_pass(name, options, passes)
     except ApassError:
         return None
     if same is not pass_ and not (_is_equivalent(same, pass_) if pass_.spec is None else same == pass_):
@@ -303,7 +304,8 @@ def _module_of(factory: Any) -> str:
 def _make_registered(module: str, name: str, options: Mapping[str, object], passes: list[Pass[Any]] | None) -> Any:
     import_module(module)
     try:
-        return make_pass(name, options, passes)
+        with without_extensions():
+            return make_pass(name, options, passes)
     except UnknownPassError as error:
         raise ExecutorError(f"{error}; importing {module} in a worker did not register it") from None
 

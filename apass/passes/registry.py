@@ -3,14 +3,18 @@
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, is_dataclass
 from functools import lru_cache, partial
-from typing import Any, TypeGuard, TypeVar, cast, overload
+from importlib import import_module
+from typing import Any, Final, TypeGuard, TypeVar, cast, overload
 
 from apass.core.info import PassInfo
 from apass.core.named_callables import find_callable
 from apass.core.pass_factories import Factory, add_factory, find_factory, known_names, load_providers, remove_factory
+from apass.core.pipeline_extensions import all_extensions, is_extended
 from apass.errors import PassDefinitionError, PassRegistrationError, did_you_mean
 from apass.passes.base import Pass
 from apass.util.interactive import definition_in_session
@@ -27,9 +31,18 @@ __all__ = [
     "provide_pass",
     "register_pass",
     "unregister_pass",
+    "without_extensions",
 ]
 
 RegistrantT = TypeVar("RegistrantT", bound=Callable[..., Any])
+
+EXTENSIONS: Final = "extensions"
+"""The option of every registered pipeline: whether extensions add passes to it."""
+
+_VAR_KEYWORD: Final = inspect.Parameter.VAR_KEYWORD
+
+_EXTENDS: ContextVar[bool] = ContextVar("apass_extends", default=True)
+"""Whether extensions apply to the pipelines that are created."""
 
 
 @overload
@@ -140,6 +153,19 @@ def make_pass(name: str, options: Mapping[str, object], passes: Sequence[Pass[An
     return recipe.make({key: recipe.read_option(key, value) for key, value in options.items()}, passes)
 
 
+@contextmanager
+def without_extensions() -> Generator[None]:
+    """Create pipelines without their extensions in the block.
+
+    A pipeline from another process is recorded with the passes that were added there.
+    """
+    token = _EXTENDS.set(False)
+    try:
+        yield
+    finally:
+        _EXTENDS.reset(token)
+
+
 def find_recipe(name: str) -> "Recipe":
     """Return the recipe of a registered pass; errors are those of `find_factory`."""
     factory = _factory_of(find_factory(name))
@@ -171,6 +197,8 @@ class Recipe:
     def check_option(self, key: str) -> None:
         """Raise PassDefinitionError if there is no option `key`."""
         options = self.options
+        if key == EXTENSIONS and self._has_choice:
+            return  # `make` knows whether it is a pipeline
         if key in options or any(parameter.kind is parameter.VAR_KEYWORD for parameter in options.values()):
             return
         near = did_you_mean(key, options, listing="it takes ") or "; it takes none"
@@ -183,6 +211,8 @@ class Recipe:
         """
         parameter = self.options.get(key)
         tp = Any if parameter is None or parameter.annotation is parameter.empty else parameter.annotation
+        if key == EXTENSIONS and self._has_choice:
+            tp = bool
         try:
             return read(value, tp, find)
         except TypeError as error:
@@ -203,10 +233,39 @@ class Recipe:
             is_required = parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
             if is_required and key not in options:
                 raise PassDefinitionError(f"pass {self.name!r} needs the option {key!r}")
-        result = self.factory(**options, **({} if passes is None else {"passes": passes}))
+        choice = options.get(EXTENSIONS) if self._has_choice else None
+        own = options if choice is None else {key: value for key, value in options.items() if key != EXTENSIONS}
+        with without_extensions() if choice is False else nullcontext():
+            result = self.factory(**own, **({} if passes is None else {"passes": passes}))
         if not _is_pass(result):
             raise PassRegistrationError(f"the factory of pass {self.name!r} returned {result!r}, which is not a pass")
-        return self._named(result, options, tuple(passes or ()))
+        if choice is not None and not _is_pipeline(result):
+            raise PassDefinitionError(f"pass {self.name!r} has no option {EXTENSIONS!r}; it is not a pipeline")
+        if _is_leaf(self.parameters):
+            extended = result if choice is False else self._extended(result)
+            if _contains_added(extended):
+                # Without the name as its text: journals and workers must not depend on the registered extensions.
+                pass_ = copy.copy(extended)
+                object.__setattr__(pass_, "registered_name", self.name)
+                return pass_
+        return self._named(result, own if choice else options, tuple(passes or ()))
+
+    def _extended(self, result: Pass[Any]) -> Pass[Any]:
+        """Return the pipeline that the factory created, with the passes of its extensions."""
+        if not _EXTENDS.get() or not (_is_pipeline(result) or is_extended(self.name)):
+            return result
+        if not all_extensions():
+            return result
+        # The parser of the added passes imports this module.
+        pipelines: Any = import_module("apass.pipelines.extensions")
+        extended: Pass[Any] = pipelines.extended(self.name, result)
+        return extended
+
+    @property
+    def _has_choice(self) -> bool:
+        """Whether the option `extensions` is not one of the factory itself."""
+        kinds = [parameter.kind for parameter in self.parameters.values()]
+        return _is_leaf(self.parameters) and EXTENSIONS not in self.parameters and _VAR_KEYWORD not in kinds
 
     def _named(self, pass_: Pass[Any], options: Mapping[str, Any], passes: tuple[Pass[Any], ...]) -> Pass[Any]:
         """Return `pass_` with a `spec` and children that `str()` and `==` use."""
@@ -297,6 +356,16 @@ def _identity(pass_: Factory) -> Factory:
 
 def _is_pass_class(value: object) -> TypeGuard[type[Pass[Any]]]:
     return isinstance(value, type) and issubclass(value, Pass)
+
+
+def _is_pipeline(pass_: Pass[Any]) -> bool:
+    kind: Any = find_factory("Sequential") if hasattr(pass_, "passes") else ()
+    return isinstance(pass_, kind)
+
+
+def _contains_added(pass_: Pass[Any]) -> bool:
+    """Return whether extensions added passes to a pipeline or to one inside of it."""
+    return bool(getattr(pass_, "added_by", ())) or any(map(_contains_added, pass_.children()))
 
 
 def _is_pass(value: object) -> TypeGuard[Pass[Any]]:

@@ -51,6 +51,8 @@ class Sequential(Pass[ModT]):
     ) -> None:
         self.passes: tuple[Pass[ModT], ...] = check_passes("Sequential", passes or ())
         """The passes, in order."""
+        self.added_by: Mapping[int, str] = {}
+        """What added passes to a registered pipeline, by the index of the pass (see `extend_pipeline`)."""
         check_order(name, self.passes)
         self.changes_in_place = any(pass_.changes_in_place for pass_ in self.passes)
         self.info: PassInfo = PassInfo(opt_level, name, required)

@@ -58,7 +58,8 @@ def parse_pipeline(text: str, *, allow: Iterable[str] | None = None) -> Sequenti
     Parameters:
         text: the text of the pipeline.
         allow: the names of the passes and callables that the text may contain, or patterns such as `onnx.*`; None
-            allows all. A pass that an allowed pass requires may run without being in the list.
+            allows all. A pass that an allowed pass requires may run without being in the list, and so may one that an
+            extension adds to an allowed pipeline.
 
     Raises:
         PipelineSyntaxError: if the text cannot be parsed, or an option is invalid; the message shows the location.

@@ -1,8 +1,9 @@
 """`plan`: determines which passes of a pipeline would run, without a module."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, Final
 
 from apass.core.context import PassContext
@@ -40,7 +41,10 @@ class PlannedPass(Displayed):
     decision: Decision
     """Whether the pass would run."""
     reason: str = ""
-    """The reason, unless obvious: `"level 3 is above 2"`, `"disabled"`, `"required by FoldConstant"`."""
+    """The reason, unless obvious: `"level 3 is above 2"`, `"disabled"`, `"required by FoldConstant"`.
+
+    For a pass that an extension added to the pipeline, also the package or file: `"added by my_package 1.0"`.
+    """
     children: tuple["PlannedPass", ...] = ()
     """The contained passes, in order, each after the passes that it requires.
 
@@ -96,6 +100,8 @@ def plan(pass_: Pass[Any], ctx: PassContext | None = None) -> PlannedPass:
     return planner.planned(pass_, "", ())
 
 
+_NOTHING_ADDED: Final[Mapping[int, str]] = MappingProxyType({})
+
 _ROUNDS: Final = "after the first round, until one changes nothing, decided at run time; at most {} rounds"
 
 
@@ -137,20 +143,24 @@ class _Planner:
             rule = "the first to finish" if pass_.key is None else "the smallest key"
             alternatives = _each(self.sequence(pass_.passes, trail), Decision.MAYBE, "an alternative")
             return alternatives, f"decided at run time: {rule}"
-        return (self.sequence(pass_.passes, trail) if isinstance(pass_, Sequential) else []), ""
+        return (self.sequence(pass_.passes, trail, pass_.added_by) if isinstance(pass_, Sequential) else []), ""
 
-    def sequence(self, passes: Iterable[Pass[Any]], trail: tuple[str, ...]) -> list[PlannedPass]:
+    def sequence(
+        self, passes: Iterable[Pass[Any]], trail: tuple[str, ...], added_by: Mapping[int, str] = _NOTHING_ADDED
+    ) -> list[PlannedPass]:
         """Return the plans of passes by the rules of a Sequential, with requirements."""
         plans: list[PlannedPass] = []
-        for pass_ in passes:
+        for index, pass_ in enumerate(passes):
             info = pass_.info
+            origin = f"added by {added_by[index]}" if index in added_by else ""
             reason = self.reason_to_skip(pass_)
             if reason:
-                plans.append(_skipped(pass_, reason))
+                plans.append(_skipped(pass_, _joined(reason, origin)))
                 continue
             plans += self.required(info.name, info, trail)
             is_above_level = info.opt_level > self.ctx.opt_level
-            plans.append(self.planned(pass_, "required by the context" if is_above_level else "", trail))
+            reason = "required by the context" if is_above_level else ""
+            plans.append(self.planned(pass_, _joined(reason, origin), trail))
         return plans
 
     def reason_to_skip(self, pass_: Pass[Any]) -> str:

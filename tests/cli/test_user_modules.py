@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from apass.adapters.onnx import load_model
 from tests.helpers.command_line import nodes_of, write_model
 from tests.helpers.repository import ROOT
 
@@ -210,3 +211,51 @@ def test_bisect_loads_modules(folder: Path) -> None:
     )
     assert (status, error) == (0, "")
     assert out.splitlines()[-1] == "to stop after this pass: apass opt --opt-bisect-limit 2 ..."
+
+
+EXTENSION = """
+import apass
+
+@apass.register_pass("my.Mark")
+@apass.module_pass(opt_level=0)
+def Mark(mod, ctx):
+    if "mark" in mod.graph.metadata_props:
+        return mod
+    mod = mod.clone()
+    mod.graph.metadata_props["mark"] = "my.Mark"
+    return mod
+
+apass.extend_pipeline("onnx.Default", "my.Mark", after="onnx.Inline")
+"""
+
+
+def test_loaded_file_extends_default_pipeline(folder: Path) -> None:
+    (folder / "extension.py").write_text(EXTENSION)
+    write_model(folder / "models" / "b.onnx")
+    write_model(folder / "models" / "a.onnx")
+    load = ("--load", "extension.py")
+    status, planned, _ = run(folder, *load, "plan", "models/a.onnx")
+    assert (status, planned.splitlines()[3:5]) == (
+        0,
+        ["run        onnx.Inline", "run        Mark                                 added by extension.py"],
+    )
+    for name, *options in (("processes", "--executor", "process"), ("loop", "--executor", "loop")):
+        status, _, errors = run(folder, *load, "opt", "models", "-o", name, *options)
+        assert status == 0, errors
+        assert [_mark(folder / name / model) for model in ("a.onnx", "b.onnx")] == ["my.Mark"] * 2
+    assert run(folder, *load, "opt", "models", "-o", "none", "-p", "onnx.Default{extensions=false}")[0] == 0
+    assert _mark(folder / "none" / "a.onnx") is None
+
+
+def test_journal_and_cache_distinguish_extended_pipeline(folder: Path) -> None:
+    (folder / "extension.py").write_text(EXTENSION)
+    load, cached = ("--load", "extension.py"), ("model.onnx", "--cache", "cache.sqlite")
+    assert run(folder, "opt", *cached, "-o", "plain.onnx", "--journal", "run.journal")[0] == 0
+    status, _, errors = run(folder, *load, "opt", *cached, "-o", "plain.onnx", "--journal", "run.journal")
+    assert (status, "belongs to another run: pipeline 'Sequential(onnx.Default)'" in errors) == (2, True)
+    assert run(folder, *load, "opt", *cached, "-o", "marked.onnx")[0] == 0
+    assert [_mark(folder / name) for name in ("plain.onnx", "marked.onnx")] == [None, "my.Mark"]
+
+
+def _mark(path: Path) -> str | None:
+    return load_model(path).graph.metadata_props.get("mark")
