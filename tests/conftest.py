@@ -1,7 +1,12 @@
 """Fixtures and checks for all tests; async tests run on asyncio and trio."""
 
+import compileall
+import sys
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.helpers.repository import ROOT
 
 # The time of an example depends on the machine more than on the code.
 settings.register_profile("apass", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -15,12 +20,16 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let pytest-xdist distribute the files in order.
+    """Compile the package, and let pytest-xdist distribute the files in order.
 
     By default, files with few tests come last. These hold the longest tests, which one worker would run alone.
     """
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+    # Where PYTHONDONTWRITEBYTECODE is set, each of the hundreds of processes that tests start would compile the package
+    # again, for half a second. What is compiled already is left alone.
+    if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
+        compileall.compile_dir(ROOT / "apass", quiet=2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
