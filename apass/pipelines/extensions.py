@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from apass.core.pass_factories import find_factory
 from apass.core.pipeline_extensions import Origin, all_extensions
-from apass.errors import ApassError, MissingExtraError, PassDefinitionError, PipelineSyntaxError, did_you_mean
+from apass.errors import (
+    ApassError,
+    MissingExtraError,
+    PassDefinitionError,
+    PassOrderError,
+    PipelineSyntaxError,
+    did_you_mean,
+)
 from apass.passes.base import Pass
 from apass.passes.sequential import Sequential
 from apass.pipelines.parser import parse_pipeline
@@ -30,6 +37,7 @@ def extended(name: str, pipeline: Pass[Any]) -> Pass[Any]:
     Raises:
         PassDefinitionError: if the pipeline is not a Sequential, or if an extension does not fit: it names a missing
             pass, its `before` and `after` exclude each other, or its text is invalid.
+        PassOrderError: if `runs_after` or `runs_before` of a pass forbids the new order.
         UnknownPassError: if an extension of the program is for a pipeline that does not exist.
         PluginError: if a package declares something that is not an extension.
 
@@ -79,9 +87,12 @@ def _with_added(pipeline: Any, origins: Sequence[Origin]) -> Sequential[Any]:
     for origin in origins:
         index = _index_in(items, origin)
         items[index:index] = [(pass_, origin) for pass_ in _passes_of(origin)]
-    result = Sequential(
-        [pass_ for pass_, _ in items], pipeline.info.opt_level, pipeline.info.name, pipeline.info.required
-    )
+    info = pipeline.info
+    try:
+        result = Sequential([pass_ for pass_, _ in items], info.opt_level, info.name, info.required)
+    except PassOrderError as error:
+        sources = ", ".join(dict.fromkeys(origin.source for origin in origins))
+        raise PassOrderError(f"{error}; the pipeline has passes added by {sources}") from error
     result.added_by = {index: origin.source for index, (_, origin) in enumerate(items) if origin is not None}
     return result
 

@@ -231,6 +231,20 @@ def test_mistake_names_the_extension(arguments: tuple[Any, ...], message: str) -
     assert order("ext.Default{extensions=false}") == "ABBC"
 
 
+def test_forbidden_order_names_the_extension() -> None:
+    @apass.register_pass
+    @apass.module_pass(opt_level=0, name="ext.First", runs_before=["Append"])
+    def _first(mod: Module, ctx: PassContext) -> Module:
+        return mod
+
+    try:
+        extend_pipeline("ext.Default", "ext.First", after="ext.C")
+        with pytest.raises(apass.PassOrderError, match=f"; the pipeline has passes added by {FILE}"):
+            get_pass("ext.Default")
+    finally:
+        apass.unregister_pass("ext.First")
+
+
 def test_only_pipeline_can_be_extended() -> None:
     extend_pipeline("ext.A", "ext.X")
     with pytest.raises(PassDefinitionError, match=r"'ext.A' is of class Append, expected a Sequential"):
