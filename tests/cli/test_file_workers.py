@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command_line import process, script, write_model
+from tests.helpers.command_line import apass, process, script, write_model
 from tests.helpers.folders import files
 
 pytestmark = [pytest.mark.process, pytest.mark.slow]
@@ -80,10 +80,10 @@ def test_cache_is_used(tmp_path: Path) -> None:
     cache = ("--cache", tmp_path / "results.db")
     arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "--executor", "process", *cache)
     assert process(*arguments)[0] == 0
-    stored = process("cache", "info", *cache)[1]
+    stored = apass("cache", "info", *cache).stdout
     assert re.search(r"\b[1-9]\d* results", stored), stored
     assert process(*arguments)[0] == 0
-    assert process("cache", "info", *cache)[1] == stored
+    assert apass("cache", "info", *cache).stdout == stored
 
 
 @pytest.mark.parametrize("option", [("--journal", "run.journal"), ("--in-place",)])

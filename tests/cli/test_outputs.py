@@ -75,8 +75,8 @@ def test_failed_file_of_a_model_is_named(option: str, tmp_path: Path) -> None:
 def test_reduce_names_its_output(tmp_path: Path) -> None:
     model = program(tmp_path / "m.relay")
     folder = tmp_path / "r"
-    status, _, _ = process("opt", model, "-o", tmp_path / "out", "-p", "onnx.Checker", "--reproducer", folder)
-    assert status == 1
+    result = apass("opt", model, "-o", tmp_path / "out", "-p", "onnx.Checker", "--reproducer", folder)
+    assert result.exit_code == 1
     (inner,) = folder.glob("*/*")
     status, _, err = run_limited("reduce", inner, "-o", tmp_path / "small")
     assert (status, err) == (4, f"apass: reduce cannot write {tmp_path / 'small'}: File too large\n")
