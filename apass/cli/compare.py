@@ -91,7 +91,7 @@ def plan_comparison(models: Sequence[str], texts: Sequence[str]) -> ComparisonPl
         if text in texts[:index]:
             raise InputError(f"--compare has the pipeline {text!r} twice; leave one out")
     jobs = plan_jobs(find_models(models, suffixes()), None, in_place=True)
-    formats = {job.source.suffix: format_of(job.source) for job in jobs}
+    formats = {job.suffix: format_of(job.source) for job in jobs}
     return ComparisonPlan(jobs, formats, [(text, read_pipeline(pipeline_text(text))) for text in texts])
 
 
@@ -138,7 +138,7 @@ class _ModelRun:
     ) -> None:
         self.job = job
         self.plan = plan
-        self.format = plan.formats[job.source.suffix]
+        self.format = plan.formats[job.suffix]
         self.workers = workers
         self.executor = executor
         self.timeout = timeout

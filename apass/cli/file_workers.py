@@ -61,8 +61,7 @@ class FileWork:
 
     def treatment_of(self, job: Job) -> Treatment:
         """Return the format and the pipeline of one model."""
-        suffix = job.source.suffix
-        return format_of(job.source, self.formats[suffix]), self.passes[suffix]
+        return format_of(job.source, self.formats[job.suffix]), self.passes[job.suffix]
 
 
 @dataclass(frozen=True, slots=True)

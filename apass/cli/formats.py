@@ -14,7 +14,15 @@ from anyio import CapacityLimiter, to_thread
 
 from apass.cli.inputs import InputError
 from apass.concurrency.coroutines import is_async
-from apass.core.ir_plugin import Comparison, IRPlugin, Measures, checked_plugin, known_suffixes, plugin_for_suffix
+from apass.core.ir_plugin import (
+    Comparison,
+    IRPlugin,
+    Measures,
+    checked_plugin,
+    file_suffix,
+    known_suffixes,
+    plugin_for_suffix,
+)
 from apass.core.plugins import plugins
 from apass.errors import AdapterError
 from apass.util.files import PartFile, Prepared, naming
@@ -133,21 +141,22 @@ def suffixes() -> tuple[str, ...]:
 def check_format(path: Path, result: str | None = None) -> None:
     """Check that files of a suffix can be read, and written as `result`.
 
-    Nothing is imported. If `result` is None, both suffixes are the same.
+    Nothing is imported. `result` is in lower case; if it is None, both suffixes are the same.
 
     Raises:
         InputError: if no format has the suffix, or no conversion to `result` exists.
 
     """
-    if path.suffix not in suffixes():
+    suffix = file_suffix(path)
+    if suffix not in suffixes():
         raise InputError(f"model file {path} has the suffix {path.suffix!r}; expected one of {', '.join(suffixes())}")
-    if result not in (None, path.suffix) and _conversion(path.suffix, result) not in plugins(_CONVERSIONS):
+    if result not in (None, suffix) and _conversion(suffix, result) not in plugins(_CONVERSIONS):
         known = ", ".join(sorted(plugins(_CONVERSIONS))).replace("-to-", " to ")
         raise InputError(f"{path} cannot be converted to a {result} file; supported conversions: {known}")
 
 
 def format_of(path: Path, result: str | None = None) -> ModelFormat:
-    """Return the format of a file, by its suffix and that of its result.
+    """Return the format of a file, by its suffix and that of its result in lower case.
 
     Raises:
         InputError: if no format has the suffix, or no conversion to `result` exists.
@@ -156,9 +165,10 @@ def format_of(path: Path, result: str | None = None) -> ModelFormat:
 
     """
     check_format(path, result)
-    if result in (None, path.suffix):
-        return ModelFormat(plugin_for_suffix(path.suffix))
-    offer = plugins(_CONVERSIONS)[_conversion(path.suffix, result)]
+    suffix = file_suffix(path)
+    if result in (None, suffix):
+        return ModelFormat(plugin_for_suffix(suffix))
+    offer = plugins(_CONVERSIONS)[_conversion(suffix, result)]
     return ModelFormat(checked_plugin(offer.load(), offer.value))
 
 

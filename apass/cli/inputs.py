@@ -8,6 +8,7 @@ from glob import glob, has_magic
 from os.path import commonpath
 from pathlib import Path
 
+from apass.core.ir_plugin import file_suffix
 from apass.errors import ApassError, did_you_mean
 
 __all__ = ["InputError", "Job", "check_writable", "find_models", "names_file", "plan_jobs"]
@@ -29,6 +30,11 @@ class Job:
     """The file that is read."""
     target: Path
     """The file that the result is written to."""
+
+    @property
+    def suffix(self) -> str:
+        """The suffix of the file that is read, in lower case."""
+        return file_suffix(self.source)
 
 
 def find_models(arguments: Iterable[str], suffixes: Iterable[str], output: Path | None = None) -> list[Path]:
@@ -59,7 +65,7 @@ def names_file(output: Path | None, suffixes: Iterable[str]) -> bool:
 
     It is if it has the suffix of a model, and no directory has this name.
     """
-    return output is not None and output.suffix in suffixes and not output.is_dir()
+    return output is not None and file_suffix(output) in suffixes and not output.is_dir()
 
 
 def plan_jobs(
@@ -199,7 +205,7 @@ def _contains(output: Path, folder: Path) -> bool:
 
 def _is_model(path: str, suffixes: tuple[str, ...]) -> bool:
     stem, suffix = os.path.splitext(path)
-    if suffix not in suffixes or stem.endswith(_RESULT_MARK):
+    if suffix.lower() not in suffixes or stem.endswith(_RESULT_MARK):
         return False
     try:
         return stat.S_ISREG(os.stat(path).st_mode)

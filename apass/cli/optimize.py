@@ -26,6 +26,7 @@ from apass.concurrency.thread_batches import ThreadBatches, call_all
 from apass.core.changes import CHANGES, ChangeLog
 from apass.core.context import current_scope
 from apass.core.executor import Executor
+from apass.core.ir_plugin import file_suffix
 from apass.core.run import enter_module
 from apass.errors import ApassError, PassCancelledError
 from apass.passes.base import Pass
@@ -386,7 +387,7 @@ class _FileRun:
 
     def _can_be_copied(self) -> bool:
         """Return whether the file of the model is all that the result needs."""
-        if self.job.source.suffix != self.job.target.suffix:
+        if self.job.suffix != file_suffix(self.job.target):
             return False
         return not self.companions
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from apass.cli.formats import ModelFormat, check_format, format_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, names_file, plan_jobs
 from apass.cli.optimize import Treatment
+from apass.core.ir_plugin import file_suffix
 from apass.errors import MissingExtraError, PipelineSyntaxError
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
@@ -41,21 +42,23 @@ class Plan:
 
     def treatment_of(self, job: Job) -> Treatment:
         """Return the format and the pipeline of one model."""
-        return self.formats[job.source.suffix], self.passes[job.source.suffix]
+        return self.formats[job.suffix], self.passes[job.suffix]
 
 
 def result_format(output: Path | None, to: str | None) -> str | None:
     """Return the format of the results, which `--to` or the file of `-o` names.
+
+    It is in lower case; None if it is that of each model.
 
     Raises:
         InputError: if both name different formats.
 
     """
     if output is None or not names_file(output, suffixes()):
-        return to
-    if to is not None and output.suffix != f".{to}":
+        return None if to is None else to.lower()
+    if to is not None and file_suffix(output) != f".{to.lower()}":
         raise InputError(f"-o {output} and --to {to} name different formats; leave out --to, or change the suffix")
-    return output.suffix.removeprefix(".")
+    return file_suffix(output).removeprefix(".")
 
 
 def default_pipelines(suffix: str | None) -> Iterator[tuple[str, str | MissingExtraError]]:
@@ -156,7 +159,7 @@ def check_formats(jobs: Iterable[Job], to: str | None) -> Mapping[str, str | Non
 
 def _by_suffix(jobs: Iterable[Job]) -> Mapping[str, Job]:
     """Return one job for each suffix."""
-    return {job.source.suffix: job for job in jobs}
+    return {job.suffix: job for job in jobs}
 
 
 def pipeline_text(text: str) -> str:

@@ -7,6 +7,7 @@ from apass.cli.formats import format_of
 from apass.cli.inputs import InputError
 from apass.cli.planning import Plan
 from apass.core.context import PassContext
+from apass.core.ir_plugin import file_suffix
 from apass.instruments.dump.tree import read_dumped
 from apass.pipelines.resume import rest_of
 
@@ -24,7 +25,8 @@ def resume_plan(plan: Plan, path: Path, context: PassContext) -> Plan:
     if len(plan.jobs) != 1:
         raise InputError(f"--resume-from takes one model, got {len(plan.jobs)}; name the model that was dumped")
     dumped = read_dumped(path)
-    job, suffix = plan.jobs[0], dumped.data.suffix
-    rest = rest_of(plan.passes[job.source.suffix], dumped.position, context)
+    job = plan.jobs[0]
+    rest = rest_of(plan.passes[job.suffix], dumped.position, context)
     resumed = replace(job, source=dumped.data)
-    return Plan([resumed], {suffix: format_of(dumped.data, job.target.suffix)}, {suffix: rest})
+    model_format = format_of(dumped.data, file_suffix(job.target))
+    return Plan([resumed], {resumed.suffix: model_format}, {resumed.suffix: rest})

@@ -36,7 +36,7 @@ def suffix_of_format(name: str) -> str:
 
     """
     known = suffixes()
-    suffix = f".{name.removeprefix('.')}"
+    suffix = f".{name.removeprefix('.').lower()}"
     if suffix not in known:
         names = [other.removeprefix(".") for other in known]
         hint = did_you_mean(name, names) or f"; expected one of {', '.join(names)}"

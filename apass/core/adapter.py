@@ -302,18 +302,18 @@ def adapter_by_name(name: str) -> IRAdapter[Any, Any] | None:
 def adapter_by_suffix(suffix: str) -> IRAdapter[Any, Any] | None:
     """Return the adapter whose files have a suffix; None if there is none.
 
-    Registered adapters come first, then those of entry points. If the library of an adapter is missing, the adapter is
-    left out.
+    `suffix` is in lower case. Registered adapters come first, then those of entry points. If the library of an adapter
+    is missing, the adapter is left out.
     """
     for adapter in _REGISTERED.values():
-        if suffix_of(adapter) == suffix:
+        if suffix_of(adapter).lower() == suffix:
             return adapter
     for offer in plugins(_IRS).values():
         try:
             adapter = _adapter_of(offer)
         except MissingExtraError:
             continue
-        if suffix_of(adapter) == suffix:
+        if suffix_of(adapter).lower() == suffix:
             return adapter
     return None
 

@@ -1,12 +1,12 @@
 """`IRPlugin`: all that the tools need to know about an IR, as one object."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic
 
 from apass.core.adapter import IRAdapter, ModT, register_adapter
-from apass.core.plugins import plugins
+from apass.core.plugins import Offer, plugins
 from apass.errors import AdapterError, PluginError
 from apass.util.files import Prepared
 from apass.util.interactive import definition_in_session
@@ -16,6 +16,7 @@ __all__ = [
     "IRPlugin",
     "Measures",
     "checked_plugin",
+    "file_suffix",
     "known_suffixes",
     "plugin_for_suffix",
     "register_plugin",
@@ -62,7 +63,7 @@ class IRPlugin(Generic[ModT]):
     module_type: type[ModT] | None = None
     """The class of modules, for `register_plugin`; an entry point names it."""
     suffixes: tuple[str, ...] = ()
-    """The suffixes of model files, each with its dot."""
+    """The suffixes of model files, each with its dot. Upper and lower case are the same."""
     load: Callable[[Path], ModT] | None = None
     """Reads a module from a file, and raises any exception if that fails; by default `adapter.loads` of the bytes."""
     save: Callable[[ModT, Path], object] | None = None
@@ -110,7 +111,18 @@ class IRPlugin(Generic[ModT]):
 _IRS: Final = "apass.irs"
 
 _REGISTERED: Final[dict[str, IRPlugin[Any]]] = {}
-"""The registered plug-ins, by suffix."""
+"""The registered plug-ins, by suffix in lower case."""
+
+
+def file_suffix(path: Path) -> str:
+    """Return the suffix of a model file in lower case.
+
+    Files, formats and plug-ins are matched by it.
+
+    >>> file_suffix(Path("M.ONNX"))
+    '.onnx'
+    """
+    return path.suffix.lower()
 
 
 def register_plugin(plugin: IRPlugin[ModT]) -> IRPlugin[ModT]:
@@ -128,7 +140,7 @@ def register_plugin(plugin: IRPlugin[ModT]) -> IRPlugin[ModT]:
     if plugin.module_type is None:
         raise AdapterError("register_plugin needs the class of modules; write IRPlugin(module_type=..., ...)")
     for suffix in plugin.suffixes:
-        other, offer = _REGISTERED.get(suffix), plugins(_IRS).get(suffix)
+        other, offer = _REGISTERED.get(suffix.lower()), _offers().get(suffix.lower())
         is_repeated = other is plugin or definition_in_session(plugin.adapter) is not None
         # A module may register the plug-in that its package offers.
         is_offered_elsewhere = offer is not None and offer.module != type(plugin.adapter).__module__
@@ -136,17 +148,25 @@ def register_plugin(plugin: IRPlugin[ModT]) -> IRPlugin[ModT]:
             raise AdapterError(f"files with the suffix {suffix!r} already have a plug-in; use another suffix")
     register_adapter(plugin.module_type, plugin.adapter)
     for suffix in plugin.suffixes:
-        _REGISTERED[suffix] = plugin
+        _REGISTERED[suffix.lower()] = plugin
     return plugin
 
 
 def known_suffixes() -> Iterator[str]:
-    """Iterate over the suffixes of model files, sorted; no plug-in is imported."""
-    yield from sorted({*_REGISTERED, *(name for name in plugins(_IRS) if name.startswith("."))})
+    """Iterate over the suffixes of model files, sorted and in lower case.
+
+    No plug-in is imported.
+    """
+    yield from sorted({*_REGISTERED, *_offers()})
+
+
+def _offers() -> Mapping[str, Offer]:
+    """Return the plug-ins of entry points, by suffix in lower case."""
+    return {name.lower(): offer for name, offer in plugins(_IRS).items() if name.startswith(".")}
 
 
 def plugin_for_suffix(suffix: str) -> IRPlugin[Any]:
-    """Return the plug-in of a suffix.
+    """Return the plug-in of a suffix in lower case.
 
     Raises:
         KeyError: if there is none.
@@ -156,7 +176,7 @@ def plugin_for_suffix(suffix: str) -> IRPlugin[Any]:
     """
     if suffix in _REGISTERED:
         return _REGISTERED[suffix]
-    offer = plugins(_IRS)[suffix]
+    offer = _offers()[suffix]
     return checked_plugin(offer.load(), offer.value)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from apass.core.adapter import adapter_by_suffix, adapter_for
-from apass.core.ir_plugin import known_suffixes
+from apass.core.ir_plugin import file_suffix, known_suffixes
 from apass.errors import MissingExtraError, did_you_mean
 from apass.testing.running import load_model, parse_module, run_pass
 from apass.util.files import write_whole
@@ -181,7 +181,8 @@ def has_run_lines(path: Path) -> bool:
     """Return whether a file is a model file of a known format with `RUN:` lines."""
     with path.open("rb") as file:
         is_candidate = b"RUN:" in file.read(_HEAD)
-    return is_candidate and (path.suffix in known_suffixes() or adapter_by_suffix(path.suffix) is not None)
+    suffix = file_suffix(path)
+    return is_candidate and (suffix in known_suffixes() or adapter_by_suffix(suffix) is not None)
 
 
 def read_run_lines(path: Path) -> list[RunLine]:

@@ -8,7 +8,7 @@ from typing import Any
 from apass.core.adapter import IRAdapter, ModT, adapter_by_suffix, adapter_for
 from apass.core.config import ConfigValues
 from apass.core.context import PassContext
-from apass.core.ir_plugin import known_suffixes, plugin_for_suffix
+from apass.core.ir_plugin import file_suffix, known_suffixes, plugin_for_suffix
 from apass.errors import AdapterError, PassContextError
 from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
@@ -194,10 +194,10 @@ def load_model(path: Path) -> Any:
         Exception: the error of the reader.
 
     """
-    known = tuple(known_suffixes())
-    if path.suffix in known:
-        return plugin_for_suffix(path.suffix).read(path)
-    adapter = adapter_by_suffix(path.suffix)
+    known, suffix = tuple(known_suffixes()), file_suffix(path)
+    if suffix in known:
+        return plugin_for_suffix(suffix).read(path)
+    adapter = adapter_by_suffix(suffix)
     if adapter is None:
         raise AdapterError(
             f"no plug-in reads {path.suffix!r} files; expected one of {', '.join(known)}, or the `suffix` of "

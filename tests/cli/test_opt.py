@@ -10,7 +10,7 @@ import pytest
 from apass.core.context import PassContext
 from apass.passes.decorators import module_pass
 from apass.passes.registry import register_pass, unregister_pass
-from tests.helpers.command_line import TEST_DATA, apass, nodes_of, process, write_external, write_model
+from tests.helpers.command_line import TEST_DATA, apass, nodes_of, process, program, write_external, write_model
 from tests.helpers.folders import files
 
 
@@ -30,6 +30,22 @@ def test_results_keep_the_folders_of_their_models(tmp_path: Path, backend: str) 
     result = apass("opt", tmp_path / "in", "-o", tmp_path / "out", "--backend", backend, "--jobs", 2)
     assert (result.exit_code, files(tmp_path / "out")) == (0, ["a/m.onnx", "b/c/n.onnx", "b/m.onnx"])
     assert {tuple(nodes_of(path)) for path in (tmp_path / "out").rglob("*.onnx")} == {("Relu", "Neg")}
+
+
+def test_suffixes_match_in_any_case(tmp_path: Path) -> None:
+    program(tmp_path / "in" / "a.Relay")
+    write_model(tmp_path / "in" / "M.ONNX")
+    assert apass("opt", tmp_path / "in").exit_code == 0
+    assert files(tmp_path / "in") == ["M.ONNX", "M.opt.ONNX", "a.Relay", "a.opt.Relay"]
+    assert nodes_of(tmp_path / "in" / "M.opt.ONNX") == ["Relu", "Neg"]
+    assert apass("opt", tmp_path / "in", "-o", tmp_path / "out", "--executor", "process").exit_code == 0
+    assert apass("opt", tmp_path / "in" / "*.ONNX", "-o", tmp_path / "file.ONNX").exit_code == 0
+    assert apass("opt", tmp_path / "in" / "M.ONNX", "-o", tmp_path / "as", "--to", "RELAY").exit_code == 0
+    assert files(tmp_path / "out") == ["M.ONNX", "a.Relay"]
+    assert (files(tmp_path / "as"), nodes_of(tmp_path / "file.ONNX")) == (["M.relay"], ["Relu", "Neg"])
+    data = (tmp_path / "in" / "M.ONNX").read_bytes()
+    assert apass("opt", "-", "--from", "ONNX", stdin=data).stdout_bytes == (tmp_path / "file.ONNX").read_bytes()
+    assert apass("plan", tmp_path / "in" / "M.ONNX").stdout.startswith("onnx: ")
 
 
 def test_in_place_replaces_only_the_models(tmp_path: Path) -> None:

@@ -450,7 +450,7 @@ def _write_weights(model: ir.Model, weights: PartFile) -> onnx.ModelProto:
 
 
 def _format(path: Path) -> str:
-    return registry.get_format_from_file_extension(path.suffix) or _PROTOBUF
+    return registry.get_format_from_file_extension(path.suffix.lower()) or _PROTOBUF
 
 
 def _encoded(proto: onnx.ModelProto, path: Path) -> bytes:

@@ -22,6 +22,7 @@ from apass.cli.settings import (
 from apass.cli.streams import suffix_of_format
 from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
 from apass.cli.user_modules import LoadOption
+from apass.core.ir_plugin import file_suffix
 from apass.errors import MissingExtraError
 from apass.pipelines.plan import PlannedPass
 from apass.pipelines.plan import plan as make_plan
@@ -95,7 +96,7 @@ def _pipelines(
     suffix = None if source_format is None else suffix_of_format(source_format)
     if model is not None:
         check_format(model)  # an unknown suffix is an error that lists the others
-        suffix = model.suffix
+        suffix = file_suffix(model)
     if pipeline is None:
         yield from default_pipelines(suffix)
     else:

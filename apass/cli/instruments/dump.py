@@ -11,6 +11,7 @@ import typer
 from apass import instruments
 from apass.cli.inputs import InputError, Job
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
+from apass.core.ir_plugin import file_suffix
 from apass.core.position import Position
 
 __all__ = ["DumpingOptions"]
@@ -62,7 +63,7 @@ class _Resume:
 
 def _command(job: Job, run: RunPlan) -> Sequence[str]:
     context = run.context
-    pipeline = str(run.plan.passes[job.source.suffix])
+    pipeline = str(run.plan.passes[job.suffix])
     parts = ["apass", "opt", str(job.source), "-p", pipeline, "-O", str(context.opt_level)]
     for option, values in (
         ("--disable", context.disable),
@@ -71,6 +72,7 @@ def _command(job: Job, run: RunPlan) -> Sequence[str]:
     ):
         for value in values or ():
             parts += [option, value]
-    if job.target.suffix != job.source.suffix:
-        parts += ["--to", job.target.suffix.removeprefix(".")]
+    result = file_suffix(job.target)
+    if result != job.suffix:
+        parts += ["--to", result.removeprefix(".")]
     return parts
