@@ -109,9 +109,19 @@ _RESULT_WIDTH: Final = len("ok by an earlier run")
 
 
 class Reporter:
-    """Progress bar on standard error, table of results on standard output."""
+    """Progress bar on standard error, table of results on standard output.
 
-    def __init__(self, total: int, options: DisplayOptions, *, bar: bool = True) -> None:
+    Parameters:
+        total: the number of models.
+        options: the options of the display.
+        bar: whether a terminal has a progress bar.
+        renamed: replaces the temporary files in the text of diagnostics.
+
+    """
+
+    def __init__(
+        self, total: int, options: DisplayOptions, *, bar: bool = True, renamed: Callable[[str], str] = str
+    ) -> None:
         self.results: list[JobResult] = []
         """The result of each file, in the order of completion."""
         self._out = Console(highlight=False)
@@ -124,6 +134,7 @@ class Reporter:
         has_bar = bar and terminal.is_terminal and terminal.file.isatty() and not options.quiet
         self._bar = _Bar(terminal, total) if has_bar else None
         self._options = options
+        self._renamed = renamed
         self._phases: dict[str, str] = {}
         self._total = total
 
@@ -186,7 +197,7 @@ class Reporter:
         for text in _omitted(rows, notable, shown):
             self._out.print(f"[dim]{text}[/]")
         if diagnostics.diagnostics:
-            self.show(diagnostics.rendered())
+            self.show(self._renamed(diagnostics.rendered()))
         for failed in self.failures:
             assert failed.error is not None
             text = failure_text(failed.job.name, failed.error, has_traceback=is_verbose)

@@ -3,14 +3,13 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 from apass.cli.errors import errors_in, notes_of
 from apass.cli.instruments import RunObserver
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import OutputError
-from apass.cli.streams import DataOutput
+from apass.cli.streams import DataOutput, ModelStreams
 from apass.core.diagnostic_context import DiagnosticContext
 from apass.core.diagnostics import Diagnostic
 
@@ -26,14 +25,14 @@ class JsonLines(RunObserver):
     Parameters:
         output: where the lines are written.
         diagnostics: what the passes emit.
-        shown: returns the name of a path.
+        streams: replaces the temporary files of `-`.
 
     """
 
-    def __init__(self, output: DataOutput, diagnostics: DiagnosticContext, shown: Callable[[Path], str]) -> None:
+    def __init__(self, output: DataOutput, diagnostics: DiagnosticContext, streams: ModelStreams) -> None:
         self._output = output
         self._diagnostics = diagnostics
-        self._shown = shown
+        self._streams = streams
         self._seen = 0
         self._by_model: Final[defaultdict[str, list[Diagnostic]]] = defaultdict(list)
         self._error: OSError | None = None
@@ -64,8 +63,8 @@ class JsonLines(RunObserver):
         job, error = result.job, result.error
         return {
             "model": job.name,
-            "source": self._shown(job.source),
-            "target": None if error is not None else self._shown(job.target),
+            "source": self._streams.shown(job.source),
+            "target": None if error is not None else self._streams.shown(job.target),
             "outcome": _outcome(result),
             "seconds": round(result.seconds, 6),
             "nodes": {"before": result.before, "after": result.after},
@@ -74,7 +73,7 @@ class JsonLines(RunObserver):
             "cached": dict(result.cached),
             "remark": result.remark,
             "error": None if error is None else error_as_json(error),
-            "diagnostics": [_diagnostic_as_json(item) for item in self._diagnostics_of(job.name)],
+            "diagnostics": [_diagnostic_as_json(item, self._streams) for item in self._diagnostics_of(job.name)],
         }
 
     def _diagnostics_of(self, name: str) -> list[Diagnostic]:
@@ -105,7 +104,7 @@ def _outcome(result: JobResult) -> str:
     return "changed" if result.changed else "unchanged"
 
 
-def _diagnostic_as_json(diagnostic: Diagnostic) -> dict[str, Any]:
+def _diagnostic_as_json(diagnostic: Diagnostic, streams: ModelStreams) -> dict[str, Any]:
     span = diagnostic.span
     return {
         "severity": diagnostic.level.name.lower(),
@@ -115,7 +114,7 @@ def _diagnostic_as_json(diagnostic: Diagnostic) -> dict[str, Any]:
         "place": None
         if span is None
         else {
-            "source": span.source_name,
+            "source": streams.renamed(span.source_name),
             "line": span.line,
             "column": span.column,
             "end_line": span.end_line,

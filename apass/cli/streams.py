@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
+from apass.cli.errors import errors_in
 from apass.cli.formats import suffixes
 from apass.cli.inputs import InputError, Job
 from apass.cli.output_files import OutputError
@@ -17,6 +18,9 @@ __all__ = ["STREAM", "DataOutput", "ModelStreams", "model_streams", "reserved_ou
 
 STREAM: Final = "-"
 """The name of standard input among the models, and of standard output as `-o`."""
+
+STANDARD_INPUT: Final = "standard input"
+"""The name of standard input in errors."""
 
 MOST_BYTES: Final = 2**31
 """Bytes that are read from standard input; a protobuf message has fewer."""
@@ -151,10 +155,34 @@ class ModelStreams:
         if not size:
             raise InputError("standard input is empty; expected a model")
 
-    def explain(self, error: Exception) -> None:
-        """Add a note to the error of a model on standard input that has external weights."""
+    def explain(self, error: BaseException) -> None:
+        """Replace the temporary files in an error, its causes and the errors of a group.
+
+        If a model on standard input has external weights, its error gets a note.
+        """
+        if self._folder is None:
+            return
         if self.reads and f"{self._folder}{os.sep}" in str(error).replace(str(self._source), ""):
             error.add_note("a model on standard input cannot have external weights; name its file instead")
+        pending, seen = [error], set[int]()
+        while pending:
+            current = pending.pop()
+            if id(current) in seen:
+                continue
+            seen.add(id(current))
+            current.args = tuple(self.renamed(value) if isinstance(value, str) else value for value in current.args)
+            notes: list[str] = getattr(current, "__notes__", [])
+            # A subclass marks the traceback of a worker.
+            notes[:] = [type(note)(self.renamed(note)) for note in notes]
+            if isinstance(current, OSError) and isinstance(current.filename, str):
+                current.filename = self.renamed(current.filename)
+            pending += [*errors_in(current), *filter(None, (current.__cause__, current.__context__))]
+
+    def renamed(self, text: str) -> str:
+        """Return a text with `standard input` in place of the file that replaces it."""
+        if self._folder is None:
+            return text
+        return text.replace(str(self._source), STANDARD_INPUT).replace(f"{self._folder}{os.sep}", "")
 
     def shown(self, path: Path) -> str:
         """Return a path, or `-` for the file that replaces it."""

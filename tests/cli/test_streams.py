@@ -72,6 +72,22 @@ def test_piped_model_cannot_have_external_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source_format", "data", "message"),
+    [
+        ("onnx", b"junk", "standard input: not an ONNX model"),
+        ("relay", b"def @main(%x: ) { %x }", " --> standard input:1:15"),
+    ],
+)
+@pytest.mark.parametrize("options", ["-v", "-q", "--output-format json -o results", "--compare onnx.Inline"])
+def test_errors_name_standard_input(
+    source_format: str, data: bytes, message: str, options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = apass("opt", "-", "--from", source_format, *options.split(), stdin=data)
+    assert (result.exit_code, message in result.output, "/apass-" in result.output) == (1, True, False)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["-"], "- is standard input, whose format no suffix shows; add --from onnx or --from relay"),

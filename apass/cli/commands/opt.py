@@ -218,7 +218,7 @@ def opt(
             )
         )
         if result_options.compare is not None:
-            _compare(streams.models, result_options.compare, context_options, run_options)
+            _compare(streams, result_options.compare, context_options, run_options)
             return
         prints_lines = display_options.output_format is OutputFormat.JSON
         if streams.writes and prints_lines:
@@ -258,19 +258,24 @@ def _check_compared(
             raise InputError(f"{option} cannot be used with --compare, which writes nothing; leave one of them out")
 
 
-def _compare(models: Sequence[str], texts: Sequence[str], options: ContextOptions, run: RunOptions) -> None:
+def _compare(streams: ModelStreams, texts: Sequence[str], options: ContextOptions, run: RunOptions) -> None:
     """Compare pipelines on each model, and print the tables."""
     compare: Any = import_module("apass.cli.compare")
-    jobs = compare.plan_comparison(models, texts)
+    jobs = compare.plan_comparison(streams.models, texts)
     store = _store(run.cache)
     context = make_context(options, [pipeline for _, pipeline in jobs.pipelines], (), store)
     executors = executor_scope(run.executor, {})
     display = compare.ComparisonDisplay([text for text, _ in jobs.pipelines], len(jobs.models))
 
+    def on_result(result: Any) -> None:
+        for error in filter(None, (result.error, *(row.error for row in result.rows))):
+            streams.explain(error)
+        display.result(result)
+
     async def work() -> None:
         async with store or nullcontext(), context, executors as executor:
             await compare.compare_pipelines(
-                jobs, executor=executor, timeout=run.timeout, limit=run.jobs, on_result=display.result
+                jobs, executor=executor, timeout=run.timeout, limit=run.jobs, on_result=on_result
             )
 
     with warnings_as_lines(), display:
@@ -395,10 +400,10 @@ class _Run:
         executors = executor_scope(options.executor, unsupported)
         check_writable(plan.jobs, self._results.output)
         has_bar = not any(observer.takes_terminal for observer in observers)
-        reporter = Reporter(len(plan.jobs), self._stdout.options, bar=has_bar)
+        reporter = Reporter(len(plan.jobs), self._stdout.options, bar=has_bar, renamed=self._stdout.streams.renamed)
         if self._stdout.has_lines:
             json_lines: Any = import_module("apass.cli.json_lines")
-            lines = json_lines.JsonLines(self._stdout.data, context.diag_ctx, self._stdout.streams.shown)
+            lines = json_lines.JsonLines(self._stdout.data, context.diag_ctx, self._stdout.streams)
             observers.insert(0, lines)
         self.display = RunDisplay(reporter, observers, data)
         journals = file_journal(options.journal, plan.passes, context, verify=options.verify_outputs)
