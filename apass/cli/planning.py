@@ -28,6 +28,9 @@ __all__ = [
 
 _COMMENT: Final = re.compile(r"#[^\n]*")
 
+MOST_CHARACTERS: Final = 2**20
+"""Maximum length of a pipeline in a file; a device may have no end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -166,18 +169,26 @@ def pipeline_text(text: str) -> str:
     """Return the text of a pipeline; `@FILE` is replaced by the contents of the file.
 
     Raises:
-        InputError: if the file cannot be read.
+        InputError: if the file cannot be read, is too large, or contains no pass.
 
     """
     if not text.startswith("@"):
         return text
     path = text.removeprefix("@")
     try:
-        return Path(path).read_text(encoding="utf-8")
+        # Some editors begin a file with a byte order mark.
+        with Path(path).open(encoding="utf-8-sig") as file:
+            contents = file.read(MOST_CHARACTERS + 1)
     except OSError as error:
         raise InputError(f"cannot read the pipeline {text}: {error.strerror}") from None
     except ValueError as error:  # not UTF-8, or a path with a null byte
         raise InputError(f"cannot read the pipeline {text}: {error}") from None
+    if len(contents) > MOST_CHARACTERS:
+        limit = f"at most {MOST_CHARACTERS:,} characters"
+        raise InputError(f"cannot read the pipeline {text}: the file is too large; expected {limit}")
+    if _is_empty(contents):
+        raise InputError(f"the pipeline {text} is empty; expected the name of a pass in the file")
+    return contents
 
 
 def read_pipeline(text: str) -> Pass[Any]:
@@ -190,6 +201,10 @@ def read_pipeline(text: str) -> Pass[Any]:
     """
     # `parse_pipeline` accepts such a text: it is that of an empty Sequential. On a command line it is a mistake, such
     # as an unset variable of the shell.
-    if not _COMMENT.sub("", text).strip():
+    if _is_empty(text):
         raise PipelineSyntaxError("the pipeline is empty; expected the name of a pass", text, 0)
     return parse_pipeline(text)
+
+
+def _is_empty(text: str) -> bool:
+    return not _COMMENT.sub("", text).strip()

@@ -164,9 +164,28 @@ def test_loaded_modules_do_not_print_to_the_pipe(tmp_path: Path) -> None:
 def test_pipeline_is_read_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_model(tmp_path / "m.onnx")
-    (tmp_path / "p.txt").write_text("onnx.IdentityElimination,  # the only one\nonnx.NameFix\n")
+    (tmp_path / "p.txt").write_text("\ufeffonnx.IdentityElimination,  # the only one\nonnx.NameFix\n", encoding="utf-8")
     assert apass("opt", "m.onnx", "-p", "@p.txt").exit_code == 0
     assert nodes_of(tmp_path / "m.opt.onnx") == ["Relu", "Neg"]
     planned = apass("plan", "-p", "@p.txt").stdout.split()
     assert planned == ["run", "sequential", "run", "onnx.IdentityElimination", "run", "onnx.NameFix"]
     assert "@p.txt" in apass("opt", "m.onnx", "--compare", "@p.txt").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# later\n", "the pipeline @p.txt is empty; expected the name of a pass in the file"),
+        (
+            " " * (2**20 + 1),
+            "cannot read the pipeline @p.txt: the file is too large; expected at most 1,048,576 characters",
+        ),
+    ],
+)
+def test_unusable_pipeline_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.txt").write_text(text)
+    result = apass("plan", "-p", "@p.txt")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n")
