@@ -3,6 +3,7 @@
 The library of a format is imported when the first file of that format is used.
 """
 
+import os
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,6 +74,12 @@ class ModelFormat:
         """Write a model to temporary files beside `path`, and rename them.
 
         `prepared` is called before the files are renamed.
+
+        Raises:
+            AdapterError: if the plug-in exits, or writes nothing.
+            OSError: if a file cannot be written.
+            Exception: an error of the plug-in.
+
         """
         plugin = self.plugin
         if plugin.save_files is not None:
@@ -84,7 +91,14 @@ class ModelFormat:
                 part.write(plugin.adapter.dumps(mod))
             else:
                 with naming(path, part.path), _exits_as_errors(f"writing {path}"):
+                    # A module may have no text: its empty file has a new time.
+                    os.utime(part.path, (0, 0))
                     plugin.save(mod, part.path)
+                if not _is_written(part.path):
+                    raise AdapterError(
+                        f"{path}: save of the IR plug-in of {type(plugin.adapter).__qualname__} wrote nothing; "
+                        f"it must write the file that its second argument names"
+                    )
             part.close()
             if prepared is not None:
                 prepared({path: part.path})
@@ -122,6 +136,15 @@ class ModelFormat:
         result: Any = self.plugin.measure(mods)
         measures: Sequence[Measures] = await result if isawaitable(result) else result
         return measures
+
+
+def _is_written(path: Path) -> bool:
+    """Return whether a file exists, and has contents or a time other than 0."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return False
+    return status.st_size > 0 or status.st_mtime_ns != 0
 
 
 @contextmanager
