@@ -4,9 +4,11 @@ A worker receives names of files, not models, and reads and writes the files its
 """
 
 import gc
-from collections import deque
+import io
+import sys
+from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -22,6 +24,7 @@ from apass.cli.loading import collect_seldom
 from apass.cli.optimize import JobResult, Phase, Treatment, optimize_files
 from apass.concurrency.processes.pool import RECEIVED, check_not_starting, run_in_worker
 from apass.core.context import PassContext
+from apass.core.run import current_module_name
 from apass.errors import WorkerLostError
 from apass.executors.batching import batch_size
 from apass.executors.messages import ContextMessage
@@ -31,6 +34,7 @@ from apass.executors.remote_errors import SerializedError, failure_of
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 from apass.util.files import marked_parts, part_mark, remove_parts
+from apass.util.printable import LAYOUT, printable
 
 __all__ = ["FileWork", "FileWorkers", "started_workers"]
 
@@ -72,6 +76,28 @@ class _Reply:
     """The results without their errors, and the errors."""
     seconds: float
     """The duration, without the imports."""
+    output: Mapping[str | None, str]
+    """What the passes printed, by the name of the model; None for what belongs to no model."""
+
+
+class _Output(io.RawIOBase):
+    """Standard output and standard error of a batch, separated by model."""
+
+    def __init__(self) -> None:
+        self.by_model: defaultdict[str | None, bytearray] = defaultdict(bytearray)
+        """What was printed, by the name of the model."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        # The task of each model, and the threads that it uses, have the name in their context.
+        self.by_model[current_module_name()] += data
+        return len(data)
+
+    def fileno(self) -> int:
+        # A pass may give the stream to a child process, whose output a worker discards.
+        return 1
 
 
 def prepare_worker(
@@ -92,7 +118,11 @@ def prepare_worker(
 
 def optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Reply:
     """Optimize files, in a worker."""
-    return anyio.run(partial(_optimize_batch, work, mark, jobs), backend=work.backend)
+    output = _Output()
+    stream = io.TextIOWrapper(cast("Any", output), "utf-8", "backslashreplace", write_through=True)
+    with redirect_stdout(stream), redirect_stderr(stream):
+        reply = anyio.run(partial(_optimize_batch, work, mark, jobs), backend=work.backend)
+    return replace(reply, output={name: data.decode(errors="replace") for name, data in output.by_model.items()})
 
 
 async def _optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Reply:
@@ -111,7 +141,7 @@ async def _optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Re
             await optimize_files(
                 jobs, work.treatment_of, limit=work.limit, verify=False, on_phase=_ignore, on_result=results.append
             )
-    return _Reply([_without_error(result) for result in results], perf_counter() - start)
+    return _Reply([_without_error(result) for result in results], perf_counter() - start, {})
 
 
 def _without_error(result: JobResult) -> tuple[JobResult, SerializedError | None]:
@@ -223,7 +253,7 @@ class FileWorkers:
 
         """
         work = FileWork(self._formats, passes, cache, limit, self._backend)
-        share = _Share(work, joins, on_phase, on_result)
+        share = _Share(work, len(jobs) > 1, joins, on_phase, on_result)
         for pass_ in passes.values():
             record_passes(pass_)
         self._queue.extend(jobs)
@@ -324,6 +354,8 @@ class _Share:
 
     work: FileWork
     """How the files are optimized."""
+    has_several: bool
+    """Whether the run has several files."""
     joins: bool
     """Whether this process optimizes files, too."""
     on_phase: Phase
@@ -332,7 +364,11 @@ class _Share:
     """Called at the end of each file."""
 
     def accept(self, reply: _Reply) -> None:
-        """Report the results of a reply."""
+        """Print what the passes printed, and report the results of a reply."""
+        for name, text in reply.output.items():
+            prefix = f"{name}: " if self.has_several and name is not None else ""
+            if sys.stderr is not None:
+                sys.stderr.writelines(f"{printable(prefix + line, LAYOUT)}\n" for line in text.splitlines())
         for result, failure in reply.results:
             error = None if failure is None else cast("Exception", failure.error())
             self.report(replace(result, error=error))

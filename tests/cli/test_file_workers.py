@@ -1,5 +1,6 @@
 """Worker processes that read and write model files."""
 
+import json
 import re
 import shlex
 import signal
@@ -74,6 +75,17 @@ def test_failed_file_keeps_error_and_notes(tmp_path: Path) -> None:
     assert sorted(re.findall(r"saw (\S+)", out)) == sorted(NAMES)
     expected = process(*arguments, body=PASSES)[1]
     assert out[out.index("failed bad.onnx") :] == expected[expected.index("failed bad.onnx") :]
+
+
+def test_output_of_passes_goes_to_standard_error(tmp_path: Path) -> None:
+    options = ("-o", tmp_path / "out", "-p", "PrintTwice", "--executor", "process")
+    status, out, err = process(
+        "opt", models(tmp_path / "in"), *options, "--output-format", "json", "--jobs", 2, body=PASSES
+    )
+    assert (status, [json.loads(line)["outcome"] for line in out.splitlines()]) == (0, ["unchanged"] * len(NAMES))
+    lines = sorted(line for line in err.splitlines() if line.startswith(NAMES))
+    assert lines == [f"{name}: {text}" for name in NAMES for text in ("err", "out")]
+    assert process("opt", tmp_path / "in" / "a.onnx", *options, body=PASSES)[2] == "out\nerr\n"
 
 
 def test_cache_is_used(tmp_path: Path) -> None:

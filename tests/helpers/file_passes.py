@@ -1,6 +1,7 @@
 """Passes for tests of `apass opt` in worker processes, registered by the import."""
 
 import os
+import sys
 import time
 from typing import Any
 
@@ -35,6 +36,14 @@ def FailOnBad(mod: Any, ctx: PassContext) -> Any:
 def HoldBad(mod: Any, ctx: PassContext) -> Any:
     while current_module_name() == "bad.onnx":
         time.sleep(0.01)
+    return mod
+
+
+@register_pass
+@module_pass(opt_level=0, name="PrintTwice")
+def PrintTwice(mod: Any, ctx: PassContext) -> Any:
+    print("out", flush=True)
+    sys.stderr.buffer.write(b"err\n")
     return mod
 
 
