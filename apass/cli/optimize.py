@@ -32,7 +32,15 @@ from apass.errors import ApassError, PassCancelledError
 from apass.passes.base import Pass
 from apass.util.files import PartFile, Prepared, complete_together, completed_later, copy_whole, give_up
 
-__all__ = ["JobResult", "NotComparedError", "OutputsChangedError", "Phase", "Treatment", "optimize_files"]
+__all__ = [
+    "JobResult",
+    "NotComparedError",
+    "OutputsChangedError",
+    "PassExitedError",
+    "Phase",
+    "Treatment",
+    "optimize_files",
+]
 
 R = TypeVar("R")
 
@@ -60,6 +68,10 @@ Treatment = tuple[ModelFormat, Pass[Any]]
 
 class NotComparedError(ApassError):
     """The run was interrupted before the outputs were compared."""
+
+
+class PassExitedError(ApassError):
+    """A pass called `sys.exit`, which would end the whole run."""
 
 
 class OutputsChangedError(ApassError):
@@ -155,6 +167,12 @@ async def _error_of(run: "_FileRun") -> Exception | None:
         await run.run()
     except Exception as failure:
         return failure
+    except SystemExit as end:
+        exited = PassExitedError(f"the pass exited with {end.code!r}; a pass that fails must raise an exception")
+        exited.__cause__ = end
+        for note in getattr(end, "__notes__", ()):
+            exited.add_note(note)
+        return exited
     except anyio.get_cancelled_exc_class() as cancellation:
         # A deadline of -inf means that this task itself is cancelled. Otherwise the pass awaited something, such as a
         # future of asyncio, that was cancelled elsewhere: an error of this file only.

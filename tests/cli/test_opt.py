@@ -1,6 +1,7 @@
 """`apass opt`: its files, its output and its exit status."""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from apass.core.context import PassContext
+from apass.core.run import current_module_name
 from apass.passes.decorators import module_pass
 from apass.passes.registry import register_pass, unregister_pass
 from tests.helpers.command_line import TEST_DATA, apass, nodes_of, process, program, write_external, write_model
@@ -259,3 +261,28 @@ def test_unmatched_disabled_name_is_one_warning_line(tmp_path: Path) -> None:
         1,
         "apass: warning: disabled_pass names 'zzzz', but no pass of that name ran or is registered\n",
     )
+
+
+@pytest.fixture
+def exiting_pass() -> Iterator[str]:
+    """Register a pass that exits for the model `a.onnx`, and yield its name."""
+
+    @register_pass
+    @module_pass(opt_level=0, name="Exit")
+    def exiting(mod: ir.Model, ctx: PassContext) -> ir.Model:
+        if current_module_name() == "a.onnx":
+            sys.exit(5)
+        return mod
+
+    yield exiting.info.name
+    unregister_pass("Exit")
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_exit_of_pass_fails_its_model_only(tmp_path: Path, exiting_pass: str, backend: str) -> None:
+    for name in ("a.onnx", "b.onnx"):
+        write_model(tmp_path / name)
+    result = apass("opt", tmp_path, "-p", exiting_pass, "-o", tmp_path / "out", "--backend", backend)
+    assert (result.exit_code, files(tmp_path / "out")) == (1, ["b.onnx"])
+    message = "PassExitedError: the pass exited with 5; a pass that fails must raise an exception"
+    assert f"failed a.onnx: in pass 'sequential > Exit', module 'a.onnx'\n    {message}\n" in result.stdout
