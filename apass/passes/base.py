@@ -2,10 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import Field, field
 from functools import partial
 from importlib import import_module
 from inspect import unwrap
+from reprlib import repr as shortened
 from types import FunctionType
 from typing import Any, Final, Generic, Literal, Unpack, cast, dataclass_transform
 from weakref import WeakKeyDictionary
@@ -23,7 +25,7 @@ from apass.core.properties import Property
 from apass.core.run import RUN, RunCursor, enter_module, leave_module
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
-from apass.passes.class_definition import define_options, set_class_keywords
+from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords
 from apass.passes.contracts import add_contract, check_order
 from apass.passes.options import BodyOptions, PassOptions, Requirements
 from apass.runner.error_policy import OnError, with_error_policy
@@ -286,10 +288,10 @@ class Pass(Displayed, ABC, Generic[ModT]):
         The form is `Name{option=value}(children)`.
 
         Raises:
-            TypeError: if the value of an option cannot be written as text.
+            TypeError: if an option is unknown, or its value cannot be written as text.
 
         """
-        name, options = self.spec or (self.info.name, {})
+        name, options = self.spec or (self.info.name, options_of_constructor(self))
         values = ",".join(f"{key}={write(value, callable_name)}" for key, value in options.items())
         inner = ",".join(child.text() for child in self.children())
         return name + (f"{{{values}}}" if values else "") + (f"({inner})" if inner else "")
@@ -299,7 +301,12 @@ class Pass(Displayed, ABC, Generic[ModT]):
         return self.text()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.info.name} opt_level={self.info.opt_level}>"
+        options: Mapping[str, object] = {} if self.spec is None else self.spec[1]
+        if self.spec is None:
+            with suppress(TypeError):
+                options = options_of_constructor(self)
+        shown = "".join(f" {key}={shortened(value)}" for key, value in options.items())
+        return f"<{type(self).__name__} {self.info.name} opt_level={self.info.opt_level}{shown}>"
 
     def __eq__(self, other: object) -> bool:
         """Return whether both have the same `spec`, info and children, or are one object."""

@@ -2,16 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields, is_dataclass
-from functools import wraps
+from contextlib import suppress
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
+from functools import cache, partial, wraps
 from types import FunctionType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, get_type_hints
 
 from apass.core.info import PassInfo
 from apass.errors import PassDefinitionError
 from apass.passes.options import PassOptions, Requirements, check_pass_options, split_requirements
+from apass.util.typed_values import convert
 
-__all__ = ["PARAMETERS", "check_signature", "define_options", "set_class_keywords"]
+__all__ = ["PARAMETERS", "check_signature", "define_options", "options_of_constructor", "set_class_keywords"]
 
 PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "transform_module": ("mod", "ctx"),
@@ -102,7 +104,7 @@ def define_options(cls: Any, *, init: bool, kw_only: bool, not_fields: frozenset
 
     """
     # `inspect.get_annotations` instead of the attribute, which may be inherited.
-    annotations = inspect.get_annotations(cls)
+    annotations = {**_redefined(cls), **inspect.get_annotations(cls)}
     cls.__annotations__ = {key: ClassVar[Any] if key in not_fields else value for key, value in annotations.items()}
     has_constructor = "__init__" in cls.__dict__ or not _is_plain_constructor(cls.__init__)
     if not init or has_constructor or not (annotations.keys() - not_fields or _has_fields(cls)):
@@ -111,8 +113,25 @@ def define_options(cls: Any, *, init: bool, kw_only: bool, not_fields: frozenset
         dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
     except (TypeError, ValueError) as error:
         raise PassDefinitionError(f"class {cls.__name__}: {error}") from None
-    cls.__init__ = _naming_options(cls.__init__)
+    cls.__init__ = _checking_options(cls)
     cls.__setattr__, cls.__delattr__ = _set_attribute, _delete_attribute
+
+
+def _redefined(cls: Any) -> dict[str, Any]:
+    """Return the types of the inherited options whose default a class replaces.
+
+    It gives them a default without an annotation. Such a value becomes a field, which is given by keyword only if the
+    inherited one is.
+    """
+    inherited = {option.name: option for option in fields(cls)} if _has_fields(cls) else {}
+    types: dict[str, Any] = {}
+    for name in inherited.keys() & cls.__dict__.keys() - inspect.get_annotations(cls).keys():
+        value = cls.__dict__[name]
+        if not isinstance(value, FunctionType | property | staticmethod | classmethod):
+            types[name] = inherited[name].type
+            if not isinstance(value, Field):
+                setattr(cls, name, field(default=value, kw_only=bool(inherited[name].kw_only)))
+    return types
 
 
 def _set_attribute(self: Any, name: str, value: object) -> None:
@@ -146,12 +165,32 @@ def _is_plain_constructor(init: Any) -> bool:
 _MARK: Final = "__of_options__"
 
 
-def _naming_options(init: Callable[..., None]) -> Callable[..., None]:
-    """Return a wrapper of a constructor that sets the `spec` of the pass."""
+def _checking_options(cls: Any) -> Callable[..., None]:
+    """Return the constructor of a class, which checks the options.
+
+    It also sets the `spec` of the pass. An option of the wrong type raises PassDefinitionError.
+    """
+    init: Callable[..., None] = cls.__init__
+    options = {field.name: field for field in fields(cls) if field.init}
+    positional = [name for name, option in options.items() if not option.kw_only]
+    # The types may refer to classes that are defined later.
+    types = cache(partial(_types_of, cls))
+
+    def converted(self: Any, name: str, value: object) -> object:
+        option = options.get(name)
+        if option is None or value is option.default:
+            return value
+        try:
+            return convert(value, types().get(name, Any))
+        except TypeError as error:
+            shown = self.info.name if hasattr(self, "info") else cls.__name__
+            raise PassDefinitionError(f"option {name!r} of pass {shown!r}: {error}") from None
 
     @wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
-        init(self, *args, **kwargs)
+        known = [converted(self, name, value) for name, value in zip(positional, args, strict=False)]
+        named = {name: converted(self, name, value) for name, value in kwargs.items()}
+        init(self, *known, *args[len(known) :], **named)
         # A class without `info` fails when its pass is called, with a message that says so.
         if self.__class__.__init__ is __init__ and hasattr(self, "info"):
             name = self.__class__.__dict__.get("registered_name") or self.info.name
@@ -159,6 +198,52 @@ def _naming_options(init: Callable[..., None]) -> Callable[..., None]:
 
     vars(__init__)[_MARK] = True
     return __init__
+
+
+def _types_of(cls: Any) -> Mapping[str, Any]:
+    """Return the types of options.
+
+    Those whose annotation cannot be evaluated are missing.
+    """
+    types: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        with suppress(Exception):  # an annotation may be any expression
+            types.update(get_type_hints(base))
+    return types
+
+
+def options_of_constructor(pass_: Any) -> dict[str, object]:
+    """Return the options of a pass whose class has its own constructor.
+
+    These are the attributes that have the name of a parameter, and differ from its default.
+
+    Raises:
+        TypeError: if a parameter has no such attribute.
+
+    """
+    kind: type[Any] = pass_.__class__
+    init: Any = kind.__init__
+    if "registered_name" in vars(pass_):  # the object itself is registered, and its name restores it
+        return {}
+    # Classes of apass get their `spec` where they are created.
+    if not isinstance(init, FunctionType) or init.__module__.partition(".")[0] == "apass" or hasattr(init, _MARK):
+        return {}
+    options: dict[str, object] = {}
+    for parameter in list(inspect.signature(init).parameters.values())[1:]:
+        name = parameter.name
+        if name == "passes" and pass_.children():
+            continue
+        is_property = isinstance(inspect.getattr_static(kind, name, None), property)
+        if name not in vars(pass_) and not is_property:
+            raise TypeError(
+                f"pass {pass_.info.name!r} cannot be written as text: {kind.__name__}.__init__ takes {name!r}, "
+                f"but the pass has no attribute of this name; set self.{name}, or declare options as annotated "
+                f"attributes of the class"
+            )
+        value = getattr(pass_, name)
+        if not _is_same(value, parameter.default):
+            options[name] = value
+    return options
 
 
 def _options_of(pass_: Any) -> dict[str, object]:
@@ -171,7 +256,10 @@ def _options_of(pass_: Any) -> dict[str, object]:
 
 
 def _is_default(field: Field[Any], value: object) -> bool:
-    default: Any = field.default if field.default_factory is MISSING else field.default_factory()
+    return _is_same(value, field.default if field.default_factory is MISSING else field.default_factory())
+
+
+def _is_same(value: object, default: object) -> bool:
     try:
         return value is default or bool(value == default)
     except Exception:  # the comparison of the user's objects, such as arrays

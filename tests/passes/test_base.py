@@ -292,7 +292,7 @@ def test_passes_with_equal_spec_are_equal() -> None:
     try:
         one, same, other = (apass.get_pass("Rename", prefix=prefix) for prefix in ("x", "x", "y"))
         assert (one == same, hash(one) == hash(same), one == other) == (True, True, False)
-        assert (str(one), repr(one)) == ("Rename{prefix=x}", "<Rename Rename opt_level=1>")
+        assert (str(one), repr(one)) == ("Rename{prefix=x}", "<Rename Rename opt_level=1 prefix='x'>")
         assert Sequential([one]) == Sequential([same])
         assert Sequential([one]) != Sequential([other])
         assert Sequential([one], name="A") != Sequential([one])

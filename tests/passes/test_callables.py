@@ -179,7 +179,7 @@ async def test_subclass_does_not_share_equality_or_cache() -> None:
 @pytest.mark.parametrize(
     ("target", "options", "complaint"),
     [
-        (Add(3), {}, "function_pass takes a function or a class, but <Add Add opt_level=1> is already a pass"),
+        (Add(3), {}, "function_pass takes a function or a class, but <Add Add opt_level=1 amount=3> is already a pass"),
         (scale, {"required": 3}, "required must be a list of names and analyses, not 3"),
         (scale, {"required": "InferType"}, "required is the string 'InferType'; give a list of names"),
     ],

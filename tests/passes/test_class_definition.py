@@ -64,6 +64,68 @@ def test_constructor_of_the_class_is_kept() -> None:
     assert (Old(3).by, Older(4).by, Old(3).spec, Old(3).timeout) == (3, 4, None, 3.0)
 
 
+def test_options_of_own_constructor_are_attributes() -> None:
+    class Own(Keep):
+        def __init__(self, by: int, mode: str = "fast") -> None:
+            self.by, self.mode = by, mode
+
+    assert (str(Own(3)), str(apass.Sequential([Own(3, "slow")]))) == ("Own{by=3}", "Own{by=3,mode=slow}")
+    assert repr(Own(3)) == "<Own Own opt_level=0 by=3>"
+    apass.register_pass(Own)
+    assert vars(apass.parse_pipeline(str(Own(3, "slow"))).children()[0])["mode"] == "slow"
+
+
+def test_lost_options_of_own_constructor_are_errors() -> None:
+    class Lost(Keep):
+        def __init__(self, by: int) -> None:
+            self._twice = 2 * by
+
+    assert repr(Lost(3)) == "<Lost Lost opt_level=0>"
+    message = "pass 'Lost' cannot be written as text: Lost.__init__ takes 'by', but the pass has no attribute"
+    with pytest.raises(TypeError, match=message):
+        str(apass.Sequential([Lost(3)]))
+
+
+def test_repr_shows_the_options() -> None:
+    assert repr(Tune(8, names=("f",))) == "<Tune Tune opt_level=1 size=8 names=('f',)>"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": "x"}, "option 'size' of pass 'Tune': expected int, got 'x' (str)"),
+        ({"size": True}, "option 'size' of pass 'Tune': expected int, got True (bool)"),
+        ({"names": "f"}, "option 'names' of pass 'Tune': expected tuple[str, ...], got 'f' (str)"),
+    ],
+)
+def test_option_of_wrong_type_is_an_error(options: dict[str, Any], message: str) -> None:
+    assert message_of(apass.PassDefinitionError, lambda: Tune(**options)) == message
+    if "size" in options:
+        assert message_of(apass.PassDefinitionError, lambda: Tune(options["size"])) == message
+
+
+def test_options_are_converted_to_their_types() -> None:
+    class Scale(Keep):
+        factor: float = 1.0
+        names: tuple[str, ...] = ()
+
+    names: Any = ["f"]
+    pass_ = Scale(2, names)
+    assert (pass_.factor, type(pass_.factor), pass_.names) == (2.0, float, ("f",))
+
+
+def test_default_without_annotation_replaces_the_inherited() -> None:
+    class Large(Tune):
+        size = 8
+        names = ("f",)
+
+    assert (Large().size, str(Large()), str(Large(4)), len(Large(names=()).names)) == (8, "Large", "Large{size=4}", 0)
+    assert str(inspect.signature(Large)).startswith("(size: int = 8, mode: str = 'fast', *, names: tuple[str, ...] =")
+    size: Any = "x"
+    message = "option 'size' of pass 'Large': expected int, got 'x' (str)"
+    assert message_of(apass.PassDefinitionError, lambda: Large(size)) == message
+
+
 def test_options_of_base_classes_come_first() -> None:
     class More(Tune, opt_level=2):
         depth: int = 1
