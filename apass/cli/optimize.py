@@ -28,6 +28,7 @@ from apass.core.context import current_scope
 from apass.core.executor import Executor
 from apass.core.ir_plugin import file_suffix
 from apass.core.run import enter_module
+from apass.core.tracebacks import hide_runner_frames
 from apass.errors import ApassError, PassCancelledError
 from apass.passes.base import Pass
 from apass.util.files import PartFile, Prepared, complete_together, completed_later, copy_whole, give_up
@@ -166,6 +167,7 @@ async def _error_of(run: "_FileRun") -> Exception | None:
     try:
         await run.run()
     except Exception as failure:
+        hide_runner_frames(failure)
         return failure
     except SystemExit as end:
         exited = PassExitedError(f"the pass exited with {end.code!r}; a pass that fails must raise an exception")

@@ -9,10 +9,18 @@ from typing import Any, Final, cast
 
 from apass.errors import ApassError
 
-__all__ = ["RemoteTraceback", "hidden_in_pytest", "hide_runner_frames", "is_event_loop_frame", "is_runner_frame"]
+__all__ = [
+    "RemoteTraceback",
+    "hidden_assertion",
+    "hidden_in_pytest",
+    "hide_runner_frames",
+    "is_event_loop_frame",
+    "is_runner_frame",
+]
 
 _RUNNER: Final = frozenset(
-    f"apass.{part}" for part in ("batch", "concurrency", "core", "executors", "external", "passes", "runner", "sync")
+    f"apass.{part}"
+    for part in ("batch", "cli", "concurrency", "core", "executors", "external", "passes", "runner", "sync")
 )
 """The folders and modules between the caller of a pass and its body."""
 
@@ -24,6 +32,9 @@ hidden_in_pytest: Final[Callable[[Any], bool]] = methodcaller("errisinstance", A
 
 Pytest calls it, and hides the frame unless the error is another one, which may be a bug of apass.
 """
+
+hidden_assertion: Final[Callable[[Any], bool]] = methodcaller("errisinstance", (AssertionError, ApassError))
+"""The `__tracebackhide__` of modules that check assertions about passes, for the test of the user."""
 
 
 class RemoteTraceback(str):

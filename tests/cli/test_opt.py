@@ -5,6 +5,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import onnx_ir as ir
 import pytest
 
@@ -261,6 +263,21 @@ def test_unmatched_disabled_name_is_one_warning_line(tmp_path: Path) -> None:
         1,
         "apass: warning: disabled_pass names 'zzzz', but no pass of that name ran or is registered\n",
     )
+
+
+@pytest.mark.parametrize("options", [(), ("--timeout", 60)])
+def test_traceback_of_pass_has_its_frames_only(tmp_path: Path, options: tuple[object, ...]) -> None:
+    @register_pass
+    @module_pass(opt_level=0, name="Fail")
+    async def failing(mod: ir.Model, ctx: PassContext) -> ir.Model:
+        await anyio.lowlevel.checkpoint()
+        raise ValueError("no good")
+
+    try:
+        result = apass("opt", write_model(tmp_path / "m.onnx"), "-p", "Fail", "-v", *options)
+    finally:
+        unregister_pass("Fail")
+    assert re.findall(r'File "(.+)", line', result.stdout) == [__file__]
 
 
 @pytest.fixture
