@@ -3,7 +3,8 @@
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -11,12 +12,12 @@ from typing import Any, Final
 
 from apass.core.adapter import adapter_by_suffix, adapter_for
 from apass.core.ir_plugin import file_suffix, known_suffixes
-from apass.errors import MissingExtraError, did_you_mean
+from apass.errors import ApassError, MissingExtraError, did_you_mean
 from apass.testing.running import load_model, parse_module, run_pass
 from apass.util.files import write_whole
 from apass.util.text_diff import diff_texts
 
-__all__ = ["CASE_SUFFIX", "Case", "RunLine", "has_run_lines", "read_run_lines"]
+__all__ = ["CASE_SUFFIX", "Case", "CaseError", "RunLine", "has_run_lines", "read_run_lines"]
 
 CASE_SUFFIX: Final = ".case"
 """The file name extension of snapshot cases."""
@@ -30,6 +31,10 @@ _COLOR: Final = re.compile("\x1b\\[[0-9;]*m")
 
 _HEAD: Final = 2**16
 """Bytes at the start of a model file in which RUN lines are looked for before the file is read."""
+
+
+class CaseError(ApassError, ValueError):
+    """A case that cannot run, such as one with an invalid section or input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class Case:
         """Read a case from a file.
 
         Raises:
-            ValueError: if the file is not a case.
+            CaseError: if the file is not a case.
 
         """
         return cls.parse(path.read_text(encoding="utf-8"), path)
@@ -79,7 +84,7 @@ class Case:
         """Parse the text of a case.
 
         Raises:
-            ValueError: if a section is missing, appears twice or has an invalid value. The message gives the path.
+            CaseError: if a section is missing, appears twice or has an invalid value. The message gives the path.
 
         """
         before_output, _, _ = text.partition("\n-- output --")
@@ -88,17 +93,17 @@ class Case:
         for mark, following in zip(marks, [*marks, None][1:], strict=True):
             name, _, suffix = mark[1].partition(".")
             if name in sections:
-                raise ValueError(f"{path} has two sections {name!r}; expected one")
+                raise CaseError(f"{path} has two sections {name!r}; expected one")
             sections[name] = text[mark.end() : len(text) if following is None else following.start()]
             if name == "input":
                 sections["suffix"] = f".{suffix}" if suffix else ""
         for word in _ANY_HEADING.findall(before_output):
             near = did_you_mean(word, _SECTIONS)
             if word.partition(".")[0] not in _SECTIONS and near:
-                raise ValueError(f"{path} has the unknown section {word!r}{near}")
+                raise CaseError(f"{path} has the unknown section {word!r}{near}")
         for name in ("pipeline", "input"):
             if name not in sections:
-                raise ValueError(f"{path} has no section {name!r}; begin one with a line `-- {name} --`")
+                raise CaseError(f"{path} has no section {name!r}; begin one with a line `-- {name} --`")
         settings = dict(_settings(sections.get("settings", ""), path))
         head = text[: marks[-1].start()] if "output" in sections else text
         output = sections.get("output")
@@ -108,13 +113,15 @@ class Case:
         """Run the pipeline, and return the text of the result.
 
         Raises:
-            Exception: any error of the reader, the parser of the pipeline, or the pass.
+            CaseError: if the input cannot be read.
+            Exception: any error of the parser of the pipeline, or of the pass.
 
         """
-        if self.suffix:
-            mod = parse_module(self.input, self.suffix)
-        else:
-            mod = load_model(self.path.parent / self.input.strip())
+        with _input_errors(self.path):
+            if self.suffix:
+                mod = parse_module(self.input, self.suffix)
+            else:
+                mod = load_model(self.path.parent / self.input.strip())
         return _result_text(self.pipeline, mod, self.settings)
 
     def check(self) -> None:
@@ -139,7 +146,12 @@ class Case:
         text = head + "-- output --\n" + self.run().strip("\n") + "\n"
         changed = text != self.path.read_text(encoding="utf-8")
         if changed:
-            write_whole(self.path, text)
+            try:
+                write_whole(self.path, text)
+            except UnicodeEncodeError as error:  # raised before anything is written
+                character = ascii(text[error.start])
+                message = f"{self.path}: the result has the lone surrogate {character}, which UTF-8 has no bytes for"
+                raise CaseError(message) from None
         return changed
 
 
@@ -162,7 +174,8 @@ class RunLine:
         Raises:
             AssertionError: if it does not; the message is that of FileCheck.
             MissingExtraError: if filecheck is not installed.
-            Exception: any error of the reader, the parser of the pipeline, or the pass.
+            CaseError: if the model cannot be read, or an option is invalid.
+            Exception: any error of the parser of the pipeline, or of the pass.
 
         """
         pipeline, options = self.text, list[str]()
@@ -171,7 +184,9 @@ class RunLine:
             pipeline = pipeline[: match.start()].rstrip()
         levels = [option for option in options if option.startswith("--opt-level=")]
         settings = {"opt_level": _setting("opt_level", levels[-1].partition("=")[2], self.path)} if levels else {}
-        actual = _result_text(pipeline, load_model(self.path), settings)
+        with _input_errors(self.path):
+            mod = load_model(self.path)
+        actual = _result_text(pipeline, mod, settings)
         message = _filecheck(self.path, actual, [option for option in options if option not in levels])
         if message:
             raise AssertionError(f"RUN: {self.text}\n{message}\nthe result is\n{actual}")
@@ -194,6 +209,17 @@ def read_run_lines(path: Path) -> list[RunLine]:
     return [RunLine(path, match[1]) for match in _RUN.finditer(text)]
 
 
+@contextmanager
+def _input_errors(path: Path) -> Generator[None]:
+    """Raise CaseError, which names the case, for any error of a reader."""
+    try:
+        yield
+    except MissingExtraError:
+        raise
+    except Exception as error:
+        raise CaseError(f"{path}: cannot read the input: {type(error).__name__}: {error}") from error
+
+
 def _result_text(pipeline: str, mod: Any, settings: Mapping[str, Any]) -> str:
     config = {key: value for key, value in settings.items() if key != "opt_level"}
     result = run_pass(pipeline, mod, opt_level=settings.get("opt_level", 2), config=config)
@@ -204,7 +230,7 @@ def _settings(text: str, path: Path) -> Iterator[tuple[str, Any]]:
     for line in text.splitlines():
         key, colon, value = line.partition(":")
         if line.strip() and not colon:
-            raise ValueError(f"{path} has the setting {line!r}; expected `key: value`")
+            raise CaseError(f"{path} has the setting {line!r}; expected `key: value`")
         if line.strip():
             yield key.strip(), _setting(key.strip(), value.strip(), path)
 
@@ -213,7 +239,7 @@ def _setting(key: str, value: str, path: Path) -> Any:
     try:
         return json.loads(value)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path} sets {key} to {value!r}; expected a JSON value ({error})") from None
+        raise CaseError(f"{path} sets {key} to {value!r}; expected a JSON value ({error})") from None
 
 
 def _filecheck(path: Path, text: str, options: list[str]) -> str:
@@ -227,7 +253,7 @@ def _filecheck(path: Path, text: str, options: list[str]) -> str:
     try:
         parsed = parsing.parse_argv_options(["filecheck", *options, str(path)])
     except (RuntimeError, TypeError) as error:
-        raise ValueError(f"{path} has invalid options of FileCheck, {' '.join(options)}: {error}") from None
+        raise CaseError(f"{path} has invalid options of FileCheck, {' '.join(options)}: {error}") from None
     matching = matcher.Matcher(parsed, inputs.FInput("result", text), parser.Parser.from_opts(parsed))
     matching.stderr = io.StringIO()
     failed = matching.run()

@@ -9,6 +9,7 @@ from apass.core.adapter import FunctionKind, IRAdapter, ModT, adapter_for, exact
 from apass.core.config import ConfigValues
 from apass.core.context import PassContext
 from apass.core.store import Store
+from apass.core.tracebacks import hidden_assertion
 from apass.errors import AdapterError, PassContextError, VerifyError
 from apass.passes.base import Pass
 from apass.passes.function_pass import FunctionPass
@@ -19,6 +20,8 @@ from apass.testing.event_loops import SEED_VARIABLE, chosen_seed, interleave
 from apass.testing.running import named_modules, show_difference
 
 __all__ = ["check_pass"]
+
+__tracebackhide__ = hidden_assertion
 
 RUNS: Final = 5
 """How many random orders are tried on each event loop, if the caller does not choose."""
@@ -188,6 +191,8 @@ class _Check:
     def order_makes_no_difference(self, backends: Iterable[str], seeds: Iterable[int]) -> None:
         """Compare with runs in random orders."""
         for backend in backends:
+            if backend != "asyncio":
+                self.runs_on(backend)
             for seed in seeds:
                 repeat = f"({backend}, seed {seed}; {SEED_VARIABLE}={seed} repeats this order)"
                 try:
@@ -196,9 +201,20 @@ class _Check:
                 except AssertionError:
                     raise
                 except Exception as error:
-                    law = f"it fails in some orders of bodies, or in later runs: {type(error).__name__}: {error}"
+                    how = f"it fails on {backend} in some orders of bodies, or in later runs"
+                    law = f"{how}: {type(error).__name__}: {error}"
                     raise self.fail(law, repeat) from error
                 self.compare(actual, "the result depends on the order of bodies, or on earlier runs", repeat)
+
+    def runs_on(self, backend: str) -> None:
+        """Check that a pass that runs on asyncio does not fail on another event loop."""
+        try:
+            self.run(self.mod, backend)
+        except AssertionError:
+            raise
+        except Exception as error:
+            law = f"it fails on {backend}, but not on asyncio: {type(error).__name__}: {error}"
+            raise self.fail(law, "(use anyio in place of asyncio, or check_pass(backends=['asyncio']))") from error
 
     def compare(self, actual: Any, law: str, *details: str) -> None:
         if self.exact(actual) != self.exact(self.expected):

@@ -119,7 +119,8 @@ class CaseItem(pytest.Item):
 
 def _item(parent: pytest.File, name: str, test: object) -> CaseItem:
     kind: Any = CaseItem
-    item: CaseItem = kind.from_parent(parent, name=name)
+    # A report has one line for each test.
+    item: CaseItem = kind.from_parent(parent, name=" ".join(name.split()))
     item.test = test
     return item
 

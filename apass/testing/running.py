@@ -9,6 +9,7 @@ from apass.core.adapter import IRAdapter, ModT, adapter_by_suffix, adapter_for
 from apass.core.config import ConfigValues
 from apass.core.context import PassContext
 from apass.core.ir_plugin import file_suffix, known_suffixes, plugin_for_suffix
+from apass.core.tracebacks import hidden_assertion
 from apass.errors import AdapterError, PassContextError
 from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
@@ -26,6 +27,8 @@ __all__ = [
     "show_difference",
     "shrinkings_of",
 ]
+
+__tracebackhide__ = hidden_assertion
 
 
 def run_pass(

@@ -7,9 +7,13 @@ from typing import Any, Final
 from apass.core.info import PassInfo
 from apass.core.instrument import HOOKS, pass_instrument
 from apass.core.run import Run
+from apass.core.tracebacks import hidden_assertion
+from apass.errors import did_you_mean
 from apass.util.text_diff import diff_texts
 
 __all__ = ["FUNCTION_HOOKS", "PASS_HOOKS", "RecordingInstrument", "assert_trace"]
+
+__tracebackhide__ = hidden_assertion
 
 PASS_HOOKS: Final = tuple(name for name in HOOKS if name.endswith("_ctx") or "info" in HOOKS[name])
 """The hooks of contexts and of passes."""
@@ -27,7 +31,7 @@ class RecordingInstrument:
     Parameters:
         name: begins each line, with a dot; for several instruments that share a log.
         log: the list to append to (a new one).
-        fails: the lines, without the name, whose hooks raise a ValueError.
+        fails: the lines, without the name, whose hooks raise a ValueError: `"run_before_pass Fold"`.
         skips: the names of the passes for which `should_run` returns False.
         hooks: the names of the hooks to record (`PASS_HOOKS`). Add `FUNCTION_HOOKS` for the bodies of functions, whose
             order depends on the bodies.
@@ -53,7 +57,7 @@ class RecordingInstrument:
     ) -> None:
         self.name = name
         self.log: list[str] = [] if log is None else log
-        self.fails = fails
+        self.fails = (fails,) if isinstance(fails, str) else fails
         self.skips = skips
         recorded = set(hooks)
         known = {*PASS_HOOKS, *FUNCTION_HOOKS}
@@ -61,6 +65,14 @@ class RecordingInstrument:
             raise ValueError(f"hooks must be some of {sorted(known)}, got {sorted(unknown)}")
         # The runner does not call a hook that is None.
         vars(self).update(dict.fromkeys(known - recorded))
+        for line in self.fails:
+            hook, _, subject = line.partition(" ")
+            if hook not in recorded:
+                hint = did_you_mean(hook, recorded, listing="expected one of ")
+                raise ValueError(f"fails has {line!r}, but no hook {hook!r} is recorded{hint}")
+            if bool(subject) == hook.endswith("_pass_ctx"):
+                takes = "no pass" if subject else "the name of a pass after it"
+                raise ValueError(f"fails has {line!r}, but the line of {hook} has {takes}; write the line as in `log`")
 
     def record(self, text: str, answer: bool | None = None) -> Any:
         """Append a line, and return `answer`; a subclass may return an awaitable of it.

@@ -156,3 +156,26 @@ def test_carriage_return_in_output_is_a_line_end(tmp_path: Path) -> None:
     path.write_text('-- pipeline --\nSequential\n-- input.json --\n{"a": "q\\r"}\n')
     Case.read(path).update()
     Case.read(path).check()
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("-- input.json --\n{", "cannot read the input: JSONDecodeError: Expecting property name"),
+        ("-- input --\nnone.relay", "cannot read the input: FileNotFoundError: [Errno 2] No such file or directory"),
+        ("-- input.nosuch --\n", "cannot read the input: AdapterError: no plug-in reads '.nosuch' files"),
+    ],
+)
+def test_unreadable_input_is_one_message(section: str, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, f"-- pipeline --\nSequential\n{section}\n")
+    with pytest.raises(apass.ApassError) as caught:
+        Case.read(path).check()
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_lone_surrogate_leaves_the_case_unchanged(tmp_path: Path) -> None:
+    path = write(tmp_path, '-- pipeline --\nSequential\n-- input.json --\n{"a": "\\ud800"}\n')
+    before = path.read_text()
+    with pytest.raises(apass.ApassError, match="the result has the lone surrogate"):
+        Case.read(path).update()
+    assert (path.read_text(), [item.name for item in tmp_path.iterdir()]) == (before, [path.name])

@@ -1,5 +1,6 @@
 """`check_pass`: each law finds the pass that breaks it."""
 
+import asyncio
 from collections.abc import Callable
 from itertools import count
 from typing import Any, cast
@@ -84,7 +85,7 @@ def mutating(mod: Module) -> Module:
         ),
         (racing_pass(), "the result depends on the order of bodies, or on earlier runs\n--- expected\n"),
         (counting_pass(), "the result depends on the order of bodies, or on earlier runs\n--- expected\n"),
-        (failing_pass(), "it fails in some orders of bodies, or in later runs: IndexError: "),
+        (failing_pass(), "it fails on asyncio in some orders of bodies, or in later runs: IndexError: "),
         (
             function_pass(lambda func, mod: sum(mod.values()), cacheable=True),
             f"{CACHED} 'f' alone has another one; declare cacheable=\"module\"\n--- expected\n",
@@ -103,6 +104,18 @@ def test_broken_law_is_named(pass_: apass.Pass[Module], message: str) -> None:
     with pytest.raises(AssertionError) as caught:
         check_pass(pass_, {"m": {"f": 1, "g": 2}})
     assert str(caught.value).startswith(f"pass 'P' on module 'm': {message}")
+
+
+def test_failure_on_trio_only_is_named() -> None:
+    async def sleep(mod: Module, ctx: apass.PassContext) -> Module:
+        await asyncio.sleep(0)
+        return mod
+
+    with pytest.raises(AssertionError) as caught:
+        check_pass(apass.module_pass(sleep, opt_level=0, name="P"), {"m": {"f": 1}})
+    message = str(caught.value)
+    assert message.startswith("pass 'P' on module 'm': it fails on trio, but not on asyncio: TypeError: trio.run")
+    assert message.splitlines()[-1] == "(use anyio in place of asyncio, or check_pass(backends=['asyncio']))"
 
 
 def test_failing_order_is_repeated_by_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:

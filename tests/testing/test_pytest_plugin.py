@@ -18,7 +18,7 @@ def DropZero(func, mod, ctx):
     return func.removesuffix(" + 0")
 """
 EXTRAS = ("filecheck", "hypothesis", "lark", "numpy", "onnx", "onnx_ir", "rich", "trio", "typer")
-GOOD = '-- pipeline --\ntesting.DropZero\n-- input.json --\n{"f": "x + 0"}\n-- output --\nf: x\n'
+GOOD = '-- pipeline --\ntesting.DropZero,\n  Sequential\n-- input.json --\n{"f": "x + 0"}\n-- output --\nf: x\n'
 WRONG = GOOD.replace("f: x", "f: y")
 MODEL = "// RUN: FoldConstant\n// CHECK: 6f\ndef @main() { multiply(2f, 3f) }\n"
 
@@ -40,9 +40,9 @@ def test_cases_are_collected_on_request(cases: pytest.Pytester) -> None:
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(
         [
-            "cases/good.case::testing.DropZero PASSED*",
+            "cases/good.case::testing.DropZero, Sequential PASSED*",
             "cases/model.relay::FoldConstant PASSED*",
-            "cases/wrong.case::testing.DropZero FAILED*",
+            "cases/wrong.case::testing.DropZero, Sequential FAILED*",
             "*wrong.case has another output; run pytest with --apass-update if the actual output is right",
             "--- expected",
             "+++ actual",
@@ -166,3 +166,16 @@ def test_page_of_the_kit_runs_in_pytest(pytester: pytest.Pytester) -> None:
         (pytester.mkdir(name.partition(".")[0]) / name).write_text(text)
     result = pytester.runpytest_subprocess("--apass", "-p", "no:xdist")
     assert result.parseoutcomes() == {"passed": 9}
+
+
+def test_failed_assertion_shows_the_test_only(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import apass\nfrom apass.testing import assert_rewrites, assert_trace, check_pass\n"
+        "keep = apass.module_pass(lambda mod, ctx: dict(mod), opt_level=0, name='Keep')\n"
+        "def test_rewrite():\n    assert_rewrites(keep, {'f': 1}, {'f': 2})\n"
+        "def test_trace():\n    assert_trace([], 'a')\n"
+        "def test_laws():\n    check_pass(keep, [{'f': 1}])\n"
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(failed=3)
+    assert not re.findall(r"apass/\w+/\w+\.py:", result.stdout.str())

@@ -68,6 +68,20 @@ def test_recorder_skips_and_fails_on_request() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("run_befor_pass Fold", "no hook 'run_befor_pass' is recorded; did you mean 'run_before_pass'?"),
+        ("run_before_pass", "the line of run_before_pass has the name of a pass after it; write the line as in `log`"),
+        ("exit_pass_ctx Fold", "the line of exit_pass_ctx has no pass; write the line as in `log`"),
+    ],
+)
+def test_unknown_line_to_fail_is_rejected(line: str, message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  the message is compared
+        RecordingInstrument(fails=[line])
+    assert str(caught.value) == f"fails has {line!r}, but {message}"
+
+
 def test_unknown_hook_is_rejected() -> None:
     with pytest.raises(ValueError, match=r"got \['run_befor_pass'\]$"):
         RecordingInstrument(hooks=["run_befor_pass"])
