@@ -32,17 +32,17 @@ class Record:
         self._location = location
         self._data = data
 
-    def field(self, name: str, tp: Any, **default: Any) -> Any:
+    def field(self, name: str, tp: Any, default: Any = ...) -> Any:
         """Return a field as a value of type `tp`.
 
-        The keyword argument `default` is the value of a missing field.
+        `default` is the value of a missing field; without it (`...`, which no JSON has), the field is required.
 
         Raises:
             ReproducerError: if the field is missing, or its value is of another type.
 
         """
-        if name not in self._data and "default" in default:
-            return default["default"]
+        if name not in self._data and default is not ...:
+            return default
         if name not in self._data:
             raise ReproducerError(f"{self._location} has no field {name!r}; write the reproducer again")
         try:
