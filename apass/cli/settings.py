@@ -1,7 +1,7 @@
 """The options of a context, and the context that they describe."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Final
 
 import typer
@@ -19,12 +19,10 @@ from apass.util.checks import is_seconds
 from apass.util.typed_values import Bare, read, type_name
 
 __all__ = [
-    "ConfigOption",
+    "ConfigOptions",
     "ContextOptions",
-    "DisableOption",
-    "LevelOption",
     "PipelineOption",
-    "RequireOption",
+    "SelectionOptions",
     "check_pass_names",
     "make_context",
     "seconds_of",
@@ -47,7 +45,9 @@ PipelineOption = Annotated[
 ]
 LevelOption = Annotated[
     int,
-    typer.Option("--opt-level", "-O", help="Run the passes of this level and below.", rich_help_panel=PASSES_PANEL),
+    typer.Option(
+        "--opt-level", "-O", min=0, help="Run the passes of this level and below.", rich_help_panel=PASSES_PANEL
+    ),
 ]
 DisableOption = Annotated[
     list[str] | None,
@@ -91,8 +91,8 @@ DebugOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextOptions:
-    """The options of the context; a dataclass for `with_options`."""
+class SelectionOptions:
+    """The options that select passes; a dataclass for `with_options`."""
 
     opt_level: LevelOption = 2
     """The level of the context."""
@@ -100,8 +100,20 @@ class ContextOptions:
     """Names of passes that are skipped."""
     require: RequireOption = None
     """Names of passes that run regardless of their level."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigOptions(SelectionOptions):
+    """The options that select passes, and set config options."""
+
     config: ConfigOption = None
     """Config options of the passes, each as KEY=VALUE."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextOptions(ConfigOptions):
+    """All options of the context."""
+
     deadline: DeadlineOption = None
     """Seconds for the passes of all models; None for no limit."""
     debug: DebugOption = False
@@ -109,7 +121,7 @@ class ContextOptions:
 
 
 def make_context(
-    options: ContextOptions,
+    options: SelectionOptions,
     pipelines: Iterable[Pass[Any]],
     instruments: Iterable[object] = (),
     store: Store | None = None,
@@ -122,6 +134,8 @@ def make_context(
         InputError: if a `--config` is not KEY=VALUE.
 
     """
+    # A command may lack some of the options; they have their defaults.
+    options = ContextOptions(**{field.name: getattr(options, field.name) for field in fields(options)})
     passes, disabled, required = list(pipelines), options.disable or [], options.require or []
     check_pass_names("--disable", disabled, passes)
     check_pass_names("--require", required, passes)

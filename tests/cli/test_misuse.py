@@ -77,6 +77,16 @@ def test_invalid_option_value_is_reported(tmp_path: Path) -> None:
     assert (result.exit_code, "--jobs" in result.stderr, "Traceback" in result.output) == (2, True, False)
 
 
+def test_negative_level_is_rejected() -> None:
+    result = apass("opt", "m.onnx", "-O", "-1")
+    words = " ".join(result.stderr.replace("│", "").split())
+    assert (result.exit_code, "Invalid value for '--opt-level' / '-O'" in words, "equal to 0" in words) == (
+        2,
+        True,
+        True,
+    )
+
+
 def test_config_value_of_wrong_type_is_reported(tmp_path: Path) -> None:
     register_config_option("demo.cli.depth", int, default=3)
     register_config_option("demo.cli.depths", list[int])

@@ -12,17 +12,10 @@ from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.formats import ModelFormat, format_of
 from apass.cli.inputs import InputError
+from apass.cli.options import with_options
 from apass.cli.output_files import OutputError, cannot_write
 from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
-from apass.cli.settings import (
-    ConfigOption,
-    ContextOptions,
-    DisableOption,
-    LevelOption,
-    PipelineOption,
-    RequireOption,
-    make_context,
-)
+from apass.cli.settings import ConfigOptions, PipelineOption, make_context
 from apass.cli.terminal import echo
 from apass.cli.user_modules import LoadOption
 from apass.core.run import enter_module
@@ -35,6 +28,7 @@ app: Final = typer.Typer(add_completion=False)
 
 
 @app.command("bisect", epilog="Example:\n\napass bisect model.onnx --check 'python check.py {}'")
+@with_options(ConfigOptions)
 def bisect(
     *,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file; the check must accept it.")],
@@ -49,10 +43,7 @@ def bisect(
         typer.Option(metavar="SECONDS", min=0.01, help="Kill a check that takes longer; the model counts as bad."),
     ] = None,
     pipeline: PipelineOption = None,
-    opt_level: LevelOption = 2,
-    disable: DisableOption = None,
-    require: RequireOption = None,
-    config: ConfigOption = None,
+    options: tuple[ConfigOptions],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -75,8 +66,7 @@ def bisect(
         passes = read_pipeline(
             default_pipeline(model_format, model.suffix) if pipeline is None else pipeline_text(pipeline)
         )
-        options = ContextOptions(opt_level=opt_level, disable=disable, require=require, config=config)
-        context = make_context(options, [passes])
+        context = make_context(options[0], [passes])
         command = read_command(check)
         # Filled by `work`: `run_until_interrupted` returns no value.
         results: list[Bisected[Any]] = []

@@ -10,15 +10,9 @@ from apass.cli.completion import complete_format
 from apass.cli.errors import errors_as_lines
 from apass.cli.formats import check_format
 from apass.cli.inputs import InputError
+from apass.cli.options import with_options
 from apass.cli.planning import default_pipelines, pipeline_text, read_pipeline
-from apass.cli.settings import (
-    ContextOptions,
-    DisableOption,
-    LevelOption,
-    PipelineOption,
-    RequireOption,
-    make_context,
-)
+from apass.cli.settings import PipelineOption, SelectionOptions, make_context
 from apass.cli.streams import suffix_of_format
 from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
 from apass.cli.user_modules import LoadOption
@@ -41,6 +35,7 @@ _EXAMPLES: Final = (
 
 
 @app.command("plan", epilog="\n\n".join(_EXAMPLES))
+@with_options(SelectionOptions)
 def plan(
     *,
     model: Annotated[
@@ -56,9 +51,7 @@ def plan(
             autocompletion=complete_format,
         ),
     ] = None,
-    opt_level: LevelOption = 2,
-    disable: DisableOption = None,
-    require: RequireOption = None,
+    options: tuple[SelectionOptions],
     output_format: FormatOption = OutputFormat.TEXT,
     _load: LoadOption = None,
 ) -> None:
@@ -68,7 +61,6 @@ def plan(
     `skip`, or with `maybe` if it is decided at run time.
     """
     with errors_as_lines():
-        options = ContextOptions(opt_level=opt_level, disable=disable, require=require)
         for index, (name, text) in enumerate(_pipelines(model, source_format, pipeline)):
             if output_format is OutputFormat.TEXT and name is not None:
                 echo(("\n" if index else "") + f"{name}: {text}")
@@ -77,7 +69,7 @@ def plan(
                     print_json({"format": name, "pipeline": None, "plan": None, "error": str(text)})
                 continue
             passes = read_pipeline(text)
-            planned = make_plan(passes, make_context(options, [passes]))
+            planned = make_plan(passes, make_context(options[0], [passes]))
             if output_format is OutputFormat.JSON:
                 print_json({"format": name, "pipeline": str(passes), "plan": _as_json(planned), "error": None})
             else:

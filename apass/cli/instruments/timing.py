@@ -46,7 +46,8 @@ class TimingOptions:
         typer.Option(
             "--timing",
             metavar="=FORM",
-            help="Show the time of each pass: tree (default), list or json.",
+            help="Show the time of each pass: tree (default), list or json; "
+            "on standard error with --output-format json.",
             rich_help_panel=PANEL,
         ),
         FlagValue("--timing", "tree"),
@@ -56,7 +57,7 @@ class TimingOptions:
         Path | None,
         typer.Option("--timing-output", metavar="FILE", help="Write the times to this file.", rich_help_panel=PANEL),
     ] = None
-    """The file of the times; None for standard output."""
+    """The file of the times; None for standard output, or standard error if that has the lines of models."""
     timing_functions: Annotated[
         int | None,
         typer.Option(
