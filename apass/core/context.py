@@ -175,7 +175,7 @@ class PassContext(Displayed):
         given = _instruments(instruments)
         if self.debug:
             given = tuple(given)
-            given = _debugging().with_debug_instruments(given, must_be_entered=bool(given or config))
+            given = _debugging().with_debug_instruments(given, must_be_entered=bool(given or config or debug))
         hooks = Hooks.of(given)
         tolerant = None if store is None else FaultTolerantStore(store)
         _set_field(self, "_state", ContextState(hooks, max_concurrency, tolerant, strict))

@@ -71,7 +71,7 @@ class DebugInstrument:
 
     - A pass or a body holds the event loop for longer than `slow` seconds without an `await`. The line is the one that
       was current most often.
-    - A context with instruments or config was created and never entered.
+    - A context with instruments, config or `debug=True` was created and never entered.
 
     Each message ends with the place in the user's code.
 

@@ -224,6 +224,11 @@ async def test_correct_passes_run_in_debug_mode() -> None:
     assert results == {"f": 3}
 
 
+async def test_context_is_unused_if_only_read() -> None:
+    with pytest.warns(DebugWarning, match="a PassContext was created and never entered"):
+        assert PassContext(debug=True).opt_level == 2
+
+
 async def test_unused_context_is_reported() -> None:
     def create() -> None:
         PassContext(debug=True, instruments=[PassTimingInstrument()])  # unused
