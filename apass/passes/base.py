@@ -305,7 +305,8 @@ class Pass(Displayed, ABC, Generic[ModT]):
         if self.spec is None:
             with suppress(TypeError):
                 options = options_of_constructor(self)
-        shown = "".join(f" {key}={shortened(value)}" for key, value in options.items())
+        others = {key: value for key, value in options.items() if key not in ("name", "opt_level", "required")}
+        shown = "".join(f" {key}={shortened(value)}" for key, value in others.items())
         return f"<{type(self).__name__} {self.info.name} opt_level={self.info.opt_level}{shown}>"
 
     def __eq__(self, other: object) -> bool:

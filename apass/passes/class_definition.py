@@ -1,12 +1,13 @@
 """Passes as classes: the keywords and the options of a class statement."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
-from functools import cache, partial, wraps
+from functools import wraps
 from types import FunctionType
 from typing import Any, ClassVar, Final, get_type_hints
+from weakref import WeakKeyDictionary
 
 from apass.core.info import PassInfo
 from apass.errors import PassDefinitionError
@@ -113,7 +114,7 @@ def define_options(cls: Any, *, init: bool, kw_only: bool, not_fields: frozenset
         dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
     except (TypeError, ValueError) as error:
         raise PassDefinitionError(f"class {cls.__name__}: {error}") from None
-    cls.__init__ = _checking_options(cls)
+    cls.__init__ = _checking_options(cls.__init__)
     cls.__setattr__, cls.__delattr__ = _set_attribute, _delete_attribute
 
 
@@ -165,32 +166,19 @@ def _is_plain_constructor(init: Any) -> bool:
 _MARK: Final = "__of_options__"
 
 
-def _checking_options(cls: Any) -> Callable[..., None]:
-    """Return the constructor of a class, which checks the options.
+def _checking_options(init: Callable[..., None]) -> Callable[..., None]:
+    """Return a wrapper of a constructor, which checks the options.
 
     It also sets the `spec` of the pass. An option of the wrong type raises PassDefinitionError.
     """
-    init: Callable[..., None] = cls.__init__
-    options = {field.name: field for field in fields(cls) if field.init}
-    positional = [name for name, option in options.items() if not option.kw_only]
-    # The types may refer to classes that are defined later.
-    types = cache(partial(_types_of, cls))
 
-    def converted(self: Any, name: str, value: object) -> object:
-        option = options.get(name)
-        if option is None or value is option.default:
-            return value
-        try:
-            return convert(value, types().get(name, Any))
-        except TypeError as error:
-            shown = self.info.name if hasattr(self, "info") else cls.__name__
-            raise PassDefinitionError(f"option {name!r} of pass {shown!r}: {error}") from None
-
+    # The wrapper refers to nothing else than `init`: the class of a notebook is sent to workers by value.
     @wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
-        known = [converted(self, name, value) for name, value in zip(positional, args, strict=False)]
-        named = {name: converted(self, name, value) for name, value in kwargs.items()}
-        init(self, *known, *args[len(known) :], **named)
+        if args or kwargs:
+            owner = next(base for base in self.__class__.__mro__ if vars(base).get("__init__") is __init__)
+            args, kwargs = _converted(self, owner, args, kwargs)
+        init(self, *args, **kwargs)
         # A class without `info` fails when its pass is called, with a message that says so.
         if self.__class__.__init__ is __init__ and hasattr(self, "info"):
             name = self.__class__.__dict__.get("registered_name") or self.info.name
@@ -198,6 +186,37 @@ def _checking_options(cls: Any) -> Callable[..., None]:
 
     vars(__init__)[_MARK] = True
     return __init__
+
+
+_TYPES: Final[WeakKeyDictionary[type, Mapping[str, Any]]] = WeakKeyDictionary()
+"""The types of the options of classes."""
+
+
+def _converted(pass_: Any, owner: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the arguments of the constructor of a class, converted to the types of the options.
+
+    Raises:
+        PassDefinitionError: if a value has the wrong type.
+
+    """
+    options = {option.name: option for option in fields(owner) if option.init}
+    positional = [name for name, option in options.items() if not option.kw_only]
+    types = _TYPES.get(owner)
+    if types is None:
+        # Not when the class is defined: an annotation may refer to a class that is defined later.
+        types = _TYPES[owner] = _types_of(owner)
+
+    def one(name: str, value: object) -> object:
+        if name not in options or value is options[name].default:
+            return value
+        try:
+            return convert(value, types.get(name, Any))
+        except TypeError as error:
+            shown = pass_.info.name if hasattr(pass_, "info") else owner.__name__
+            raise PassDefinitionError(f"option {name!r} of pass {shown!r}: {error}") from None
+
+    known = [one(name, value) for name, value in zip(positional, args, strict=False)]
+    return (*known, *args[len(known) :]), {name: one(name, value) for name, value in kwargs.items()}
 
 
 def _types_of(cls: Any) -> Mapping[str, Any]:

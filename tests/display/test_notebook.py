@@ -208,7 +208,7 @@ def test_passes_of_cells_run_in_processes(tmp_path: Path) -> None:
         {"text/plain": "[{'f': 7}]"},
         {"text/plain": "13 is no number\n"},
         {"text/plain": "{'f': 102}"},
-        {"text/plain": "({'f': 64}, <Power Power opt_level=0>)"},
+        {"text/plain": "({'f': 64}, <Power Power opt_level=0 by=3>)"},
         {"text/plain": "({'f': 6}, {'f': 1.0})"},
         {"text/plain": "-102"},
     ]
