@@ -34,6 +34,8 @@ _MAX_PASSES: Final = 3
 
 _UNLIMITED_WIDTH: Final = 10_000
 """Columns of the table in a pipe or a file; wide enough for any row."""
+_MOST_PADDING: Final = 60
+"""Width up to which the cells of a table in a pipe or a file are padded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +245,9 @@ def _table(results: Sequence[JobResult], width: int, has_all_passes: bool) -> Te
     passes = [_passes(result, has_all_passes) for result in results]
     if any(passes):
         columns.append(Column(title="changed by", cells=passes, smallest=len("changed by")))
-    return fitted_table(model, columns, width, drop=("seconds", "bytes", "changed by", "nodes", "result"))
+    padding = _MOST_PADDING if width == _UNLIMITED_WIDTH else None
+    drop = ("seconds", "bytes", "changed by", "nodes", "result")
+    return fitted_table(model, columns, width, drop=drop, padding=padding)
 
 
 def _outcome(result: JobResult) -> str:

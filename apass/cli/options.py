@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from typer.core import TyperCommand
@@ -113,7 +114,12 @@ def command_with(*kinds: type[Any]) -> type[TyperCommand]:
             # `--` are not options.
             end = args.index("--") if "--" in args else len(args)
             options = [expansions.get(arg, arg) for arg in args[:end]]
-            return super().parse_args(ctx, [*_repeated(options, many), *args[end:]])
+            try:
+                return super().parse_args(ctx, [*_repeated(options, many), *args[end:]])
+            except Exception as error:  # the class of a wrong option differs among versions of typer
+                files = [arg for arg in args[:end] if arg.startswith("-") and Path(arg).is_file()]
+                vars(error).update({"message": f"{error}; to name the file, write ./{files[0]}"} if files else {})
+                raise
 
     return Command
 

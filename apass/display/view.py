@@ -138,9 +138,12 @@ def _describe(obj: object) -> Block:
         return Group([_describe(item) for item in items])
     if isinstance(obj, Displayed):
         return Code([(Span(line),) for line in plain_lines(str(obj))])
+    advice = "if it is a module, register an adapter for its type with register_adapter"
+    if kind.__name__ == "ModelProto":  # the class of the package onnx, which passes do not work on
+        advice = "convert it with onnx_ir.from_proto(model)"
     raise TypeError(
         f"view shows passes, plans, contexts, modules, outcomes and results of instruments, not {shorten(repr(obj))}; "
-        "if it is a module, register an adapter for its type with register_adapter"
+        f"{advice}"
     )
 
 

@@ -193,7 +193,7 @@ _TYPES: Final[WeakKeyDictionary[type, Mapping[str, Any]]] = WeakKeyDictionary()
 
 
 def _converted(pass_: Any, owner: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the arguments of the constructor of a class, converted to the types of the options.
+    """Return the arguments of a constructor, converted to the types of options.
 
     Raises:
         PassDefinitionError: if a value has the wrong type.

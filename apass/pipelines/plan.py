@@ -9,14 +9,17 @@ from typing import Any, Final
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.core.instrument import find_hook, instrument_name
+from apass.core.named_callables import callable_name
 from apass.errors import CyclicRequirementError
-from apass.passes.base import Pass
+from apass.passes.base import Combinator, Pass
 from apass.passes.conditional import If
 from apass.passes.race import Race
 from apass.passes.registry import get_required
 from apass.passes.repeat import MAX_ROUNDS, Repeat
 from apass.passes.sequential import Sequential, is_enabled
 from apass.util.displayed import Displayed
+from apass.util.text import shorten
+from apass.util.typed_values import write
 
 __all__ = ["Decision", "PlannedPass", "plan"]
 
@@ -38,6 +41,8 @@ class PlannedPass(Displayed):
 
     info: PassInfo
     """The pass."""
+    text: str = ""
+    """The pass as an element of a pipeline's text, without contained passes; empty if it is only the name in `info`."""
     decision: Decision
     """Whether the pass would run."""
     reason: str = ""
@@ -66,7 +71,7 @@ class PlannedPass(Displayed):
     def __str__(self) -> str:
         """Return one line for each pass, indented like the pipeline."""
         rows = list(_rows(self, 0))
-        width = max(len(name) for _, name, _ in rows)
+        width = min(_WIDEST, max(len(name) for _, name, _ in rows))
         return "\n".join(f"{decision:<5}  {name:<{width}}  {reason}".rstrip() for decision, name, reason in rows)
 
 
@@ -102,6 +107,15 @@ def plan(pass_: Pass[Any], ctx: PassContext | None = None) -> PlannedPass:
 
 _NOTHING_ADDED: Final[Mapping[int, str]] = MappingProxyType({})
 
+_WIDEST: Final = 48
+"""Width up to which the names are padded."""
+
+_LONGEST: Final = 60
+"""Characters of the options of a pass that a plan shows."""
+
+_SHOWN_ELSEWHERE: Final = frozenset({"name", "opt_level", "required", "otherwise"})
+"""Options of combinators that a plan shows in another way."""
+
 _ROUNDS: Final = "after the first round, until one changes nothing, decided at run time; at most {} rounds"
 
 
@@ -123,7 +137,7 @@ class _Planner:
         `trail` contains the names of the passes whose requirements are being resolved, outermost first.
         """
         info = pass_.info
-        result = PlannedPass(info=info, decision=Decision.RUN, reason=reason)
+        result = PlannedPass(info=info, text=_text(pass_), decision=Decision.RUN, reason=reason)
         if self.deciding and self.ctx.required_pass.isdisjoint(pass_.all_names):
             names = ", ".join(dict.fromkeys(self.deciding))
             result = replace(result, decision=Decision.MAYBE, reason=_joined(reason, f"decided by {names}"))
@@ -187,9 +201,32 @@ class _Planner:
 
 
 def _rows(planned: PlannedPass, depth: int) -> Iterator[tuple[str, str, str]]:
-    yield planned.decision.value, f"{'  ' * depth}{planned.info.name}", planned.reason
+    name = planned.info.name
+    shown = name if planned.text.partition("{")[0] in ("", name) else f"{name} = "
+    yield planned.decision.value, f"{'  ' * depth}{shown}{planned.text.removeprefix(name)}", planned.reason
     for child in planned.children:
         yield from _rows(child, depth + 1)
+
+
+def _text(pass_: Any) -> str:
+    """Return the registered name and the options of a pass.
+
+    It is empty if this is only the name in its `info`.
+    """
+    is_combinator = isinstance(pass_, Sequential | Combinator)
+    name = pass_.info.name if is_combinator else pass_.all_names[-1]
+    options: Mapping[str, object] = {} if pass_.spec is None else pass_.spec[1]
+    values = ",".join(
+        f"{key}={_value(value)}" for key, value in options.items() if not (is_combinator and key in _SHOWN_ELSEWHERE)
+    )
+    return name + f"{{{shorten(values, _LONGEST)}}}" if values else "" if name == pass_.info.name else name
+
+
+def _value(value: object) -> str:
+    try:
+        return write(value, callable_name)
+    except TypeError:
+        return getattr(value, "__qualname__", repr(value))
 
 
 def _skipped(pass_: Pass[Any], reason: str) -> PlannedPass:
@@ -200,7 +237,7 @@ def _skipped(pass_: Pass[Any], reason: str) -> PlannedPass:
     elif isinstance(pass_, Sequential | Repeat | Race):
         inner = pass_.children()
     children = tuple(_skipped(child, f"{pass_.info.name} is skipped") for child in inner)
-    return PlannedPass(info=pass_.info, decision=Decision.SKIP, reason=reason, children=children)
+    return PlannedPass(info=pass_.info, text=_text(pass_), decision=Decision.SKIP, reason=reason, children=children)
 
 
 def _each(passes: Iterable[PlannedPass], decision: Decision, reason: str) -> list[PlannedPass]:

@@ -207,3 +207,10 @@ def test_color_option_overrides_the_environment(tmp_path: Path, color: str, expe
 def test_conflicting_display_options_are_reported(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     result = apass("opt", write_model(tmp_path / "m.onnx"), *options)
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n")
+
+
+def test_long_name_does_not_widen_other_rows(tmp_path: Path) -> None:
+    for name in ("a" * 150, "b"):
+        write_model(tmp_path / f"{name}.onnx")
+    lines = {line.split()[0]: line for line in apass("opt", tmp_path).stdout.splitlines() if ".onnx" in line}
+    assert ("a" * 150 + ".onnx" in lines, len(lines["b.onnx"]) < 150) == (True, True)

@@ -140,3 +140,12 @@ def test_passes_reports_extra_for_hidden_passes() -> None:
     code, out, err = process("passes", body=HIDE.format("onnx_ir"))
     shown = out[out.index("onnx.*, onnxscript.*, onnxslim.*, ort.*\n") :]
     assert (code, err, shown.count("\n"), "pip install 'apass[onnx]'" in shown) == (0, "", 2, True)
+
+
+def test_model_named_like_an_option_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_model(tmp_path / "-dash.onnx")
+    result = apass("opt", "-dash.onnx")
+    words = " ".join(result.stderr.replace("│", "").split())
+    assert (result.exit_code, "to name the file, write ./-dash.onnx" in words) == (2, True)
+    assert apass("opt", "./-dash.onnx").exit_code == 0

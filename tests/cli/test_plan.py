@@ -19,10 +19,10 @@ def test_plan_prints_the_passes_of_a_pipeline() -> None:
     assert result.stdout == (
         "run    sequential\n"
         "run      FoldConstant\n"
-        "run      If              decided at run time by its predicate\n"
-        "maybe      InferType     required by SimplifyExpr; if its predicate holds\n"
-        "maybe      SimplifyExpr  if its predicate holds\n"
-        "skip       FastMath      level 4 is above 2\n"
+        "run      If{predicate=cli.is_large}  decided at run time by its predicate\n"
+        "maybe      InferType                 required by SimplifyExpr; if its predicate holds\n"
+        "maybe      SimplifyExpr              if its predicate holds\n"
+        "skip       FastMath                  level 4 is above 2\n"
     )
 
 
@@ -64,13 +64,20 @@ def test_plan_without_pipeline_shows_default_pipelines() -> None:
 def test_plan_is_printed_as_json() -> None:
     result = apass("plan", "-p", "Sequential{name=a},Sequential{name=b,opt_level=3}", "--output-format", "json")
     children: list[dict[str, object]] = [
-        {"name": "a", "level": 0, "decision": "run", "reason": "", "passes": []},
-        {"name": "b", "level": 3, "decision": "skip", "reason": "level 3 is above 2", "passes": []},
+        {"name": "a", "text": "a", "level": 0, "decision": "run", "reason": "", "passes": []},
+        {"name": "b", "text": "b", "level": 3, "decision": "skip", "reason": "level 3 is above 2", "passes": []},
     ]
     assert json.loads(result.stdout) == {
         "format": None,
         "pipeline": "Sequential{name=a},Sequential{name=b,opt_level=3}",
-        "plan": {"name": "sequential", "level": 0, "decision": "run", "reason": "", "passes": children},
+        "plan": {
+            "name": "sequential",
+            "text": "sequential",
+            "level": 0,
+            "decision": "run",
+            "reason": "",
+            "passes": children,
+        },
         "error": None,
     }
     formats = [json.loads(line)["format"] for line in apass("plan", "--output-format", "json").stdout.splitlines()]

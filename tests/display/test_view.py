@@ -4,6 +4,7 @@ import io
 from importlib import import_module
 from typing import Any
 
+import onnx
 import onnx_ir
 import pytest
 from rich.console import Console
@@ -304,3 +305,8 @@ def test_view_shows_onnx_model() -> None:
     text = shown(model)
     assert text.startswith("Model  1 function\n")
     assert "Relu" in text
+
+
+def test_view_of_model_proto_suggests_conversion() -> None:
+    with pytest.raises(TypeError, match=r"convert it with onnx_ir\.from_proto\(model\)$"):
+        apass.view(onnx.ModelProto())

@@ -145,12 +145,12 @@ def test_children_of_a_skipped_pass_have_reasons() -> None:
         pipeline = apass.parse_pipeline(f"Sequential{{name=Outer,opt_level=3}}({inner})")
     assert str(plan(apass.Sequential([pipeline]), apass.PassContext(2))) == (
         "run    sequential\n"
-        "skip     Outer     level 3 is above 2\n"
-        "skip       Repeat  Outer is skipped\n"
-        "skip         a     Repeat is skipped\n"
-        "skip       If      Outer is skipped\n"
-        "skip         b     If is skipped\n"
-        "skip         c     If is skipped"
+        "skip     Outer                     level 3 is above 2\n"
+        "skip       Repeat                  Outer is skipped\n"
+        "skip         a                     Repeat is skipped\n"
+        "skip       If{predicate=is_large}  Outer is skipped\n"
+        "skip         b                     If is skipped\n"
+        "skip         c                     If is skipped"
     )
 
 
@@ -169,20 +169,20 @@ def test_module_dependent_decisions_are_marked() -> None:
     found = plan(pipeline, apass.PassContext())
     assert str(found) == (
         "run    sequential\n"
-        "run      If        decided at run time by its predicate\n"
-        "maybe      A       if its predicate holds\n"
-        "maybe      B       if its predicate does not hold\n"
-        "skip       Late    level 3 is above 2\n"
-        "run      Race      decided at run time: the first to finish\n"
-        "maybe      A       an alternative\n"
-        "maybe      B       an alternative\n"
-        "run      Race      decided at run time: the smallest key\n"
-        "maybe      A       an alternative\n"
-        "run      Repeat    after the first round, until one changes nothing, decided at run time; at most 100 rounds\n"
+        "run      If{predicate=bool}  decided at run time by its predicate\n"
+        "maybe      A                 if its predicate holds\n"
+        "maybe      B                 if its predicate does not hold\n"
+        "skip       Late              level 3 is above 2\n"
+        "run      Race                decided at run time: the first to finish\n"
+        "maybe      A                 an alternative\n"
+        "maybe      B                 an alternative\n"
+        "run      Race{key=len}       decided at run time: the smallest key\n"
+        "maybe      A                 an alternative\n"
+        "run      Repeat              after the first round, until one changes nothing, decided at run time; at most 100 rounds\n"
         "run        A\n"
-        "run      Repeat    after the first round, until one changes nothing, decided at run time; at most 3 rounds\n"
+        "run      Repeat{times=3}     after the first round, until one changes nothing, decided at run time; at most 3 rounds\n"
         "run        A\n"
-        "run      Repeat    one round\n"
+        "run      Repeat{times=1}     one round\n"
         "run        A"
     )
     assert [found.children[0].decision, *(one.decision for one in found.children[0].children)] == [
@@ -228,3 +228,24 @@ async def test_plan_uses_the_current_context() -> None:
     async with apass.PassContext(3):
         inside = list(plan(pipeline).running())
     assert (inside, list(plan(pipeline).running())) == ([("sequential",), ("sequential", "A")], [("sequential",)])
+
+
+def test_plan_shows_options_and_registered_names() -> None:
+    class Tune(apass.ModulePass[Any], opt_level=0):
+        size: int = 4
+
+        def transform_module(self, mod: Any, ctx: apass.PassContext) -> Any:
+            return mod
+
+    apass.register_pass("planned.Tune", Tune)
+    try:
+        pipeline = apass.parse_pipeline(f"planned.Tune{{size={10**70}}},planned.Tune,Repeat{{times=2}}(planned.Tune)")
+    finally:
+        apass.unregister_pass("planned.Tune")
+    lines = str(plan(pipeline, apass.PassContext())).splitlines()
+    rounds = "after the first round, until one changes nothing, decided at run time; at most 2 rounds"
+    assert lines[1:4] == [
+        f"run      Tune = planned.Tune{{size=1{'0' * 54}...}}",
+        "run      Tune = planned.Tune",
+        f"run      {'Repeat{times=2}':<46}  {rounds}",
+    ]

@@ -98,6 +98,7 @@ def _pipelines(
 def _as_json(planned: PlannedPass) -> dict[str, Any]:
     return {
         "name": planned.info.name,
+        "text": planned.text or planned.info.name,
         "level": planned.info.opt_level,
         "decision": planned.decision.value,
         "reason": planned.reason,

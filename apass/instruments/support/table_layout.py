@@ -80,7 +80,9 @@ class Column:
         return self.natural if self.smallest is None else min(max(self.smallest, cell_len(self.title)), self.natural)
 
 
-def fitted_table(names: Column, others: Sequence[Column], width: int, *, drop: Iterable[str]) -> Text:
+def fitted_table(
+    names: Column, others: Sequence[Column], width: int, *, drop: Iterable[str], padding: int | None = None
+) -> Text:
     """Return a table whose lines have at most `width` cells.
 
     Parameters:
@@ -89,6 +91,8 @@ def fitted_table(names: Column, others: Sequence[Column], width: int, *, drop: I
         width: the width of the terminal.
         drop: the titles of the columns to drop, in this order, until the others have their needed width and names
             have theirs, up to 32 cells.
+        padding: the width up to which cells are padded, for a file or a pipe without a width; None if it is that of
+            their column.
 
     """
     kept = list(others)
@@ -106,22 +110,22 @@ def fitted_table(names: Column, others: Sequence[Column], width: int, *, drop: I
         widths[column.title] = column.needed + more
         left -= more
     columns = [names, *kept]
-    lines = [Text(), _line([(column, column.title, "bold") for column in columns], widths)]
-    lines.append(Text(f" {_RULE * (sum(widths[column.title] + _GAP for column in columns) - _GAP)}"))
+    padded = {title: value if padding is None else min(value, padding) for title, value in widths.items()}
+    lines = [Text(), _line([(column, column.title, "bold") for column in columns], widths, padded)]
+    lines.append(Text(f" {_RULE * (sum(padded[column.title] + _GAP for column in columns) - _GAP)}"))
     lines += [
-        _line([(column, column.cells[row], column.style(row)) for column in columns], widths)
+        _line([(column, column.cells[row], column.style(row)) for column in columns], widths, padded)
         for row in range(len(names.cells))
     ]
     # A table of rich takes milliseconds for each row.
     return Text("\n", no_wrap=True, overflow="ignore").join([*lines, Text()])
 
 
-def _line(cells: Iterable[tuple[Column, str, str]], widths: Mapping[str, int]) -> Text:
+def _line(cells: Iterable[tuple[Column, str, str]], widths: Mapping[str, int], padded: Mapping[str, int]) -> Text:
     line = Text()
     for column, text, style in cells:
-        width = widths[column.title]
-        shown = column.shorten(text, width)
-        space = " " * (width - cell_len(shown))
+        shown = column.shorten(text, widths[column.title])
+        space = " " * (padded[column.title] - cell_len(shown))
         line.append(" " * (_GAP if line else 1))
         line.append(f"{space}{shown}" if column.justify == "right" else f"{shown}{space}", style)
     return line
