@@ -176,7 +176,8 @@ def _checking_options(init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807  becomes the method of that name
         if args or kwargs:
-            owner = next(base for base in self.__class__.__mro__ if vars(base).get("__init__") is __init__)
+            mro: tuple[type[Any], ...] = self.__class__.__mro__
+            owner = next(base for base in mro if vars(base).get("__init__") is __init__)
             args, kwargs = _converted(self, owner, args, kwargs)
         init(self, *args, **kwargs)
         # A class without `info` fails when its pass is called, with a message that says so.

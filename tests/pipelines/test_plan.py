@@ -167,6 +167,7 @@ def test_module_dependent_decisions_are_marked() -> None:
         ]
     )
     found = plan(pipeline, apass.PassContext())
+    rounds = "after the first round, until one changes nothing, decided at run time; at most"
     assert str(found) == (
         "run    sequential\n"
         "run      If{predicate=bool}  decided at run time by its predicate\n"
@@ -178,9 +179,9 @@ def test_module_dependent_decisions_are_marked() -> None:
         "maybe      B                 an alternative\n"
         "run      Race{key=len}       decided at run time: the smallest key\n"
         "maybe      A                 an alternative\n"
-        "run      Repeat              after the first round, until one changes nothing, decided at run time; at most 100 rounds\n"
+        f"run      Repeat              {rounds} 100 rounds\n"
         "run        A\n"
-        "run      Repeat{times=3}     after the first round, until one changes nothing, decided at run time; at most 3 rounds\n"
+        f"run      Repeat{{times=3}}     {rounds} 3 rounds\n"
         "run        A\n"
         "run      Repeat{times=1}     one round\n"
         "run        A"
