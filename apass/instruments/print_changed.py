@@ -8,12 +8,12 @@ from anyio.to_thread import run_sync
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.run import current_module_name, current_run
+from apass.core.run import current_run
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.instruments.support.module_diff import ModuleDiff
-from apass.instruments.support.printing import PrintsText
+from apass.instruments.support.printing import PrintsText, module_suffix, pass_title
 from apass.instruments.support.selection import Selection
-from apass.util.printable import for_file, printable
+from apass.util.printable import for_file
 from apass.util.text_diff import paint_diff, wants_color
 
 __all__ = ["PrintChanged"]
@@ -100,13 +100,13 @@ class PrintChanged(PrintsText):
         diff = await self._diff(before, mod)
         if not diff:
             return
-        name = current_module_name()
-        where = "" if name is None else f" (module {name!r})"
         file = self.output
         is_colored = wants_color(file) if self._color is None else self._color
         shown = for_file(diff, file)
         # A single write, because other tasks and threads may print to the same file.
-        file.write(f"IR changed by {printable(info.name)}{where}\n{paint_diff(shown) if is_colored else shown}\n\n")
+        file.write(
+            f"IR changed by {pass_title(info)}{module_suffix()}\n{paint_diff(shown) if is_colored else shown}\n\n"
+        )
 
     def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
         """Forget the module."""

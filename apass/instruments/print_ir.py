@@ -6,8 +6,8 @@ from typing import Any, Final, TextIO
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.run import current_module_name, current_run
-from apass.instruments.support.printing import PrintsText
+from apass.core.run import current_run
+from apass.instruments.support.printing import PrintsText, module_suffix, pass_title
 from apass.instruments.support.selection import Selection
 from apass.util.printable import for_file, printable
 
@@ -47,6 +47,8 @@ class _PrintsSelected(PrintsText):
 class PrintIRBefore(_PrintsSelected):
     """Prints the input of each selected pass.
 
+    The heading shows the name of the pass with its options.
+
     Parameters:
         names: names of passes; None selects all. Here and in the next two, `*` and `?` match any characters.
         file: the output file. By default, the `sys.stdout` at the time of printing.
@@ -77,7 +79,7 @@ class PrintIRBefore(_PrintsSelected):
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
         if self._selection.covers(info):
-            _print(f"Print IR before: {info.name}", self._selection, mod, self.output)
+            _print(f"Print IR before: {pass_title(info)}", self._selection, mod, self.output)
 
 
 @pass_instrument
@@ -91,7 +93,7 @@ class PrintIRAfter(_PrintsSelected):
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
         if self._selection.covers(info):
-            _print(f"Print IR after: {info.name}", self._selection, mod, self.output)
+            _print(f"Print IR after: {pass_title(info)}", self._selection, mod, self.output)
 
 
 @pass_instrument
@@ -122,7 +124,7 @@ class PrintIRFailed(_PrintsSelected):
         run = current_run()
         pass_: Any = None if run is None else run.pass_
         if isinstance(error, Exception) and self._selection.covers(info) and not (pass_ and pass_.children()):
-            _print(f"Print IR of failed pass: {info.name}", self._selection, mod, self.output)
+            _print(f"Print IR of failed pass: {pass_title(info)}", self._selection, mod, self.output)
 
 
 @pass_instrument
@@ -156,12 +158,12 @@ class PassPrintingInstrument(PrintsText):
     def run_before_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
         if self._before.covers(info):
-            _print(f"Print IR before: {info.name}", self._before, mod, self.output)
+            _print(f"Print IR before: {pass_title(info)}", self._before, mod, self.output)
 
     def run_after_pass(self, mod: Any, info: PassInfo) -> None:
         """Print the module, if the pass is selected."""
         if self._after.covers(info):
-            _print(f"Print IR after: {info.name}", self._after, mod, self.output)
+            _print(f"Print IR after: {pass_title(info)}", self._after, mod, self.output)
 
 
 @pass_instrument
@@ -210,7 +212,5 @@ def _print(heading: str, selection: Selection, mod: Any, file: TextIO) -> None:
     text = selection.text(mod)
     if selection.functions is not None and not text:
         return
-    name = current_module_name()
-    where = "" if name is None else f" (module {name!r})"
     # A single write, because other tasks and threads may print to the same file.
-    file.write(for_file(f"{printable(heading)}{where}\n{text}\n\n", file))
+    file.write(for_file(f"{printable(heading)}{module_suffix()}\n{text}\n\n", file))

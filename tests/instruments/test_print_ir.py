@@ -80,6 +80,44 @@ async def test_selected_passes_are_printed_before_and_after() -> None:
     )
 
 
+class Scale(apass.ModulePass[Module], opt_level=0):
+    """A pass with options."""
+
+    factor: int = 1
+    words: tuple[str, ...] = ()
+    key: Any = None
+
+    def transform_module(self, mod: Module, ctx: apass.PassContext) -> Module:
+        return {name: self.factor * value for name, value in mod.items()}
+
+
+@pytest.mark.anyio
+async def test_heading_shows_options_of_the_pass() -> None:
+    file = io.StringIO()
+    passes: list[apass.Pass[Module]] = [
+        Scale(factor=3),
+        Scale(),
+        apass.Repeat([Double], times=2, name="twice"),
+        Scale(key=object()),
+        Scale(words=("long\n",) * 100),
+    ]
+    async with apass.PassContext(instruments=[PrintIRAfter(file=file), PrintIRBefore(["Scale"], file)]):
+        await apass.optimize_all({"m": {"f": 1}}, apass.Sequential(passes, name="all"))
+    headings = [line for line in file.getvalue().splitlines() if line.startswith("Print IR after")]
+    words = "words=[" + '"long\\n",' * 13
+    assert headings == [
+        "Print IR after: Scale{factor=3} (module 'm')",
+        "Print IR after: Scale (module 'm')",
+        "Print IR after: Double (module 'm')",
+        "Print IR after: Double (module 'm')",
+        "Print IR after: twice{times=2} (module 'm')",
+        "Print IR after: Scale{key=...} (module 'm')",
+        f"Print IR after: Scale{{{words[:120]}...}} (module 'm')",
+        "Print IR after: all (module 'm')",
+    ]
+    assert "Print IR before: Scale{factor=3} (module 'm')\nf: 1\n" in file.getvalue()
+
+
 @pytest.mark.anyio
 async def test_every_pass_is_printed_without_names() -> None:
     assert await printed(PrintIRBefore(), PrintIRAfter(None)) == dedent(

@@ -22,6 +22,7 @@ from apass.instruments.dump.index import DumpEntry, module_index, top_index
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.instruments.support.outcomes import ending_text
 from apass.instruments.support.paths import FolderNames, unique_file_name
+from apass.instruments.support.printing import pass_title
 from apass.pipelines.resume import is_in_order
 from apass.util.files import write_whole
 from apass.util.printable import printable
@@ -54,7 +55,8 @@ class DumpTree:
     """Writes what each pass returns to folders nested like the pipeline.
 
     The second pass of a Sequential writes `MODULE/0_sequential/1_Name.txt`. The file holds a header and the
-    module's text. The header states the time, whether the pass changed the module, and how to resume after the pass.
+    module's text. The header states the time, the options of the pass, whether it changed the module, and how to resume
+    after it.
 
     - If the pass changed the module, the module itself is written beside the text in its own format (`.onnx`, `.relay`,
       `.json`). `apass.rest_of` returns the passes that are left.
@@ -208,6 +210,8 @@ class DumpTree:
             f"{MODULE_LINE}{relpath(state.data, path.parent)}",
             f"resume: {self._resume_text(run, state.position, path)}",
         ]
+        if (title := pass_title(run.info)) != run.info.name:
+            lines.append(f"pass: {title}")
         if not changed:
             lines.append(f"text: {relpath(state.data.with_suffix('.txt'), path.parent)}")
         # One line each: a name with a line end must not forge the line of the module's file.

@@ -1,10 +1,53 @@
-"""`PrintsText`: base of instruments that print text; a worker prints to memory."""
+"""`PrintsText`: base of instruments that print text; and the headings of the text."""
 
 import sys
+from collections.abc import Mapping
 from io import StringIO
-from typing import TextIO
+from typing import Any, Final, TextIO
 
-__all__ = ["PrintsText"]
+from apass.core.info import PassInfo
+from apass.core.named_callables import callable_name
+from apass.core.run import current_module_name, current_run
+from apass.util.printable import printable
+from apass.util.text import shorten
+from apass.util.typed_values import write
+
+__all__ = ["PrintsText", "module_suffix", "pass_title"]
+
+_TITLE_LIMIT: Final = 120
+"""Maximum number of characters of the options in a heading."""
+
+
+def pass_title(info: PassInfo) -> str:
+    """Return the name of a pass and its options, as in the text of a pipeline.
+
+    An example is `Tune{size=8}`. Options that are too long are cut. A value that has no text is shown as dots. In a
+    hook, `info` is the argument of the hook.
+    """
+    run = current_run()
+    pass_: Any = None if run is None or run.info is not info else run.pass_
+    spec: tuple[str, Mapping[str, object]] | None = getattr(pass_, "spec", None)
+    if spec is None:
+        return printable(info.name)
+    # A combinator has these as options. The heading shows the name already.
+    shown = {"name": info.name, "opt_level": info.opt_level, "required": list(info.required)}
+    options = [
+        f"{key}={_option_text(value)}" for key, value in spec[1].items() if key not in shown or shown[key] != value
+    ]
+    return printable(f"{info.name}{{{shorten(','.join(options), _TITLE_LIMIT)}}}" if options else info.name)
+
+
+def module_suffix() -> str:
+    """Return the name of the current module for the end of a heading; "" without one."""
+    name = current_module_name()
+    return "" if name is None else f" (module {name!r})"
+
+
+def _option_text(value: object) -> str:
+    try:
+        return write(value, callable_name)
+    except TypeError:
+        return "..."
 
 
 class _Memory(StringIO):

@@ -161,6 +161,14 @@ async def test_module_file_outside_of_the_dump_is_rejected(name: str, tmp_path: 
         read_dumped(path)
 
 
+async def test_header_shows_options_of_the_pass(tmp_path: Path) -> None:
+    async with apass.PassContext(instruments=[DumpTree(tmp_path)]):
+        await apass.Repeat([Keep], times=2, name="twice")({"f": 1})
+    text = (tmp_path / "module/0_twice.txt").read_text()
+    assert [line for line in text.splitlines() if line.startswith("# pass")] == ["# pass: twice{times=2}"]
+    assert read_dumped(tmp_path / "module/0_twice.txt").position.text == "0:twice"
+
+
 async def test_name_cannot_forge_a_line_of_the_header(tmp_path: Path) -> None:
     name = "Forge\n# changed\n# module: /etc/hostname\n#"
     forge = apass.module_pass(lambda mod, ctx: {"f": 2}, opt_level=0, name=name)
