@@ -10,7 +10,7 @@ import anyio
 from anyio.abc import Process
 
 from apass.cli.formats import ModelFormat
-from apass.cli.inputs import InputError
+from apass.cli.inputs import split_command
 from apass.concurrency.processes.group import end_group, kill_group, start_group
 from apass.errors import BisectError
 
@@ -30,12 +30,7 @@ def read_command(text: str) -> Sequence[str]:
         InputError: if `text` is empty, or a quote is not closed.
 
     """
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise InputError(f"cannot parse --check {text!r}: {error}; quote it as for a shell") from None
-    if not words:
-        raise InputError("--check is empty; expected a command, such as 'python check.py {}'")
+    words = split_command("--check", text, "python check.py {}")
     return words if any(PLACEHOLDER in word for word in words) else [*words, PLACEHOLDER]
 
 

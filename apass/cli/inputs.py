@@ -1,6 +1,7 @@
 """The models that a command line names, and the paths of their results."""
 
 import os
+import shlex
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from pathlib import Path
 from apass.core.ir_plugin import file_suffix
 from apass.errors import ApassError, did_you_mean
 
-__all__ = ["InputError", "Job", "check_writable", "find_models", "names_file", "plan_jobs"]
+__all__ = ["InputError", "Job", "check_writable", "find_models", "names_file", "plan_jobs", "split_command"]
 
 _RESULT_MARK = ".opt"
 
@@ -35,6 +36,22 @@ class Job:
     def suffix(self) -> str:
         """The suffix of the file that is read, in lower case."""
         return file_suffix(self.source)
+
+
+def split_command(option: str, text: str, example: str) -> list[str]:
+    """Return the words of the command that an option has.
+
+    Raises:
+        InputError: if `text` is empty, or a quote is not closed. The message of the former shows `example`.
+
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"cannot parse {option} {text!r}: {error}; quote it as for a shell") from None
+    if not words:
+        raise InputError(f"{option} is empty; expected a command, such as {example!r}")
+    return words
 
 
 def find_models(arguments: Iterable[str], suffixes: Iterable[str], output: Path | None = None) -> list[Path]:

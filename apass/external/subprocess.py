@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from signal import Signals
-from subprocess import PIPE
+from subprocess import PIPE, CompletedProcess
 from types import TracebackType
 from typing import Final, Self
 
@@ -22,7 +22,7 @@ from apass.errors import HelperError
 from apass.external.policy import Policy
 from apass.external.service import Service
 
-__all__ = ["ProcessHelper", "run_process"]
+__all__ = ["ProcessHelper", "complete_process", "run_process"]
 
 Command = Sequence[str | Path]
 """A program and its arguments; no shell is used."""
@@ -57,6 +57,21 @@ async def run_process(
     b'cba\n'
 
     """
+    process = await complete_process(command, question, cwd=cwd, env=env)
+    if process.returncode:
+        raise HelperError(f"{_exit_message(command, process.returncode)}{_last_lines(process.stderr)}")
+    return process.stdout
+
+
+async def complete_process(
+    command: Command, question: bytes = b"", *, cwd: str | Path | None = None, env: Mapping[str, str] | None = None
+) -> CompletedProcess[bytes]:
+    """Run a command like `run_process`, and return its output with any exit status.
+
+    Raises:
+        OSError: if the command cannot be started.
+
+    """
     process = await _start(command, cwd, env, PIPE)
     answer, error_output = bytearray(), bytearray()
     try:
@@ -69,9 +84,7 @@ async def run_process(
             kill_group(process)
     finally:
         await end_group(process)
-    if process.returncode:
-        raise HelperError(f"{_exit_message(command, process.returncode)}{_last_lines(bytes(error_output))}")
-    return bytes(answer)
+    return CompletedProcess(command, await process.wait(), bytes(answer), bytes(error_output))
 
 
 class ProcessHelper(Service[str, str]):
