@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from apass.instruments.dump.flat import DumpIR
     from apass.instruments.dump.tree import DumpTree
     from apass.instruments.event_stream import EventStream, events
+    from apass.instruments.exec_on_change import ExecOnChange
     from apass.instruments.honest_change import HonestChangeInstrument
     from apass.instruments.logs import LoggingInstrument
     from apass.instruments.memory import PassMemory, PassMemoryInstrument
@@ -53,6 +54,7 @@ else:
             "apass.instruments.dump.flat": ["DumpIR"],
             "apass.instruments.dump.tree": ["DumpTree"],
             "apass.instruments.event_stream": ["EventStream", "events"],
+            "apass.instruments.exec_on_change": ["ExecOnChange"],
             "apass.instruments.honest_change": ["HonestChangeInstrument"],
             "apass.instruments.logs": ["LoggingInstrument"],
             "apass.instruments.memory": ["PassMemory", "PassMemoryInstrument"],
@@ -99,6 +101,7 @@ __all__ = [
     "EventInstrument",
     "EventKind",
     "EventStream",
+    "ExecOnChange",
     "FunctionTiming",
     "FunctionTimingInstrument",
     "HonestChangeInstrument",

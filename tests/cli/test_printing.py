@@ -1,10 +1,14 @@
 """`apass opt --print-ir-before`, `--print-ir-after`, `--print-changed`."""
 
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.command_line import LOAD_HINT, apass, write_model
+
+PRINTING = "--print-ir-before, --print-ir-after, --print-ir-on-failure, --print-changed or --exec-on-change"
 
 CHANGED = """\
 IR changed by onnx.IdentityElimination (module 'm.onnx')
@@ -27,6 +31,36 @@ def test_print_changed_shows_only_changes(tmp_path: Path, backend: str) -> None:
     shown = result.stdout.partition("IR changed by onnx.IdentityElimination")
     assert (result.exit_code, "\n".join((shown[1] + shown[2]).splitlines()[:9])) == (0, CHANGED.rstrip("\n"))
     assert "RemoveUnusedNodes" not in result.stdout
+
+
+def test_exec_on_change_prints_output_of_command(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    code = "import sys; print(sys.argv[1:])"
+    command = shlex.join([sys.executable, "-c", code, "{pass}", "{module}"])
+    pipeline = "onnx.NameFix,onnx.IdentityElimination,onnx.RemoveUnusedNodes"
+    result = apass("opt", tmp_path, "-p", pipeline, "--exec-on-change", command, "--filter-passes", "onnx.Id*")
+    assert (result.exit_code, result.stdout.splitlines()[:2]) == (
+        0,
+        [
+            "Command after: onnx.IdentityElimination (module 'm.onnx')",
+            "['onnx.IdentityElimination', 'm.onnx']",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("", "--exec-on-change is empty; expected a command, such as 'diff -u {before} {after}'"),
+        ("diff '", 'cannot parse --exec-on-change "diff \'": No closing quotation; quote it as for a shell'),
+        ("nodiff -u", "--exec-on-change: the command 'nodiff' is no program on PATH, and no executable file"),
+    ],
+)
+def test_exec_on_change_rejects_unusable_command(tmp_path: Path, command: str, message: str) -> None:
+    write_model(tmp_path / "m.onnx")
+    result = apass("opt", tmp_path, "--exec-on-change", command)
+    assert (result.exit_code, result.stderr) == (2, f"apass: {message}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
 
 
 def test_print_ir_before_and_after_named_passes(tmp_path: Path) -> None:
@@ -59,15 +93,15 @@ def test_print_ir_rejects_unknown_pass_before_the_run(tmp_path: Path) -> None:
     [
         (
             ["--print-ir-after", "all", "--filter-passes", "onnx.NameFix"],
-            "--filter-passes needs --print-changed; --print-ir-before and --print-ir-after take names of passes",
+            "--filter-passes needs --print-changed or --exec-on-change; --print-ir-before and --print-ir-after take",
         ),
         (
             ["--filter-functions", "main"],
-            "--filter-functions needs --print-ir-before, --print-ir-after, --print-ir-on-failure or --print-changed",
+            f"--filter-functions needs {PRINTING}",
         ),
         (
             ["--filter-modules", "m.onnx"],
-            "--filter-modules needs --print-ir-before, --print-ir-after, --print-ir-on-failure or --print-changed",
+            f"--filter-modules needs {PRINTING}",
         ),
         (
             ["--print-changed", "--filter-modules", "n.onnx"],

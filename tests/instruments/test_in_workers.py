@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -15,6 +16,7 @@ from apass import PassContext, Sequential, VerifyError, optimize_all
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from apass.instruments import (
     DumpTree,
+    ExecOnChange,
     FunctionTimingInstrument,
     HonestChangeInstrument,
     LoggingInstrument,
@@ -151,6 +153,7 @@ PRINTING: list[Callable[[StringIO], object]] = [
     PrintBeforeAll,
     PrintAfterAll,
     lambda file: PrintChanged(file=file, color=True, context=0),
+    lambda file: ExecOnChange([sys.executable, "-c", "import sys; print(sys.argv[1])", "{pass}"], file=file),
 ]
 
 

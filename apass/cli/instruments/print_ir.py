@@ -1,4 +1,4 @@
-"""`--print-ir-before`, `--print-ir-after`, `--print-changed`: the IR as text."""
+"""`--print-ir-*`, `--print-changed`, `--exec-on-change`: the IR as text."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from apass import instruments
-from apass.cli.inputs import InputError
+from apass.cli.inputs import InputError, split_command
 from apass.cli.instruments.base import PANEL, RunObserver, RunPlan
 from apass.cli.settings import check_pass_names
 from apass.errors import did_you_mean
@@ -40,11 +40,20 @@ class PrintingOptions:
         bool, typer.Option("--print-changed", help="Print the changes of each pass as a diff.", rich_help_panel=PANEL)
     ] = False
     """Whether changes are printed."""
+    exec_on_change: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Run this after each change, such as 'diff -u {before} {after}', and print its output.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None
+    """The command that runs after each pass that changed a model; None to run none."""
     filter_passes: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Print changes of this pass only; * is a wildcard.", rich_help_panel=PANEL),
+        typer.Option(metavar="NAME", help="Show changes of this pass only; * is a wildcard.", rich_help_panel=PANEL),
     ] = None
-    """Patterns of the passes whose changes are printed."""
+    """Patterns of the passes whose changes are shown."""
     filter_modules: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Print for this model only; * is a wildcard.", rich_help_panel=PANEL),
@@ -61,18 +70,24 @@ class PrintingOptions:
 
         Raises:
             UnknownPassError: if no pass has a given name.
-            InputError: if no model has a given name, or a filter is set without a printing option.
+            InputError: if no model has a given name, a filter is set without a printing option, or the command cannot
+                be run.
 
         """
         before, after = self.print_ir_before or (), self.print_ir_after or ()
-        if self.filter_passes and not self.print_changed:
+        shows_changes = self.print_changed or self.exec_on_change is not None
+        if self.filter_passes and not shows_changes:
             raise InputError(
-                "--filter-passes needs --print-changed; --print-ir-before and --print-ir-after take names of passes"
+                "--filter-passes needs --print-changed or --exec-on-change; "
+                "--print-ir-before and --print-ir-after take names of passes"
             )
-        if not (before or after or self.print_changed or self.print_ir_on_failure):
+        if not (before or after or shows_changes or self.print_ir_on_failure):
             for option, patterns in (("modules", self.filter_modules), ("functions", self.filter_functions)):
                 if patterns:
-                    options = "--print-ir-before, --print-ir-after, --print-ir-on-failure or --print-changed"
+                    options = (
+                        "--print-ir-before, --print-ir-after, --print-ir-on-failure, --print-changed "
+                        "or --exec-on-change"
+                    )
                     raise InputError(f"--filter-{option} needs {options}")
             return None
         for option, names in (("--print-ir-before", before), ("--print-ir-after", after)):
@@ -83,14 +98,33 @@ class PrintingOptions:
             if name not in models:
                 hint = did_you_mean(name, models, listing="expected one of ")
                 raise InputError(f"--filter-modules: no model of this run is named {name!r}{hint}")
-        return _Printing(self, before, after)
+        return _Printing(
+            self, before, after, None if self.exec_on_change is None else self._command(self.exec_on_change)
+        )
+
+    def _command(self, text: str) -> instruments.ExecOnChange:
+        """Return the instrument that runs a command."""
+        words = split_command("--exec-on-change", text, "diff -u {before} {after}")
+        try:
+            return instruments.ExecOnChange(
+                words, self.filter_passes, modules=self.filter_modules, functions=self.filter_functions
+            )
+        except FileNotFoundError as error:
+            raise InputError(f"--exec-on-change: {error}") from None
 
 
 class _Printing(RunObserver):
-    def __init__(self, options: PrintingOptions, before: Sequence[str], after: Sequence[str]) -> None:
+    def __init__(
+        self,
+        options: PrintingOptions,
+        before: Sequence[str],
+        after: Sequence[str],
+        command: instruments.ExecOnChange | None,
+    ) -> None:
         self._options = options
         self._before = before
         self._after = after
+        self._command = command
 
     def instruments(self) -> Iterable[object]:
         modules, functions = self._options.filter_modules, self._options.filter_functions
@@ -102,6 +136,8 @@ class _Printing(RunObserver):
             yield instruments.PrintIRFailed(modules=modules, functions=functions)
         if self._options.print_changed:
             yield instruments.PrintChanged(self._options.filter_passes, modules=modules, functions=functions)
+        if self._command is not None:
+            yield self._command
 
 
 def _plain(names: Sequence[str] | None) -> Sequence[str]:
