@@ -1,5 +1,6 @@
-"""`OpenTelemetryInstrument`: OpenTelemetry spans (requires `apass[otel]`)."""
+"""OpenTelemetry: spans and metrics of passes (requires `apass[otel]`)."""
 
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any, Final
 
@@ -13,15 +14,19 @@ from apass.errors import MissingExtraError
 
 try:
     from opentelemetry import context as otel_context
-    from opentelemetry import trace
+    from opentelemetry import metrics, trace
     from opentelemetry.context import Context
+    from opentelemetry.metrics import Meter
     from opentelemetry.trace import Span, Status, StatusCode, Tracer
 except ImportError as _error:
     raise MissingExtraError(
-        f"OpenTelemetryInstrument needs opentelemetry-api ({_error}): pip install 'apass[otel]'"
+        f"the instruments of OpenTelemetry need opentelemetry-api ({_error}): pip install 'apass[otel]'"
     ) from _error
 
-__all__ = ["OpenTelemetryInstrument"]
+__all__ = ["OpenTelemetryInstrument", "OpenTelemetryMetrics"]
+
+_BUCKETS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 50, 100)
+"""Boundaries of the histogram of durations in seconds. The default ones are meant for milliseconds."""
 
 
 @pass_instrument
@@ -128,8 +133,148 @@ class _SpanState:
         self.module = module
 
 
+Measurement = tuple[str, float, Mapping[str, str]]
+"""The name of a metric, an amount, and the attributes."""
+
+
+@pass_instrument
+class OpenTelemetryMetrics:
+    """Records durations and counts of passes as OpenTelemetry metrics.
+
+    | Metric | Kind, unit | Attributes |
+    |---|---|---|
+    | `apass.pass.duration` | histogram, `s` | `apass.pass`, `apass.outcome`, `error.type` |
+    | `apass.pass.runs` | counter, `{pass}` | `apass.pass`, `apass.outcome`, `error.type` |
+    | `apass.pass.active` | up-down counter, `{pass}` | `apass.pass` |
+    | `apass.function.runs` | counter, `{function}` | `apass.pass`, `apass.outcome`, `error.type` |
+    | `apass.module.runs` | counter, `{module}` | `apass.outcome`, `error.type` |
+    | `apass.statistic` | up-down counter, `1` | `apass.pass`, `apass.statistic` |
+
+    The outcome is `changed`, `unchanged`, `failed` or `cancelled`. `error.type` is the type of the error that ended a
+    failed run. `apass.statistic` adds up what passes count with `ctx.statistic(name, amount)`. No attribute contains
+    the name of a module or function, so the number of time series does not grow with the modules.
+
+    A duration is that of the work without hooks. Passes that contain others, such as a Sequential, are measured too. A
+    module is counted when its outermost pass ends. In workers, measurements are kept until the module is finished, and
+    `apass.pass.active` is not recorded.
+
+    Parameters:
+        meter: creates the metrics; by default the meter `apass` of the current provider.
+
+    """
+
+    reads_modules: Final = False
+    """The hooks do not read modules."""
+
+    def __init__(self, meter: Meter | None = None) -> None:
+        self._record = _recorder(metrics.get_meter("apass") if meter is None else meter)
+        self._open: dict[Run, object] = {}
+
+    def for_worker(self) -> Callable[[], object]:
+        """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
+        return _WorkerMetrics
+
+    def merge_records(self, records: Sequence[Measurement]) -> None:
+        """Record the measurements of a twin."""
+        for measurement in records:
+            self._record(*measurement)
+
+    def run_before_pass(self, mod: object, info: PassInfo) -> None:
+        """Count a running pass."""
+        run = current_run()
+        if run is not None and run not in self._open:
+            self._open[run] = mod
+            self._record("apass.pass.active", 1, {"apass.pass": info.name})
+
+    def run_after_pass(self, mod: object, info: PassInfo) -> None:
+        """Record a pass that returned."""
+        self._end(current_run(), mod, None)
+
+    def run_after_pass_failed(self, mod: object, info: PassInfo, error: BaseException) -> None:
+        """Record a pass that failed."""
+        self._end(current_run(), mod, error)
+
+    def run_after_function(self, func: Any, result: Any, run: Run) -> None:
+        """Count a function."""
+        self._record("apass.function.runs", 1, {"apass.pass": run.info.name, **_outcome(func, result, None)})
+
+    def run_after_function_failed(self, func: Any, run: Run, error: BaseException) -> None:
+        """Count a function whose body failed."""
+        self._record("apass.function.runs", 1, {"apass.pass": run.info.name, **_outcome(func, func, error)})
+
+    def on_statistic(self, run: Run | None, name: str, amount: float) -> None:
+        """Add an amount to a statistic."""
+        pass_name = "" if run is None else run.info.name
+        self._record("apass.statistic", amount, {"apass.pass": pass_name, "apass.statistic": name})
+
+    def _end(self, run: Run | None, result: object, error: BaseException | None) -> None:
+        if run is None or run not in self._open:
+            return
+        outcome = _outcome(self._open.pop(run), result, error)
+        name = {"apass.pass": run.info.name}
+        self._record("apass.pass.active", -1, name)
+        self._record("apass.pass.duration", run.seconds, {**name, **outcome})
+        self._record("apass.pass.runs", 1, {**name, **outcome})
+        if run.parent is None or run.parent.module != run.module:
+            self._record("apass.module.runs", 1, outcome)
+
+
+class _WorkerMetrics(OpenTelemetryMetrics):
+    """The twin in a worker, which keeps the measurements."""
+
+    def __init__(self) -> None:
+        self._measurements: list[Measurement] = []
+        self._record = self._keep
+        self._open = {}
+
+    def worker_records(self) -> Sequence[Measurement]:
+        """Return the measurements, for `merge_records` of the original."""
+        # They arrive after the passes have ended.
+        return [measurement for measurement in self._measurements if measurement[0] != "apass.pass.active"]
+
+    def _keep(self, name: str, amount: float, attributes: Mapping[str, str]) -> None:
+        self._measurements.append((name, amount, attributes))
+
+
+def _recorder(meter: Meter) -> Callable[[str, float, Mapping[str, str]], None]:
+    """Return a function that records a measurement."""
+    duration = meter.create_histogram(
+        "apass.pass.duration", "s", "Duration of a pass.", explicit_bucket_boundaries_advisory=_BUCKETS
+    )
+    runs = meter.create_counter("apass.pass.runs", "{pass}", "Passes that ended.")
+    active = meter.create_up_down_counter("apass.pass.active", "{pass}", "Passes that run now.")
+    functions = meter.create_counter("apass.function.runs", "{function}", "Functions that passes processed.")
+    modules = meter.create_counter("apass.module.runs", "{module}", "Modules that were processed.")
+    # Not a counter, because a pass may count a negative amount.
+    statistics = meter.create_up_down_counter("apass.statistic", "1", "Statistics that passes counted.")
+    methods: dict[str, Callable[..., None]] = {
+        "apass.pass.duration": duration.record,
+        "apass.pass.runs": runs.add,
+        "apass.pass.active": active.add,
+        "apass.function.runs": functions.add,
+        "apass.module.runs": modules.add,
+        "apass.statistic": statistics.add,
+    }
+    return lambda name, amount, attributes: methods[name](amount, attributes)
+
+
+def _outcome(before: object, after: object, error: BaseException | None) -> dict[str, str]:
+    """Return the attributes of a run that ended."""
+    if error is None:
+        return {"apass.outcome": "unchanged" if before is after else "changed"}
+    if _is_cancellation(error):
+        return {"apass.outcome": "cancelled"}
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return {"apass.outcome": "failed", "error.type": name}
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    return isinstance(error, anyio.get_cancelled_exc_class() | GeneratorExit)
+
+
 def _finish(span: Span, error: BaseException | None) -> None:
-    if isinstance(error, anyio.get_cancelled_exc_class() | GeneratorExit):
+    if error is not None and _is_cancellation(error):
         span.set_attribute("apass.cancelled", True)
     elif error is not None:
         span.record_exception(error)

@@ -1,8 +1,10 @@
-"""Recording of OpenTelemetry spans, and their trees and attributes."""
+"""Recording of OpenTelemetry spans and metrics."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -37,3 +39,23 @@ class Recorder:
 
 def attributes(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
+
+
+class MetricRecorder:
+    """A meter with the metrics that were recorded."""
+
+    def __init__(self) -> None:
+        self.reader = InMemoryMetricReader()
+        self.meter = MeterProvider([self.reader], shutdown_on_exit=False).get_meter("tests")
+
+    def points(self) -> dict[str, list[tuple[list[Any], Any]]]:
+        """Return the sorted points of each metric: attributes, and value or count."""
+        data: Any = self.reader.get_metrics_data()
+        return {
+            metric.name: sorted(
+                (list(point.attributes.values()), getattr(point, "value", None) or getattr(point, "count", 0))
+                for point in metric.data.data_points
+            )
+            for scope in data.resource_metrics[0].scope_metrics
+            for metric in scope.metrics
+        }

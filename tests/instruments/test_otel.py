@@ -1,4 +1,4 @@
-"""`OpenTelemetryInstrument`: spans, their parents across tasks, and failures."""
+"""OpenTelemetry: spans, their parents across tasks, failures, and metrics."""
 
 import json
 import re
@@ -11,10 +11,12 @@ import pytest
 from opentelemetry import trace
 
 import apass
-from apass.instruments.otel import OpenTelemetryInstrument
+from apass.executors import ProcessExecutor
+from apass.instruments.otel import OpenTelemetryInstrument, OpenTelemetryMetrics
+from tests.executors import work
 from tests.helpers.command_line import process, program
 from tests.helpers.crowd import Module
-from tests.helpers.spans import Recorder, attributes
+from tests.helpers.spans import MetricRecorder, Recorder, attributes
 
 
 @apass.module_pass(opt_level=0)
@@ -143,7 +145,14 @@ def test_command_line_follows_otel_environment_variables(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("exporter", "message"),
     [
-        ("", "--otel needs exporters of spans; set OTEL_TRACES_EXPORTER, for example to otlp or console"),
+        (
+            "",
+            "--otel needs exporters; set OTEL_TRACES_EXPORTER or OTEL_METRICS_EXPORTER, for example to otlp or console",
+        ),
+        (
+            "none",
+            "--otel needs exporters; set OTEL_TRACES_EXPORTER or OTEL_METRICS_EXPORTER, for example to otlp or console",
+        ),
         ("conole", "OTEL_TRACES_EXPORTER names 'conole', which is not installed; did you mean 'console'?"),
     ],
 )
@@ -165,3 +174,106 @@ async def test_span_has_the_changed_attribute() -> None:
         await apass.Sequential([Nap, Bump])({"f": 1, "g": 0})
     changed = {item.name: (item.attributes or {}).get("apass.changed") for item in recorder.spans}
     assert changed == {"Nap": False, "Bump f": True, "Bump g": False, "Bump": True, "sequential": True}
+
+
+@apass.function_pass(opt_level=0)
+async def Bump(func: int, mod: Module, ctx: apass.PassContext) -> int:
+    await anyio.lowlevel.checkpoint()
+    ctx.statistic("seen", 2)
+    if func < 0:
+        raise ValueError("negative")
+    return func + 1 if func else func
+
+
+@pytest.mark.anyio
+async def test_metrics_count_runs_outcomes_and_statistics() -> None:
+    recorder = MetricRecorder()
+    instrument = OpenTelemetryMetrics(recorder.meter)
+    modules = {"a": {"f": 1, "g": 0}, "b": {"f": 0}, "c": {"f": -1}}
+    async with apass.PassContext(instruments=[instrument]):
+        await apass.optimize_all(modules, apass.Sequential([Nap, Bump]), errors="collect")
+    passes = [
+        (["Bump", "changed"], 1),
+        (["Bump", "failed", "ValueError"], 1),
+        (["Bump", "unchanged"], 1),
+        (["Nap", "unchanged"], 3),
+        (["sequential", "changed"], 1),
+        (["sequential", "failed", "ValueError"], 1),
+        (["sequential", "unchanged"], 1),
+    ]
+    assert recorder.points() == {
+        "apass.pass.duration": passes,
+        "apass.pass.runs": passes,
+        "apass.pass.active": [(["Bump"], 0), (["Nap"], 0), (["sequential"], 0)],
+        "apass.function.runs": [
+            (["Bump", "changed"], 1),
+            (["Bump", "failed", "ValueError"], 1),
+            (["Bump", "unchanged"], 2),
+        ],
+        "apass.module.runs": [(["changed"], 1), (["failed", "ValueError"], 1), (["unchanged"], 1)],
+        "apass.statistic": [(["Bump", "seen"], 8)],
+    }
+
+
+@pytest.mark.anyio
+async def test_metrics_show_active_and_cancelled_passes() -> None:
+    recorder = MetricRecorder()
+
+    @apass.module_pass(opt_level=0)
+    async def Hang(mod: Module, ctx: apass.PassContext) -> Module:
+        assert recorder.points() == {"apass.pass.active": [(["Hang"], 1)]}
+        tasks.cancel_scope.cancel()
+        await anyio.sleep_forever()
+        return mod
+
+    context = apass.PassContext(instruments=[OpenTelemetryMetrics(recorder.meter)])
+    async with context, anyio.create_task_group() as tasks:
+        tasks.start_soon(Hang, {"f": 1})
+    points = recorder.points()
+    assert points["apass.pass.active"] == [(["Hang"], 0)]
+    assert points["apass.pass.runs"] == [(["Hang", "cancelled"], 1)]
+
+
+@pytest.mark.anyio
+async def test_duration_is_recorded_in_seconds() -> None:
+    recorder = MetricRecorder()
+    async with apass.PassContext(instruments=[OpenTelemetryMetrics(recorder.meter)]):
+        await Nap({"f": 1})
+    data: Any = recorder.reader.get_metrics_data()
+    scope = data.resource_metrics[0].scope_metrics[0]
+    metric = next(item for item in scope.metrics if item.name == "apass.pass.duration")
+    point = metric.data.data_points[0]
+    assert (metric.unit, dict(point.attributes)) == ("s", {"apass.pass": "Nap", "apass.outcome": "unchanged"})
+    assert (point.explicit_bounds[0], point.count, point.sum > 0) == (0.0001, 1, True)
+
+
+@pytest.mark.anyio
+@pytest.mark.process
+async def test_metrics_in_workers_equal_those_of_the_loop() -> None:
+    inline, remote = MetricRecorder(), MetricRecorder()
+    modules = {"good": {"a": "fine"}, "bad": {"a": "fine", "b": "plain"}}
+    for recorder, executor in ((inline, None), (remote, ProcessExecutor(workers=2))):
+        async with apass.PassContext(instruments=[OpenTelemetryMetrics(recorder.meter)]):
+            await apass.optimize_all(
+                modules, apass.Sequential([work.Report, work.Fail]), errors="collect", executor=executor
+            )
+    points = inline.points()
+    del points["apass.pass.active"]
+    assert remote.points() == points
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_command_line_exports_metrics_without_spans(tmp_path: Path) -> None:
+    source = program(tmp_path / "m.relay")
+    body = "import os; os.environ['OTEL_METRICS_EXPORTER'] = 'console'"
+    code, out, err = process("opt", source, "-p", "FoldConstant", "--otel", "--executor", "process", "-q", body=body)
+    assert (code, err) == (0, "")
+    scopes = json.loads(out)["resource_metrics"][0]["scope_metrics"]
+    assert sorted(metric["name"] for scope in scopes for metric in scope["metrics"]) == [
+        "apass.function.runs",
+        "apass.module.runs",
+        "apass.pass.duration",
+        "apass.pass.runs",
+        "apass.statistic",
+    ]

@@ -1,6 +1,6 @@
-"""`--otel`: OpenTelemetry spans."""
+"""`--otel`: OpenTelemetry spans and metrics."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
@@ -32,7 +32,8 @@ class OtelOptions:
         typer.Option(
             "--otel",
             metavar="=SPANS",
-            help="Send spans of passes (default) or functions to the exporters of OTEL_TRACES_EXPORTER.",
+            help="Send spans of passes (default) or functions to the exporters of OTEL_TRACES_EXPORTER, and metrics "
+            "to those of OTEL_METRICS_EXPORTER.",
             rich_help_panel=PANEL,
         ),
         FlagValue("--otel", "passes"),
@@ -40,28 +41,33 @@ class OtelOptions:
     """The spans to send; None to send none."""
 
     def create_observer(self, run: RunPlan) -> RunObserver | None:
-        """Return the observer that sends spans, or None if it is not enabled.
+        """Return the observer that sends spans and metrics, or None if not enabled.
 
         Raises:
             MissingExtraError: if OpenTelemetry is not installed.
-            InputError: if `OTEL_TRACES_EXPORTER` names no exporter that is installed.
+            InputError: if the environment variables name no exporter that is installed.
 
         """
         if self.otel is None:
             return None
         provider = import_module("apass.cli.instruments.otel_provider")
-        provider.provide()
-        instrument = import_module("apass.instruments.otel").OpenTelemetryInstrument
-        return _Otel(instrument(functions=self.otel is OtelSpans.FUNCTIONS), provider)
+        has_spans, has_metrics = provider.provide()
+        otel = import_module("apass.instruments.otel")
+        instruments: list[object] = []
+        if has_spans:
+            instruments.append(otel.OpenTelemetryInstrument(functions=self.otel is OtelSpans.FUNCTIONS))
+        if has_metrics:
+            instruments.append(otel.OpenTelemetryMetrics())
+        return _Otel(instruments, provider)
 
 
 class _Otel(RunObserver):
-    def __init__(self, instrument: object, provider: Any) -> None:
-        self._instrument = instrument
+    def __init__(self, instruments: Sequence[object], provider: Any) -> None:
+        self._instruments = instruments
         self._provider = provider
 
     def instruments(self) -> Iterable[object]:
-        return (self._instrument,)
+        return self._instruments
 
     def begin(self) -> None:
         self._provider.adopt_parent()

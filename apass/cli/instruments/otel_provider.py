@@ -1,16 +1,20 @@
-"""The provider of spans, set up from OpenTelemetry's environment variables.
+"""The providers of OpenTelemetry, set up from its environment variables.
 
 Needs the package opentelemetry-sdk.
 """
 
 import os
+from collections.abc import Iterator
 from importlib.metadata import entry_points
+from typing import Any, Final
 
 from apass.cli.inputs import InputError
 from apass.errors import MissingExtraError, did_you_mean
 
 try:
-    from opentelemetry import context, trace
+    from opentelemetry import context, metrics, trace
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricExporter, MetricReader, PeriodicExportingMetricReader
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -21,30 +25,50 @@ except ImportError as _error:
 
 __all__ = ["adopt_parent", "flush", "provide"]
 
-_EXPORTERS = "OTEL_TRACES_EXPORTER"
+_SPANS: Final = "OTEL_TRACES_EXPORTER"
+_METRICS: Final = "OTEL_METRICS_EXPORTER"
 
 
-def provide() -> None:
-    """Set up a provider with the exporters that `OTEL_TRACES_EXPORTER` names.
+def provide() -> tuple[bool, bool]:
+    """Set up providers with the exporters that the environment variables name.
 
-    A provider that is already set is kept.
+    Providers that are already set are kept.
+
+    Returns:
+        Whether there are exporters of spans, and of metrics.
 
     Raises:
-        InputError: if the variable is empty, or names an exporter that is not installed.
+        InputError: if the variables name no exporter, or one that is not installed.
 
     """
-    # A proxy is returned until a provider is set. OpenTelemetry does not allow replacing one: the wrapper program
+    # Proxies are returned until a provider is set. OpenTelemetry does not allow replacing one: the wrapper program
     # `opentelemetry-instrument` sets its own before this code runs.
-    if not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        return
-    names = [name.strip() for name in os.environ.get(_EXPORTERS, "").split(",") if name.strip()]
-    if not names:
-        raise InputError(f"--otel needs exporters of spans; set {_EXPORTERS}, for example to otlp or console")
-    exporters = [_exporter(name) for name in names]
-    provider = TracerProvider()
-    for exporter in exporters:
-        provider.add_span_processor(BatchSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
+    has_spans = not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
+    # The class of this proxy is private.
+    has_metrics = type(metrics.get_meter_provider()).__name__ != "_ProxyMeterProvider"
+    spans = [] if has_spans else list(_exporters(_SPANS, "opentelemetry_traces_exporter", SpanExporter))
+    kinds = (MetricExporter, MetricReader)
+    readers = [] if has_metrics else list(_exporters(_METRICS, "opentelemetry_metrics_exporter", *kinds))
+    if not (has_spans or has_metrics or spans or readers):
+        raise InputError(f"--otel needs exporters; set {_SPANS} or {_METRICS}, for example to otlp or console")
+    if spans:
+        tracers = TracerProvider()
+        for exporter in spans:
+            tracers.add_span_processor(BatchSpanProcessor(exporter))
+        trace.set_tracer_provider(tracers)
+    if readers:
+        # A reader, such as that of Prometheus, exports by itself. `flush` exports the last values, and an exit would
+        # export them again.
+        metrics.set_meter_provider(
+            MeterProvider(
+                [
+                    PeriodicExportingMetricReader(reader) if isinstance(reader, MetricExporter) else reader
+                    for reader in readers
+                ],
+                shutdown_on_exit=False,
+            )
+        )
+    return has_spans or bool(spans), has_metrics or bool(readers)
 
 
 def adopt_parent() -> None:
@@ -58,18 +82,26 @@ def adopt_parent() -> None:
 
 
 def flush() -> None:
-    """Send the remaining spans."""
-    provider = trace.get_tracer_provider()
-    if isinstance(provider, TracerProvider):
-        provider.force_flush()
+    """Send the remaining spans and metrics."""
+    tracers, meters = trace.get_tracer_provider(), metrics.get_meter_provider()
+    if isinstance(tracers, TracerProvider):
+        tracers.force_flush()
+    if isinstance(meters, MeterProvider):
+        meters.force_flush()
 
 
-def _exporter(name: str) -> SpanExporter:
-    installed = entry_points(group="opentelemetry_traces_exporter")
-    if name not in installed.names:
-        hint = did_you_mean(name, installed.names, listing="installed are ")
-        raise InputError(f"{_EXPORTERS} names {name!r}, which is not installed{hint}")
-    exporter = installed[name].load()()
-    if not isinstance(exporter, SpanExporter):
-        raise InputError(f"{_EXPORTERS} names {name!r}, which creates {exporter!r}; expected a SpanExporter")
-    return exporter
+def _exporters(variable: str, group: str, *kinds: type[Any]) -> Iterator[Any]:
+    """Create the exporters that an environment variable names."""
+    installed = entry_points(group=group)
+    # The name "none" is OpenTelemetry's.
+    for name in (name.strip() for name in os.environ.get(variable, "").split(",")):
+        if name in ("", "none"):
+            continue
+        if name not in installed.names:
+            hint = did_you_mean(name, installed.names, listing="installed are ")
+            raise InputError(f"{variable} names {name!r}, which is not installed{hint}")
+        exporter = installed[name].load()()
+        if not isinstance(exporter, kinds):
+            expected = " or ".join(kind.__name__ for kind in kinds)
+            raise InputError(f"{variable} names {name!r}, which creates {exporter!r}; expected a {expected}")
+        yield exporter
