@@ -202,7 +202,7 @@ async def test_events_are_values_of_json() -> None:
     [
         ({"limit": 0}, "limit must be an int of at least 1, not 0"),
         ({"kinds": "failed"}, "kinds must be a list of kinds, not 'failed'; write ['failed']"),
-        ({"kinds": ["xfailed"]}, "unknown kind of events 'failled'; did you mean 'failed'?"),
+        ({"kinds": ["xfailed"]}, "unknown kind of events 'xfailed'; did you mean 'failed'?"),
     ],
 )
 def test_invalid_options_are_errors(options: dict[str, Any], message: str) -> None:
