@@ -90,7 +90,13 @@ class _Player:
             self.events.append(f"raised {_label(error)}")
 
     def _instrument(self, name: str, spec: Scenario) -> object:
-        fails = {line for hook in spec.get("raises", ()) for line in (hook, *(f"{hook} {name}" for name in self.names))}
+        fails = {
+            line
+            for hook in spec.get("raises", ())
+            for line in (
+                [hook] if " " in hook or hook.endswith("_pass_ctx") else [f"{hook} {name}" for name in self.names]
+            )
+        }
         # Events show an instrument by the name of its class.
         kind: type[_Instrument] = type(name, (_Instrument,), {})
         instrument = kind(name, self.events, fails, spec.get("skips", ()), hooks=spec["hooks"])
