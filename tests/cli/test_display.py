@@ -209,7 +209,8 @@ def test_conflicting_display_options_are_reported(tmp_path: Path, options: tuple
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"apass: {message}\n")
 
 
-def test_long_name_does_not_widen_other_rows(tmp_path: Path) -> None:
+def test_long_name_does_not_widen_other_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     for name in ("a" * 150, "b"):
         write_model(tmp_path / f"{name}.onnx")
     lines = {line.split()[0]: line for line in apass("opt", tmp_path).stdout.splitlines() if ".onnx" in line}
