@@ -3,6 +3,7 @@
 import json
 from importlib.metadata import version
 
+from apass import PassContext, module_pass
 from apass.passes.registry import list_passes, register_pass, unregister_pass
 from tests.helpers.command_line import LOAD_HINT, apass
 
@@ -28,6 +29,36 @@ def test_passes_lists_options_and_summary() -> None:
         "    skip_opset_compatibility_check: bool = false",
         "    check_custom_domain: bool = false",
     ]
+
+
+def test_passes_shows_the_contract_of_a_pass() -> None:
+    @register_pass
+    @module_pass(
+        opt_level=1,
+        name="demo.Sort",
+        requires=["demo.flat"],
+        ensures=["demo.sorted"],
+        idempotent=True,
+        runs_before=["demo.Use"],
+    )
+    def _sort(mod: dict[str, int], ctx: PassContext) -> dict[str, int]:
+        return mod
+
+    try:
+        text = apass("passes", "demo.Sort").stdout.splitlines()[0]
+        values = json.loads(apass("passes", "demo.Sort", "--output-format", "json").stdout)
+    finally:
+        unregister_pass("demo.Sort")
+    assert text == (
+        "demo.Sort  level 1, requires the property demo.flat, ensures the property demo.sorted, runs before demo.Use, "
+        "idempotent"
+    )
+    assert values["contract"] == {
+        "requires_properties": ["demo.flat"],
+        "ensures_properties": ["demo.sorted"],
+        "runs_before": ["demo.Use"],
+        "idempotent": True,
+    }
 
 
 def test_passes_shows_full_documentation_of_one_pass() -> None:
@@ -92,5 +123,5 @@ def test_passes_are_printed_as_json() -> None:
     criteria = {"name": "criteria", "type": "callable | None", "required": False, "default": "none"}
     nodes = {"name": "max_nodes", "type": "int", "required": False, "default": "100000"}
     expected = {"name": "onnx.Inline", "level": 2, "requires": [], "ir": "onnx", "options": [criteria, nodes]}
-    assert inline == {**expected, "error": None}
+    assert inline == {**expected, "contract": {}, "error": None}
     assert [option["required"] for option in passes["SplitArgs"]["options"]][:1] == [True]

@@ -16,6 +16,7 @@ from apass.cli.user_modules import LoadOption
 from apass.core.named_callables import callable_name
 from apass.core.pass_factories import find_factory
 from apass.core.plugins import plugins
+from apass.core.properties import names_of
 from apass.errors import ApassError, PassDefinitionError
 from apass.passes.registry import get_pass, list_passes, pass_options
 from apass.util.typed_values import type_name, write
@@ -112,14 +113,15 @@ def _selected(names: Sequence[str] | None) -> list[str]:
 def _as_json(name: str) -> dict[str, Any]:
     """Return the description of a pass; with an error if its factory fails."""
     result: dict[str, Any] = {"name": name, "level": None, "requires": [], "ir": None, "options": [], "doc": ""}
+    result["contract"] = {}
     try:
         factory = find_factory(name)
         result |= {"ir": _ir_of(factory), "doc": inspect.getdoc(factory) or ""}
         result["options"] = [_option_as_json(key, parameter) for key, parameter in pass_options(name).items()]
-        level, requires = _level_and_requirements(name)
+        level, requires, contract = _metadata(name)
     except Exception as error:  # as in `describe_passes`
         return result | {"error": _reason(error)}
-    return result | {"level": level, "requires": list(requires), "error": None}
+    return result | {"level": level, "requires": list(requires), "contract": contract, "error": None}
 
 
 def _option_as_json(key: str, parameter: inspect.Parameter) -> dict[str, Any]:
@@ -154,28 +156,49 @@ def _reason_missing(pattern: str) -> str:
 
 def _describe(name: str, *, is_full: bool) -> Iterator[str]:
     text = inspect.getdoc(find_factory(name)) or "no documentation"
-    yield f"[bold]{safe_markup(name)}[/]{safe_markup(_metadata(name))}"
+    yield f"[bold]{safe_markup(name)}[/]{safe_markup(_metadata_text(name))}"
     for line in text.splitlines() if is_full else text.splitlines()[:1]:
         yield f"    {safe_markup(line)}"
     for key, parameter in pass_options(name).items():
         yield f"    [dim]{safe_markup(_option(key, parameter))}[/]"
 
 
-def _metadata(name: str) -> str:
-    """Return level and requirements, or a note that the pass needs options."""
-    level, required = _level_and_requirements(name)
-    requires = f", requires {', '.join(required)}" if required else ""
-    return "  needs options" if level is None else f"  level {level}{requires}"
+def _metadata_text(name: str) -> str:
+    """Return level, requirements and contract, or a note that the pass needs options."""
+    level, required, contract = _metadata(name)
+    if level is None:
+        return "  needs options"
+    named = {"requires": required, **{key: names for key, names in contract.items() if key != "idempotent"}}
+    words = [_WORDS[key] + ", ".join(names) for key, names in named.items() if names]
+    words += ["idempotent"] if "idempotent" in contract else []
+    return "  " + ", ".join((f"level {level}", *words))
 
 
-def _level_and_requirements(name: str) -> tuple[int | None, Sequence[str]]:
-    """Return level and requirements; the level is None if options decide it."""
+_WORDS: Final = {
+    "requires": "requires ",
+    "requires_properties": "requires the property ",
+    "ensures_properties": "ensures the property ",
+    "runs_after": "runs after ",
+    "runs_before": "runs before ",
+}
+"""The words before the names of each kind."""
+
+
+def _metadata(name: str) -> tuple[int | None, Sequence[str], dict[str, Any]]:
+    """Return level, requirements and contract; the level is None if options decide it."""
     try:
-        info = get_pass(name).info
+        pass_ = get_pass(name)
     except PassDefinitionError:
         level = pass_options(name).get("opt_level")
-        return None if level is None or level.default is level.empty else level.default, ()
-    return info.opt_level, info.required
+        return None if level is None or level.default is level.empty else level.default, (), {}
+    contract: dict[str, Any] = {
+        "requires_properties": list(names_of(pass_.requires)),
+        "ensures_properties": list(names_of(pass_.ensures)),
+        "runs_after": list(pass_.runs_after),
+        "runs_before": list(pass_.runs_before),
+        "idempotent": pass_.idempotent,
+    }
+    return pass_.info.opt_level, pass_.info.required, {key: value for key, value in contract.items() if value}
 
 
 def _option(key: str, parameter: inspect.Parameter) -> str:
