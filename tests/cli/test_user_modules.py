@@ -64,7 +64,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> tuple[int, str, st
     return done.returncode, done.stdout, done.stderr
 
 
-PLANNED = (0, "run    sequential\nrun      Keep\n", "")
+PLANNED = (0, "run    sequential\nrun      Keep = my.Keep\n", "")
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_loaded_file_extends_default_pipeline(folder: Path) -> None:
     status, planned, _ = run(folder, *load, "plan", "models/a.onnx")
     assert (status, planned.splitlines()[3:5]) == (
         0,
-        ["run        onnx.Inline", "run        Mark                                 added by extension.py"],
+        ["run        onnx.Inline", "run        Mark = my.Mark                       added by extension.py"],
     )
     for name, *options in (("processes", "--executor", "process"), ("loop", "--executor", "loop")):
         status, _, errors = run(folder, *load, "opt", "models", "-o", name, *options)

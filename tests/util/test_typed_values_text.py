@@ -119,6 +119,13 @@ numbers = st.integers() | st.floats()
 scalars = st.none() | st.booleans() | numbers | st.text()
 names = st.sampled_from(["none", "True", "inf", "-3", "1e5", "1_0", "RED", "red", "builtins:len", "a/b", "#", "(A)"])
 strings = st.text() | names
+
+
+def _names_no_callable(text: str) -> bool:
+    """Return whether a text cannot be taken for a registered callable, which is preferred."""
+    return text not in apass.list_callables()
+
+
 paths = strings.map(Path)
 
 TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
@@ -166,7 +173,7 @@ TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
         st.sampled_from(["a", 1, "1", None, True, "true", "none"]),
     ),
     (Callable[..., Any], st.sampled_from([len, math.sqrt, Box, Box.make, Box.method])),
-    (Callable[..., Any] | str | None, st.sampled_from([len, None]) | strings),
+    (Callable[..., Any] | str | None, st.sampled_from([len, None]) | strings.filter(_names_no_callable)),
     (list[type[Exception]], st.lists(st.sampled_from([ValueError, apass.ApassError]))),
     (Annotated[int | None, "a unit"], st.integers() | st.none()),
 ]

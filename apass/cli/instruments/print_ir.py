@@ -102,7 +102,7 @@ class PrintingOptions:
             self, before, after, None if self.exec_on_change is None else self._command(self.exec_on_change)
         )
 
-    def _command(self, text: str) -> instruments.ExecOnChange:
+    def _command(self, text: str) -> "instruments.ExecOnChange":
         """Return the instrument that runs a command."""
         words = split_command("--exec-on-change", text, "diff -u {before} {after}")
         try:
@@ -119,7 +119,7 @@ class _Printing(RunObserver):
         options: PrintingOptions,
         before: Sequence[str],
         after: Sequence[str],
-        command: instruments.ExecOnChange | None,
+        command: "instruments.ExecOnChange | None",
     ) -> None:
         self._options = options
         self._before = before
