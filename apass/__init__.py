@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from apass.passes.registry import get_pass, list_passes, pass_options, provide_pass, register_pass, unregister_pass
     from apass.passes.repeat import Repeat
     from apass.passes.sequential import Sequential
+    from apass.pipelines.cache_explanation import CacheExplanation, CacheState, explain_cache
     from apass.pipelines.parser import parse_pipeline
     from apass.pipelines.plan import Decision, PlannedPass, plan
     from apass.pipelines.resume import rest_of
@@ -192,6 +193,7 @@ else:
             ],
             "apass.passes.repeat": ["Repeat"],
             "apass.passes.sequential": ["Sequential"],
+            "apass.pipelines.cache_explanation": ["CacheExplanation", "CacheState", "explain_cache"],
             "apass.pipelines.parser": ["parse_pipeline"],
             "apass.pipelines.plan": ["Decision", "PlannedPass", "plan"],
             "apass.pipelines.resume": ["rest_of"],
@@ -212,6 +214,8 @@ __all__ = [
     "BisectError",
     "Bisected",
     "BudgetExceededError",
+    "CacheExplanation",
+    "CacheState",
     "CircuitOpenError",
     "Comparison",
     "Config",
@@ -299,6 +303,7 @@ __all__ = [
     "current_run",
     "diff",
     "events",
+    "explain_cache",
     "extend_pipeline",
     "fingerprint_value",
     "function_pass",

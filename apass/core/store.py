@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from threading import local
@@ -15,6 +15,7 @@ from apass.concurrency.single_flight import SingleFlight
 from apass.core.run import Run, current_run
 from apass.errors import StoreError, StoreWarning
 from apass.util.fingerprint import fingerprint_value
+from apass.util.identity_cache import IdentityCache
 from apass.util.text import shorten
 
 __all__ = [
@@ -148,11 +149,15 @@ class ModuleResults:
 
     async def find(self, pass_name: str) -> bool | None:
         """Return whether the result of a pass differs from the module; None if unknown."""
+        return (await self.known()).get(pass_name)
+
+    async def known(self) -> Mapping[str, bool]:
+        """Return, for each pass with a result, whether it differs from the module."""
         if self._changes is None:
             changes = await self._read()
             # Another task may have read the list, and added to it.
             self._changes = {**changes, **(self._changes or {}), **self._added}
-        return self._changes.get(pass_name)
+        return self._changes
 
     def add(self, pass_name: str, *, changes: bool) -> None:
         """Add a result; `write` stores it."""
@@ -229,6 +234,32 @@ class FaultTolerantStore:
         """The running computations of results by key, for the event loop of this thread."""
         return self._running.flights
 
+    async def record_key(self, pass_name: str, key: str, parts: Callable[[], Mapping[str, str]]) -> None:
+        """Record what a key of a pass is made of, for explanations; once in a process.
+
+        Parameters:
+            pass_name: the name of the pass.
+            key: the digest of its key.
+            parts: returns the parts of the key by name, as short texts; none if the key is not recorded.
+
+        """
+        recorded = _RECORDED.get(self._store)
+        if recorded is None:
+            recorded = set[str]()
+            _RECORDED.keep(self._store, recorded)
+        if key in recorded:
+            return
+        recorded.add(key)
+        described = parts()
+        if described:
+            keys = {**await self.recorded_keys(pass_name), key: dict(described)}
+            latest = dict(list(keys.items())[-_MAX_RECORDED:])
+            await self.put(_record_name(pass_name), json.dumps(latest).encode())
+
+    async def recorded_keys(self, pass_name: str) -> Mapping[str, Mapping[str, str]]:
+        """Return the latest keys of the passes of a name, with their parts, oldest first."""
+        return await self.read(_record_name(pass_name), _parsed_record) or {}
+
     def run_results(self) -> RunResults:
         """Return what the outermost run knows.
 
@@ -304,6 +335,28 @@ class FaultTolerantStore:
         self._retry_at = now + PAUSE_SECONDS
         message = str(error) if isinstance(error, StoreError) else f"{self._name} failed: {_reason(error)}"
         warnings.warn(f"{message}; continuing without the store", StoreWarning, stacklevel=2)
+
+
+_MAX_RECORDED: Final = 16
+"""Maximum number of recorded keys for one name of a pass; the oldest are dropped."""
+_RECORDED: Final = IdentityCache[set[str]](held=16)
+"""The keys that this process has recorded in each store."""
+
+
+def _record_name(pass_name: str) -> str:
+    return f"keys/1/{blake2b(pass_name.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
+
+
+def _parsed_record(data: bytes) -> dict[str, dict[str, str]]:
+    keys = json.loads(data)
+    if not isinstance(keys, dict) or not all(
+        isinstance(parts, dict) for parts in cast("dict[str, Any]", keys).values()
+    ):
+        raise TypeError("expected a JSON object of objects")
+    return {
+        str(key): {str(name): str(text) for name, text in cast("dict[object, object]", parts).items()}
+        for key, parts in cast("dict[str, Any]", keys).items()
+    }
 
 
 def _is_programming_error(error: BaseException) -> bool:

@@ -30,7 +30,7 @@ from apass.passes.contracts import add_contract, check_order
 from apass.passes.options import BodyOptions, PassOptions, Requirements
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
-from apass.runner.result_cache import key_of
+from apass.runner.result_cache import key_of, own_version, short_text
 from apass.util.displayed import Displayed
 from apass.util.fingerprint import fingerprint_value
 from apass.util.typed_values import write
@@ -268,6 +268,30 @@ class Pass(Displayed, ABC, Generic[ModT]):
         definition = f"{self.__module__}.{getattr(self, '__qualname__', type(self).__qualname__)}"
         state = (options, self._code(), self.analyses)
         return key_of(f"{name} of {definition}", self.version, state, ctx, self.config_keys)
+
+    def key_parts(self, ctx: PassContext) -> Mapping[str, str]:
+        """Return the parts of the cache key as short texts by name, for explanations.
+
+        A pass that contains others has none, as its key consists of theirs.
+        """
+        if self.children():
+            return {}
+        name, options = self.spec or (self.info.name, self._options())
+        listed = cast("Mapping[object, object]", options) if isinstance(options, Mapping) else {"options": options}
+        config = (
+            dict(ctx.config) if self.config_keys is None else {str(key): ctx.config[key] for key in self.config_keys}
+        )
+        return {
+            "version of apass": own_version(),
+            "name": name,
+            "definition": f"{self.__module__}.{getattr(self, '__qualname__', type(self).__qualname__)}",
+            "version": self.version,
+            **{f"option {key}": short_text(value) for key, value in listed.items()},
+            "code": fingerprint_value(self._code()),
+            "analyses": fingerprint_value(self.analyses),
+            "opt_level": str(ctx.opt_level),
+            **{f"config {key}": short_text(value) for key, value in config.items()},
+        }
 
     def __fingerprint__(self) -> object:
         """Return what results depend on, for a pass that another pass uses."""

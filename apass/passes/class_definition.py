@@ -1,7 +1,7 @@
 """Passes as classes: the keywords and the options of a class statement."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass
 from functools import wraps
@@ -101,12 +101,14 @@ def define_options(cls: Any, *, init: bool, kw_only: bool, not_fields: frozenset
         not_fields: names whose annotation does not make an option.
 
     Raises:
-        PassDefinitionError: if a default is mutable, or an option without a default follows one with a default.
+        PassDefinitionError: if a default is mutable, an option without a default follows one with a default, or an
+            option has the name of a method.
 
     """
     # `inspect.get_annotations` instead of the attribute, which may be inherited.
     annotations = {**_redefined(cls), **inspect.get_annotations(cls)}
     cls.__annotations__ = {key: ClassVar[Any] if key in not_fields else value for key, value in annotations.items()}
+    _check_names(cls, annotations.keys() - not_fields)
     has_constructor = "__init__" in cls.__dict__ or not _is_plain_constructor(cls.__init__)
     if not init or has_constructor or not (annotations.keys() - not_fields or _has_fields(cls)):
         return
@@ -116,6 +118,18 @@ def define_options(cls: Any, *, init: bool, kw_only: bool, not_fields: frozenset
         raise PassDefinitionError(f"class {cls.__name__}: {error}") from None
     cls.__init__ = _checking_options(cls.__init__)
     cls.__setattr__, cls.__delattr__ = _set_attribute, _delete_attribute
+
+
+def _check_names(cls: Any, names: Iterable[str]) -> None:
+    """Raise PassDefinitionError if an option would hide a method of the base classes."""
+    bases: list[Mapping[str, Any]] = [
+        vars(base) for base in cls.__mro__[1:] if base.__module__.partition(".")[0] == "apass"
+    ]
+    for name in sorted(names):
+        if any(callable(members.get(name)) or isinstance(members.get(name), property) for members in bases):
+            raise PassDefinitionError(
+                f"class {cls.__name__}: the option {name!r} would hide the method of that name; choose another name"
+            )
 
 
 def _redefined(cls: Any) -> dict[str, Any]:

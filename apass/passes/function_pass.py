@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Awaitable, Mapping
 from dataclasses import Field, field
+from functools import partial
 from typing import Any, ClassVar, Generic, dataclass_transform
 
 from apass.concurrency.coroutines import is_async
@@ -88,7 +89,7 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
         store, hooks = scope.state.store, scope.state.hooks.functions
         key = self.own_cache_key(scope.ctx) if self.cacheable is True and store is not None else None
         if key is not None and store is not None:
-            body = with_function_cache(body, key, store)
+            body = with_function_cache(body, key, store, partial(self.key_parts, scope.ctx))
         if timeout is not None or self.on_error != "raise" or scope.deadline is not None:
             # Outside the cache: a function kept by `on_error` must not be stored as a result.
             body = with_error_policy(body, self.info, timeout, self.on_error, scope.deadline)

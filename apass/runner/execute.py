@@ -1,6 +1,6 @@
 """`execute`: the life of one execution of a pass, from its first hook to its last."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from time import perf_counter
 from types import CoroutineType
@@ -56,6 +56,10 @@ class Runnable(Protocol[T]):
 
     def cache_key(self, ctx: PassContext) -> str | None:
         """Return the cache key without the input; None if not cached as a whole."""
+        ...
+
+    def key_parts(self, ctx: PassContext) -> Mapping[str, str]:
+        """Return the parts of the cache key, as short texts by name."""
         ...
 
     def runs_as_whole(self) -> bool:
@@ -167,7 +171,7 @@ def _wrapped(
     store = scope.state.store
     key = None if store is None else pass_.cache_key(scope.ctx)
     if store is not None and key is not None:
-        work = with_module_cache(work, key, store)
+        work = with_module_cache(work, key, store, partial(pass_.key_parts, scope.ctx))
     if scope.deadline is not None and pass_.runs_as_whole():
         work = with_deadline(work, scope.deadline, f"pass {pass_.info.name!r}")
     if hooks.steps:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache, partial
 from hashlib import sha256
@@ -22,18 +22,22 @@ from apass.core.adapter import (
     run_in_thread_if_safe,
     type_name,
 )
+from apass.core.cache_requests import REQUESTS, CacheRequest
 from apass.core.changes import CHANGES
 from apass.core.config import ConfigKey, config_key
 from apass.core.context import PassContext
 from apass.core.run import current_run
 from apass.core.store import FaultTolerantStore, ModuleResults, stored_identity
 from apass.runner.error_policy import watch_failures
+from apass.util.fingerprint import fingerprint_value
 from apass.util.imported_names import find_imported
 
-__all__ = ["key_of", "own_version", "with_function_cache", "with_module_cache"]
+__all__ = ["key_of", "own_version", "short_text", "with_function_cache", "with_module_cache"]
 
 T = TypeVar("T")
 
+_LONGEST_TEXT: Final = 60
+"""Characters of a value in the recorded parts of a key; a longer one is recorded as its fingerprint."""
 _SCALARS: Final = frozenset((bool, int, float, str, bytes, type(None)))
 _SAME: Final = b"same"
 """Stored for a result that is the input itself."""
@@ -43,11 +47,19 @@ _OTHER: Final = b"new:"
 """The start of the header of any other stored result, and of the function in it."""
 
 
+KeyParts = Callable[[], Mapping[str, str]]
+"""Returns the parts of the key of a pass, as short texts by name."""
+
+
 class _Slot(Protocol):
     """Where the store has one result."""
 
     key: str
     """The key of the result, which only equal calls share."""
+    pass_key: str
+    """The digest of the key of the pass."""
+    fingerprint: str
+    """The fingerprint of the input."""
 
     async def read(self, load: Callable[[bytes], Any]) -> Any:
         """Return what `load` makes of the stored bytes, or None."""
@@ -74,7 +86,7 @@ _COMPUTING: ContextVar[_Computation | None] = ContextVar("apass_computing", defa
 
 
 def with_module_cache(
-    work: Callable[[T, PassContext], Any], key: str, store: FaultTolerantStore
+    work: Callable[[T, PassContext], Any], key: str, store: FaultTolerantStore, parts: KeyParts
 ) -> Callable[[T, PassContext], Any]:
     """Return the work of a pass that looks up the store first, and stores its result.
 
@@ -82,6 +94,7 @@ def with_module_cache(
         work: called as `work(mod, ctx)`; plain or async.
         key: what the result depends on beside the module.
         store: where results are.
+        parts: returns the parts of the key, which the store records.
 
     """
 
@@ -116,7 +129,7 @@ def with_module_cache(
             slot.written = partial(setattr, known, "stored", (new, adapter, slot.key))
             return new, data
 
-        return await _stored_or_computed(store, slot, ctx, load, compute)
+        return await _stored_or_computed(store, slot, ctx, load, compute, parts)
 
     return run
 
@@ -127,18 +140,19 @@ class _ModuleSlot:
     It is in the list of the results for the module. If it differs from the module, it is stored under its own key too.
     """
 
-    __slots__ = ("_module", "_name", "_store", "key", "written")
+    __slots__ = ("_module", "_store", "fingerprint", "key", "pass_key", "written")
 
     def __init__(self, store: FaultTolerantStore, pass_key: str, module: ModuleResults) -> None:
-        self._name = _pass_name(pass_key)
+        self.pass_key = _pass_name(pass_key)
+        self.fingerprint = module.fingerprint
         self._store = store
         self._module = module
-        self.key = _store_key(self._name, module.fingerprint)
+        self.key = _store_key(self.pass_key, module.fingerprint)
         self.written: Callable[[], None] | None = None
         """Called when a result that differs is stored."""
 
     async def read(self, load: Callable[[bytes], Any]) -> Any:
-        changes = await self._module.find(self._name)
+        changes = await self._module.find(self.pass_key)
         if changes is None:
             return None
         return await self._store.read(self.key, load) if changes else load(_SAME)
@@ -146,25 +160,28 @@ class _ModuleSlot:
     async def write(self, data: bytes) -> None:
         computation = _COMPUTING.get()
         if data == _SAME:
-            self._module.add(self._name, changes=False)
+            self._module.add(self.pass_key, changes=False)
             if computation is not None:
                 # Its end is the next occasion to write. Until then, a crash costs only results that are the input.
                 computation.lists[self._module] = None
                 return
         elif await self._store.put(self.key, data):
-            self._module.add(self._name, changes=True)
+            self._module.add(self.pass_key, changes=True)
             if self.written is not None:
                 self.written()
         await self._module.write()
 
 
-def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerantStore) -> Callable[..., Any]:
+def with_function_cache(
+    body: Callable[..., Any], key: str, store: FaultTolerantStore, parts: KeyParts
+) -> Callable[..., Any]:
     """Return the body of a function pass, with its results cached in a store.
 
     Parameters:
         body: called as `body(func, mod, ctx)`; plain or async.
         key: what the result depends on beside the function.
         store: where results are.
+        parts: returns the parts of the key, which the store records.
 
     """
 
@@ -172,7 +189,7 @@ def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerant
         adapter = adapter_for(mod)
         current = current_run()
         name = "" if current is None or current.function is None else current.function
-        slot = _FunctionSlot(store, _store_key(_pass_name(key), exact_fingerprint(adapter, func)))
+        slot = _FunctionSlot(store, _pass_name(key), exact_fingerprint(adapter, func))
 
         def load(data: bytes) -> Any:
             return func if data == _SAME else _read_function(adapter, data, mod)
@@ -186,7 +203,7 @@ def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerant
                 return new, _SAME
             return new, _function_bytes(adapter, mod, name, new)
 
-        return await _stored_or_computed(store, slot, ctx, load, compute)
+        return await _stored_or_computed(store, slot, ctx, load, compute, parts)
 
     return run
 
@@ -194,11 +211,13 @@ def with_function_cache(body: Callable[..., Any], key: str, store: FaultTolerant
 class _FunctionSlot:
     """The result of a pass for a function."""
 
-    __slots__ = ("_store", "key")
+    __slots__ = ("_store", "fingerprint", "key", "pass_key")
 
-    def __init__(self, store: FaultTolerantStore, key: str) -> None:
+    def __init__(self, store: FaultTolerantStore, pass_key: str, fingerprint: str) -> None:
         self._store = store
-        self.key = key
+        self.pass_key = pass_key
+        self.fingerprint = fingerprint
+        self.key = _store_key(pass_key, fingerprint)
 
     async def read(self, load: Callable[[bytes], Any]) -> Any:
         return await self._store.read(self.key, load)
@@ -213,6 +232,7 @@ async def _stored_or_computed(
     ctx: PassContext,
     load: Callable[[bytes], Any],
     compute: Callable[[], Awaitable[tuple[T, bytes | None]]],
+    parts: KeyParts,
 ) -> T:
     """Return a result from the store, from an equal running call, or a new one.
 
@@ -222,6 +242,7 @@ async def _stored_or_computed(
         ctx: the context, which counts the results.
         load: returns the result that bytes contain; None if it cannot be read here.
         compute: returns a new result with its bytes; None in place of these if it must not be stored.
+        parts: returns the parts of the key, which the store records with a new result.
 
     """
     outer = _COMPUTING.get()
@@ -241,9 +262,10 @@ async def _stored_or_computed(
         stored: T | None = await slot.read(load_and_keep)
         if stored is not None:
             ctx.analyses.counts["pass stored"] += 1
-            _log_stored()
+            _log(slot, is_stored=True)
             own.append(stored)
             return data
+        _log(slot, is_stored=False)
         computation = _Computation(slot.key, outer)
         token = _COMPUTING.set(computation)
         try:
@@ -256,7 +278,7 @@ async def _stored_or_computed(
             _COMPUTING.reset(token)
         own.append(result)
         if data is not None:
-            await slot.write(data)
+            await _write(store, slot, data, parts)
         if outer is None:
             await _write_lists(computation)
         return data
@@ -270,20 +292,34 @@ async def _stored_or_computed(
         loaded: T | None = await outcome if is_awaitable(outcome) else outcome
         if loaded is not None:
             ctx.analyses.counts["pass shared"] += 1
-            _log_stored()
+            _log(slot, is_stored=True)
             return loaded
     # The other call recovered from a failure: this one may succeed.
     result, data = await compute()
     if data is not None:
-        await slot.write(data)
+        await _write(store, slot, data, parts)
     return result
 
 
-def _log_stored() -> None:
-    """Count a result that came from the store, or from an equal running call."""
-    changes, run = CHANGES.get(), current_run()
-    if changes is not None and run is not None:
+async def _write(store: FaultTolerantStore, slot: _Slot, data: bytes, parts: KeyParts) -> None:
+    await slot.write(data)
+    run = current_run()
+    if run is not None:
+        await store.record_key(run.info.name, slot.pass_key, parts)
+
+
+def _log(slot: _Slot, *, is_stored: bool) -> None:
+    """Log a request; a result of an equal running call counts as stored."""
+    changes, requests = CHANGES.get(), REQUESTS.get()
+    if changes is None and requests is None:
+        return
+    run = current_run()
+    if run is None:
+        return
+    if changes is not None and is_stored:
         changes.record_stored(run.info.name)
+    if requests is not None:
+        requests.append(CacheRequest(run, slot.pass_key, slot.fingerprint, is_stored))
 
 
 async def _write_lists(computation: _Computation) -> None:
@@ -375,6 +411,12 @@ def key_of(name: str, version: str, state: object, ctx: PassContext, keys: Seque
     plain = _as_plain(contents)
     identity = stored_identity(f"pass {name}", contents) if plain is None else _plain_identity(name, plain)
     return None if identity is None else f"apass {own_version()}: {name}@{version} {identity}"
+
+
+def short_text(value: object) -> str:
+    """Return a short text of a value in a key, which differs for different values."""
+    text = repr(value) if type(value) in _SCALARS or _as_plain(value) is not None else ""
+    return text if text and len(text) <= _LONGEST_TEXT and " at 0x" not in text else f"#{fingerprint_value(value)[:12]}"
 
 
 @lru_cache(maxsize=1024)

@@ -1,5 +1,6 @@
 """`apass opt --cache`, and `apass cache`."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,29 @@ def test_folder_as_cache_is_rejected(tmp_path: Path) -> None:
         2,
         f"apass: the cache '{tmp_path}' is a folder; name a file, such as '{tmp_path}/results.db'\n",
     )
+
+
+def test_explain_names_what_differs(tmp_path: Path) -> None:
+    model, location = write_model(tmp_path / "m.onnx", identities=2), tmp_path / "results.db"
+    missing = apass("cache", "explain", model, "-p", "onnx.Inline", "--cache", location)
+    assert (missing.exit_code, missing.stderr) == (
+        2,
+        f"apass: no cache at '{location}'; `apass opt --cache {location}` creates it\n",
+    )
+    run = apass("opt", model, "-o", tmp_path / "o.onnx", "-p", "onnx.Inline,onnx.Simplify", "--cache", location)
+    assert run.exit_code == 0, run.output
+    pipeline = "onnx.Inline{max_nodes=5},onnx.Simplify"
+    lines = apass("cache", "explain", model, "-p", pipeline, "--cache", location)
+    assert lines.stdout.splitlines() == [
+        "missing  onnx.Inline{max_nodes=5}  stored for this module with option max_nodes not set, now 5",
+        "stored   onnx.Simplify",
+    ]
+    values = apass("cache", "explain", model, "-p", pipeline, "--cache", location, "--output-format", "json")
+    assert json.loads(values.stdout.splitlines()[0]) == {
+        "pass": "onnx.Inline{max_nodes=5}",
+        "path": ["sequential", "onnx.Inline"],
+        "state": "missing",
+        "reason": "stored for this module with option max_nodes not set, now 5",
+        "functions": 0,
+        "stored_functions": 0,
+    }

@@ -340,3 +340,12 @@ def test_cache_key_contains_the_code_of_classes(tmp_path: Path, monkeypatch: pyt
         keys.append(module.Step().own_cache_key(apass.PassContext()))
     assert keys[0] == keys[1]
     assert len(set(keys)) == 3
+
+
+@pytest.mark.parametrize("name", ["text", "children", "run"])
+def test_option_cannot_hide_a_method(name: str) -> None:
+    with pytest.raises(apass.PassDefinitionError) as caught:
+        type("Bad", (apass.ModulePass,), {"__annotations__": {name: str}})
+    assert str(caught.value) == (
+        f"class Bad: the option {name!r} would hide the method of that name; choose another name"
+    )

@@ -75,7 +75,9 @@ async def run(store: stores.Store, pass_: apass.Pass[Module], mod: Module) -> Mo
 async def test_unchanged_module_is_written_once() -> None:
     store, calls, mod = RecordingStore(), Calls(), {"a": 1, "b": 1, "c": 1}
     assert await run(store, pipeline("abc", calls), mod) is mod
-    assert (len(store.writes), len(set(store.reads))) == (1, 1)
+    # Beside the key of each pass, which is recorded once.
+    assert len([key for key, _ in store.writes if not key.startswith("keys/")]) == 1
+    assert len({key for key in store.reads if not key.startswith("keys/")}) == 1
     store.reads.clear()
     assert await run(store, pipeline("abc", calls), mod) is mod
     assert (sorted(calls), len(store.reads)) == (["a", "b", "c"], 1)

@@ -180,7 +180,8 @@ def odd_value(odd: str, key: str, value: bytes) -> Any:
 async def test_odd_value_is_computed_again_and_overwritten(odd: str) -> None:
     store = DictStore()
     await run_all(store)
-    good = dict(store.values)
+    # Recorded keys are read for explanations only.
+    good = {key: value for key, value in store.values.items() if not key.startswith("keys/")}
     store.values = {key: odd_value(odd, key, value) for key, value in good.items()}
     with pytest.warns(StoreWarning, match="(is damaged|cannot be read .*); it is computed again$") as caught:
         await run_all(store)

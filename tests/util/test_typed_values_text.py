@@ -122,7 +122,7 @@ strings = st.text() | names
 
 
 def _names_no_callable(text: str) -> bool:
-    """Return whether a text cannot be taken for a registered callable, which is preferred."""
+    """Return whether a text cannot be taken for a registered callable."""
     return text not in apass.list_callables()
 
 

@@ -1,22 +1,32 @@
-"""`apass cache`: shows or deletes the results that earlier runs stored."""
+"""`apass cache`: shows, explains or deletes the results that earlier runs stored."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Annotated, Final
 
 import anyio
 import typer
 
-from apass.cli.cache_location import DEFAULT, store_at
+from apass.cli.cache_location import DEFAULT, default_path, store_at
 from apass.cli.errors import errors_as_lines, warnings_as_lines
-from apass.cli.terminal import echo
+from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.formats import format_of
+from apass.cli.inputs import InputError
+from apass.cli.options import with_options
+from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
+from apass.cli.settings import ConfigOptions, PipelineOption, make_context
+from apass.cli.terminal import FormatOption, OutputFormat, echo, print_json
+from apass.cli.user_modules import LoadOption
+from apass.core.run import enter_module
 from apass.core.store import Store
+from apass.pipelines.cache_explanation import CacheExplanation, explain_cache
 
 __all__ = ["app"]
 
 app: Final = typer.Typer(
     name="cache",
     add_completion=False,
-    help="Show or delete the results that `apass opt --cache` stores.",
+    help="Show, explain or delete the results that `apass opt --cache` stores.",
     no_args_is_help=True,
 )
 
@@ -46,6 +56,72 @@ def clear(location: _Location = DEFAULT) -> None:
         return f"{contents.place}: {contents.entries} results deleted"
 
     _run(location, delete)
+
+
+_EXAMPLES: Final = (
+    "Examples:",
+    "apass cache explain model.onnx -p 'onnx.Inline,onnx.Simplify' --cache results.db",
+    "apass cache explain model.onnx --output-format json | jq .reason",
+)
+"""Shown below the options; one line for each."""
+
+
+@app.command("explain", epilog="\n\n".join(_EXAMPLES))
+@with_options(ConfigOptions)
+def explain(
+    *,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Explain the results for this model.")],
+    pipeline: PipelineOption = None,
+    location: _Location = DEFAULT,
+    options: tuple[ConfigOptions],
+    backend: Annotated[str, typer.Option("--backend", help="Set the event loop: asyncio or trio.")] = "asyncio",
+    output_format: FormatOption = OutputFormat.TEXT,
+    _load: LoadOption = None,
+) -> None:
+    """Explain which results of passes are stored, and why others are not.
+
+    The passes run on the model, with the stored results. Nothing is written. Lines begin with `stored`, `missing`, or
+    with `never` if the results of a pass are not stored.
+    """
+    with errors_as_lines(), warnings_as_lines():
+        check_backend(backend)
+        if not model.is_file():
+            raise InputError(f"no such file: {str(model)!r}")
+        model_format = format_of(model)
+        text = default_pipeline(model_format, model.suffix) if pipeline is None else pipeline_text(pipeline)
+        passes = read_pipeline(text)
+        # Without this check, the command would create the file.
+        if "://" not in location and not (path := Path(default_path() if location == DEFAULT else location)).exists():
+            raise InputError(f"no cache at {str(path)!r}; `apass opt --cache {location}` creates it")
+
+        async def work() -> None:
+            enter_module(model.name)
+            async with store_at(location) as store:
+                context = make_context(options[0], [passes], store=store)
+                explained = await explain_cache(passes, model_format.load(model), context)
+            width = min(_WIDEST, max((len(item.text) for item in explained), default=0))
+            for item in explained:
+                if output_format is OutputFormat.JSON:
+                    print_json(_as_json(item))
+                else:
+                    echo(f"{item.state.value:<7}  {item.text:<{width}}  {item.details}".rstrip())
+
+        run_until_interrupted(work, backend)
+
+
+_WIDEST: Final = 48
+"""Width up to which the texts of passes are padded."""
+
+
+def _as_json(item: CacheExplanation) -> dict[str, object]:
+    return {
+        "pass": item.text,
+        "path": list(item.path),
+        "state": item.state.value,
+        "reason": item.reason,
+        "functions": item.functions,
+        "stored_functions": item.stored_functions,
+    }
 
 
 def _run(location: str, work: Callable[[Store], Awaitable[str]]) -> None:
