@@ -3,12 +3,10 @@
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from signal import Signals
-from subprocess import PIPE, CompletedProcess
 from types import TracebackType
 from typing import Final, Self
 
@@ -17,15 +15,14 @@ from anyio.abc import ByteReceiveStream, Process
 from anyio.lowlevel import checkpoint
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from apass.concurrency.processes.group import Stream, end_group, kill_group, start_group
+from apass.concurrency.processes.command import Command, check_command, complete_process, start_command
+from apass.concurrency.processes.group import Stream, end_group
 from apass.errors import HelperError
 from apass.external.policy import Policy
 from apass.external.service import Service
 
-__all__ = ["ProcessHelper", "complete_process", "run_process"]
+__all__ = ["ProcessHelper", "run_process"]
 
-Command = Sequence[str | Path]
-"""A program and its arguments; no shell is used."""
 EXIT_SECONDS: Final = 0.2
 """Seconds until a child that has closed its output is expected to exit."""
 ROUNDS_TO_READ: Final = 5
@@ -61,30 +58,6 @@ async def run_process(
     if process.returncode:
         raise HelperError(f"{_exit_message(command, process.returncode)}{_last_lines(process.stderr)}")
     return process.stdout
-
-
-async def complete_process(
-    command: Command, question: bytes = b"", *, cwd: str | Path | None = None, env: Mapping[str, str] | None = None
-) -> CompletedProcess[bytes]:
-    """Run a command like `run_process`, and return its output with any exit status.
-
-    Raises:
-        OSError: if the command cannot be started.
-
-    """
-    process = await _start(command, cwd, env, PIPE)
-    answer, error_output = bytearray(), bytearray()
-    try:
-        async with anyio.create_task_group() as readers:
-            readers.start_soon(_collect, process.stdout, answer)
-            readers.start_soon(_collect, process.stderr, error_output)
-            await _send_input(process, question)
-            await process.wait()
-            # Processes that it left behind may keep the pipes open forever.
-            kill_group(process)
-    finally:
-        await end_group(process)
-    return CompletedProcess(command, await process.wait(), bytes(answer), bytes(error_output))
 
 
 class ProcessHelper(Service[str, str]):
@@ -133,7 +106,7 @@ class ProcessHelper(Service[str, str]):
         stderr: Stream = None,
         max_line: int = 2**20,
     ) -> None:
-        _check_command(command)
+        check_command(command)
         policy = policy or Policy()
         super().__init__(
             self._exchange, replace(policy, concurrency=policy.concurrency or 1), name=_command_text(command)
@@ -184,7 +157,7 @@ class ProcessHelper(Service[str, str]):
                     await end_group(child.process)
             if is_idle:
                 return child
-        return _Child(self._command, await _start(self._command, *self._start_options), self._max_line)
+        return _Child(self._command, await start_command(self._command, *self._start_options), self._max_line)
 
 
 class _Child:
@@ -249,37 +222,12 @@ class _Child:
         return f"{_exit_message(self.command, await self.process.wait())} before answering"
 
 
-def _check_command(command: object) -> None:
-    if isinstance(command, str | bytes) or not command:
-        raise TypeError(f"a command must be a list of a program and its arguments, got {command!r}")
-
-
-async def _start(command: Command, cwd: str | Path | None, env: Mapping[str, str] | None, stderr: Stream) -> Process:
-    _check_command(command)
-    arguments = [os.fspath(argument) for argument in command]
-    return await start_group(arguments, stdin=PIPE, stdout=PIPE, stderr=stderr, cwd=cwd, env=env)
-
-
-async def _send_input(process: Process, request: bytes) -> None:
-    assert process.stdin is not None
-    # The command may close its input without reading all of it.
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await process.stdin.send(request)
-    await process.stdin.aclose()
-
-
 async def _receive_chunk(stream: ByteReceiveStream | None, into: list[bytes]) -> None:
     assert stream is not None
     try:
         into.append(await stream.receive())
     except anyio.EndOfStream:
         into.append(b"")
-
-
-async def _collect(stream: ByteReceiveStream | None, into: bytearray) -> None:
-    assert stream is not None
-    async for chunk in stream:
-        into += chunk
 
 
 def _has_ended(process: Process) -> bool:

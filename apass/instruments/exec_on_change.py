@@ -14,11 +14,11 @@ import anyio
 from anyio.lowlevel import RunVar
 from anyio.to_thread import run_sync
 
+from apass.concurrency.processes.command import complete_process
 from apass.core.adapter import adapter_for, run_in_thread_if_safe, suffix_of
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
 from apass.core.run import current_module_name, current_run
-from apass.external.subprocess import complete_process
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.instruments.support.printing import PrintsText, module_suffix, pass_title
 from apass.instruments.support.selection import Selection

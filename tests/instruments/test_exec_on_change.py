@@ -13,6 +13,7 @@ from anyio.abc import SocketAttribute
 
 import apass
 from apass.instruments import ExecOnChange
+from tests.helpers.layers import own_imports
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -121,3 +122,7 @@ async def test_cancelled_run_kills_the_command(tmp_path: Path, monkeypatch: pyte
             with anyio.CancelScope(shield=True), pytest.raises(anyio.EndOfStream):
                 await connection.receive()
     assert names(tmp_path) == []
+
+
+def test_commands_need_no_extra() -> None:
+    assert not [name for name in own_imports("instruments.exec_on_change") if name.startswith("external")]

@@ -1,0 +1,85 @@
+"""`complete_process`: runs a command in a process group of its own."""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from subprocess import PIPE, CompletedProcess
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+
+from apass.concurrency.processes.group import Stream, end_group, kill_group, start_group
+
+__all__ = ["Command", "check_command", "complete_process", "start_command"]
+
+Command = Sequence[str | Path]
+"""A program and its arguments; no shell is used."""
+
+
+async def complete_process(
+    command: Command, question: bytes = b"", *, cwd: str | Path | None = None, env: Mapping[str, str] | None = None
+) -> CompletedProcess[bytes]:
+    """Run a command, and return its output and its exit status.
+
+    When the command exits, and when the call is cancelled, the rest of its process group is killed.
+
+    Parameters:
+        command: the program and its arguments.
+        question: the standard input.
+        cwd: the working directory.
+        env: the environment, in place of this process's own.
+
+    Raises:
+        TypeError: if `command` is a string, or empty.
+        OSError: if the command cannot be started.
+
+    """
+    process = await start_command(command, cwd, env, PIPE)
+    answer, error_output = bytearray(), bytearray()
+    try:
+        async with anyio.create_task_group() as readers:
+            readers.start_soon(_collect, process.stdout, answer)
+            readers.start_soon(_collect, process.stderr, error_output)
+            await _send_input(process, question)
+            await process.wait()
+            # Processes that it left behind may keep the pipes open forever.
+            kill_group(process)
+    finally:
+        await end_group(process)
+    return CompletedProcess(command, await process.wait(), bytes(answer), bytes(error_output))
+
+
+async def start_command(
+    command: Command, cwd: str | Path | None, env: Mapping[str, str] | None, stderr: Stream
+) -> Process:
+    """Start a command with pipes for its input and output.
+
+    Raises:
+        TypeError: if `command` is a string, or empty.
+        OSError: if the command cannot be started.
+
+    """
+    check_command(command)
+    arguments = [os.fspath(argument) for argument in command]
+    return await start_group(arguments, stdin=PIPE, stdout=PIPE, stderr=stderr, cwd=cwd, env=env)
+
+
+def check_command(command: object) -> None:
+    """Raise TypeError unless `command` is a list of a program and its arguments."""
+    if isinstance(command, str | bytes) or not command:
+        raise TypeError(f"a command must be a list of a program and its arguments, got {command!r}")
+
+
+async def _send_input(process: Process, request: bytes) -> None:
+    assert process.stdin is not None
+    # The command may close its input without reading all of it.
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await process.stdin.send(request)
+    await process.stdin.aclose()
+
+
+async def _collect(stream: ByteReceiveStream | None, into: bytearray) -> None:
+    assert stream is not None
+    async for chunk in stream:
+        into += chunk
