@@ -18,10 +18,8 @@ from apass.concurrency.processes.command import complete_process
 from apass.core.adapter import adapter_for, run_in_thread_if_safe, suffix_of
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.run import current_module_name, current_run
-from apass.instruments.support.change_tracker import ChangeTracker
-from apass.instruments.support.printing import PrintsText, module_suffix, pass_title
-from apass.instruments.support.selection import Selection
+from apass.core.run import current_module_name
+from apass.instruments.support.printing import PrintsChanges, module_suffix, pass_title
 from apass.util.printable import for_file
 
 __all__ = ["ExecOnChange"]
@@ -33,7 +31,7 @@ _LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("apass_exec_on_change")
 
 
 @pass_instrument
-class ExecOnChange(PrintsText):
+class ExecOnChange(PrintsChanges):
     """Runs a command after each pass that made a change; LLVM's `-exec-on-ir-change`.
 
     The words of the command may contain placeholders:
@@ -82,10 +80,8 @@ class ExecOnChange(PrintsText):
         modules: Iterable[str] | None = None,
         functions: Iterable[str] | None = None,
     ) -> None:
+        super().__init__(names, file, modules, functions)
         self._command = _checked(command)
-        self._selection = Selection.of(names, modules, functions)
-        self._file = file
-        self._tracker = ChangeTracker()
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
@@ -99,26 +95,13 @@ class ExecOnChange(PrintsText):
             functions=chosen.functions,
         )
 
-    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Record the module."""
-        run = current_run()
-        if run is not None:
-            self._tracker.begin(run, mod)
-
-    async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
-        """Run the command, if the pass changed the text of the module."""
-        run = current_run()
-        if run is None:
-            return
-        before = self._tracker.end(run, mod)
-        if before is mod or not self._selection.covers(info):
-            return
-        texts = [await _read(module, self._selection.text) for module in (before, mod)]
+    async def _print_change(self, before: Any, after: Any, info: PassInfo) -> None:
+        texts = [await _read(module, self._selection.text) for module in (before, after)]
         if texts[0] == texts[1]:
             return
         files = {f"{key}.txt": _with_line_end(text) for key, text in zip(_KEYS, texts, strict=True)}
         values = {"pass": info.name, "module": current_module_name() or ""}
-        for key, module in zip(_KEYS, (before, mod), strict=True):
+        for key, module in zip(_KEYS, (before, after), strict=True):
             if any(f"{{{key}_model}}" in word for word in self._command):
                 adapter = adapter_for(module)
                 files[f"{key}_model{suffix_of(adapter)}"] = await _read(module, adapter.dumps)
@@ -131,12 +114,6 @@ class ExecOnChange(PrintsText):
         file = self.output
         # A single write, because other tasks and threads may print to the same file.
         file.write(for_file("\n".join(filter(None, (heading, output))) + "\n\n", file))
-
-    def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
-        """Forget the module."""
-        run = current_run()
-        if run is not None:
-            self._tracker.fail(run)
 
 
 def _checked(command: object) -> Sequence[str]:

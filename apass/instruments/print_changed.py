@@ -8,11 +8,8 @@ from anyio.to_thread import run_sync
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.run import current_run
-from apass.instruments.support.change_tracker import ChangeTracker
 from apass.instruments.support.module_diff import ModuleDiff
-from apass.instruments.support.printing import PrintsText, module_suffix, pass_title
-from apass.instruments.support.selection import Selection
+from apass.instruments.support.printing import PrintsChanges, module_suffix, pass_title
 from apass.util.printable import for_file
 from apass.util.text_diff import paint_diff, wants_color
 
@@ -23,7 +20,7 @@ _LARGE: Final = 100_000
 
 
 @pass_instrument
-class PrintChanged(PrintsText):
+class PrintChanged(PrintsChanges):
     """Prints a diff after each pass that made a change; LLVM's `-print-changed=diff`.
 
     Each function is compared by itself, and only those that changed are shown. The line numbers count from the first
@@ -63,11 +60,9 @@ class PrintChanged(PrintsText):
         color: bool | None = None,
         context: int = 3,
     ) -> None:
-        self._selection = Selection.of(names, modules, functions)
-        self._file = file
+        super().__init__(names, file, modules, functions)
         self._color = color
         self._context = context
-        self._tracker = ChangeTracker()
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
@@ -83,21 +78,8 @@ class PrintChanged(PrintsText):
             context=self._context,
         )
 
-    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
-        """Record the module."""
-        run = current_run()
-        if run is not None:
-            self._tracker.begin(run, mod)
-
-    async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
-        """Print the difference, if the pass changed the module."""
-        run = current_run()
-        if run is None:
-            return
-        before = self._tracker.end(run, mod)
-        if before is mod or not self._selection.covers(info):
-            return
-        diff = await self._diff(before, mod)
+    async def _print_change(self, before: Any, after: Any, info: PassInfo) -> None:
+        diff = await self._diff(before, after)
         if not diff:
             return
         file = self.output
@@ -107,12 +89,6 @@ class PrintChanged(PrintsText):
         file.write(
             f"IR changed by {pass_title(info)}{module_suffix()}\n{paint_diff(shown) if is_colored else shown}\n\n"
         )
-
-    def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
-        """Forget the module."""
-        run = current_run()
-        if run is not None:
-            self._tracker.fail(run)
 
     async def _diff(self, before: Any, after: Any) -> str:
         selects = None if self._selection.functions is None else self._selection.includes

@@ -1,18 +1,21 @@
-"""`PrintsText`: base of instruments that print text; and the headings of the text."""
+"""`PrintsText` and `PrintsChanges`: bases of instruments that print; and headings."""
 
 import sys
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from io import StringIO
 from typing import Any, Final, TextIO
 
 from apass.core.info import PassInfo
 from apass.core.named_callables import callable_name
 from apass.core.run import current_module_name, current_run
+from apass.instruments.support.change_tracker import ChangeTracker
+from apass.instruments.support.selection import Selection
 from apass.util.printable import printable
 from apass.util.text import shorten
 from apass.util.typed_values import write
 
-__all__ = ["PrintsText", "module_suffix", "pass_title"]
+__all__ = ["PrintsChanges", "PrintsText", "module_suffix", "pass_title"]
 
 _TITLE_LIMIT: Final = 120
 """Maximum number of characters of the options in a heading."""
@@ -90,3 +93,51 @@ class PrintsText:
         """Print the text of a twin."""
         if records:
             self.output.write(records)
+
+
+class PrintsChanges(PrintsText, ABC):
+    """An instrument that prints after each selected pass that made a change itself.
+
+    Parameters:
+        names: names of passes; None selects all.
+        file: the output file; None is the `sys.stdout` at the time of printing.
+        modules: names of modules; None selects all.
+        functions: names of functions; None selects all.
+
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str] | None,
+        file: TextIO | None,
+        modules: Iterable[str] | None,
+        functions: Iterable[str] | None,
+    ) -> None:
+        self._selection = Selection.of(names, modules, functions)
+        self._file = file
+        self._tracker = ChangeTracker()
+
+    def run_before_pass(self, mod: Any, info: PassInfo) -> None:
+        """Record the module."""
+        run = current_run()
+        if run is not None:
+            self._tracker.begin(run, mod)
+
+    async def run_after_pass(self, mod: Any, info: PassInfo) -> None:
+        """Print the change of a pass, if it made one."""
+        run = current_run()
+        if run is None:
+            return
+        before = self._tracker.end(run, mod)
+        if before is not mod and self._selection.covers(info):
+            await self._print_change(before, mod, info)
+
+    def run_after_pass_failed(self, mod: Any, info: PassInfo, error: BaseException) -> None:
+        """Forget the module."""
+        run = current_run()
+        if run is not None:
+            self._tracker.fail(run)
+
+    @abstractmethod
+    async def _print_change(self, before: Any, after: Any, info: PassInfo) -> None:
+        """Print what a pass made of the module `before`."""
