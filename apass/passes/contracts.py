@@ -57,6 +57,7 @@ def add_contract(cls: Any) -> None:
             reason = await _missing(item, mod, ctx)
             if reason is not None:
                 raise PropertyError(_not_required(self, item, reason))
+        # The `transform` of a decorated function is a static method, which takes no `self`.
         result = original.__get__(self, type(self))(mod, ctx)
         if is_awaitable(result):
             result = await result

@@ -1,6 +1,7 @@
 """`explain_cache`: why the results of passes come from a store, or do not."""
 
 import warnings
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +15,7 @@ from apass.core.run import Run, current_run
 from apass.core.store import FaultTolerantStore, Store, StoreInfo
 from apass.errors import PassContextError
 from apass.passes.base import Pass
+from apass.runner.result_cache import store_key
 
 __all__ = ["CacheExplanation", "CacheState", "explain_cache"]
 
@@ -110,8 +112,11 @@ async def explain_cache(pass_: Pass[Any], mod: Any, ctx: PassContext) -> list[Ca
         REQUESTS.reset(token)
     store = FaultTolerantStore(ctx.store)
     explained: list[CacheExplanation] = []
+    by_run: defaultdict[Run, list[CacheRequest]] = defaultdict(list)
+    for item in requests:
+        by_run[item.run.body_of or item.run].append(item)
     for run, subject in observer.runs:
-        own_requests = [item for item in requests if (item.run.body_of or item.run) is run]
+        own_requests = by_run[run]
         if subject.children() and not own_requests:
             continue
         explained.append(await _explained(run, subject, own_requests, store, own))
@@ -164,8 +169,8 @@ async def _why_missing(
             return "the store has removed it to make room"
         stored = [value for key, value in others.items() if key in known]
     else:
-        names = {key: f"pass/6/{key}/{request.fingerprint}" for key in others}
-        stored = [value for key, value in others.items() if await store.get(names[key]) is not None]
+        fingerprint = request.fingerprint
+        stored = [value for key, value in others.items() if await store.get(store_key(key, fingerprint)) is not None]
     if stored:
         return f"stored for this {kind} with {_difference(stored, parts)}"
     if request.key in recorded:

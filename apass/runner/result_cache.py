@@ -32,7 +32,7 @@ from apass.runner.error_policy import watch_failures
 from apass.util.fingerprint import fingerprint_value
 from apass.util.imported_names import find_imported
 
-__all__ = ["key_of", "own_version", "short_text", "with_function_cache", "with_module_cache"]
+__all__ = ["key_of", "own_version", "short_text", "store_key", "with_function_cache", "with_module_cache"]
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ class _ModuleSlot:
         self.fingerprint = module.fingerprint
         self._store = store
         self._module = module
-        self.key = _store_key(self.pass_key, module.fingerprint)
+        self.key = store_key(self.pass_key, module.fingerprint)
         self.written: Callable[[], None] | None = None
         """Called when a result that differs is stored."""
 
@@ -217,7 +217,7 @@ class _FunctionSlot:
         self._store = store
         self.pass_key = pass_key
         self.fingerprint = fingerprint
-        self.key = _store_key(pass_key, fingerprint)
+        self.key = store_key(pass_key, fingerprint)
 
     async def read(self, load: Callable[[bytes], Any]) -> Any:
         return await self._store.read(self.key, load)
@@ -382,8 +382,15 @@ def _pass_name(pass_key: str) -> str:
     return sha256(pass_key.encode()).hexdigest()[:32]
 
 
-def _store_key(pass_name: str, fingerprint: str) -> str:
-    return f"pass/6/{pass_name}/{fingerprint}"
+def store_key(pass_key: str, fingerprint: str) -> str:
+    """Return where a store has the result of a pass.
+
+    Parameters:
+        pass_key: the digest of the key of the pass.
+        fingerprint: the fingerprint of the module or the function.
+
+    """
+    return f"pass/6/{pass_key}/{fingerprint}"
 
 
 @cache
