@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, overload
 
@@ -29,6 +30,8 @@ T = TypeVar("T")
 D = TypeVar("D")
 ValueT_co = TypeVar("ValueT_co", covariant=True)
 
+_FIELDS: Final = attrgetter("key", "type", "default", "doc")
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ConfigOption(Generic[ValueT_co]):
@@ -45,6 +48,10 @@ class ConfigOption(Generic[ValueT_co]):
     """The value in a context that sets none."""
     doc: str = ""
     """One line for `list_configs` and the command line."""
+
+    # Written out, because mypy takes `option in config` for a mistake if the class has no `__eq__` of its own.
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and _FIELDS(other) == _FIELDS(self)
 
     def __hash__(self) -> int:
         # A default may be a list.

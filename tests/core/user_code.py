@@ -61,6 +61,7 @@ class Shrink(apass.FunctionPass[Module, int]):
 def reads(ctx: apass.PassContext) -> None:
     """Read options, whose types are known."""
     assert_type(ctx.config[SIZE], int)
+    assert "none is set" if SIZE not in ctx.config else ctx.config[SIZE] > 0
     assert_type(ctx.config[NAME], str | None)
     assert_type(ctx.config[MODE], Mode)
     assert_type(ctx.config[LAYERS], list[str])
