@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar, overload
 from apass.core.plugins import import_all, matching_modules
 from apass.errors import MissingExtraError, PassRegistrationError, UnknownCallableError, did_you_mean
 from apass.util.interactive import definition_in_session
-from apass.util.typed_values import is_plain_word
+from apass.util.typed_values import is_plain_word, write
 
-__all__ = ["callable_name", "find_callable", "list_callables", "register_callable", "unregister_callable"]
+__all__ = ["callable_name", "find_callable", "list_callables", "register_callable", "unregister_callable", "value_text"]
 
 CallableT = TypeVar("CallableT", bound=Callable[..., Any])
 
@@ -101,6 +101,21 @@ def callable_name(value: object) -> str | None:
     """Return the name under which `value` is registered, or None."""
     # By equality, because each access to a method creates another object.
     return next((name for name, item in _CALLABLES.items() if item is value or item == value), None)
+
+
+def value_text(value: object) -> str:
+    """Return the text of an option's value; a callable is written by its name.
+
+    A string that is the name of a callable is in quotes.
+
+    Raises:
+        TypeError: if the value has no text, such as a callable without a name.
+
+    >>> value_text([1, "plain", "two words"])
+    '[1,plain,"two words"]'
+
+    """
+    return write(value, callable_name, _CALLABLES.__contains__)
 
 
 def _register(name: str, function: CallableT) -> CallableT:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from apass.core.context import PassContext
 from apass.core.instrument import instrument_name
-from apass.core.named_callables import callable_name
+from apass.core.named_callables import value_text
 from apass.display.blocks import Block, Fold, Group, Line, Row, Span, Style, Table, Tree
 from apass.display.highlight import highlight_diagnostics
 from apass.passes.base import Combinator, Pass
@@ -13,7 +13,6 @@ from apass.passes.conditional import If
 from apass.passes.sequential import Sequential
 from apass.pipelines.plan import Decision, PlannedPass
 from apass.util.text import count_of, shorten
-from apass.util.typed_values import write
 
 __all__ = ["describe_context", "describe_pass", "describe_plan"]
 
@@ -56,7 +55,7 @@ def _label(pass_: Pass[Any]) -> Iterator[Span]:
 
 def _value(value: object) -> str:
     try:
-        return write(value, callable_name)
+        return value_text(value)
     except TypeError:
         return getattr(value, "__qualname__", None) or repr(value)
 

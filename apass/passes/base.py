@@ -20,7 +20,7 @@ from apass.core.context import PassContext, current_scope
 from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import executor_in_force
 from apass.core.info import PassInfo
-from apass.core.named_callables import callable_name
+from apass.core.named_callables import value_text
 from apass.core.properties import Property
 from apass.core.run import RUN, RunCursor, enter_module, leave_module
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
@@ -33,7 +33,6 @@ from apass.runner.execute import execute
 from apass.runner.result_cache import key_of, own_version, short_text
 from apass.util.displayed import Displayed
 from apass.util.fingerprint import fingerprint_value
-from apass.util.typed_values import write
 
 __all__ = ["Combinator", "ModulePass", "OnError", "Pass", "check_passes"]
 
@@ -316,7 +315,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
         """
         name, options = self.spec or (self.info.name, options_of_constructor(self))
-        values = ",".join(f"{key}={write(value, callable_name)}" for key, value in options.items())
+        values = ",".join(f"{key}={value_text(value)}" for key, value in options.items())
         inner = ",".join(child.text() for child in self.children())
         return name + (f"{{{values}}}" if values else "") + (f"({inner})" if inner else "")
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.core.instrument import find_hook, instrument_name
-from apass.core.named_callables import callable_name
+from apass.core.named_callables import value_text
 from apass.errors import CyclicRequirementError
 from apass.passes.base import Combinator, Pass
 from apass.passes.conditional import If
@@ -19,7 +19,6 @@ from apass.passes.repeat import MAX_ROUNDS, Repeat
 from apass.passes.sequential import Sequential, is_enabled
 from apass.util.displayed import Displayed
 from apass.util.text import shorten
-from apass.util.typed_values import write
 
 __all__ = ["Decision", "PlannedPass", "plan"]
 
@@ -224,7 +223,7 @@ def _text(pass_: Any) -> str:
 
 def _value(value: object) -> str:
     try:
-        return write(value, callable_name)
+        return value_text(value)
     except TypeError:
         return getattr(value, "__qualname__", repr(value))
 

@@ -98,6 +98,10 @@ def _no_names(_value: object) -> None:
     return None
 
 
+def _no_name(_text: str) -> bool:
+    return False
+
+
 def type_name(tp: Any) -> str:
     """Return the name of a type for use in messages.
 
@@ -202,7 +206,11 @@ def read(value: object, tp: Any, find_callable: Callable[[str], object] = _no_ca
     return convert(value, tp)
 
 
-def write(value: object, callable_name: Callable[[object], str | None] = _no_names) -> str:
+def write(
+    value: object,
+    callable_name: Callable[[object], str | None] = _no_names,
+    is_callable_name: Callable[[str], bool] = _no_name,
+) -> str:
     """Return the text of `value`, from which the parser and `read` restore it.
 
     A list of passes is written in parentheses. A value is restored exactly if it is a result of `convert` for the
@@ -211,6 +219,7 @@ def write(value: object, callable_name: Callable[[object], str | None] = _no_nam
     Parameters:
         value: the value.
         callable_name: returns the name of a callable or class, or None if it has none. By default none has a name.
+        is_callable_name: returns whether a text without quotes names a callable, so that a string needs them.
 
     Raises:
         TypeError: if values of this kind have no text, or the value is a callable without a name.
@@ -221,8 +230,9 @@ def write(value: object, callable_name: Callable[[object], str | None] = _no_nam
     'dumps'
 
     """
+    again = partial(write, callable_name=callable_name, is_callable_name=is_callable_name)
     if isinstance(value, Enum):
-        return _write_string(value.name) if value.name in type(value).__members__ else write(value.value, callable_name)
+        return again(value.name if value.name in type(value).__members__ else value.value)
     if value is None or isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -230,12 +240,13 @@ def write(value: object, callable_name: Callable[[object], str | None] = _no_nam
     if isinstance(value, float):
         return float.__repr__(value)
     if isinstance(value, str | PurePath):
-        return _write_string(str(value))
+        text = str(value)
+        return text if is_plain_word(text) and not is_callable_name(text) else json.dumps(text, ensure_ascii=False)
     if isinstance(value, list | tuple | Set):
-        return _write_items(cast("Collection[object]", value), callable_name)
+        return _write_items(cast("Collection[object]", value), again)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value).items()
-        texts = [f"{_write_key(key, callable_name)}={write(item, callable_name)}" for key, item in pairs]
+        texts = [f"{_write_key(key, again)}={again(item)}" for key, item in pairs]
         return f"{{{','.join(texts)}}}"
     name = callable_name(value) if callable(value) else None
     if name is not None:
@@ -301,20 +312,16 @@ def is_plain_word(text: str) -> bool:
     return _PLAIN_STRING.fullmatch(text) is not None and isinstance(_untyped(text), str)
 
 
-def _write_string(text: str) -> str:
-    return text if is_plain_word(text) else json.dumps(text, ensure_ascii=False)
-
-
-def _write_items(value: Collection[object], callable_name: Callable[[object], str | None]) -> str:
+def _write_items(value: Collection[object], write_item: Callable[[object], str]) -> str:
     passes = [item.text() for item in value if isinstance(item, _Element)]
     if passes and len(passes) == len(value):
         return f"({','.join(passes)})"
-    items = [write(item, callable_name) for item in value]
+    items = [write_item(item) for item in value]
     return f"[{','.join(sorted(items) if isinstance(value, Set) else items)}]"
 
 
-def _write_key(key: object, callable_name: Callable[[object], str | None]) -> str:
-    text = write(key, callable_name)
+def _write_key(key: object, write_item: Callable[[object], str]) -> str:
+    text = write_item(key)
     if text[0] not in "[{(":
         return text
     raise TypeError(f"{key!r} ({type(key).__name__}) cannot be written as text, as the key of a mapping")

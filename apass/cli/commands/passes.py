@@ -13,13 +13,13 @@ from apass.cli.errors import errors_as_lines
 from apass.cli.inputs import InputError
 from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, print_json, safe_markup
 from apass.cli.user_modules import LoadOption
-from apass.core.named_callables import callable_name
+from apass.core.named_callables import value_text
 from apass.core.pass_factories import find_factory
 from apass.core.plugins import plugins
 from apass.core.properties import names_of
 from apass.errors import ApassError, PassDefinitionError
 from apass.passes.registry import get_pass, list_passes, pass_options
-from apass.util.typed_values import type_name, write
+from apass.util.typed_values import type_name
 
 __all__ = ["app", "describe_passes"]
 
@@ -209,6 +209,6 @@ def _option(key: str, parameter: inspect.Parameter) -> str:
 
 def _default(value: object) -> str:
     try:
-        return write(value, callable_name)
+        return value_text(value)
     except TypeError:
         return repr(value)

@@ -7,13 +7,12 @@ from io import StringIO
 from typing import Any, Final, TextIO
 
 from apass.core.info import PassInfo
-from apass.core.named_callables import callable_name
+from apass.core.named_callables import value_text
 from apass.core.run import current_module_name, current_run
 from apass.instruments.support.change_tracker import ChangeTracker
 from apass.instruments.support.selection import Selection
 from apass.util.printable import printable
 from apass.util.text import shorten
-from apass.util.typed_values import write
 
 __all__ = ["PrintsChanges", "PrintsText", "module_suffix", "pass_title"]
 
@@ -48,7 +47,7 @@ def module_suffix() -> str:
 
 def _option_text(value: object) -> str:
     try:
-        return write(value, callable_name)
+        return value_text(value)
     except TypeError:
         return "..."
 
