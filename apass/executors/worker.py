@@ -400,7 +400,7 @@ def _run_until_stopped(work: Callable[[], Awaitable[Any]], backend: str) -> Any:
         # Return the error instead of raising it, so that the task group does not wrap it in an ExceptionGroup.
         try:
             result = await work()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return partial(_raise, error)
         return lambda: result
 
@@ -418,7 +418,7 @@ async def _cancel_when_stopped(scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-def _raise(error: Exception) -> None:
+def _raise(error: BaseException) -> None:
     raise error
 
 

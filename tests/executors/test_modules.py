@@ -46,6 +46,14 @@ async def test_failed_module_names_location_and_others_finish(executor: Executor
     assert "in pass 'Fail', function 'a', module 'bad'" in results["bad"].error.__notes__
 
 
+@pytest.mark.parametrize("executor", [None, ThreadExecutor(workers=1), ProcessExecutor(workers=1)], ids=str)
+async def test_exit_of_pass_leaves_a_worker_as_inline(executor: Executor | None) -> None:
+    with pytest.raises(SystemExit) as caught:
+        await optimize_all([{"a": 1}], work.Exit, executor=executor)
+    assert caught.value.code == 3
+    assert "in pass 'Exit', module '0'" in caught.value.__notes__
+
+
 @every_executor
 async def test_nested_executor_runs_inline_in_a_worker(executor: Executor) -> None:
     results = await optimize_all([{"a": 1, "b": 2}], work.ProcessIdInProcess, executor=executor)

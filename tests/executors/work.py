@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -321,3 +322,8 @@ class SlowToLoad:
 
     def __reduce__(self) -> Any:
         return pid_after, (5.0,)
+
+
+@module_pass(opt_level=0)
+def Exit(mod: Module, ctx: PassContext) -> Module:
+    sys.exit(3)
