@@ -96,8 +96,8 @@ class _Output(io.RawIOBase):
         return len(data)
 
     def fileno(self) -> int:
-        # A pass may give the stream to a child process, whose output a worker discards.
-        return 1
+        # A pass may give the stream to a child process.
+        return 2
 
 
 def prepare_worker(
@@ -116,8 +116,18 @@ def prepare_worker(
     collect_seldom()
 
 
-def optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Reply:
-    """Optimize files, in a worker."""
+def optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job], separates: bool) -> _Reply:
+    """Optimize files, in a worker.
+
+    Parameters:
+        work: how the files are optimized.
+        mark: the mark of the temporary files.
+        jobs: the files.
+        separates: whether to return what the passes print by model; otherwise it is printed here, and at once.
+
+    """
+    if not separates:
+        return anyio.run(partial(_optimize_batch, work, mark, jobs), backend=work.backend)
     output = _Output()
     stream = io.TextIOWrapper(cast("Any", output), "utf-8", "backslashreplace", write_through=True)
     with redirect_stdout(stream), redirect_stderr(stream):
@@ -298,7 +308,7 @@ class FileWorkers:
             for job in jobs:
                 share.on_phase(job, "optimizing")
             try:
-                self._seconds += await self._optimize_batch(jobs, share)
+                self._seconds += await self._optimize_batch(jobs, share, separates=share.has_several)
             except _UnusableError as error:
                 if share.joins:
                     self._queue.extend(jobs)
@@ -307,10 +317,11 @@ class FileWorkers:
             else:
                 self._files += len(jobs)
 
-    async def _optimize_batch(self, jobs: Sequence[Job], share: "_Share") -> float:
+    async def _optimize_batch(self, jobs: Sequence[Job], share: "_Share", *, separates: bool) -> float:
         """Optimize a batch of files in a worker, and return the duration.
 
-        If the worker is lost, each file is optimized once more separately.
+        If the worker is lost, each file is optimized once more separately. What the passes print until then appears at
+        once, because a worker that dies returns nothing.
 
         Raises:
             _UnusableError: if no worker can optimize these files.
@@ -318,11 +329,11 @@ class FileWorkers:
         """
         mark, start = part_mark(), perf_counter()
         try:
-            reply: _Reply = await self._executor.call(optimize_batch, share.work, mark, jobs)
+            reply: _Reply = await self._executor.call(optimize_batch, share.work, mark, jobs, separates)
         except WorkerLostError as error:
             _remove_parts(jobs, mark)
             if len(jobs) > 1:
-                return sum([await self._optimize_batch([job], share) for job in jobs])
+                return sum([await self._optimize_batch([job], share, separates=False) for job in jobs])
             reason = str(error).partition(": ")[2]
             share.fail(jobs, WorkerLostError(f"the passes lost two workers in succession: {reason}"))
             return perf_counter() - start

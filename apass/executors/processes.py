@@ -44,7 +44,7 @@ class ProcessExecutor(RemoteExecutor):
     - A cancelled run kills the workers that do not finish within a tenth of a second.
     - `async with ProcessExecutor() as executor:` ends the idle workers of the event loop at the end of the block. It is
       not required.
-    - The output of bodies is discarded, and their standard input is empty.
+    - What bodies print appears on standard error, and their standard input is empty.
 
     Parameters:
         workers: maximum number of workers. The default is the number of CPUs available to this process.

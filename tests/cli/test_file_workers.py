@@ -62,7 +62,8 @@ def test_many_models_use_worker_by_default(tmp_path: Path) -> None:
 
 def test_lost_worker_fails_its_file_only(tmp_path: Path) -> None:
     arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "--executor", "process")
-    status, out, _ = process(*arguments, "-p", "onnx.IdentityElimination,DieOnBad", body=PASSES)
+    status, out, err = process(*arguments, "-p", "onnx.IdentityElimination,DieOnBad", body=PASSES)
+    assert "the end is near\n" in err
     message = "WorkerLostError: the passes lost two workers in succession: the worker process died"
     assert (status, f"failed bad.onnx: {message}" in out) == (1, True), out
     assert files(tmp_path / "out") == [name for name in NAMES if name != "bad.onnx"]

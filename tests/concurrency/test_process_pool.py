@@ -72,12 +72,23 @@ async def test_result_that_cannot_be_pickled_raises() -> None:
     assert await run_in_worker(abs, -3) == 3
 
 
-async def test_function_has_no_standard_streams(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_function_prints_to_standard_error_at_once(capfd: pytest.CaptureFixture[str]) -> None:
     assert await run_in_worker(os.read, 0, 10) == b""
-    assert await run_in_worker(os.write, 1, b"to standard output") == 18
-    assert await run_in_worker(os.write, 2, b"to standard error") == 17
-    await run_in_worker(print, "to Python's")
-    assert capfd.readouterr() == ("", "")
+    assert await run_in_worker(os.write, 1, b"output of C\n") == 12
+    assert await run_in_worker(os.write, 2, b"error of C\n") == 11
+    await run_in_worker(print, "of Python")
+    assert capfd.readouterr() == ("", "output of C\nerror of C\nof Python\n")
+
+
+def test_worker_starts_without_standard_error(anyio_backend: str, tmp_path: Path) -> None:
+    program = """
+import os, sys, anyio
+from apass.concurrency.processes.pool import run_in_worker
+if __name__ == "__main__":
+    os.close(2)
+    print(anyio.run(run_in_worker, print, "lost", backend=sys.argv[1]))
+"""
+    assert output_of(tmp_path, {"main.py": program}, "main.py", anyio_backend) == (0, "None\n", "")
 
 
 def test_workers_end_with_their_event_loop(anyio_backend: str) -> None:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from struct import Struct
 from types import ModuleType
@@ -47,13 +48,24 @@ def _serve() -> None:
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Return standard input and output as files, and close the originals."""
-    # The originals then lead to the null device: a function that prints or reads must not corrupt the messages.
-    pipes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    """Return standard input and output as files, and replace the originals.
+
+    Standard input is then empty, and standard output leads to standard error: a function that reads or prints, even in
+    C, must not corrupt the messages. Lines are printed at once, because a crash would lose them.
+    """
     devnull = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
-        os.dup2(devnull, number)
-    os.close(devnull)
+    try:
+        os.fstat(2)
+    except OSError:  # the program has closed its standard error
+        os.dup2(devnull, 2)
+    pipes = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(devnull, 0)
+    os.dup2(2, 1)
+    if devnull > 2:
+        os.close(devnull)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)
     return pipes
 
 
