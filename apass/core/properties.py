@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final, cast, overload
 
 from apass.core.analysis import Analysis, analysis
+from apass.core.context import PassContext
 from apass.core.plugins import import_all, matching_modules
 from apass.errors import PassDefinitionError, PassRegistrationError, UnknownPropertyError, did_you_mean
 from apass.util.interactive import definition_in_session
@@ -13,7 +14,8 @@ __all__ = ["Property", "check_property", "find_property", "list_properties", "na
 Property = Analysis[bool | str]
 """A property of modules: an analysis that returns True if a module has it, or else False or the reason."""
 
-Check = Callable[[Any], bool | str | Awaitable[bool | str]]
+Outcome = bool | str | Awaitable[bool | str]
+Check = Callable[[Any], Outcome] | Callable[[Any, PassContext], Outcome]
 
 _PROPERTIES: Final[dict[str, Property]] = {}
 
@@ -28,9 +30,10 @@ def register_property(name: str, check: None = None) -> Callable[[Check], Proper
 def register_property(name: str, check: Check | None = None) -> Any:
     """Register a property of modules, which passes name in `requires` and `ensures`.
 
-    The check takes a module. It returns True if the module has the property. Otherwise it returns False, or a text that
-    says why. Like any analysis, it may be async, and its result is kept for all modules with the same contents. A pass
-    that keeps the property lists it in `preserves`, so that it is not checked again.
+    The check takes `(mod)`, or `(mod, ctx)` to request analyses through the context. It returns True if the module has
+    the property. Otherwise it returns False, or a text that says why. Like any analysis, it may be async, and its
+    result is kept for all modules with the same contents. A pass that keeps the property lists it in `preserves`, so
+    that it is not checked again.
 
     Parameters:
         name: the name, such as `"anf"`; that of a plug-in starts with the name of its IR, as in `"relay.anf"`.

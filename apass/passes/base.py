@@ -21,12 +21,12 @@ from apass.core.draft import Draft, offer_draft, withdraw_draft
 from apass.core.executor import executor_in_force
 from apass.core.info import PassInfo
 from apass.core.named_callables import value_text
-from apass.core.properties import Property
+from apass.core.properties import Property, find_property
 from apass.core.run import RUN, RunCursor, enter_module, leave_module
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
 from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords
-from apass.passes.contracts import add_contract, check_order
+from apass.passes.contracts import add_contract, check_order, set_on_class
 from apass.passes.options import BodyOptions, PassOptions, Requirements
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
@@ -69,11 +69,11 @@ class Pass(Displayed, ABC, Generic[ModT]):
     config_keys: tuple[ConfigKey, ...] | None = None
     """The config options that the result depends on; None is all options that are set."""
 
-    requires: tuple[str | Property, ...] = ()
+    requires: tuple[str | Property, ...] = set_on_class(())
     """The properties that a module must have, which is checked before the pass (see `register_property`)."""
-    ensures: tuple[str | Property, ...] = ()
+    ensures: tuple[str | Property, ...] = set_on_class(())
     """The properties that the result has, which is checked after the pass."""
-    idempotent: bool = False
+    idempotent: bool = set_on_class(False)
     """Whether the pass changes nothing in its own result, or in a module that has all properties in `ensures`.
 
     A Sequential then leaves it out where another pass requires it, and the module is such a one.
@@ -265,7 +265,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
         """
         name, options = self.spec or (self.info.name, self._options())
         definition = f"{self.__module__}.{getattr(self, '__qualname__', type(self).__qualname__)}"
-        state = (options, self._code(), self.analyses)
+        state = (options, self._code(), self.analyses, self._checks())
         return key_of(f"{name} of {definition}", self.version, state, ctx, self.config_keys)
 
     def key_parts(self, ctx: PassContext) -> Mapping[str, str]:
@@ -288,6 +288,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
             **{f"option {key}": short_text(value) for key, value in listed.items()},
             "code": fingerprint_value(self._code()),
             "analyses": fingerprint_value(self.analyses),
+            "contract": fingerprint_value(self._checks()),
             "opt_level": str(ctx.opt_level),
             **{f"config {key}": short_text(value) for key, value in config.items()},
         }
@@ -295,7 +296,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
     def __fingerprint__(self) -> object:
         """Return what results depend on, for a pass that another pass uses."""
         options = self.spec or (self.info.name, self._options())
-        return options, self.version, self._code(), self.analyses, self.children()
+        return options, self.version, self._code(), self.analyses, self._checks(), self.children()
 
     def _options(self) -> object:
         """Return what distinguishes passes of one class without a `spec`: the attributes."""
@@ -304,6 +305,11 @@ class Pass(Displayed, ABC, Generic[ModT]):
     def _code(self) -> object:
         """Return the code of the pass, as a value that has a fingerprint."""
         return type(self), _class_code(type(self))
+
+    def _checks(self) -> object:
+        """Return the properties that the pass requires and ensures."""
+        # A stored result has passed these checks; they are part of its key.
+        return [find_property(item) for item in self.requires], [find_property(item) for item in self.ensures]
 
     def text(self) -> str:
         """Return the pass as an element of a pipeline's text.

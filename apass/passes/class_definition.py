@@ -24,6 +24,9 @@ PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
 """The parameters of each method that a pass implements, without `self`."""
 
 
+_LISTS: Final = ("requires", "ensures", "runs_after", "runs_before")
+"""Options that a class may set in its body as any list."""
+
 _KEYWORDS: Final = "_has_class_keywords"
 """Set on a class whose `info` comes from the keywords of its class statement."""
 
@@ -54,6 +57,11 @@ def set_class_keywords(
     for key, value in check_pass_options(where, options).items():
         # A function would become a method.
         setattr(cls, key, staticmethod(value) if isinstance(value, FunctionType) else value)
+    in_body: Any = {
+        key: cls.__dict__[key] for key in _LISTS if key in cls.__dict__ and not isinstance(cls.__dict__[key], property)
+    }
+    for key, value in check_pass_options(where, in_body).items():
+        setattr(cls, key, value)
     for method in PARAMETERS:
         work: object = cls.__dict__.get(method)
         if isinstance(work, FunctionType):

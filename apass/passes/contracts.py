@@ -9,7 +9,7 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.core.context import PassContext, PassScope, current_scope
 from apass.core.info import PassInfo
 from apass.core.properties import Property, find_property, list_properties, names_of
-from apass.errors import PassOrderError, PropertyError
+from apass.errors import PassDefinitionError, PassOrderError, PropertyError
 
 __all__ = ["add_contract", "check_order", "is_settled"]
 
@@ -80,9 +80,38 @@ def add_contract(cls: Any) -> None:
     cls.transform = transform
 
 
+def set_on_class(default: object) -> Any:
+    """Return an attribute of passes that a class may set, but not a pass itself."""
+    return _OfClass(default)
+
+
+class _OfClass:
+    """An attribute whose value decides what `add_contract` does with a class."""
+
+    def __init__(self, default: object) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, pass_: object, cls: type) -> object:
+        return self.default
+
+    def __set__(self, pass_: object, value: object) -> None:
+        name = type(pass_).__name__
+        raise PassDefinitionError(
+            f"a pass of class {name} sets {self.name!r} on itself; set it on the class: "
+            f"class {name}(..., {self.name}={value!r})"
+        )
+
+
 async def _missing(item: str | Property, mod: Any, ctx: PassContext) -> str | None:
     """Return None if a module has a property, or else the end of a message."""
-    outcome: object = await ctx.get(find_property(item), mod)
+    try:
+        outcome: object = await ctx.get(find_property(item), mod)
+    except Exception as error:
+        error.add_note(f"in the check of property {_name_of(item)!r}")
+        raise
     if outcome is True:
         return None
     if outcome is False or outcome == "":

@@ -48,7 +48,7 @@ def check_pass(
     - The result is the same in every order of bodies, on asyncio and on trio.
     - If the pass is `cacheable`, its result comes back from a store, and that of a function does not depend on the
       other functions. A pass whose bodies read other functions needs `cacheable="module"`.
-    - If `idempotent`, the pass changes nothing when it runs on its result.
+    - If the pass is `idempotent`, or the argument is True, it changes nothing when it runs on its result.
 
     Parameters:
         pass_: the pass, or the text of a pipeline.
@@ -59,7 +59,7 @@ def check_pass(
         seed: the seed of the first order; the others follow it. None is a random one. If the environment variable
             `APASS_SEED` is set, only its order is tried.
         backends: the event loops; asyncio, and trio if it is installed, if None.
-        idempotent: whether to check that a second run changes nothing.
+        idempotent: whether to check that a second run changes nothing, also of a pass that does not claim it.
 
     Raises:
         AssertionError: if a law does not hold. The message names the law and the module, and the seed if there is one.
@@ -101,7 +101,7 @@ def check_pass(
         _require_module(mod)
         check = _Check(parsed, name, mod, context)
         try:
-            check.result_is_valid(idempotent)
+            check.result_is_valid(idempotent or parsed.idempotent)
             check.order_makes_no_difference(loops, seeds)
             check.cache_makes_no_difference()
         except Exception as error:

@@ -58,6 +58,16 @@ class Shrink(apass.FunctionPass[Module, int]):
         return func // ctx.config[SIZE]
 
 
+@apass.register_property("user_code.small")
+async def is_small(mod: Module, ctx: apass.PassContext) -> bool | str:
+    return len(mod) < ctx.config[SIZE] or "too many functions"
+
+
+@apass.register_property("user_code.named")
+def is_named(mod: Module) -> bool:
+    return "" not in mod
+
+
 def reads(ctx: apass.PassContext) -> None:
     """Read options, whose types are known."""
     assert_type(ctx.config[SIZE], int)

@@ -7,6 +7,7 @@ import pytest
 
 import apass
 from apass import PassContext, Sequential
+from apass.stores import MemoryStore
 from apass.testing import RecordingInstrument, assert_trace
 
 pytestmark = pytest.mark.anyio
@@ -51,6 +52,10 @@ Register = Callable[[apass.Pass[Module]], apass.Pass[Module]]
 
 def sort(func: list[int], mod: Module, ctx: PassContext) -> list[int]:
     return func if func == sorted(func) else sorted(func)
+
+
+def sort_nothing(func: list[int], mod: Module, ctx: PassContext) -> list[int]:
+    return func
 
 
 # Properties.
@@ -156,6 +161,58 @@ async def test_subclass_keeps_the_contract() -> None:
     with pytest.raises(apass.PropertyError):
         await Other()({"f": [2, 1]})
     assert await Other()({"f": [1, 2]}) == {"f": [1, 2]}
+
+
+@pytest.mark.parametrize(("key", "value"), [("requires", ["anf"]), ("ensures", ()), ("idempotent", True)])
+def test_contract_cannot_be_set_on_a_pass(key: str, value: object) -> None:
+    class Use(apass.ModulePass[Module], opt_level=0):
+        def __init__(self) -> None:
+            setattr(self, key, value)
+
+        def transform_module(self, mod: Module, ctx: PassContext) -> Module:
+            return mod
+
+    with pytest.raises(apass.PassDefinitionError) as caught:
+        Use()
+    assert str(caught.value) == (
+        f"a pass of class Use sets {key!r} on itself; set it on the class: class Use(..., {key}={value!r})"
+    )
+
+
+@pytest.mark.parametrize("key", ["requires", "ensures", "runs_after", "runs_before"])
+def test_list_in_class_body_is_checked(key: str) -> None:
+    with pytest.raises(apass.PassDefinitionError, match=f"^{key} must be a list of .*, not 'ab'; write"):
+        type("Use", (apass.ModulePass,), {key: "ab", "info": apass.PassInfo(0, "Use")})
+    made: Any = type("Use", (apass.ModulePass,), {key: ["ab"], "info": apass.PassInfo(0, "Use")})
+    assert getattr(made, key) == ("ab",)
+
+
+async def test_error_of_a_check_names_its_property() -> None:
+    def crash(mod: Any) -> bool:
+        return bool(mod.nope)
+
+    apass.register_property("test_contracts.crash", crash)
+    with pytest.raises(AttributeError) as caught:
+        await module_pass("Use", requires=["test_contracts.crash"])({})
+    assert caught.value.__notes__ == ["in the check of property 'test_contracts.crash'", "in pass 'Use'"]
+
+
+@pytest.mark.parametrize("kind", ["module", "functions"])
+async def test_stored_result_has_passed_the_same_checks(kind: str) -> None:
+    def use(**options: Any) -> apass.Pass[Module]:
+        if kind == "module":
+            return module_pass("Use", cacheable=True, **options)
+        return apass.function_pass(sort_nothing, opt_level=0, name="Use", cacheable=True, **options)
+
+    store, mod = MemoryStore(), {"f": [2, 1]}
+    for pass_ in (use(), use(ensures=[is_short]), use(requires=[is_short])):
+        async with PassContext(store=store):
+            assert [await pass_(mod), await Sequential([pass_])(mod)] == [mod, mod]
+    for pass_ in (use(ensures=[is_sorted]), use(requires=[is_sorted])):
+        for run in (pass_, Sequential([pass_])):
+            async with PassContext(store=store):
+                with pytest.raises(apass.PropertyError):
+                    await run(mod)
 
 
 async def test_result_that_is_no_module_is_reported() -> None:

@@ -143,6 +143,11 @@ def test_idempotence_is_checked_on_request() -> None:
         check_pass(Halve, [{"f": 4}], idempotent=True)
 
 
+def test_claim_of_idempotence_is_checked() -> None:
+    with pytest.raises(AssertionError, match="a second run changes the result again"):
+        check_pass(function_pass(lambda func, mod: func // 2, idempotent=True), [{"f": 4}])
+
+
 def test_pipelines_of_relay_and_onnx_are_checked() -> None:
     check_pass("InferType,FoldConstant,FuseOps", [mlp.get_workload(1)[0]], runs=1, idempotent=True)
     check_pass("onnx.Default", [with_functions(), relu()], runs=1)
