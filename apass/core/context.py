@@ -311,6 +311,9 @@ class PassContext(Displayed):
         Passes that are running call the new instruments for their later hooks. Errors are handled as for entering and
         leaving a context. Concurrent calls wait for each other.
 
+        If no task is in the context, its instruments are not entered. Then they are replaced without a call of a hook.
+        The default context always counts as entered.
+
         Raises:
             PassContextError: if a hook that this method calls calls it again.
 
@@ -336,6 +339,9 @@ class PassContext(Displayed):
                 state.override_lock = None
 
     async def _replace_instruments(self, new: Hooks) -> None:
+        if not self._state.scopes:
+            self._state.hooks = new
+            return
         try:
             await self._exit_instruments(None)
             self._state.hooks = new
@@ -358,7 +364,9 @@ class PassContext(Displayed):
         is_plain = self._state.store is None and deadline is None
         selects = bool(self.disabled_pass or self.required_pass) or (parent is not None and parent.records_passes)
         task = anyio.get_current_task().id
-        _SCOPE.set(Scope(self, self._state, parent, task, deadline, is_plain, records_passes=selects))
+        scope: PassScope = Scope(self, self._state, parent, task, deadline, is_plain, records_passes=selects)
+        self._state.scopes.add(scope)
+        _SCOPE.set(scope)
         return self
 
     async def __aexit__(
@@ -368,6 +376,7 @@ class PassContext(Displayed):
         if scope is None or scope.ctx is not self or scope.task != anyio.get_current_task().id:
             raise PassContextError(_out_of_order(self, scope))
         _SCOPE.set(scope.parent)
+        self._state.scopes.discard(scope)
         if scope.parent is not None:
             scope.parent.passes.update(scope.passes)
         try:
@@ -463,6 +472,7 @@ def _default_scope() -> PassScope:
         return _DEFAULT_SCOPE.get()
     except LookupError:
         scope = PassContext().default_scope()
+        scope.state.scopes.add(scope)
         _DEFAULT_SCOPE.set(scope)
         return scope
     except RuntimeError:  # outside of any event loop

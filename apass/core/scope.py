@@ -49,7 +49,7 @@ ContextT = TypeVar("ContextT", bound=SelectsPasses)
 class ContextState:
     """The runner's state of one `PassContext`, shared by all tasks that enter it."""
 
-    __slots__ = ("analyses", "hooks", "override_lock", "scheduler", "settled", "store")
+    __slots__ = ("analyses", "hooks", "override_lock", "scheduler", "scopes", "settled", "store")
 
     def __init__(
         self, hooks: Hooks, max_concurrency: int | None, store: FaultTolerantStore | None, strict: bool
@@ -58,6 +58,9 @@ class ContextState:
         """The hooks of the instruments in force; `override_instruments` replaces them."""
         self.override_lock: Lock | None = None
         """Held while `override_instruments` runs; a lock belongs to one event loop, so that it is not kept."""
+        # A set rather than a count: adding and discarding is atomic, and several threads may enter one context.
+        self.scopes: Final[set[object]] = set()
+        """The entries of the context that have not been left; the instruments are entered if there is one."""
         self.scheduler: Final[LoopScheduler] = make_scheduler(max_concurrency)
         """The slots and the time slice that the function bodies of the context share."""
         self.store: Final = store

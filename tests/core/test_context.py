@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
 import apass
@@ -454,6 +455,37 @@ async def test_instruments_can_be_set_on_default_context() -> None:
         "A.run_after_pass P",
         "A.exit_pass_ctx",
     ]
+
+
+@pytest.mark.parametrize("was_entered", [False, True])
+async def test_override_outside_context_calls_no_hooks(was_entered: bool) -> None:
+    log: list[str] = []
+    ctx = PassContext(instruments=[RecordingInstrument("A", log)])
+    if was_entered:
+        async with ctx:
+            pass
+        log.clear()
+    await ctx.override_instruments([RecordingInstrument("B", log)])
+    assert log == []
+    async with ctx:
+        assert log == ["B.enter_pass_ctx"]
+    assert log == ["B.enter_pass_ctx", "B.exit_pass_ctx"]
+
+
+async def test_override_from_another_task_calls_hooks() -> None:
+    log: list[str] = []
+    ctx, left = PassContext(instruments=[RecordingInstrument("A", log)]), anyio.Event()
+
+    async def stay(*, task_status: TaskStatus[None]) -> None:
+        async with ctx:
+            task_status.started()
+            await left.wait()
+
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(stay)
+        await ctx.override_instruments([RecordingInstrument("B", log)])
+        left.set()
+    assert log == ["A.enter_pass_ctx", "A.exit_pass_ctx", "B.enter_pass_ctx", "B.exit_pass_ctx"]
 
 
 async def test_context_can_be_nested_500_deep() -> None:
