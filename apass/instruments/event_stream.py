@@ -2,10 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Collection
-from threading import get_ident
+from contextlib import suppress
+from threading import Lock
 from typing import Any, Self
 
 import anyio
+from anyio.lowlevel import current_token
 
 from apass.core.instrument import pass_instrument
 from apass.errors import did_you_mean
@@ -30,18 +32,20 @@ class EventStream(EventInstrument):
         self._limit = limit
         self._entered = 0
         self._is_over = False
-        self._news: tuple[anyio.Event, int] | None = None
+        self._readers: dict[Any, anyio.Event] = {}
+        """The event that wakes the readers of each event loop that has some, by the native token of the loop."""
+        # Readers and runs may be in different threads.
+        self._lock = Lock()
 
     def enter_pass_ctx(self) -> None:
         """Count the contexts that use the stream."""
-        self._entered += 1
-        self._is_over = False
+        with self._lock:
+            self._entered += 1
+            self._is_over = False
 
     def exit_pass_ctx(self) -> None:
         """End the stream with the last context."""
-        self._entered -= 1
-        self._is_over = not self._entered
-        self._wake_reader()
+        self._leave(1)
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
@@ -50,42 +54,53 @@ class EventStream(EventInstrument):
 
     def handle(self, event: Event, subject: Any) -> None:
         """Keep an event for the reader."""
-        if event.changed and "changed" in self._wanted:
-            self._put(event._replace(kind="changed"))
-        if event.kind in self._wanted:
-            self._put(event)
-        self._wake_reader()
+        with self._lock:
+            if event.changed and "changed" in self._wanted:
+                self._put(event._replace(kind="changed"))
+            if event.kind in self._wanted:
+                self._put(event)
+            self._wake_readers()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event:
         """Return the next event; the stream ends with the last context that uses it."""
-        while not self._events:
-            if self._is_over:
-                raise StopAsyncIteration
-            if self._news is None:
-                self._news = (anyio.Event(), get_ident())
-            await self._news[0].wait()
-        return self._events.popleft()
+        while True:
+            with self._lock:
+                if self._events:
+                    return self._events.popleft()
+                if self._is_over:
+                    raise StopAsyncIteration
+                news = self._readers.setdefault(current_token().native_token, anyio.Event())
+            await news.wait()
+
+    def _leave(self, contexts: int) -> None:
+        with self._lock:
+            self._entered -= contexts
+            self._is_over = not self._entered
+            self._wake_readers()
 
     def _put(self, event: Event) -> None:
         self.dropped += len(self._events) == self._limit
         self._events.append(event)
 
-    def _wake_reader(self) -> None:
-        # An event from another thread, such as a remark of a body there, is read with the next event of the loop.
-        if self._news is not None and self._news[1] == get_ident():
-            self._news[0].set()
-            self._news = None
+    def _wake_readers(self) -> None:
+        # The run may be in another thread. `anyio.from_thread` would make it wait for the loops of the readers.
+        for loop, news in self._readers.items():
+            wake = loop.run_sync_soon if hasattr(loop, "run_sync_soon") else loop.call_soon_threadsafe
+            with suppress(RuntimeError):  # the loop has ended
+                wake(news.set)
+        self._readers.clear()
 
 
 def events(*, limit: int = 10_000, kinds: Collection[EventKind] | None = None, functions: bool = True) -> EventStream:
     """Return a stream of what happens in the contexts that it is an instrument of.
 
-    Iterate over it with `async for`, in another task of the same event loop. The stream ends when the last context that
-    uses it is left. It never blocks a run: if the reader is slow, the oldest events are dropped, and `dropped` counts
-    them. With several readers, each event reaches one of them.
+    Iterate over it with `async for` in another task. The run may be in another thread, with an event loop of its own.
+    The stream ends when the last context that uses it is left. It never blocks a run: if the
+    reader is slow, the oldest events are dropped, and `dropped` counts them. With several readers, each event reaches
+    one of them.
 
     Parameters:
         limit: the maximum number of events that wait for the reader.

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from anyio.lowlevel import checkpoint
 
@@ -162,6 +163,35 @@ async def test_events_of_a_worker_are_the_same() -> None:
     remote = [event async for event in there]
     assert [short(event) for event in remote] == [short(event) for event in found]
     assert {event.run for event in remote} == {None}
+
+
+async def read(stream: EventStream, found: list[Event]) -> None:
+    """Read a stream to its end."""
+    found.extend([event async for event in stream])
+
+
+async def test_events_of_another_thread_wake_reader() -> None:
+    stream, found = events(), list[Event]()
+    context = PassContext(instruments=[stream])
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read, stream, found)
+            await anyio.wait_all_tasks_blocked()
+            await anyio.to_thread.run_sync(lambda: apass.run(Keep, {"f": 1}, context=context))
+    assert [short(event) for event in found] == ["started 0:Keep 00", "finished 0:Keep 00"]
+
+
+async def test_run_continues_when_loop_of_reader_has_ended() -> None:
+    stream = events(kinds=["finished"])
+
+    async def read_in_vain() -> None:
+        with anyio.move_on_after(0):
+            await anext(stream)
+
+    async with PassContext(instruments=[stream]):
+        await anyio.to_thread.run_sync(anyio.run, read_in_vain)
+        await Keep({})
+    assert [event.path async for event in stream] == ["0:Keep"]
 
 
 async def test_instrument_handles_modules() -> None:
