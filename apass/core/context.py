@@ -5,6 +5,7 @@ from collections.abc import Generator, Hashable, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, TypeAlias, TypeVar, final
@@ -344,6 +345,11 @@ class PassContext(Displayed):
             return
         try:
             await self._exit_instruments(None)
+        except BaseException as error:
+            self._state.hooks = NO_HOOKS
+            _report_failure(new.instruments, error, is_entered=False)
+            raise
+        try:
             self._state.hooks = new
             await self._enter_instruments()
         except BaseException:
@@ -409,15 +415,17 @@ class PassContext(Displayed):
         return f"PassContext({', '.join(shown)})"
 
     async def _enter_instruments(self) -> None:
+        instruments = self.instruments
         entered: list[object] = []
         try:
-            for instrument in self.instruments:
+            for instrument in instruments:
                 hook = find_hook(instrument, "enter_pass_ctx")
                 outcome: Any = None if hook is None else hook()
                 if is_awaitable(outcome):
                     await outcome
                 entered.append(instrument)
         except BaseException as error:
+            _report_failure(instruments[len(entered) :], error, is_entered=False)
             await self._undo_entering(entered, error)
             raise
 
@@ -426,17 +434,20 @@ class PassContext(Displayed):
         if not cancelled:
             # A cancellation is no failure of the instruments: they stay, and the context can be entered again.
             self._state.hooks = NO_HOOKS
-        errors = await run_shielded(_exits(reversed(entered)), grace=self.exit_grace, error=error)
+        errors = await run_shielded(_exits(reversed(entered), []), grace=self.exit_grace, error=error)
         if errors:
             every = errors if cancelled else [error, *errors]
             message = "entering a PassContext failed, and so did leaving the instruments already entered"
             raise flatten_errors(message, every) from (error if cancelled else None)
 
     async def _exit_instruments(self, error: BaseException | None) -> None:
-        exits = _exits(self.instruments)
+        instruments = self.instruments
+        exited: list[object] = []
+        exits = _exits(instruments, exited)
         errors = await run_shielded(exits, grace=self.exit_grace, error=error, stop_at_error=True)
         if errors:
             self._state.hooks = NO_HOOKS
+            _report_failure(instruments[len(exited) :], errors[0], is_entered=True)
             raise errors[0]
 
 
@@ -507,13 +518,32 @@ def _debugging() -> Any:
     return import_module("apass.instruments.debug.instrument")
 
 
-def _exits(instruments: Iterable[object]) -> list[Call]:
-    hooks = ((instrument, find_hook(instrument, "exit_pass_ctx")) for instrument in instruments)
+def _exits(instruments: Iterable[object], exited: list[object]) -> list[Call]:
+    """Return the calls that exit `instruments`; each adds its one to `exited`."""
     return [
-        (f"exit_pass_ctx of instrument {instrument_name(instrument)!r}", hook)
-        for instrument, hook in hooks
-        if hook is not None
+        (f"exit_pass_ctx of instrument {instrument_name(instrument)!r}", partial(_exit, instrument, exited))
+        for instrument in instruments
     ]
+
+
+def _exit(instrument: object, exited: list[object]) -> Any:
+    exited.append(instrument)
+    hook = find_hook(instrument, "exit_pass_ctx")
+    return None if hook is None else hook()
+
+
+def _report_failure(instruments: Iterable[object], error: BaseException, *, is_entered: bool) -> None:
+    """Call `on_context_failed` of each instrument.
+
+    An exception of the hook becomes a note on `error`, as for `run_after_pass_failed`.
+    """
+    for instrument in instruments:
+        hook = find_hook(instrument, "on_context_failed")
+        try:
+            if hook is not None:
+                hook(error, is_entered)
+        except Exception as raised:
+            error.add_note(f"on_context_failed of instrument {instrument_name(instrument)!r} raised {raised!r}")
 
 
 def _out_of_order(ctx: PassContext, scope: PassScope | None) -> str:

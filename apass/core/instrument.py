@@ -45,6 +45,7 @@ HOOKS: Final[dict[str, tuple[str, ...]]] = {
     "on_wait": ("run", "what", "is_over"),
     "on_work": ("run", "worker", "start", "end"),
     "on_hooks": ("run", "start", "end", "busy"),
+    "on_context_failed": ("error", "is_entered"),
 }
 """The hooks that an instrument may define, each with the names of its arguments."""
 
@@ -167,6 +168,13 @@ class PassInstrument:
         It must be a plain `def`. `run` is the run that the time is part of: for the hooks around a pass, its caller, or
         None; for those around a body, its function pass. Times are in `time.perf_counter` seconds, and `busy` is the
         part in which the hooks did not wait.
+        """
+
+    def on_context_failed(self, error: BaseException, is_entered: bool) -> None:
+        """Handle that `exit_pass_ctx` will not be called; must be a plain `def`.
+
+        It is called if `error` ended the entry to the context, or the exit from it, before it reached this instrument.
+        `is_entered` is whether `enter_pass_ctx` has completed.
         """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

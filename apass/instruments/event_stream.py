@@ -47,6 +47,10 @@ class EventStream(EventInstrument):
         """End the stream with the last context."""
         self._leave(1)
 
+    def on_context_failed(self, error: BaseException, is_entered: bool) -> None:
+        """End the stream with the last context."""
+        self._leave(is_entered)
+
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
         # The stream ends with a context of this process.
@@ -98,7 +102,7 @@ def events(*, limit: int = 10_000, kinds: Collection[EventKind] | None = None, f
     """Return a stream of what happens in the contexts that it is an instrument of.
 
     Iterate over it with `async for` in another task. The run may be in another thread, with an event loop of its own.
-    The stream ends when the last context that uses it is left. It never blocks a run: if the
+    The stream ends when the last context that uses it is left, or cannot be entered. It never blocks a run: if the
     reader is slow, the oldest events are dropped, and `dropped` counts them. With several readers, each event reaches
     one of them.
 

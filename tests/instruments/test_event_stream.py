@@ -194,6 +194,48 @@ async def test_run_continues_when_loop_of_reader_has_ended() -> None:
     assert [event.path async for event in stream] == ["0:Keep"]
 
 
+class Refuse:
+    """Raises on entry."""
+
+    def enter_pass_ctx(self) -> None:
+        """Raise an error."""
+        raise ValueError("no entry")
+
+
+class Stay:
+    """Raises on exit."""
+
+    def exit_pass_ctx(self) -> None:
+        """Raise an error."""
+        raise ValueError("no exit")
+
+
+@pytest.mark.parametrize("other", [Refuse(), Stay()])
+@pytest.mark.parametrize("is_first", [False, True])
+async def test_stream_ends_when_another_instrument_fails(other: object, is_first: bool) -> None:
+    stream, found = events(), list[Event]()
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read, stream, found)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(ValueError, match="no e"):
+                async with PassContext(instruments=[stream, other] if is_first else [other, stream]):
+                    pass
+    assert found == []
+
+
+@pytest.mark.parametrize(("old", "new"), [([Stay()], []), ([], [Refuse()])])
+async def test_stream_ends_when_override_fails(old: list[object], new: list[object]) -> None:
+    stream, found = events(), list[Event]()
+    with anyio.fail_after(60):
+        async with PassContext(instruments=old) as ctx, anyio.create_task_group() as tasks:
+            tasks.start_soon(read, stream, found)
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(ValueError, match="no e"):
+                await ctx.override_instruments([*new, stream])
+    assert found == []
+
+
 async def test_instrument_handles_modules() -> None:
     seen: list[tuple[str, Any]] = []
 
