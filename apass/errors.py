@@ -316,8 +316,8 @@ _LISTED: Final = 5
 def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "", lister: str = "") -> str:
     """Return `"; did you mean 'X'?"` for the candidate nearest to `name`.
 
-    If no candidate is similar, return `listing` followed by the five nearest candidates and the number of the others.
-    If either is empty, return `""`.
+    If no candidate is similar, return `listing` followed by the candidates. Of more than six, return the five nearest
+    and the number of the others. If either is empty, return `""`.
 
     Parameters:
         name: the unknown name.
@@ -341,7 +341,8 @@ def did_you_mean(name: str, candidates: Iterable[str], *, listing: str = "", lis
         return f"; did you mean {by_folded[near[0]]!r}?"
     if not listing or not by_folded:
         return ""
-    if len(by_folded) <= _LISTED:
+    # Where a single name would be left out, the list is as short as its number.
+    if len(by_folded) <= _LISTED + 1:
         return f"; {listing}{', '.join(sorted(by_folded.values()))}"
     matcher = difflib.SequenceMatcher(b=folded)
 

@@ -1,7 +1,7 @@
 """`events()`: the events of a run, for `async for`."""
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import Lock
 from typing import Any, Self
@@ -98,7 +98,7 @@ class EventStream(EventInstrument):
         self._readers.clear()
 
 
-def events(*, limit: int = 10_000, kinds: Collection[EventKind] | None = None, functions: bool = True) -> EventStream:
+def events(*, limit: int = 10_000, kinds: Iterable[EventKind] | None = None, functions: bool = True) -> EventStream:
     """Return a stream of what happens in the contexts that it is an instrument of.
 
     Iterate over it with `async for` in another task. The run may be in another thread, with an event loop of its own.
@@ -112,7 +112,7 @@ def events(*, limit: int = 10_000, kinds: Collection[EventKind] | None = None, f
         functions: whether there are events about the bodies of function passes.
 
     Raises:
-        ValueError: if `limit` is not a positive number, or a kind is unknown.
+        ValueError: if `limit` is not a positive number, or `kinds` is not a list of known kinds.
 
     >>> import apass
     >>> @apass.module_pass(opt_level=0)
@@ -137,7 +137,10 @@ def events(*, limit: int = 10_000, kinds: Collection[EventKind] | None = None, f
         raise ValueError(f"limit must be an int of at least 1, not {limit!r}")
     if isinstance(kinds, str):
         raise ValueError(f"kinds must be a list of kinds, not {kinds!r}; write [{kinds!r}]")
-    for kind in KINDS if kinds is None else kinds:
+    if not isinstance(kinds, Iterable | None):
+        raise ValueError(f"kinds must be a list of kinds, not {kinds!r}; write [{KINDS[0]!r}]")
+    wanted = KINDS if kinds is None else tuple(kinds)
+    for kind in wanted:
         if kind not in KINDS:
             raise ValueError(f"unknown kind of events {kind!r}{did_you_mean(str(kind), KINDS, listing='kinds are ')}")
-    return EventStream(limit, frozenset(KINDS if kinds is None else kinds), functions=functions)
+    return EventStream(limit, frozenset(wanted), functions=functions)

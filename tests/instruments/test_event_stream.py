@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, Sequential
-from apass.instruments import Event, EventInstrument, EventStream, events
+from apass.instruments import Event, EventInstrument, EventKind, EventStream, events
 
 pytestmark = pytest.mark.anyio
 
@@ -105,6 +105,12 @@ async def test_kinds_select_events() -> None:
         "changed 0:sequential 01",
     ]
     assert wanted == [False]
+
+
+async def test_kinds_may_be_an_iterator() -> None:
+    kinds: list[EventKind] = ["finished"]
+    found = await collected(Keep, {"f": 8}, events(kinds=iter(kinds)))
+    assert [event.kind for event in found] == ["finished"]
 
 
 async def test_slow_reader_loses_the_oldest_events() -> None:
@@ -274,7 +280,12 @@ async def test_events_are_values_of_json() -> None:
     [
         ({"limit": 0}, "limit must be an int of at least 1, not 0"),
         ({"kinds": "failed"}, "kinds must be a list of kinds, not 'failed'; write ['failed']"),
+        ({"kinds": 5}, "kinds must be a list of kinds, not 5; write ['started']"),
         ({"kinds": ["xfailed"]}, "unknown kind of events 'xfailed'; did you mean 'failed'?"),
+        (
+            {"kinds": [5]},
+            "unknown kind of events 5; kinds are changed, failed, finished, remark, started, waiting",
+        ),
     ],
 )
 def test_invalid_options_are_errors(options: dict[str, Any], message: str) -> None:
