@@ -70,6 +70,9 @@ class PassInstrument:
     Every method is a hook. It may be `def` or `async def` unless it is documented as a plain `def`. Override only the
     hooks that you need: the others are never called and cost nothing. Source: TVM's `PassInstrument`;
     `run_after_pass_failed` and the hooks after it are additions of apass.
+
+    If a context lists one object twice, its hooks for contexts and passes are called twice, as in TVM. The hooks for
+    steps, functions, and what passes report are called once.
     """
 
     reads_modules: bool = True
@@ -340,7 +343,9 @@ def _indexed_hooks(instruments: tuple[object, ...], name: str) -> tuple[tuple[in
 
 
 def _hooks(instruments: tuple[object, ...], name: str) -> tuple[Callable[..., Any], ...]:
-    return tuple(hook for _, hook in _indexed_hooks(instruments, name))
+    """Return each hook `name`, once for an instrument that is listed twice."""
+    unique = {id(instrument): instrument for instrument in instruments}
+    return tuple(hook for _, hook in _indexed_hooks(tuple(unique.values()), name))
 
 
 def _reads_modules(instrument: object) -> bool:

@@ -52,7 +52,7 @@ class Delegates:
             PassContextError: if an instrument cannot be used in a worker.
 
         """
-        # An object that is listed twice records each event once, as its hooks do.
+        # An object that is listed twice has one twin, and the worker lists it once.
         originals: list[Any] = list({id(instrument): instrument for instrument in instruments}.values())
         check_portable(originals)
         return cls(originals, [original.for_worker() for original in originals])

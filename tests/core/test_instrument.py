@@ -175,6 +175,27 @@ async def test_repeated_instrument_is_called_twice() -> None:
     ]
 
 
+async def test_plain_hooks_of_repeated_instrument_are_called_once() -> None:
+    calls: list[str] = []
+
+    class Plain:
+        def run_before_function(self, func: Any, run: apass.Run) -> None:
+            calls.append("run_before_function")
+
+        def on_statistic(self, run: apass.Run | None, name: str, amount: float) -> None:
+            calls.append("on_statistic")
+
+    @apass.function_pass(opt_level=0)
+    def Count(func: int, mod: Module, ctx: PassContext) -> int:
+        ctx.statistic("counted")
+        return func
+
+    instrument = Plain()
+    async with PassContext(instruments=[instrument, instrument]):
+        await Count({"f": 1})
+    assert calls == ["run_before_function", "on_statistic"]
+
+
 async def test_failure_hook_receives_input_module_and_error() -> None:
     calls: list[tuple[Module, PassInfo, BaseException]] = []
     mod: Module = {"f": 1}

@@ -153,7 +153,7 @@ class EventInstrument(ABC):
     def run_before_pass(self, mod: Any, info: PassInfo) -> Awaitable[None] | None:
         """Handle the start of a pass."""
         run = current_run()
-        # Two contexts that use the same instrument call each hook twice.
+        # If the context lists the instrument twice, its hooks for passes are called twice.
         if run is None or run in self._subjects:
             return None
         self._positions.begin(run)
@@ -174,9 +174,8 @@ class EventInstrument(ABC):
 
     def run_before_function(self, func: Any, run: Run) -> None:
         """Handle the start of a body."""
-        if run not in self._subjects:
-            self._subjects[run] = (func,)
-            self._emit("started", run, func)
+        self._subjects[run] = (func,)
+        self._emit("started", run, func)
 
     def run_after_function(self, func: Any, result: Any, run: Run) -> None:
         """Handle the end of a body."""
