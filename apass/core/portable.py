@@ -4,15 +4,25 @@ An instrument that observes whole modules in an executor defines `for_worker`. A
 itself, so its hooks are called on a twin, and the records of the twin return to the instrument.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter, time
 from typing import Any, Protocol, runtime_checkable
 
 from apass.core.instrument import HOOKS, instrument_name
+from apass.core.run import RUN, HasInfo, Run, current_module_name, current_run
 from apass.errors import PassContextError
 
-__all__ = ["Delegates", "PortableInstrument", "check_portable", "perf_epoch", "records_of", "why_not_portable"]
+__all__ = [
+    "Delegates",
+    "PortableInstrument",
+    "check_portable",
+    "perf_epoch",
+    "records_of",
+    "remote_run",
+    "why_not_portable",
+]
 
 
 @runtime_checkable
@@ -23,14 +33,16 @@ class PortableInstrument(Protocol):
 
     - `worker_records()`, on the twin: returns what it has recorded. It is called when the pass has ended.
     - `merge_records(records)`, on the instrument: adds what a twin has recorded.
-    - `worker_lost()`, on the instrument: is called instead if the records do not arrive, because the worker was lost or
-      the run was cancelled.
+    - `worker_lost(error)`, on the instrument: is called instead if the records do not arrive. `error` is the reason,
+      such as a WorkerLostError or the cancellation of the run.
+
+    In `for_worker`, `merge_records` and `worker_lost`, `current_run()` is the run of the pass that the worker executes.
     """
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin; it is pickled and called in the worker.
 
-        It is called in the task of the run, before each module is sent. `current_module_name()` is the module's name.
+        It is called in the task of the run, before each module is sent.
         """
         ...
 
@@ -43,10 +55,12 @@ class Delegates:
     """The instruments."""
     factories: Sequence[Callable[[], object]]
     """A function for each instrument that creates its twin."""
+    run: Run
+    """The run of the pass that the worker executes."""
 
     @classmethod
-    def of(cls, instruments: Iterable[object]) -> "Delegates":
-        """Prepare the twins of `instruments`.
+    def of(cls, pass_: HasInfo, instruments: Iterable[object]) -> "Delegates":
+        """Prepare the twins of `instruments`, for a worker that executes `pass_`.
 
         Raises:
             PassContextError: if an instrument cannot be used in a worker.
@@ -55,21 +69,46 @@ class Delegates:
         # An object that is listed twice has one twin, and the worker lists it once.
         originals: list[Any] = list({id(instrument): instrument for instrument in instruments}.values())
         check_portable(originals)
-        return cls(originals, [original.for_worker() for original in originals])
+        run = Run(pass_.info, None, module=current_module_name(), pass_=pass_)
+        run.started = perf_counter()
+        with _current(run):
+            return cls(originals, [original.for_worker() for original in originals], run)
 
     def merge(self, records: Sequence[Any]) -> None:
         """Give each instrument the records of its twin."""
-        for original, record in zip(self.originals, records, strict=True):
-            merge = getattr(original, "merge_records", None)
-            if merge is not None:
-                merge(record)
+        with _current(self.run):
+            for original, record in zip(self.originals, records, strict=True):
+                merge = getattr(original, "merge_records", None)
+                if merge is not None:
+                    merge(record)
 
-    def lose(self) -> None:
-        """Report to each instrument that there are no records."""
-        for original in self.originals:
-            lost = getattr(original, "worker_lost", None)
-            if lost is not None:
-                lost()
+    def lose(self, error: BaseException) -> None:
+        """Report to each instrument that there are no records because of `error`."""
+        self.run.ended = perf_counter()
+        with _current(self.run):
+            for original in self.originals:
+                lost = getattr(original, "worker_lost", None)
+                if lost is not None:
+                    lost(error)
+
+
+@contextmanager
+def _current(run: Run) -> Generator[None]:
+    token = RUN.set(run)
+    try:
+        yield
+    finally:
+        RUN.reset(token)
+
+
+def remote_run() -> Run:
+    """Return the run of the pass that a worker executes.
+
+    It is for the methods of a `PortableInstrument`.
+    """
+    run = current_run()
+    assert run is not None, "the executor sets the run"
+    return run
 
 
 def records_of(twin: Any) -> Any:

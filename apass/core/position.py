@@ -102,15 +102,12 @@ class PositionTracker:
             self._positions[run] = position
             return position
 
-    def reserve(self, module: str | None) -> Mapping[str | None, int]:
-        """Count an outermost run on `module` that a tracker in a worker will begin.
+    def reserve(self, run: Run) -> Mapping[str | None, int]:
+        """Assign a position to an outermost run that a tracker in a worker will begin.
 
         Return the `first` of that tracker.
         """
-        with self._lock:
-            number = self._outermost[module]
-            self._outermost[module] += 1
-            return {module: number}
+        return {run.module: self.begin(run).order[0]}
 
     def position(self, run: Run) -> Position | None:
         """Return the position of a run, or of the pass whose body it is, or None."""

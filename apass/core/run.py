@@ -9,6 +9,7 @@ from apass.core.info import PassInfo
 
 __all__ = [
     "RUN",
+    "HasInfo",
     "Run",
     "RunCursor",
     "RunNote",

@@ -147,23 +147,23 @@ class RemoteExecutor(ABC):
         check_portable(ctx.instruments)
         record_passes(pass_)
         async with self.slots():
-            delegates = Delegates.of(ctx.instruments)
+            delegates = Delegates.of(pass_, ctx.instruments)
             try:
                 sent = await self._send_pass(pass_, mod, ctx, delegates, timeout)
-                records = None if sent.reply is None else sent.reply.records
-            except BaseException:
-                delegates.lose()
+            except BaseException as error:
+                delegates.lose(error)
                 raise
         answer = sent.answers[0]
         if answer.emitted is not None:
             answer.emitted.replay(ctx)
-        if records is None:
-            delegates.lose()
+        failure = sent.error_of(answer)
+        if sent.reply is not None and sent.reply.records is not None:
+            delegates.merge([loads(record) for record in sent.reply.records])
         else:
-            delegates.merge([loads(record) for record in records])
-        error = sent.error_of(answer)
-        if error is not None:
-            raise error
+            assert failure is not None, "a worker that has run the pass returns records"
+            delegates.lose(failure)
+        if failure is not None:
+            raise failure
         module = None if sent.reply is None else sent.reply.module
         return mod if module is None else await open_message(module)
 

@@ -102,7 +102,7 @@ class ThreadExecutor:
         check_portable(ctx.instruments)
         record_passes(pass_)
         async with self.slots():
-            delegates = Delegates.of(ctx.instruments)
+            delegates = Delegates.of(pass_, ctx.instruments)
             twins = [make() for make in delegates.factories]
             private = PassContext(
                 ctx.opt_level,
@@ -119,8 +119,8 @@ class ThreadExecutor:
             arguments = (pass_, mod, private, current_module_name(), backend_name())
             try:
                 done: Done[Any] = (await _in_thread([(None, run_whole_pass, arguments)], timeout))[0]
-            except BaseException:
-                delegates.lose()
+            except BaseException as error:
+                delegates.lose(error)
                 raise
         delegates.merge(list(map(records_of, twins)))
         if timeout is not None and done.seconds > timeout:

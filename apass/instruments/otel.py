@@ -8,6 +8,7 @@ import anyio
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.portable import remote_run
 from apass.core.position import PositionTracker
 from apass.core.run import Run, current_run
 from apass.errors import MissingExtraError
@@ -179,6 +180,10 @@ class OpenTelemetryMetrics:
         for measurement in records:
             self._record(*measurement)
 
+    def worker_lost(self, error: BaseException) -> None:
+        """Record a module whose worker returned no measurements."""
+        self._record_end(remote_run(), _outcome(None, None, error))
+
     def run_before_pass(self, mod: object, info: PassInfo) -> None:
         """Count a running pass."""
         run = current_run()
@@ -211,8 +216,11 @@ class OpenTelemetryMetrics:
         if run is None or run not in self._open:
             return
         outcome = _outcome(self._open.pop(run), result, error)
+        self._record("apass.pass.active", -1, {"apass.pass": run.info.name})
+        self._record_end(run, outcome)
+
+    def _record_end(self, run: Run, outcome: Mapping[str, str]) -> None:
         name = {"apass.pass": run.info.name}
-        self._record("apass.pass.active", -1, name)
         self._record("apass.pass.duration", run.seconds, {**name, **outcome})
         self._record("apass.pass.runs", 1, {**name, **outcome})
         if run.parent is None or run.parent.module != run.module:

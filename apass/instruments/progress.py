@@ -5,9 +5,8 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, Final
 
-from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.run import Run, current_module_name
+from apass.core.portable import remote_run
 from apass.errors import MissingExtraError
 from apass.instruments.support.activity import ActiveCounts, Activity
 from apass.instruments.support.events import Event, EventInstrument, EventKind
@@ -25,9 +24,6 @@ __all__ = ["ProgressInstrument", "progress_text"]
 
 _COUNTED: Final[tuple[EventKind, ...]] = ("started", "finished", "failed")
 """The events that change the counts."""
-
-_IN_WORKER: Final = PassInfo(opt_level=0, name="in a worker")
-"""Represents the passes of a module in a worker."""
 
 
 def progress_text(counts: ActiveCounts, total: int | None = None) -> str:
@@ -86,7 +82,6 @@ class ProgressInstrument(EventInstrument):
         self._live: Live | None = None
         self._printer: _Printer | None = None
         self._entered = 0
-        self._remote: dict[str | None, list[Run]] = {}
         self._lock = threading.Lock()
 
     def enter_pass_ctx(self) -> None:
@@ -124,29 +119,14 @@ class ProgressInstrument(EventInstrument):
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        name = current_module_name()
-        run = Run(_IN_WORKER, None, module=name)
-        self.activity.begin(run)
-        self._remote.setdefault(name, []).append(run)
+        self.activity.begin(remote_run())
         return _CountingTwin
 
     def merge_records(self, records: Any) -> None:
         """Add what a twin has counted, and count its module as done."""
-        # The run that represents the worker is counted too, in place of the outermost pass.
+        # The outermost pass is counted here, too.
         self.activity.add(replace(records, passes_done=records.passes_done - records.modules_done))
-        self.activity.end(self._pop_remote(), failed=records.modules_failed > 0)
-
-    def worker_lost(self) -> None:
-        """Count a module as failed whose worker returned nothing."""
-        self.activity.end(self._pop_remote(), failed=True)
-
-    def _pop_remote(self) -> Run:
-        name = current_module_name()
-        runs = self._remote[name]
-        run = runs.pop()
-        if not runs:
-            del self._remote[name]
-        return run
+        self.activity.end(remote_run(), failed=records.modules_failed > 0)
 
     def shown(self) -> RenderableType:
         """Return the current display for a terminal."""

@@ -13,9 +13,10 @@ from anyio.to_thread import run_sync
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.portable import remote_run
 from apass.core.position import PositionTracker
 from apass.core.remarks import Remark, RemarkKind
-from apass.core.run import Run, current_module_name, current_run
+from apass.core.run import Run, current_run
 from apass.errors import did_you_mean
 from apass.util.displayed import Displayed
 from apass.util.files import write_whole
@@ -114,7 +115,7 @@ class RemarksInstrument(Displayed):
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        first = self._positions.reserve(current_module_name())
+        first = self._positions.reserve(remote_run())
         return partial(RemarksInstrument._make_twin, self._passes.pattern, self._limit, self._kinds, first)
 
     def worker_records(self) -> "_Records":

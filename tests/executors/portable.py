@@ -37,7 +37,7 @@ class CountPasses:
         for module, count in records.items():
             self.counts[module] = self.counts.get(module, 0) + count
 
-    def worker_lost(self) -> None:
+    def worker_lost(self, error: BaseException) -> None:
         """Count a worker that returned nothing."""
         self.lost += 1
 

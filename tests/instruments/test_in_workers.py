@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from rich.console import Console
 
@@ -36,12 +37,16 @@ from apass.instruments import (
     StatisticsInstrument,
     TraceInstrument,
     VerifyInstrument,
+    events,
 )
 from apass.instruments.live_view import LiveViewInstrument
+from apass.instruments.otel import OpenTelemetryMetrics
 from apass.instruments.progress import ProgressInstrument
 from tests.executors import work
+from tests.executors.files import pid_in
 from tests.helpers.folders import files
 from tests.helpers.reports import texts_of
+from tests.helpers.spans import MetricRecorder
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -143,6 +148,70 @@ async def test_records_equal_those_of_the_event_loop(
     await errors_of(None, inline)
     await errors_of(executor, remote)
     assert observe(remote) == observe(inline)
+
+
+class Observed:
+    """The instruments that show a module whose worker returned nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self.stream = events()
+        self.timing = PassTimingInstrument()
+        self.report = ReportInstrument()
+        self.progress = ProgressInstrument(console=Console(file=StringIO()))
+        self.trace = TraceInstrument(folder / "trace.json")
+        self.metrics = MetricRecorder()
+
+    def context(self) -> PassContext:
+        """Return a context with the instruments."""
+        metrics = OpenTelemetryMetrics(self.metrics.meter)
+        return PassContext(
+            instruments=[
+                *(self.stream, self.timing, self.report, self.progress),
+                *(self.trace, metrics, LoggingInstrument()),
+            ]
+        )
+
+    async def check(self, name: str, outcome: str, error: str) -> None:
+        """Check that every instrument has one run, of the pass `name`."""
+        position = f"0:{name}"
+        (event,) = [event async for event in self.stream]
+        assert (event.kind, event.module, event.path, event.seconds > 0) == ("failed", "m", position, True)
+        assert event.as_json()["error"].split(":")[0] == error
+        (timing,) = self.timing.profile()
+        assert (timing.name, timing.module, timing.calls, timing.failed, timing.unfinished) == (name, "m", 1, 1, 0)
+        (run,) = self.report.record().runs
+        assert (run.module, run.steps, run.status.name) == ("m", ((0, name, None),), outcome.upper())
+        assert counts_of(self.progress) == [1, 1, 1, 0, 0, 0, 0, 0]
+        ((track, *_, args, _),) = spans(self.trace.path)
+        assert (track, dict(args)["position"], dict(args)["error"].split(":")[0]) == ("m", position, error)
+        assert self.metrics.points()["apass.module.runs"][0][0][0] == outcome
+
+
+async def test_lost_worker_is_a_failed_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    observed = Observed(tmp_path)
+    async with observed.context():
+        await optimize_all(
+            {"m": {"a": "deadly"}}, work.DieAlways, errors="collect", executor=ProcessExecutor(workers=1)
+        )
+    await observed.check("DieAlways", "failed", "WorkerLostError")
+    assert [(item.message, item.levelname) for item in caplog.records] == [("pass_failed", "ERROR")]
+
+
+@every_executor
+async def test_cancelled_worker_is_a_cancelled_run(
+    executor: Executor, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    observed, path = Observed(tmp_path), tmp_path / "pid"
+    async with observed.context(), anyio.create_task_group() as group:
+
+        async def optimize() -> None:
+            await optimize_all({"m": {"a": str(path)}}, work.RecordAndWait, executor=executor)
+
+        group.start_soon(optimize)
+        await pid_in(path)
+        group.cancel_scope.cancel()
+    await observed.check("RecordAndWait", "cancelled", "cancelled")
+    assert [(item.message, item.levelname) for item in caplog.records] == [("pass_failed", "WARNING")]
 
 
 PRINTING: list[Callable[[StringIO], object]] = [

@@ -15,8 +15,9 @@ from anyio.to_thread import run_sync
 from apass.core.adapter import adapter_for, suffix_of
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
-from apass.core.run import Run, current_module_name, current_run
+from apass.core.run import Run, current_run
 from apass.errors import ResumeError
 from apass.instruments.dump.index import DumpEntry, module_index, top_index
 from apass.instruments.support.change_tracker import ChangeTracker
@@ -97,12 +98,13 @@ class DumpTree:
 
         The twin writes the files of a module, so the worker must share the file system.
         """
-        name = current_module_name()
+        run = remote_run()
+        name = run.module
         # The working directory of a worker may differ.
         base = self._base.absolute()
         assigned = {} if name is None else {name: self._names.folder(name)}
         entries = tuple(self._entries.get(name, ()))
-        first = self._positions.reserve(name)
+        first = self._positions.reserve(run)
         return partial(DumpTree._make_twin, self.dump_dir, base, self._resume, name, entries, assigned, first)
 
     def worker_records(self) -> "_Records":

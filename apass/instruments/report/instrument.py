@@ -13,9 +13,9 @@ import anyio
 from anyio.to_thread import run_sync
 
 from apass.core.instrument import pass_instrument
-from apass.core.portable import perf_epoch
+from apass.core.portable import perf_epoch, remote_run
 from apass.core.position import Position
-from apass.core.run import Run, current_module_name
+from apass.core.run import Run
 from apass.instruments.report.page import render_page
 from apass.instruments.report.record import Body, PassRun, Record, RecordedError, RecordedRemark, RunStatus
 from apass.instruments.report.recorder import (
@@ -104,7 +104,7 @@ class ReportInstrument(EventInstrument, Displayed):
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        first = self._positions.reserve(current_module_name())
+        first = self._positions.reserve(remote_run())
         return partial(ReportInstrument._make_twin, self._limits, self._texts.limit, first)
 
     def worker_records(self) -> "_Records":
@@ -130,6 +130,14 @@ class ReportInstrument(EventInstrument, Displayed):
             self._remarks += self._fitting(_REMARKS, records.remarks, len(self._remarks))
             for kind, count in left_out.items():
                 self._left_out[kind] += count
+
+    def worker_lost(self, error: BaseException) -> None:
+        """Record a pass whose worker returned no record."""
+        run = remote_run()
+        position = self._positions.position(run)
+        if position is not None:
+            self._open_run(position, run, None)
+        super().worker_lost(error)
 
     @classmethod
     def _make_twin(cls, limits: Mapping[str, int], max_bytes: int, first: Mapping[str | None, int]) -> Self:
@@ -246,6 +254,11 @@ class ReportInstrument(EventInstrument, Displayed):
         return items[:room]
 
     def _begin(self, position: Position, run: Run, mod: Any) -> Awaitable[None] | None:
+        entry = self._open_run(position, run, mod)
+        return None if entry is None else self._store_text(entry, mod, entry.begin)
+
+    def _open_run(self, position: Position, run: Run, mod: Any) -> RecordedPass | None:
+        """Add an entry for a run, if there is room."""
         with self._lock:
             if not self._has_room(_RUNS, len(self._entries) + len(self._merged)):
                 return None
@@ -254,7 +267,7 @@ class ReportInstrument(EventInstrument, Displayed):
             entry = RecordedPass(position, mod, chain, is_outermost=caller is None)
             self._open[run] = entry
             self._entries.append(entry)
-        return self._store_text(entry, mod, entry.begin)
+            return entry
 
     def _caller(self, run: Run) -> RecordedPass | None:
         """Return the nearest enclosing run that is recorded and has not ended."""

@@ -13,8 +13,9 @@ from apass.core.adapter import adapter_for
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
-from apass.core.run import Run, RunNote, Whereabouts, current_module_name, current_run
+from apass.core.run import Run, RunNote, Whereabouts, current_run
 from apass.core.user_modules import loaded_user_modules
 from apass.errors import ApassError
 from apass.instruments.reproducer.folder import (
@@ -80,12 +81,13 @@ class ReproducerInstrument:
 
         The twin writes the folders, so the worker must share the file system.
         """
-        name = current_module_name()
+        run = remote_run()
+        name = run.module
         assigned = {} if name is None else {name: self._names.folder(name)}
         # The working directory of a worker may differ.
         base = self._base.absolute()
         return partial(
-            ReproducerInstrument._make_twin, self.reproducer_dir, base, assigned, self._positions.reserve(name)
+            ReproducerInstrument._make_twin, self.reproducer_dir, base, assigned, self._positions.reserve(run)
         )
 
     def worker_records(self) -> Sequence[Path]:

@@ -11,9 +11,10 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
 from apass.core.remarks import Remark
-from apass.core.run import Run, Whereabouts, current_module_name, current_run
+from apass.core.run import Run, Whereabouts, current_run
 from apass.executors.remote_errors import SerializedError, failure_of
 from apass.instruments.support.outcomes import ending_text
 
@@ -66,7 +67,7 @@ class Event(NamedTuple):
     remark: Remark | None = None
     """The remark."""
     run: Run | None = None
-    """The run of the pass or the body; None if it was in another process."""
+    """The run of the pass or the body; None if it is recorded in a worker."""
 
     @property
     def module(self) -> str | None:
@@ -107,7 +108,8 @@ class EventInstrument(ABC):
     """Base of instruments that handle events instead of hooks.
 
     A subclass defines `handle`, and no hooks around passes and bodies. In a worker, events are recorded, and handled
-    here when the module is done.
+    here when the module is done. If the worker is lost, or the run is cancelled, the pass that was sent has one event,
+    `failed`.
 
     Parameters:
         kinds: the kinds of events about passes that are handled; all by default.
@@ -196,13 +198,18 @@ class EventInstrument(ABC):
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        first = self._positions.reserve(current_module_name())
+        first = self._positions.reserve(remote_run())
         return partial(_RecordingTwin, self._kinds, self._body_kinds, first=first)
 
     def merge_records(self, records: Any) -> None:
         """Handle the events of a twin."""
         for event, failure in records:
             self.handle(event if failure is None else event._replace(error=failure.error()), None)
+
+    def worker_lost(self, error: BaseException) -> None:
+        """Handle the failure of a module whose worker returned no events."""
+        run = remote_run()
+        self._emit("failed", run, None, seconds=run.seconds, error=error, is_origin=True)
 
     def _finish(self, run: Run | None, result: Any) -> Awaitable[None] | None:
         subject = None if run is None else self._subjects.pop(run, None)

@@ -9,6 +9,7 @@ from time import perf_counter
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.portable import remote_run
 from apass.core.run import Run, current_run
 from apass.instruments.timing.tables import PassTiming, render_timings
 from apass.util.displayed import Displayed
@@ -104,6 +105,14 @@ class PassTimingInstrument(Displayed):
         """Add the timings of a twin."""
         with self._lock:
             _merge(records, self._totals)
+
+    def worker_lost(self, error: BaseException) -> None:
+        """Add a failed call of a pass whose worker returned no timings."""
+        run = remote_run()
+        with self._lock:
+            total = self._totals.setdefault((run.info.name, run.module, 0), _Total())
+            total.started += 1
+            total.add(run.seconds, 0.0, failed=True)
 
     def profile(self, *, merge: bool = False) -> tuple[PassTiming, ...]:
         """Return the timings of the outermost passes, with inner passes as `children`.

@@ -13,9 +13,9 @@ from anyio.to_thread import run_sync
 
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
-from apass.core.portable import perf_epoch
+from apass.core.portable import perf_epoch, remote_run
 from apass.core.position import PositionTracker
-from apass.core.run import Run, current_module_name, current_run
+from apass.core.run import Run, current_run
 from apass.instruments.support.outcomes import ending_text
 from apass.instruments.trace.event_file import Event, EventFile
 from apass.instruments.trace.tracks import TimelineSpan, Track, TrackGroup
@@ -94,7 +94,7 @@ class TraceInstrument:
 
     def for_worker(self) -> Callable[[], object]:
         """Return a function that creates the twin for a worker (see `PortableInstrument`)."""
-        first = self._positions.reserve(current_module_name())
+        first = self._positions.reserve(remote_run())
         return partial(TraceInstrument._make_twin, self.path.absolute(), self._functions, first)
 
     def worker_records(self) -> "_Records":
@@ -110,6 +110,16 @@ class TraceInstrument:
             self._groups += 1
             for event in records.events:
                 self._merge(event, records.process, shift, tids)
+
+    def worker_lost(self, error: BaseException) -> None:
+        """Show a pass whose worker returned no events, on a track of its own."""
+        run = remote_run()
+        position = self._positions.position(run)
+        args = {"level": run.info.opt_level, "position": "" if position is None else position.text, **_failure(error)}
+        with self._lock:
+            self._groups += 1
+            tid = self._track(TrackGroup(run.module, self._groups)).tid
+            self._emit(run.info.name, "pass", self._micros(run.started), self._now(), _MODULES, tid, args)
 
     def _merge(self, event: Event, process: str, shift: float, tids: dict[tuple[int, int], int]) -> None:
         kind, tid = event["pid"], event["tid"]
