@@ -81,7 +81,8 @@ class EventStream(EventInstrument):
 
     def _leave(self, contexts: int) -> None:
         with self._lock:
-            self._entered -= contexts
+            # As in TVM, an override enters an instrument once, and each exit of a repeated context exits it.
+            self._entered = max(0, self._entered - contexts)
             self._is_over = not self._entered
             self._wake_readers()
 

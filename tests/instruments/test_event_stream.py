@@ -135,6 +135,15 @@ async def test_stream_ends_with_the_last_context() -> None:
     assert [event async for event in stream] == []
 
 
+async def test_stream_ends_after_override_in_repeated_context() -> None:
+    stream, ctx = events(kinds=["finished"]), PassContext()
+    async with ctx, ctx:
+        await ctx.override_instruments([stream])
+        await Keep({})
+    with anyio.fail_after(60):
+        assert [event.path async for event in stream] == ["0:Keep"]
+
+
 async def test_stream_may_be_used_again() -> None:
     stream = events(kinds=["finished"])
     for number in range(2):
