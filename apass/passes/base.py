@@ -26,8 +26,9 @@ from apass.core.run import RUN, RunCursor, enter_module, leave_module
 from apass.core.tracebacks import hidden_in_pytest, hide_runner_frames
 from apass.errors import PassDefinitionError
 from apass.passes.class_definition import define_options, options_of_constructor, set_class_keywords
-from apass.passes.contracts import add_contract, check_order, set_on_class
+from apass.passes.contracts import add_contract, set_on_class
 from apass.passes.options import BodyOptions, PassOptions, Requirements
+from apass.passes.order import check_order
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
 from apass.runner.result_cache import key_of, own_version, short_text
@@ -79,9 +80,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
     A Sequential then leaves it out where another pass requires it, and the module is such a one.
     """
     runs_after: tuple[str, ...] = ()
-    """Names of passes that must not come later in a pipeline, if it contains them."""
+    """Names of passes and pipelines. One of a name must come earlier, if there is one later in the pipeline."""
     runs_before: tuple[str, ...] = ()
-    """Names of passes that must not come earlier in a pipeline, if it contains them."""
+    """Names of passes and pipelines. One of a name must come later, if there is one earlier in the pipeline."""
 
     spec: tuple[str, Mapping[str, object]] | None = None
     """The registered name and the options of the pass, if known; `str()` and `==` use them."""
@@ -249,6 +250,13 @@ class Pass(Displayed, ABC, Generic[ModT]):
     def children(self) -> Sequence["Pass[ModT]"]:
         """Return the passes that this pass contains; none unless it is a combinator."""
         return ()
+
+    def branches(self) -> Sequence[Sequence["Pass[ModT]"]]:
+        """Return the contained passes as lists, of which one execution runs one.
+
+        The passes of a list run one after the other.
+        """
+        return (self.children(),)
 
     def runs_as_whole(self) -> bool:
         """Return whether a deadline applies to the whole pass rather than to its parts."""
@@ -474,8 +482,8 @@ class Combinator(Pass[ModT]):
         """The passes, in order."""
         if not self.passes:
             raise PassDefinitionError(f"{kind} takes at least one pass")
-        check_order(name, self.passes)
         self.info: PassInfo = PassInfo(opt_level, name, required)
+        check_order(self)
         values = {**options, "opt_level": opt_level, "name": name, "required": list(self.info.required)}
         defaults: dict[str, object] = {"opt_level": 0, "name": kind, "required": []}
         # Without default values, so that an explicit default makes no difference to `==`, and `str()` is short.
@@ -485,3 +493,7 @@ class Combinator(Pass[ModT]):
     def children(self) -> tuple[Pass[ModT], ...]:
         """Return the passes."""
         return self.passes
+
+    def branches(self) -> Sequence[Sequence[Pass[ModT]]]:
+        """Return the passes as the only branch."""
+        return (self.passes,)

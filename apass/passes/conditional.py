@@ -63,6 +63,10 @@ class If(Combinator[ModT]):
         """The function that chooses the passes to run."""
         self._then, self._otherwise = Sequential(self.passes), Sequential(self.otherwise)
 
+    def branches(self) -> Sequence[Sequence[Pass[ModT]]]:
+        """Return the two lists of passes."""
+        return (self.passes, self.otherwise)
+
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Call the predicate and run the passes that it selects."""
         result = await await_once(self.predicate(mod), f"the predicate of pass {self.info.name!r}")

@@ -1,7 +1,6 @@
-"""Contracts of passes: properties, idempotence, and order."""
+"""Contracts of passes: properties and idempotence."""
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
 from functools import wraps
 from typing import Any, Final, Protocol, TypeVar
 
@@ -9,9 +8,9 @@ from apass.concurrency.coroutines import is_awaitable
 from apass.core.context import PassContext, PassScope, current_scope
 from apass.core.info import PassInfo
 from apass.core.properties import Property, find_property, list_properties, names_of
-from apass.errors import PassDefinitionError, PassOrderError, PropertyError
+from apass.errors import PassDefinitionError, PropertyError
 
-__all__ = ["add_contract", "check_order", "is_settled"]
+__all__ = ["add_contract", "is_settled"]
 
 PassT = TypeVar("PassT", bound="HasContract")
 
@@ -29,13 +28,6 @@ class HasContract(Protocol):
     requires: tuple[str | Property, ...]
     ensures: tuple[str | Property, ...]
     idempotent: bool
-    runs_after: tuple[str, ...]
-    runs_before: tuple[str, ...]
-
-    @property
-    def all_names(self) -> tuple[str, ...]: ...
-
-    def children(self) -> "Sequence[Any]": ...
 
 
 def add_contract(cls: Any) -> None:
@@ -143,43 +135,3 @@ async def is_settled(pass_: HasContract, mod: Any, scope: PassScope) -> bool:
     if not pass_.ensures:
         return False
     return all([await _missing(item, mod, scope.ctx) is None for item in pass_.ensures])
-
-
-def check_order(owner: str, passes: Iterable[HasContract]) -> None:
-    """Check the order of the passes of a pipeline, and of those that they contain.
-
-    Parameters:
-        owner: the name of the pipeline, for messages.
-        passes: the passes, in order.
-
-    Raises:
-        PassOrderError: if a pass comes too early or too late.
-
-    """
-    first: dict[str, int] = {}
-    leaves = list(_leaves(passes))
-    for index, pass_ in enumerate(leaves):
-        for name in pass_.all_names:
-            first.setdefault(name, index)
-    for pass_ in leaves:
-        own = first[pass_.info.name]
-        for name in pass_.runs_after:
-            if first.get(name, own) > own:
-                raise PassOrderError(_wrong_order(owner, pass_.info.name, "after", name))
-        for name in pass_.runs_before:
-            if first.get(name, own) < own:
-                raise PassOrderError(_wrong_order(owner, pass_.info.name, "before", name))
-
-
-def _leaves(passes: Iterable[HasContract]) -> Iterator[HasContract]:
-    for pass_ in passes:
-        children = pass_.children()
-        if children:
-            yield from _leaves(children)
-        else:
-            yield pass_
-
-
-def _wrong_order(owner: str, name: str, relation: str, other: str) -> str:
-    opposite = "before" if relation == "after" else "after"
-    return f"pass {name!r} must run {relation} {other!r}, but {owner!r} runs it {opposite}; move one of them"

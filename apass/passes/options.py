@@ -82,9 +82,9 @@ class PassOptions(TypedDict, total=False):
     A Sequential then leaves it out where another pass requires it, and the module is such a one.
     """
     runs_after: Iterable[str]
-    """Names of passes that must not come later in a pipeline, if it contains them."""
+    """Names of passes and pipelines. One of a name must come earlier, if there is one later in the pipeline."""
     runs_before: Iterable[str]
-    """Names of passes that must not come earlier in a pipeline, if it contains them."""
+    """Names of passes and pipelines. One of a name must come later, if there is one earlier in the pipeline."""
 
 
 def split_requirements(required: object) -> tuple[tuple[str, ...], tuple[Analysis[Any], ...]]:

@@ -68,6 +68,10 @@ class Race(Combinator[ModT]):
         """The function that rates a module; None takes the first result."""
         self._alternatives = [Sequential([pass_]) for pass_ in self.passes]
 
+    def branches(self) -> Sequence[Sequence[Pass[ModT]]]:
+        """Return a list for each alternative."""
+        return [(pass_,) for pass_ in self.passes]
+
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Run the alternatives and return the winning result."""
         scope = current_scope()

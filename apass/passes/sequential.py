@@ -12,8 +12,9 @@ from apass.core.info import PassInfo
 from apass.core.run import RUN, RunCursor, current_run
 from apass.errors import CyclicRequirementError
 from apass.passes.base import Pass, check_passes
-from apass.passes.contracts import check_order, is_settled
+from apass.passes.contracts import is_settled
 from apass.passes.function_pass import FunctionPass
+from apass.passes.order import check_order
 from apass.passes.registry import get_required, register_pass
 from apass.runner.execute import execute
 
@@ -53,9 +54,9 @@ class Sequential(Pass[ModT]):
         """The passes, in order."""
         self.added_by: Mapping[int, str] = {}
         """What added passes to a registered pipeline, by the index of the pass (see `extend_pipeline`)."""
-        check_order(name, self.passes)
         self.changes_in_place = any(pass_.changes_in_place for pass_ in self.passes)
         self.info: PassInfo = PassInfo(opt_level, name, required)
+        check_order(self)
         values = {"name": name, "opt_level": opt_level, "required": list(self.info.required)}
         defaults: dict[str, object] = {"name": "sequential", "opt_level": 0, "required": []}
         non_default = {key: value for key, value in values.items() if value != defaults[key]}
@@ -64,6 +65,10 @@ class Sequential(Pass[ModT]):
     def children(self) -> tuple[Pass[ModT], ...]:
         """Return the passes."""
         return self.passes
+
+    def branches(self) -> tuple[tuple[Pass[ModT], ...], ...]:
+        """Return the passes as the only branch."""
+        return (self.passes,)
 
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Run the enabled passes in order, each after the passes that it requires."""

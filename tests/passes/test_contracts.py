@@ -1,4 +1,4 @@
-"""Contracts of passes: properties, idempotence, and order."""
+"""Contracts of passes: properties and idempotence."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -300,35 +300,3 @@ async def test_plan_says_that_a_requirement_may_not_run(register: Register) -> N
     assert str(apass.plan(Sequential([module_pass("A", required=["Sort"])]))) == (
         "run    sequential\nmaybe    Sort      required by A; unless an earlier result holds\nrun      A"
     )
-
-
-# Order.
-
-
-@pytest.mark.parametrize("options", [{"runs_after": ["B"]}, {"runs_before": ["B"]}])
-def test_order_is_checked_when_a_pipeline_is_made(options: dict[str, Any]) -> None:
-    first, other = module_pass("A", **options), module_pass("B")
-    relation, opposite = ("after", "before") if "runs_after" in options else ("before", "after")
-    right = [other, first] if relation == "after" else [first, other]
-    Sequential(right)
-    Sequential([*right, *right])
-    Sequential([first])
-    with pytest.raises(apass.PassOrderError) as caught:
-        Sequential(right[::-1], name="mine")
-    assert str(caught.value) == (f"pass 'A' must run {relation} 'B', but 'mine' runs it {opposite}; move one of them")
-
-
-def test_order_is_checked_across_nested_pipelines() -> None:
-    late = module_pass("Late", runs_after=["Early"])
-    with pytest.raises(apass.PassOrderError):
-        Sequential([apass.Repeat([late]), Sequential([module_pass("Early")])])
-    with pytest.raises(apass.PassOrderError):
-        apass.Repeat([late, module_pass("Early")])
-
-
-def test_order_knows_registered_names(register: Register) -> None:
-    apass.register_pass("test_contracts.Early", module_pass("Early"))
-    early = apass.get_pass("test_contracts.Early")
-    apass.unregister_pass("test_contracts.Early")
-    with pytest.raises(apass.PassOrderError):
-        Sequential([module_pass("Late", runs_after=["test_contracts.Early"]), early])
