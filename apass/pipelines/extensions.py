@@ -132,6 +132,7 @@ def _passes_of(origin: Origin) -> Sequence[Pass[Any]]:
         raise
     except ApassError as error:
         reason = error.message if isinstance(error, PipelineSyntaxError) else error
-        raise PassDefinitionError(f"{origin} cannot be applied: {reason}") from error
+        kind = PassOrderError if isinstance(error, PassOrderError) else PassDefinitionError
+        raise kind(f"{origin} cannot be applied: {reason}") from error
     # The text may be that of one Sequential with options, which is an element of the pipeline.
     return parsed.passes if parsed.spec == ("Sequential", {}) else (parsed,)

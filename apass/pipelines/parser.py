@@ -13,6 +13,7 @@ from apass.core.named_callables import find_callable
 from apass.errors import (
     PassDefinitionError,
     PassNotAllowedError,
+    PassOrderError,
     PipelineSyntaxError,
     UnknownPassError,
     did_you_mean,
@@ -65,6 +66,7 @@ def parse_pipeline(text: str, *, allow: Iterable[str] | None = None) -> Sequenti
         PipelineSyntaxError: if the text cannot be parsed, or an option is invalid; the message shows the location.
         UnknownPassError: if no pass is registered under a name; the error is also a PipelineSyntaxError.
         PassNotAllowedError: if `allow` does not contain a name; the error is also a PipelineSyntaxError.
+        PassOrderError: if the `runs_after` or `runs_before` of a pass forbids the order.
         MissingExtraError: if a pass requires a library that is not installed.
 
     >>> str(parse_pipeline("Sequential { opt_level=2 } (Sequential, Sequential)  # three in all"))
@@ -376,8 +378,8 @@ def _errors_at(text: str, position: int, options: Mapping[str | None, int] = _NO
     """
     try:
         yield
-    except PipelineSyntaxError:
-        raise  # it has the position in another text, which the factory of a pass parsed
+    except (PipelineSyntaxError, PassOrderError):
+        raise  # it has the position in another text, which the factory of a pass parsed, or concerns several passes
     except UnknownPassError as error:
         raise UnknownPassSyntaxError(str(error), text, position) from error
     except PassDefinitionError as error:

@@ -1,7 +1,8 @@
 """Extensions of pipelines: places, origins, identity, packages and mistakes."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -231,18 +232,28 @@ def test_mistake_names_the_extension(arguments: tuple[Any, ...], message: str) -
     assert order("ext.Default{extensions=false}") == "ABBC"
 
 
-def test_forbidden_order_names_the_extension() -> None:
+@pytest.fixture
+def first() -> Iterator[str]:
     @apass.register_pass
     @apass.module_pass(opt_level=0, name="ext.First", runs_before=["Append"])
-    def _first(mod: Module, ctx: PassContext) -> Module:
+    def pass_(mod: Module, ctx: PassContext) -> Module:
         return mod
 
-    try:
-        extend_pipeline("ext.Default", "ext.First", after="ext.C")
-        with pytest.raises(apass.PassOrderError, match=f"; the pipeline has passes added by {FILE}"):
-            get_pass("ext.Default")
-    finally:
-        apass.unregister_pass("ext.First")
+    yield pass_.info.name
+    apass.unregister_pass(pass_.info.name)
+
+
+@pytest.mark.parametrize("use", [get_pass, parse_pipeline, partial(apass.run, mod={})])
+def test_forbidden_order_names_the_extension(use: Callable[[str], Any], first: str) -> None:
+    extend_pipeline("ext.Default", first, after="ext.C")
+    with pytest.raises(apass.PassOrderError, match=f"; the pipeline has passes added by {FILE}"):
+        use("ext.Default")
+
+
+def test_forbidden_order_inside_of_extension(first: str) -> None:
+    extend_pipeline("ext.Default", f"ext.A,{first}")
+    with pytest.raises(apass.PassOrderError, match=f"the extension of .* by {FILE} .* cannot be applied: pass"):
+        get_pass("ext.Default")
 
 
 def test_only_pipeline_can_be_extended() -> None:

@@ -321,3 +321,17 @@ def test_pickled_error_has_the_same_text() -> None:
 def test_pass_is_looked_up_by_name(name: Any) -> None:
     with pytest.raises(UnknownPassError, match=r"the name of a pass must be a"):
         get_pass(name)
+
+
+@pytest.mark.parametrize("text", ["Late,Tune", "Repeat(Late,Tune)"])
+def test_forbidden_order_is_an_order_error(text: str) -> None:
+    @apass.register_pass
+    @apass.module_pass(opt_level=0, runs_after=["Tune"])
+    def Late(mod: Module, ctx: apass.PassContext) -> Module:
+        return mod
+
+    try:
+        with pytest.raises(apass.PassOrderError, match="pass 'Late' must run after 'Tune'"):
+            parse_pipeline(text)
+    finally:
+        apass.unregister_pass(Late.info.name)
