@@ -38,7 +38,8 @@ _DECORATORS: Final[tuple[tuple[Any, Callable[..., Any]], ...]] = (
 )
 """The decorator for each kind of pass; subclasses precede their base classes."""
 
-_Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
+_Reduced = tuple[Callable[..., Any], tuple[Any, ...]] | tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+"""A function and its arguments, and the attributes that are then set."""
 
 
 def dumps(value: object, label: str) -> bytes:
@@ -246,7 +247,12 @@ def _by_registered_name(pass_: Pass[Any]) -> _Reduced | None:
         return None
     if same is not pass_ and not (_is_equivalent(same, pass_) if pass_.spec is None else same == pass_):
         return None
-    return _make_registered, (_module_of(recipe.factory), name, dict(options), passes)
+    arguments = (_module_of(recipe.factory), name, dict(options), passes)
+    own_name = vars(pass_).get("registered_name")
+    if passes is None or own_name is None:
+        return _make_registered, arguments
+    # An extended pipeline: its text is that of the combinator, and its name is another one.
+    return _make_registered, arguments, {"registered_name": own_name}
 
 
 def _is_equivalent(pass_: Pass[Any], other: Pass[Any]) -> bool:

@@ -63,12 +63,16 @@ def pipelines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def outer(last: str = "Z") -> Sequential[Module]:
         return Sequential([get_pass("ext.Default"), get_pass(f"ext.{last}")], name="ext.Outer")
 
+    def renamed() -> Sequential[Module]:
+        return Sequential([Append()], name="ext.Other")
+
     for name in NAMES:
         registered(name)
+    apass.register_pass("ext.Renamed", renamed)
     apass.register_pass("ext.Default", default)
     apass.register_pass("ext.Outer", outer)
     yield
-    for name in [*NAMES, "ext.Default", "ext.Outer"]:
+    for name in [*NAMES, "ext.Default", "ext.Outer", "ext.Renamed"]:
         apass.unregister_pass(name)
 
 
@@ -175,6 +179,23 @@ def test_text_and_pickle_contain_added_passes(monkeypatch: pytest.MonkeyPatch) -
     assert (str(parse_pipeline(text)), str(loads(data)), loads(plain_data)) == (text, text, plain)
     monkeypatch.setattr(pipeline_extensions, "_REGISTERED", [])
     assert (str(parse_pipeline(text)), str(loads(data)), loads(plain_data)) == (text, text, plain)
+
+
+def test_pickle_keeps_registered_name() -> None:
+    extend_pipeline("ext.Renamed", "ext.X")
+    extend_pipeline("ext.Outer", "ext.Renamed")
+    for pass_ in (get_pass("ext.Renamed"), get_pass("ext.Outer").children()[-1]):
+        assert loads(dumps(pass_, "a pass")).all_names == pass_.all_names == ("ext.Other", "ext.Renamed")
+
+
+@pytest.mark.process
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["ext.Renamed", "ext.Other"])
+async def test_name_disables_extended_pipeline_in_worker(name: str) -> None:
+    extend_pipeline("ext.Renamed", "Sequential{name=added}")
+    async with PassContext(disabled_pass=[name]):
+        for executor in (None, "process"):
+            assert await optimize_all([{"f": ""}], "ext.Renamed,Sequential", executor=executor) == [{"f": ""}]
 
 
 @pytest.mark.anyio
