@@ -93,7 +93,7 @@ def extend_pipeline(
     pipeline replace the earlier extension of the session.
 
     Parameters:
-        pipeline: the registered name of a pipeline. Its factory returns a `Sequential`.
+        pipeline: the registered name of a pipeline. Its factory returns a `Sequential`, and not one of a subclass.
         pass_text: the passes, as the text of a pipeline; it is parsed when the pipeline is created.
         before: the name of a pass of the pipeline; if it occurs several times, the first one.
         after: the name of a pass of the pipeline; if it occurs several times, the last one.

@@ -35,8 +35,8 @@ def extended(name: str, pipeline: Pass[Any]) -> Pass[Any]:
         pipeline: what its factory returned.
 
     Raises:
-        PassDefinitionError: if the pipeline is not a Sequential, or if an extension does not fit: it names a missing
-            pass, its `before` and `after` exclude each other, or its text is invalid.
+        PassDefinitionError: if the pipeline is not a plain Sequential, or if an extension does not fit: it names a
+            missing pass, its `before` and `after` exclude each other, or its text is invalid.
         PassOrderError: if `runs_after` or `runs_before` of a pass forbids the new order.
         UnknownPassError: if an extension of the program is for a pipeline that does not exist.
         PluginError: if a package declares something that is not an extension.
@@ -48,9 +48,13 @@ def extended(name: str, pipeline: Pass[Any]) -> Pass[Any]:
     origins = [origin for origin in origins if origin.extension.pipeline == name]
     if not origins:
         return pipeline
-    if not isinstance(pipeline, Sequential):
+    # The text of an extended pipeline cannot express a class with behaviour of its own.
+    if type(pipeline) is not Sequential:
         kind = type(pipeline).__name__
-        raise PassDefinitionError(f"{origins[0]} cannot be applied: {name!r} is of class {kind}, expected a Sequential")
+        raise PassDefinitionError(
+            f"{origins[0]} cannot be applied: {name!r} is of class {kind}, expected a plain Sequential; register a "
+            f"Sequential that contains it, and extend that one"
+        )
     if name in _EXTENDING.get():
         raise PassDefinitionError(
             f"an extension of {name!r} contains {name!r} itself; write {name}{{extensions=false}} for the pipeline "

@@ -279,8 +279,23 @@ def test_forbidden_order_inside_of_extension(first: str) -> None:
 
 def test_only_pipeline_can_be_extended() -> None:
     extend_pipeline("ext.A", "ext.X")
-    with pytest.raises(PassDefinitionError, match=r"'ext.A' is of class Append, expected a Sequential"):
+    with pytest.raises(PassDefinitionError, match=r"'ext.A' is of class Append, expected a plain Sequential; register"):
         get_pass("ext.A")
+
+
+def test_subclass_of_sequential_cannot_be_extended() -> None:
+    class Loud(Sequential[Module]):
+        def __init__(self) -> None:
+            super().__init__([Append()], name="ext.Loud")
+
+    apass.register_pass("ext.Loud", Loud)
+    try:
+        assert type(get_pass("ext.Loud", extensions=False)) is Loud
+        extend_pipeline("ext.Loud", "ext.X")
+        with pytest.raises(PassDefinitionError, match=r"'ext.Loud' is of class Loud, expected a plain Sequential"):
+            get_pass("ext.Loud")
+    finally:
+        apass.unregister_pass("ext.Loud")
 
 
 def test_unknown_pipeline_is_an_error() -> None:
