@@ -36,6 +36,7 @@ __all__ = [
     "PipelineCycleError",
     "PipelineSyntaxError",
     "PluginError",
+    "PluginWarning",
     "PropertyError",
     "RemoteError",
     "ReproducerError",
@@ -260,6 +261,10 @@ class MissingExtraError(ApassError, ImportError):
 
 class PluginError(ApassError, ImportError):
     """A plug-in or a module of the user cannot be loaded; the message names its place."""
+
+
+class PluginWarning(UserWarning):
+    """The extensions of pipelines of a package cannot be loaded, and are ignored."""
 
 
 class StoreError(ApassError, OSError):

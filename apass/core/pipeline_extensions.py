@@ -4,7 +4,8 @@ A program or a file for `--load` calls `extend_pipeline`. A package declares its
 group `apass.pipeline_extensions`. `apass.pipelines.extensions` inserts the passes.
 """
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import currentframe
 from pathlib import Path
@@ -12,7 +13,7 @@ from types import FrameType
 from typing import Final, cast
 
 from apass.core.plugins import Offer, plugins
-from apass.errors import ApassError, PassRegistrationError, PluginError
+from apass.errors import PassRegistrationError, PluginWarning
 from apass.util.interactive import definition_in_session
 
 __all__ = ["Origin", "PipelineExtension", "all_extensions", "extend_pipeline", "is_extended"]
@@ -120,10 +121,11 @@ def is_extended(pipeline: str) -> bool:
 def all_extensions() -> list[Origin]:
     """Return the extensions of all pipelines, in the order in which they apply.
 
-    Those of packages come first, sorted by the name of the entry point, then those of the program.
+    Those of packages come first, sorted by the name of the entry point, then those of the program. An entry point that
+    cannot be loaded is a PluginWarning: its pipelines are unknown, and an error would affect all pipelines.
 
     Raises:
-        PluginError: if a package declares something else, or two packages use the same name.
+        PluginError: if two packages use the same name.
 
     """
     if not _REGISTERED and not plugins(GROUP):
@@ -131,32 +133,32 @@ def all_extensions() -> list[Origin]:
     origins: dict[PipelineExtension, Origin] = {}
     # By name, because the order of installed packages differs between machines.
     for _, offer in sorted(plugins(GROUP).items()):
-        for extension in _declared(offer):
-            origins.setdefault(extension, Origin(extension, offer.package, is_of_package=True))
+        package = offer.package
+        try:
+            extensions = _declared(offer)
+        except Exception as error:  # the module of a third party raised it
+            warnings.warn(
+                f"no extensions of pipelines are loaded from the entry point {offer.value!r} of {package}: "
+                f"{type(error).__name__}: {error}; fix or uninstall {package}",
+                PluginWarning,
+                stacklevel=2,
+            )
+            continue
+        for extension in extensions:
+            origins.setdefault(extension, Origin(extension, package, is_of_package=True))
     for origin in _REGISTERED:
         origins.setdefault(origin.extension, origin)
     return list(origins.values())
 
 
-def _declared(offer: Offer) -> Iterator[PipelineExtension]:
-    """Iterate over the extensions that an entry point names."""
-    try:
-        value: object = offer.load()
-    except ApassError:
-        raise
-    except Exception as error:  # the module of a third party raised it
-        raise PluginError(
-            f"extensions of pipelines cannot be loaded from the entry point {offer.value!r}: "
-            f"{type(error).__name__}: {error}; fix or uninstall {offer.package}"
-        ) from error
+def _declared(offer: Offer) -> Sequence[PipelineExtension]:
+    """Return the extensions that an entry point names."""
+    value: object = offer.load()
     items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
     for item in items:
         if not isinstance(item, PipelineExtension):
-            raise PluginError(
-                f"the entry point {offer.value!r} of {offer.package} names {item!r}, which is not an "
-                f"apass.PipelineExtension or a list of these"
-            )
-        yield item
+            raise TypeError(f"it names {item!r}, expected an apass.PipelineExtension or a list of these")
+    return cast("Sequence[PipelineExtension]", items)
 
 
 def _forget_earlier(extension: PipelineExtension) -> None:

@@ -39,7 +39,7 @@ def extended(name: str, pipeline: Pass[Any]) -> Pass[Any]:
             missing pass, its `before` and `after` exclude each other, or its text is invalid.
         PassOrderError: if `runs_after` or `runs_before` of a pass forbids the new order.
         UnknownPassError: if an extension of the program is for a pipeline that does not exist.
-        PluginError: if a package declares something that is not an extension.
+        PluginError: if two packages use the same name for their extensions.
 
     """
     origins = all_extensions()

@@ -353,9 +353,6 @@ def test_packages_with_one_name_are_an_error(packages: Path) -> None:
 @pytest.mark.parametrize(
     ("package", "code", "message"),
     [
-        ("ext_five", "3", "'ext_five:EXTENSIONS' of ext_five 1.0 names 3, which is not an apass.PipelineExtension"),
-        ("ext_six", "[E('a', 'b'), 'c']", "of ext_six 1.0 names 'c', which is not an apass.PipelineExtension"),
-        ("ext_seven", "1 / 0", "ZeroDivisionError: division by zero; fix or uninstall ext_seven 1.0"),
         ("ext_eight", "[E('ext.Default', 'ext.X', after='ext.D')]", "by ext_eight 1.0 ('ext.X' after 'ext.D')"),
         ("ext_nine", "[E('ext.Defaults', 'ext.X')]", "'ext.Defaults' by ext_nine 1.0 ('ext.X' at the end)"),
     ],
@@ -367,6 +364,24 @@ def test_mistake_of_package_names_it(packages: Path, package: str, code: str, me
     assert message in str(caught.value)
     # Single passes do not depend on extensions.
     assert (order("ext.A"), order("ext.Default{extensions=false}")) == ("A", "ABBC")
+
+
+@pytest.mark.parametrize(
+    ("package", "code", "message"),
+    [
+        ("ext_five", "3", "'ext_five:EXTENSIONS' of ext_five 1.0: TypeError: it names 3, expected an apass.PipelineEx"),
+        ("ext_six", "[E('a', 'b'), 'c']", "it names 'c', expected an apass.PipelineExtension or a list of these"),
+        ("ext_seven", "1 / 0", "ZeroDivisionError: division by zero; fix or uninstall ext_seven 1.0"),
+        ("ext_ten", "None\nimport no_such_module", "No module named 'no_such_module'; fix or uninstall ext_ten 1.0"),
+    ],
+)
+def test_broken_package_leaves_pipelines_usable(packages: Path, package: str, code: str, message: str) -> None:
+    install(packages, "ext_eleven", "E('ext.Default', 'ext.X')")
+    install(packages, package, code)
+    with pytest.warns(apass.PluginWarning) as caught:
+        assert order() == "ABBCX"
+    assert message in str(caught[0].message)
+    assert order("ext.A") == "A"
 
 
 @pytest.mark.parametrize(("name", "anchor"), [("onnx.Default", "onnx.Simplify"), ("relay.Default", "FoldConstant")])
