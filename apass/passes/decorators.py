@@ -89,8 +89,8 @@ def module_pass(
         name: the name of the pass; by default that of the function or class.
         required: names of registered passes that a Sequential runs before it, and analyses whose results are then
             available to `ctx.got`.
-        **options: by keyword `timeout`, `on_error`, `executor`, `preserves`, `cacheable`, `version` and `config_keys`;
-            see `PassOptions`.
+        **options: by keyword `timeout`, `on_error`, `executor`, `preserves`, `cacheable`, `version`, `config_keys`,
+            `requires`, `ensures`, `idempotent`, `runs_after` and `runs_before`; see `PassOptions`.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or `pass_func` is not a valid function or class.
@@ -147,8 +147,8 @@ def function_pass(
         name: the name of the pass; by default that of the function or class.
         required: names of registered passes that a Sequential runs before it, and analyses whose results are then
             available to `ctx.got`.
-        **options: by keyword `timeout`, `on_error`, `executor`, `preserves`, `cacheable`, `version` and `config_keys`;
-            see `PassOptions`.
+        **options: by keyword `timeout`, `on_error`, `executor`, `preserves`, `cacheable`, `version`, `config_keys`,
+            `requires`, `ensures`, `idempotent`, `runs_after` and `runs_before`; see `PassOptions`.
 
     Raises:
         PassDefinitionError: if `opt_level` is missing, or an argument is invalid.
