@@ -24,6 +24,7 @@ from apass.errors import (
     ApassError,
     DebugWarning,
     JournalWarning,
+    PluginWarning,
     StoreWarning,
     UnknownPassError,
     UnmatchedPassNameWarning,
@@ -82,7 +83,7 @@ def warnings_as_lines() -> Generator[None]:
         _print_line("bold yellow", f"warning: {message}")
 
     with warnings.catch_warnings():
-        for kind in (DebugWarning, UnmatchedPassNameWarning, JournalWarning, StoreWarning):
+        for kind in (DebugWarning, UnmatchedPassNameWarning, JournalWarning, PluginWarning, StoreWarning):
             warnings.simplefilter("always", kind)
         # Assigning is Python's only hook for this. `catch_warnings` restores the previous function.
         warnings.showwarning = show

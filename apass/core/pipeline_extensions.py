@@ -7,6 +7,7 @@ group `apass.pipeline_extensions`. `apass.pipelines.extensions` inserts the pass
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from inspect import currentframe
 from pathlib import Path
 from types import FrameType
@@ -133,31 +134,31 @@ def all_extensions() -> list[Origin]:
     origins: dict[PipelineExtension, Origin] = {}
     # By name, because the order of installed packages differs between machines.
     for _, offer in sorted(plugins(GROUP).items()):
-        package = offer.package
-        try:
-            extensions = _declared(offer)
-        except Exception as error:  # the module of a third party raised it
-            warnings.warn(
-                f"no extensions of pipelines are loaded from the entry point {offer.value!r} of {package}: "
-                f"{type(error).__name__}: {error}; fix or uninstall {package}",
-                PluginWarning,
-                stacklevel=2,
-            )
-            continue
-        for extension in extensions:
-            origins.setdefault(extension, Origin(extension, package, is_of_package=True))
+        for extension in _declared(offer):
+            origins.setdefault(extension, Origin(extension, offer.package, is_of_package=True))
     for origin in _REGISTERED:
         origins.setdefault(origin.extension, origin)
     return list(origins.values())
 
 
+@cache
 def _declared(offer: Offer) -> Sequence[PipelineExtension]:
-    """Return the extensions that an entry point names."""
-    value: object = offer.load()
-    items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
-    for item in items:
-        if not isinstance(item, PipelineExtension):
-            raise TypeError(f"it names {item!r}, expected an apass.PipelineExtension or a list of these")
+    """Return the extensions of an entry point; if it cannot be loaded, warn once."""
+    package = offer.package
+    try:
+        value: object = offer.load()
+        items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
+        for item in items:
+            if not isinstance(item, PipelineExtension):
+                raise TypeError(f"it names {item!r}, expected an apass.PipelineExtension or a list of these")
+    except Exception as error:  # the module of a third party raised it
+        warnings.warn(
+            f"no extensions of pipelines are loaded from the entry point {offer.value!r} of {package}: "
+            f"{type(error).__name__}: {error}; fix or uninstall {package}",
+            PluginWarning,
+            stacklevel=2,
+        )
+        return []
     return cast("Sequence[PipelineExtension]", items)
 
 

@@ -1,12 +1,15 @@
 """`apass plan`: its output and its error messages."""
 
 import json
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from apass import register_callable, unregister_callable
-from tests.helpers.command_line import LOAD_HINT, apass, program
+from apass.core.plugins import all_plugins
+from tests.helpers.command_line import LOAD_HINT, apass, program, write_model
 
 
 def test_plan_prints_the_passes_of_a_pipeline() -> None:
@@ -34,6 +37,31 @@ def test_plan_respects_disabled_and_required_passes() -> None:
         "run      InferType     required by FastMath",
         "run      FastMath      required by the context",
     ]
+
+
+@pytest.fixture
+def broken_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Install a package whose extensions cannot be imported."""
+    info = tmp_path / "broken-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[apass.pipeline_extensions]\nbroken = no_such_module:EXTENSIONS\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    all_plugins.cache_clear()
+    yield
+    all_plugins.cache_clear()
+
+
+@pytest.mark.usefixtures("broken_package")
+@pytest.mark.parametrize("command", ["plan", "opt"])
+def test_broken_package_is_one_warning(command: str, tmp_path: Path) -> None:
+    files = [write_model(tmp_path / "m.onnx"), "-o", tmp_path / "out.onnx"] if command == "opt" else []
+    result = apass(command, *files, "-p", "onnx.Default,onnx.Default")
+    assert result.exit_code == 0
+    lines = [line for line in result.stderr.splitlines() if "broken" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("apass: warning: no extensions of pipelines are loaded from the entry point ")
+    assert lines[0].endswith(" No module named 'no_such_module'; fix or uninstall broken 1.0")
 
 
 def test_plan_rejects_unknown_pass_names() -> None:

@@ -200,7 +200,7 @@ def opt(
     (report, trace, times, remarks) could not be written, 130 after Ctrl-C.
     """
     result_options, context_options, run_options, display_options, *observer_options = options
-    with errors_as_lines(), ExitStack() as stack:
+    with errors_as_lines(), warnings_as_lines(), ExitStack() as stack:
         check_backend(run_options.backend)
         seconds_of("--timeout", run_options.timeout)
         display_options.check()
@@ -278,7 +278,7 @@ def _compare(streams: ModelStreams, texts: Sequence[str], options: ContextOption
                 jobs, executor=executor, timeout=run.timeout, limit=run.jobs, on_result=on_result
             )
 
-    with warnings_as_lines(), display:
+    with display:
         run_until_interrupted(work, run.backend)
     if not display.is_complete:
         raise typer.Exit(FAILED)
@@ -407,7 +407,7 @@ class _Run:
             observers.insert(0, lines)
         self.display = RunDisplay(reporter, observers, data)
         journals = file_journal(options.journal, plan.passes, context, verify=options.verify_outputs)
-        with warnings_as_lines(), journals as journal, self.display.closing(context.diag_ctx):
+        with journals as journal, self.display.closing(context.diag_ctx):
             async with store or nullcontext(), context, executors as executor:
                 if workers is None:
                     await optimize_files(

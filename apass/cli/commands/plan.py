@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from apass.cli.completion import complete_format
-from apass.cli.errors import errors_as_lines
+from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.formats import check_format
 from apass.cli.inputs import InputError
 from apass.cli.options import with_options
@@ -60,7 +60,7 @@ def plan(
     Without a pipeline, print the default pipeline of the model, or those of all formats. Lines begin with `run`,
     `skip`, or with `maybe` if it is decided at run time.
     """
-    with errors_as_lines():
+    with errors_as_lines(), warnings_as_lines():
         for index, (name, text) in enumerate(_pipelines(model, source_format, pipeline)):
             if output_format is OutputFormat.TEXT and name is not None:
                 echo(("\n" if index else "") + f"{name}: {text}")
