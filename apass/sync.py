@@ -8,8 +8,9 @@ from apass.core.tracebacks import hide_runner_frames
 from apass.errors import MissingExtraError, PassContextError
 from apass.passes.base import Pass
 from apass.pipelines.parser import as_pass
+from apass.util.checks import check_type
 
-__all__ = ["in_event_loop", "run"]
+__all__ = ["awaited_call", "in_event_loop", "run"]
 
 
 def run(pass_: Pass[ModT] | str, mod: ModT, *, backend: str = "asyncio", context: PassContext | None = None) -> ModT:
@@ -23,17 +24,18 @@ def run(pass_: Pass[ModT] | str, mod: ModT, *, backend: str = "asyncio", context
 
     Raises:
         TypeError: if `pass_` is neither a pass nor a text, or `context` is not a PassContext.
-        PassContextError: if an event loop is already running, as in a notebook; use `await pass_(mod)` instead.
+        PassContextError: if an event loop is already running, as in a notebook; await the pass instead.
         MissingExtraError: if `backend` is not installed.
 
     """
     if isinstance(mod, Pass):
         raise TypeError("apass.run takes the pass first and then the module; write apass.run(pass_, mod)")
-    the_pass: Pass[ModT] = as_pass("apass.run", pass_)
-    if context is not None and not isinstance(context, PassContext):
-        raise TypeError(f"context must be a PassContext, not {context!r}")
+    the_pass: Pass[ModT] = as_pass("apass.run(pass_, mod)", pass_)
+    check_type("context", context, PassContext | None)
     if in_event_loop():
-        call = "await pass_(mod)" if context is None else "async with context: await pass_(mod)"
+        call = awaited_call(pass_)
+        if context is not None:
+            call = f"async with context: {call}"
         raise PassContextError(
             f"apass.run starts an event loop, but one is already running, as in a notebook; write `{call}` instead"
         )
@@ -63,3 +65,8 @@ def in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def awaited_call(pass_: object) -> str:
+    """Return the call in an event loop that runs a pass or a text, for messages."""
+    return "await apass.parse_pipeline(text)(mod)" if isinstance(pass_, str) else "await pass_(mod)"

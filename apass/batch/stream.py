@@ -29,7 +29,7 @@ from apass.core.tracebacks import hide_runner_frames
 from apass.errors import PassCancelledError, PassContextError
 from apass.passes.base import Pass
 from apass.pipelines.parser import as_pass
-from apass.util.checks import is_count
+from apass.util.checks import check_type, is_count
 from apass.util.displayed import Displayed
 
 __all__ = ["DEFAULT_LIMIT", "KeyT", "Modules", "Outcome", "OutcomeStream", "optimize_stream"]
@@ -148,15 +148,14 @@ class OutcomeStream(Generic[ModT]):
             raise ValueError(f"limit must be an int of at least 1, or None for no limit; not {limit!r}")
         if isinstance(modules, Pass):
             raise TypeError("the modules come first and then the pass; write optimize_all(modules, pass_)")
-        if context is not None and not isinstance(context, PassContext):
-            raise TypeError(f"context must be a PassContext, not {context!r}")
+        check_type("context", context, PassContext | None)
+        self._pass: Pass[ModT] = as_pass("optimize_all(modules, pass_)", pass_)
         self.late_errors: list[Exception] = []
         """The errors that passes raised after the block was left."""
         self._executor: ExecutorChoice = check_executor("optimize_stream", executor)
         self._journal = check_journal(journal)
         self._opened: OpenJournal | None = None
         self._source = ModuleSource(modules)
-        self._pass: Pass[ModT] = as_pass("optimize_all", pass_)
         self._context = context
         self._limit = limit
         self._outcomes: deque[Outcome[ModT]] = deque()

@@ -34,8 +34,9 @@ from apass.runner.execute import execute
 from apass.runner.result_cache import key_of, own_version, short_text
 from apass.util.displayed import Displayed
 from apass.util.fingerprint import fingerprint_value
+from apass.util.text import shorten
 
-__all__ = ["Combinator", "ModulePass", "OnError", "Pass", "check_passes"]
+__all__ = ["Combinator", "ModulePass", "OnError", "Pass", "check_passes", "not_a_pass"]
 
 __tracebackhide__ = hidden_in_pytest
 
@@ -448,19 +449,36 @@ def check_passes(owner: str, passes: object) -> tuple[Pass[Any], ...]:
 
     """
     if not isinstance(passes, list | tuple):
-        raise TypeError(f"{owner} takes a list of passes, not {passes!r}")
+        raise not_a_pass(f"{owner} takes a list of passes", passes)
     for pass_ in cast("Sequence[object]", passes):
         if not isinstance(pass_, Pass):
-            raise TypeError(_not_a_pass(owner, pass_))
+            raise not_a_pass(f"{owner} takes passes", pass_)
     return tuple(cast("Sequence[Pass[Any]]", passes))
 
 
-def _not_a_pass(owner: str, value: object) -> str:
-    if not isinstance(value, type):
-        hint = "; create a pass from it with module_pass or function_pass" if callable(value) else ""
-        return f"{owner} takes passes, not {value!r}{hint}"
-    kind = "a class of passes" if issubclass(value, Pass) else "a class"
-    return f"{owner} takes passes, but {value.__name__} is {kind}; write {value.__name__}()"
+def not_a_pass(expected: str, value: object) -> TypeError:
+    """Return the error for a value in place of a pass or of passes.
+
+    Parameters:
+        expected: the start of the message: the caller, and what it takes.
+        value: what the caller received.
+
+    """
+    if isinstance(value, type):
+        kind = "a class of passes" if issubclass(value, Pass) else "a class"
+        return TypeError(f"{expected}, but {value.__name__} is {kind}; write {value.__name__}()")
+    return TypeError(f"{expected}, not {shorten(repr(value))}{_hint(value)}")
+
+
+def _hint(value: object) -> str:
+    """Return how to get passes from a value, or nothing."""
+    if isinstance(value, Pass):
+        return "; put it into a list"
+    if isinstance(value, str):
+        return "; create passes from text with apass.get_pass or apass.parse_pipeline"
+    if isinstance(value, list | tuple):
+        return "; for several passes, write apass.Sequential([...])"
+    return "; create a pass from it with module_pass or function_pass" if callable(value) else ""
 
 
 class Combinator(Pass[ModT]):

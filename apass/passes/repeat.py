@@ -54,12 +54,12 @@ class Repeat(Combinator[ModT]):
         name: str = "Repeat",
         required: Sequence[str] | None = None,
     ) -> None:
+        options = {"times": times} if times is not None else {}
+        super().__init__(passes, {**options, "strict": True} if strict else options, opt_level, name, required)
         if times is not None and not is_count(times):
             raise PassDefinitionError(
                 f"times must be an int of at least 1, or None to run until convergence, not {times!r}"
             )
-        options = {"times": times} if times is not None else {}
-        super().__init__(passes, {**options, "strict": True} if strict else options, opt_level, name, required)
         self.times: Final = times
         """The maximum number of rounds; None if the passes must converge."""
         self.strict: Final = strict

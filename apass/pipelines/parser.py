@@ -18,7 +18,7 @@ from apass.errors import (
     UnknownPassError,
     did_you_mean,
 )
-from apass.passes.base import Pass, check_passes
+from apass.passes.base import Pass, not_a_pass
 from apass.passes.registry import Recipe, find_recipe
 from apass.passes.sequential import Sequential
 from apass.util.typed_values import BARE_WORD, Bare, Entries
@@ -278,11 +278,11 @@ def _patterns(allow: Iterable[str] | None) -> tuple[str, ...] | None:
     return patterns
 
 
-def as_pass(owner: str, value: object) -> Pass[Any]:
+def as_pass(call: str, value: Pass[Any] | str) -> Pass[Any]:
     """Return a pass, or the pipeline that a text describes.
 
     Parameters:
-        owner: the name of the caller, for messages.
+        call: the call with its arguments in order, for messages; the pass is `pass_`.
         value: what the caller received as a pass.
 
     Raises:
@@ -291,9 +291,11 @@ def as_pass(owner: str, value: object) -> Pass[Any]:
         UnknownPassError: if the text names an unknown pass.
 
     """
+    if isinstance(value, Pass):
+        return value
     if isinstance(value, str):
         return parse_pipeline(value)
-    return check_passes(owner, [value])[0]
+    raise not_a_pass(f"{call} takes a pass or the text of a pipeline as pass_", value)
 
 
 class _Builder:

@@ -89,7 +89,7 @@ def check_pass(
     """
     if in_event_loop():
         raise PassContextError("check_pass starts event loops; call it from a plain test, which is no `async def`")
-    parsed = as_pass("check_pass", pass_)
+    parsed = as_pass("check_pass(pass_, modules)", pass_)
     first = chosen_seed(seed)
     seeds = [first] if os.environ.get(SEED_VARIABLE) else range(first, first + runs)
     loops = (["asyncio", "trio"] if find_spec("trio") else ["asyncio"]) if backends is None else list(backends)

@@ -14,7 +14,7 @@ from apass.errors import AdapterError, PassContextError
 from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
 from apass.pipelines.parser import as_pass
-from apass.sync import in_event_loop, run
+from apass.sync import awaited_call, in_event_loop, run
 from apass.util.delta_debugging import Shrinking
 
 __all__ = [
@@ -64,9 +64,11 @@ def run_pass(
 
     """
     if in_event_loop():
-        raise PassContextError("run_pass starts an event loop; in an async test, write `await pass_(mod)` instead")
+        raise PassContextError(
+            f"run_pass starts an event loop; in an async test, write `{awaited_call(pass_)}` instead"
+        )
     context = PassContext(opt_level, instruments=instruments, config=config)
-    parsed: Pass[ModT] = as_pass("run_pass", pass_)
+    parsed: Pass[ModT] = as_pass("run_pass(pass_, mod)", pass_)
     return run(parsed, mod, backend=backend, context=context)
 
 

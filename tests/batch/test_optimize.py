@@ -383,12 +383,17 @@ async def test_invalid_arguments_raise() -> None:
     with pytest.raises(ValueError, match="errors must be 'raise' or 'collect', not 'ignore'"):
         await optimize_all([{"f": 1}], Double, errors=wrong)
     no_pass: Any = len
-    with pytest.raises(TypeError, match="optimize_all takes passes, not <built-in function len>"):
+    with pytest.raises(
+        TypeError, match=r"optimize_all\(modules, pass_\) takes .* as pass_, not <built-in function len>"
+    ):
         await optimize_all([{"f": 1}], no_pass)
     swapped: Any = Double
     modules: Any = [{"f": 1}]
     with pytest.raises(TypeError, match=r"modules come first and then the pass; write optimize_all"):
         await optimize_all(swapped, modules)
+    text: Any = "Double"
+    with pytest.raises(TypeError, match=r"as pass_, not \[{'f': 1}\]; for several passes, write apass.Sequential"):
+        await optimize_all(text, modules)
     endless: Any = Source()
     with pytest.raises(TypeError, match="use optimize_stream for an async iterable"):
         await optimize_all(endless, Double)
@@ -405,7 +410,7 @@ async def test_batch_runs_in_given_context() -> None:
         assert [outcome.module async for outcome in outcomes] == [{"level": 3}]
     assert apass.PassContext.current().opt_level == 2
     no_context: Any = 3
-    with pytest.raises(TypeError, match="context must be a PassContext, not 3"):
+    with pytest.raises(TypeError, match=r"context must be of type PassContext \| None, not 3"):
         await optimize_all([{}], Level, context=no_context)
 
 

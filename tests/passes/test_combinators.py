@@ -18,6 +18,7 @@ def is_large(mod: Module) -> bool:
 
 WRONG: Any = 3
 SOME = [setting(1)]
+SWAPPED: Any = SOME
 
 
 @pytest.mark.slow
@@ -26,6 +27,7 @@ SOME = [setting(1)]
     [
         (lambda: Repeat[Module]([]), PassDefinitionError, "Repeat takes at least one pass"),
         (lambda: Repeat[Module](WRONG), TypeError, "Repeat takes a list of passes, not 3"),
+        (lambda: Repeat(WRONG, SWAPPED), TypeError, "Repeat takes a list of passes, not 3"),
         (
             lambda: Repeat(SOME, times=0),
             PassDefinitionError,

@@ -213,10 +213,19 @@ async def test_cycle_in_one_module_does_not_affect_others(log: list[str], regist
 # Construction.
 
 
+FROM_TEXT = "; create passes from text with apass.get_pass or apass.parse_pipeline"
+
+
 @pytest.mark.parametrize(
     ("passes", "says"),
     [
-        ("P", "Sequential takes a list of passes, not 'P'"),
+        ("P", f"Sequential takes a list of passes, not 'P'{FROM_TEXT}"),
+        (["P"], f"Sequential takes passes, not 'P'{FROM_TEXT}"),
+        (
+            Sequential[Any](),
+            "Sequential takes a list of passes, not <Sequential sequential opt_level=0>; put it into a list",
+        ),
+        ([()], "Sequential takes passes, not (); for several passes, write apass.Sequential([...])"),
         ([apass.ModulePass], "Sequential takes passes, but ModulePass is a class of passes; write ModulePass()"),
         (
             [len],

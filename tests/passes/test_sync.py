@@ -54,6 +54,12 @@ async def test_run_error_shows_how_to_enter_context() -> None:
         apass.run(Double, {"f": 1}, context=PassContext(opt_level=3))
 
 
+@pytest.mark.anyio
+async def test_run_error_shows_how_to_await_text() -> None:
+    with pytest.raises(PassContextError, match=r"write `await apass.parse_pipeline\(text\)\(mod\)` instead"):
+        apass.run("Sequential", {"f": 1})
+
+
 @pytest.mark.parametrize("context", [None, PassContext(opt_level=3)])
 def test_run_runs_on_each_backend_under_a_context(anyio_backend: str, context: PassContext | None) -> None:
     level = module_pass_of(lambda mod, ctx: {"f": ctx.opt_level}, opt_level=0, name="Level")

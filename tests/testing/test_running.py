@@ -54,6 +54,8 @@ def test_config_reaches_the_pass() -> None:
 
 @pytest.mark.anyio
 async def test_run_pass_refuses_async_tests() -> None:
+    with pytest.raises(apass.PassContextError, match=r"write `await apass.parse_pipeline\(text\)\(mod\)` instead"):
+        run_pass("Sequential", {"f": "x"})
     with pytest.raises(apass.PassContextError, match="write `await pass_"):
         run_pass(DropZero, {})
 
