@@ -13,6 +13,7 @@ from apass.instruments.opt_bisect import BisectInstrument, BisectStep
 from apass.instruments.support.module_diff import ModuleDiff
 from apass.passes.base import Pass
 from apass.passes.function_pass import FunctionPass
+from apass.pipelines.parser import as_pass
 from apass.util.displayed import Displayed
 
 __all__ = ["Bisected", "Check", "bisect"]
@@ -65,7 +66,7 @@ class Bisected(Displayed, Generic[ModT]):
 
 
 async def bisect(
-    mod: ModT, pass_: Pass[ModT], check: Check[ModT], *, report: Callable[[str], object] | None = None
+    mod: ModT, pass_: Pass[ModT] | str, check: Check[ModT], *, report: Callable[[str], object] | None = None
 ) -> Bisected[ModT]:
     """Find the first pass whose change makes `check` fail.
 
@@ -78,11 +79,12 @@ async def bisect(
 
     Parameters:
         mod: the module, which must be good.
-        pass_: the pass that makes it bad.
+        pass_: the pass that makes it bad, or the text of a pipeline.
         check: returns whether a module is good; `def` or `async def`.
         report: called with a line about each attempt.
 
     Raises:
+        TypeError: if `pass_` is neither a pass nor a text.
         BisectError: if the input module is bad, the optimized one is good, or a pass fails.
         Exception: any exception of `check`.
 
@@ -94,7 +96,7 @@ async def bisect(
     the first bad pass is (2) Double at 0:sequential/1:Double
 
     """
-    search = _Bisection(mod, pass_, check, report or _ignore)
+    search = _Bisection(mod, as_pass("bisect(mod, pass_, check)", pass_), check, report or _ignore)
     return await search.run()
 
 

@@ -29,6 +29,7 @@ from apass.instruments.reproducer.folder import (
     write_reproducer,
 )
 from apass.passes.base import Pass
+from apass.pipelines.parser import as_pass
 from apass.util.delta_debugging import Shrinking, ddmin
 
 __all__ = ["Reduced", "Size", "reduce"]
@@ -86,7 +87,7 @@ class Reduced:
 
 async def reduce(
     folder: Path | str,
-    pass_: Pass[Any] | None = None,
+    pass_: Pass[Any] | str | None = None,
     *,
     message: str | None = None,
     timeout: float | None = None,
@@ -107,7 +108,7 @@ async def reduce(
 
     Parameters:
         folder: the folder written by `ReproducerInstrument`.
-        pass_: the pass to run, in place of the recorded one.
+        pass_: the pass to run, or the text of a pipeline, in place of the recorded one.
         message: a regular expression that the failure's message must match. By default the first line must be the
             same, except for names and numbers. The type must always be the same.
         timeout: seconds after which the smallest module so far is the result.
@@ -118,6 +119,7 @@ async def reduce(
         on_try: called after each attempt with the number of attempts and the size of the smallest module in bytes.
 
     Raises:
+        TypeError: if `pass_` is neither a pass nor a text.
         ReproducerError: if the folder has no reproducer, the pass no longer fails that way, the adapter has no
             `shrinkings`, or both `pass_` and `isolate` are given.
 
@@ -134,7 +136,7 @@ async def reduce(
         raise ReproducerError(
             f"the adapter for {type(mod).__qualname__} has no method `shrinkings`, so reduce does not support it"
         )
-    runner = read_pass(path, reproducer) if pass_ is None else pass_
+    runner = read_pass(path, reproducer) if pass_ is None else as_pass("reduce(folder, pass_)", pass_)
     with TemporaryDirectory(prefix="apass-reduce-") as scratch:
         matcher = _FailureMatcher(reproducer.failure, message)
         child = _child_command(runner) if isolate else None

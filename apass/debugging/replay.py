@@ -19,7 +19,7 @@ from apass.instruments.reproducer.reading import read_file, shorten
 from apass.instruments.verify import VerifyInstrument, VerifyWhen
 from apass.passes.base import Pass
 from apass.passes.registry import without_extensions
-from apass.pipelines.parser import parse_pipeline
+from apass.pipelines.parser import as_pass, parse_pipeline
 
 __all__ = ["Replay", "Verdict", "check_context", "read_module", "read_pass", "replay", "report_failure", "run_once"]
 
@@ -47,7 +47,7 @@ class Replay:
     """The exception of the pass, or None."""
 
 
-async def replay(folder: Path | str, pass_: Pass[Any] | None = None) -> Replay:
+async def replay(folder: Path | str, pass_: Pass[Any] | str | None = None) -> Replay:
     """Run the pass of a reproducer, and compare the failure with the recorded one.
 
     The pass runs on the recorded module, in the recorded context. Earlier passes and required passes are not repeated.
@@ -55,9 +55,10 @@ async def replay(folder: Path | str, pass_: Pass[Any] | None = None) -> Replay:
 
     Parameters:
         folder: the folder written by `ReproducerInstrument`.
-        pass_: the pass to run, in place of the recorded one.
+        pass_: the pass to run, or the text of a pipeline, in place of the recorded one.
 
     Raises:
+        TypeError: if `pass_` is neither a pass nor a text.
         ReproducerError: if the folder has no reproducer, it has no module, or the pass cannot be found.
 
     """
@@ -65,7 +66,8 @@ async def replay(folder: Path | str, pass_: Pass[Any] | None = None) -> Replay:
     reproducer = read_reproducer(path)
     check_context(path, reproducer)
     mod = read_module(path, reproducer)
-    error = await run_once(reproducer, read_pass(path, reproducer) if pass_ is None else pass_, mod)
+    the_pass = read_pass(path, reproducer) if pass_ is None else as_pass("replay(folder, pass_)", pass_)
+    error = await run_once(reproducer, the_pass, mod)
     if error is None:
         verdict = Verdict.NONE
     else:

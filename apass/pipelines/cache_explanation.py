@@ -15,7 +15,9 @@ from apass.core.run import Run, current_run
 from apass.core.store import FaultTolerantStore, Store, StoreInfo
 from apass.errors import PassContextError
 from apass.passes.base import Pass
+from apass.pipelines.parser import as_pass
 from apass.runner.result_cache import store_key
+from apass.util.checks import check_type
 
 __all__ = ["CacheExplanation", "CacheState", "explain_cache"]
 
@@ -58,18 +60,19 @@ class CacheExplanation:
         return f"{self.state.value:<7}  {self.text}  {self.details}".rstrip()
 
 
-async def explain_cache(pass_: Pass[Any], mod: Any, ctx: PassContext) -> list[CacheExplanation]:
+async def explain_cache(pass_: Pass[Any] | str, mod: Any, ctx: PassContext) -> list[CacheExplanation]:
     """Return which results of a pass are in the store, and why others are not.
 
     The pass runs on the module, with the stored results, so that each part has its real input. Nothing is written to
     the store. A key is compared with those that earlier runs recorded: the latest 16 for each name of a pass.
 
     Parameters:
-        pass_: the pass or the pipeline.
+        pass_: the pass, or the text of a pipeline.
         mod: the module.
         ctx: the context whose settings and store are used; its instruments are not.
 
     Raises:
+        TypeError: if `pass_` is neither a pass nor a text, or `ctx` is not a PassContext.
         PassContextError: if the context has no store.
         Exception: the errors of the pass.
 
@@ -89,6 +92,8 @@ async def explain_cache(pass_: Pass[Any], mod: Any, ctx: PassContext) -> list[Ca
     stored   Double
 
     """
+    the_pass = as_pass("explain_cache(pass_, mod, ctx)", pass_)
+    check_type("ctx", ctx, PassContext)
     if ctx.store is None:
         raise PassContextError("the context has no store; give it one: PassContext(store=...)")
     overlay = _ReadOnlyStore(ctx.store)
@@ -107,7 +112,7 @@ async def explain_cache(pass_: Pass[Any], mod: Any, ctx: PassContext) -> list[Ca
             deadline=ctx.deadline,
             store=overlay,
         ) as own:
-            await pass_(mod)
+            await the_pass(mod)
     finally:
         REQUESTS.reset(token)
     store = FaultTolerantStore(ctx.store)

@@ -17,6 +17,8 @@ from apass.passes.race import Race
 from apass.passes.registry import get_required
 from apass.passes.repeat import MAX_ROUNDS, Repeat
 from apass.passes.sequential import Sequential, is_enabled
+from apass.pipelines.parser import as_pass
+from apass.util.checks import check_type
 from apass.util.displayed import Displayed
 from apass.util.text import shorten
 
@@ -58,8 +60,7 @@ class PlannedPass(Displayed):
     def running(self) -> Iterator[tuple[str, ...]]:
         """Iterate over the passes that are certain to run, in order, as paths of names.
 
-        >>> from apass.pipelines.parser import parse_pipeline
-        >>> list(plan(parse_pipeline("Sequential{name=a},Sequential{name=b,opt_level=3}")).running())
+        >>> list(plan("Sequential{name=a},Sequential{name=b,opt_level=3}").running())
         [('sequential',), ('sequential', 'a')]
         """
         if self.decision is Decision.RUN:
@@ -74,10 +75,10 @@ class PlannedPass(Displayed):
         return "\n".join(f"{decision:<5}  {name:<{width}}  {reason}".rstrip() for decision, name, reason in rows)
 
 
-def plan(pass_: Pass[Any], ctx: PassContext | None = None) -> PlannedPass:
+def plan(pass_: Pass[Any] | str, ctx: PassContext | None = None) -> PlannedPass:
     """Return which passes would run if `pass_` was called in `ctx`.
 
-    If `ctx` is None, the current context is used.
+    `pass_` may be the text of a pipeline. If `ctx` is None, the current context is used.
 
     Requirements are resolved depth first, as in a Sequential. These decisions depend on the module and are marked as
     made at run time:
@@ -90,18 +91,20 @@ def plan(pass_: Pass[Any], ctx: PassContext | None = None) -> PlannedPass:
     A pass that calls others in its own code is not analysed.
 
     Raises:
+        TypeError: if `pass_` is neither a pass nor a text, or `ctx` is not a PassContext.
         CyclicRequirementError: if a pass requires itself, directly or through others.
         UnknownPassError: if a pass that would run requires an unregistered one.
 
-    >>> from apass.pipelines.parser import parse_pipeline
-    >>> print(plan(parse_pipeline("Sequential{name=a},Sequential{name=b,opt_level=3}")))
+    >>> print(plan("Sequential{name=a},Sequential{name=b,opt_level=3}"))
     run    sequential
     run      a
     skip     b         level 3 is above 2
 
     """
+    the_pass = as_pass("plan(pass_, ctx)", pass_)
+    check_type("ctx", ctx, PassContext | None)
     planner = _Planner(PassContext.current() if ctx is None else ctx)
-    return planner.planned(pass_, "", ())
+    return planner.planned(the_pass, "", ())
 
 
 _NOTHING_ADDED: Final[Mapping[int, str]] = MappingProxyType({})

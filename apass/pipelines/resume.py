@@ -14,32 +14,38 @@ from apass.passes.race import Race
 from apass.passes.registry import get_required
 from apass.passes.repeat import MAX_ROUNDS, Repeat
 from apass.passes.sequential import Sequential, is_enabled
+from apass.pipelines.parser import as_pass
+from apass.util.checks import check_type
 
 __all__ = ["is_in_order", "is_row", "rest_of"]
 
 _HINT: Final = "resume from the file of the pass that contains it"
 
 
-def rest_of(pass_: Pass[Any], after: Position, ctx: PassContext | None = None) -> Pass[Any]:
+def rest_of(pass_: Pass[Any] | str, after: Position, ctx: PassContext | None = None) -> Pass[Any]:
     """Return a pass that runs the part of `pass_` that follows the position `after`.
 
-    The levels and names of `ctx` (None is the current context) must be those of the run that the position is from.
+    `pass_` may be the text of a pipeline. The levels and names of `ctx` (None is the current context) must be those of
+    the run that the position is from.
 
     Raises:
+        TypeError: if an argument is of another type.
         ResumeError: if the pipeline has no pass at the position, or cannot be resumed there. The latter is the case in
             a function's body, in an alternative of a Race, and in a pass that calls others in its own code.
 
-    >>> from apass.pipelines.parser import parse_pipeline
-    >>> pipeline = parse_pipeline("Sequential{name=a},Repeat{times=3}(Sequential{name=b},Sequential{name=c})")
+    >>> pipeline = "Sequential{name=a},Repeat{times=3}(Sequential{name=b},Sequential{name=c})"
     >>> print(rest_of(pipeline, Position(None, ((0, "sequential", None), (1, "Repeat", None), (2, "b", None)))))
     Sequential{name=c},Repeat{times=1}(Sequential{name=b},Sequential{name=c})
 
     """
+    the_pass = as_pass("rest_of(pass_, after, ctx)", pass_)
+    check_type("position", after, Position)
+    check_type("ctx", ctx, PassContext | None)
     rest = _Rest(after, PassContext.current() if ctx is None else ctx)
     _, name, part = after.steps[0]
-    if name != pass_.info.name:
-        raise rest.error(f"the outermost pass of the pipeline is {pass_.info.name!r}")
-    remainder = rest.within(pass_, part, after.steps[1:])
+    if name != the_pass.info.name:
+        raise rest.error(f"the outermost pass of the pipeline is {the_pass.info.name!r}")
+    remainder = rest.within(the_pass, part, after.steps[1:])
     return Sequential() if remainder is None else remainder
 
 

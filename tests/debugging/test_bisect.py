@@ -16,7 +16,7 @@ from onnx import parser
 import apass
 from apass import PassContext, UnmatchedPassNameWarning, relay
 from apass.adapters.onnx import private_copy
-from tests.helpers.failing_passes import add_one
+from tests.helpers.failing_passes import add_one, failing_passes
 from tests.helpers.recording import function_pass_of, module_pass_of
 
 pytestmark = pytest.mark.anyio
@@ -238,3 +238,15 @@ async def test_attempt_with_one_pass_is_reported_in_singular() -> None:
     lines: list[str] = []
     await apass.bisect({"f": 0}, apass.Sequential(passes), lambda mod: mod["f"] < 2, report=lines.append)
     assert lines[2:] == ["after pass 1: good"]
+
+
+async def test_bisect_takes_the_text_of_a_pipeline() -> None:
+    with failing_passes():
+        found = await apass.bisect({"f": 1}, "add_one", lambda mod: mod["f"] < 2)
+    assert str(found) == "the first bad pass is (1) add_one at 0:sequential/0:add_one"
+
+
+async def test_bisect_names_the_order_of_arguments() -> None:
+    mod: Any = {"f": 1}
+    with pytest.raises(TypeError, match=r"^bisect\(mod, pass_, check\) takes .* as pass_, not {'f': 1}$"):
+        await apass.bisect(add_one, mod, lambda mod: True)

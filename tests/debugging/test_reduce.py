@@ -54,6 +54,7 @@ async def test_reduce_removes_functions_of_a_dict(tmp_path: Path) -> None:
     )
     assert lines == ["removed 15 of 16 functions: 128 bytes before, 8 after"]
     assert (await apass.replay(result.folder)).verdict is apass.Verdict.SAME
+    assert (await apass.reduce(folder, "FailOn{value=1}")).after == result.after
     again = await apass.reduce(result.folder)
     assert (again.before, again.after, again.folder) == (result.after, result.after, folder / "reduced" / "reduced")
 

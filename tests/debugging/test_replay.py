@@ -57,6 +57,7 @@ async def test_replay_uses_the_recorded_context(tmp_path: Path) -> None:
 async def test_replay_distinguishes_fixed_and_other_failures(tmp_path: Path) -> None:
     folder = await reproducer(FailOn(1), {"f": 1}, tmp_path)
     assert (await apass.replay(folder, add_one)).verdict is apass.Verdict.NONE
+    assert (await apass.replay(folder, "FailOn{value=1}")).verdict is apass.Verdict.SAME
     result = await apass.replay(folder, Strict)
     assert (result.verdict, type(result.error)) == (apass.Verdict.OTHER, RuntimeError)
     (folder / "module.json").write_text('{"f": 2}')

@@ -178,3 +178,12 @@ async def test_damaged_record_counts_as_missing(value: bytes) -> None:
     with pytest.warns(StoreWarning, match="is damaged"):
         lines = await explained(Rename("b_"), {"f": "a"}, store)
     assert lines == ["missing  Rename{prefix=b_}  no run has stored a result of this pass"]
+
+
+async def test_text_of_a_pipeline_is_explained() -> None:
+    ctx = PassContext(store=MemoryStore())
+    (item,) = await explain_cache("Sequential", {"f": "a"}, ctx)
+    assert str(item) == "never    Sequential  the pass is not cacheable"
+    no_ctx: Any = ctx.store
+    with pytest.raises(TypeError, match="the ctx must be of type PassContext, not <"):
+        await explain_cache("Sequential", {"f": "a"}, no_ctx)

@@ -250,3 +250,24 @@ def test_plan_shows_options_and_registered_names() -> None:
         "run      Tune = planned.Tune",
         f"run      {'Repeat{times=2}':<46}  {rounds}",
     ]
+
+
+def test_plan_takes_the_text_of_a_pipeline() -> None:
+    text = "Repeat{times=2}(Sequential)"
+    assert plan(text) == plan(apass.parse_pipeline(text))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            [[apass.Sequential[Any]()]],
+            r"plan\(pass_, ctx\) takes .* as pass_, not \[<Sequential .*; .* write apass.Sequential",
+        ),
+        ([apass.PassContext(), apass.Sequential[Any]()], r"plan\(pass_, ctx\) takes .* as pass_, not PassContext"),
+        (["Sequential", 3], r"the ctx must be of type PassContext \| None, not 3"),
+    ],
+)
+def test_plan_rejects_misplaced_arguments(arguments: list[Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        plan(*arguments)

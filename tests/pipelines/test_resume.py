@@ -1,5 +1,7 @@
 """What is left of a pipeline after one of its passes."""
 
+from typing import Any
+
 import anyio.lowlevel
 import pytest
 from hypothesis import given
@@ -139,3 +141,14 @@ def test_tracker_releases_ended_runs() -> None:
     tracker.begin(run, {})
     tracker.fail(run)
     assert tracker.input(run) is None
+
+
+def test_rest_of_takes_the_text_of_a_pipeline() -> None:
+    text, first = "resume.Add,resume.Double", Position(None, ((0, "sequential", None), (0, "resume.Add", None)))
+    assert str(rest_of(text, first)) == "resume.Double"
+
+
+def test_rest_of_rejects_text_as_position() -> None:
+    position: Any = "0:sequential/0:resume.Add"
+    with pytest.raises(TypeError, match="the position must be of type Position, not '0:sequential"):
+        rest_of("resume.Add", position)
