@@ -13,6 +13,7 @@ from apass.errors import AdapterError, MissingExtraError
 from apass.util.delta_debugging import Shrinking
 from apass.util.imported_names import find_imported
 from apass.util.interactive import definition_in_session
+from apass.util.text import shorten
 
 __all__ = [
     "FuncT",
@@ -28,6 +29,7 @@ __all__ = [
     "extract_into",
     "facts_of",
     "load_with_facts",
+    "never_modules",
     "register_adapter",
     "run_in_thread_if_safe",
     "select_functions",
@@ -206,6 +208,8 @@ _REGISTERED: Final[dict[type, IRAdapter[Any, Any]]] = {}
 _FOUND: Final[dict[type, IRAdapter[Any, Any] | None]] = {}
 _DEFINITIONS: Final[dict[type, str | None]] = {}
 """What defines each registered adapter in a notebook or another interactive session."""
+_NEVER_MODULES: Final[dict[type, str]] = {}
+"""Classes of apass whose objects a caller may confuse with a module."""
 
 
 def register_adapter(module_type: type[ModT], adapter: IRAdapter[ModT, Any]) -> None:
@@ -261,6 +265,11 @@ def adapter_for(mod: ModT) -> IRAdapter[ModT, Any]:
     """
     adapter = adapter_of_type(type(mod))
     if adapter is None:
+        for never, noun in _NEVER_MODULES.items():
+            if isinstance(mod, never):
+                raise AdapterError(
+                    f"expected a module, got {noun}: {shorten(repr(mod))}; check the order of the arguments"
+                )
         kind = f"{type(mod).__module__}.{type(mod).__qualname__}"
         known = sorted(name for name in plugins(_IRS) if not name.startswith("."))
         raise AdapterError(
@@ -268,6 +277,11 @@ def adapter_for(mod: ModT) -> IRAdapter[ModT, Any]:
             f"add one with apass.register_adapter({type(mod).__qualname__}, ...) or the entry point group {_IRS!r}"
         )
     return adapter
+
+
+def never_modules(kind: type, noun: str) -> None:
+    """Let `adapter_for` call objects of a class by `noun` in its error."""
+    _NEVER_MODULES[kind] = noun
 
 
 def adapter_of_type(module_type: type) -> IRAdapter[Any, Any] | None:

@@ -15,6 +15,7 @@ from anyio.lowlevel import RunVar
 
 from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.shielding import Call, flatten_errors, run_shielded
+from apass.core.adapter import never_modules
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import AnalysisManager
 from apass.core.config import Config, ConfigValues, list_configs, make_config
@@ -457,6 +458,9 @@ PassScope: TypeAlias = Scope[PassContext]
 _SCOPE: ContextVar[PassScope | None] = ContextVar("apass_scope", default=None)
 _OVERRIDING: ContextVar[tuple[PassContext, ...]] = ContextVar("apass_overriding", default=())
 _DEFAULT_SCOPE: RunVar[PassScope] = RunVar("apass_default_scope")
+
+
+never_modules(PassContext, "a context")
 
 
 def current_scope() -> PassScope:

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, Final, Generic, Literal, Unpack, cast, dataclass_transform
 from weakref import WeakKeyDictionary
 
-from apass.core.adapter import ModT
+from apass.core.adapter import ModT, never_modules
 from apass.core.analysis import Analysis
 from apass.core.analysis_manager import Preserves, with_analyses
 from apass.core.config import ConfigKey
@@ -32,6 +32,7 @@ from apass.passes.order import check_order
 from apass.runner.error_policy import OnError, with_error_policy
 from apass.runner.execute import execute
 from apass.runner.result_cache import key_of, own_version, short_text
+from apass.util.checks import check_type
 from apass.util.displayed import Displayed
 from apass.util.fingerprint import fingerprint_value
 from apass.util.text import shorten
@@ -193,7 +194,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
             cursor.item = None
 
     async def run(
-        self, mod: ModT, *, name: str | None = None, ctx: PassContext | None = None, donate: bool = False
+        self, mod: ModT, ctx: PassContext | None = None, *, name: str | None = None, donate: bool = False
     ) -> ModT:
         """Run the pass on `mod` in a context, and return the new module.
 
@@ -201,11 +202,12 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
         Parameters:
             mod: the module.
-            name: the name of the module in messages, reports and traces; None for none.
             ctx: the context, which is entered and left; None for the current one.
+            name: the name of the module in messages, reports and traces; None for none.
             donate: see `__call__`.
 
         Raises:
+            TypeError: if `ctx` is not a PassContext.
             Exception: the errors of a call, and those of entering and leaving the context.
 
         >>> import anyio
@@ -221,6 +223,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
         try:
             if ctx is None:
                 return await self(mod, donate=donate)
+            check_type("ctx", ctx, PassContext)
             async with ctx:
                 return await self(mod, donate=donate)
         finally:
@@ -357,6 +360,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
     def __hash__(self) -> int:
         return id(self) if self.spec is None else hash(self.spec[0])
+
+
+never_modules(Pass, "a pass")
 
 
 _NOT_OPTIONS: Final = frozenset(Pass.__annotations__) | {"kind"}

@@ -227,6 +227,29 @@ async def test_missing_adapter_error_suggests_registration() -> None:
         await pass_([1, 2])
 
 
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (Increment(), "expected a module, got a pass: <Increment .*>; check the order of the arguments"),
+        (PassContext(), r"expected a module, got a context: PassContext\(.*\); check the order of the arguments"),
+    ],
+)
+async def test_pass_or_context_as_module_is_named(value: Any, message: str) -> None:
+    with pytest.raises(apass.AdapterError, match=message):
+        await Increment()(value)
+
+
+async def test_run_takes_the_context_second() -> None:
+    level = module_pass_of(lambda mod, ctx: {"level": ctx.opt_level})
+    assert await level.run({}, PassContext(3)) == await level.run({}, ctx=PassContext(3)) == {"level": 3}
+
+
+@pytest.mark.parametrize("ctx", [PassContext, {}])
+async def test_run_rejects_what_is_no_context(ctx: Any) -> None:
+    with pytest.raises(TypeError, match="the ctx must be of type PassContext, not "):
+        await Increment().run({}, ctx=ctx)
+
+
 async def test_module_pass_needs_no_adapter() -> None:
     pass_ = module_pass_of(lambda mod, ctx: [*mod, 1], opt_level=0, name="Append")
     assert await pass_([0]) == [0, 1]
