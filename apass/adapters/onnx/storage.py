@@ -4,7 +4,8 @@ The functions do not change the models they receive.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
@@ -24,8 +25,10 @@ from apass.adapters.onnx.traversal import (
 from apass.adapters.onnx.validation import (
     MAX_NESTING,
     MAX_TEXT_NESTING,
+    check_model,
     check_structure,
     is_text_too_deep,
+    kind_of,
     quoted,
     short_reason,
 )
@@ -157,9 +160,11 @@ def model_to_bytes(model: ir.Model) -> bytes:
     """Return the model as one protobuf message that includes external data.
 
     Raises:
-        AdapterError: if the message would exceed 2 GB, or the model cannot be serialized.
+        AdapterError: if `model` is of another type, its message would exceed 2 GB, its external data cannot be read, or
+            it cannot be serialized.
 
     """
+    check_model("model_to_bytes", model)
     initializers, tensors = _data_of(model)
     size = sum(tensor.nbytes for tensor in tensors)
     size += sum(value.const_value.nbytes for value in initializers if value.const_value is not None)
@@ -172,14 +177,18 @@ def model_to_bytes(model: ir.Model) -> bytes:
     return data
 
 
-def model_from_bytes(data: bytes) -> ir.Model:
+def model_from_bytes(data: bytes | bytearray | memoryview) -> ir.Model:
     """Return the model that `model_to_bytes` wrote.
 
     Raises:
         AdapterError: if `data` is not an ONNX model, or refers to external data.
 
     """
-    model = _deserialized(data, _PROTOBUF, "these bytes")
+    if not isinstance(data, bytes | bytearray | memoryview):
+        is_proto = isinstance(data, onnx.ModelProto)
+        hint = "convert it with onnx_ir.from_proto(model)" if is_proto else "for a file, use load_model(path)"
+        raise AdapterError(f"model_from_bytes needs the bytes of an ONNX model, got {kind_of(data)}; {hint}")
+    model = _deserialized(bytes(data), _PROTOBUF, "these bytes")
     for tensor in _tensors(model):
         if isinstance(tensor, ir.ExternalTensor):
             message = f"tensor {quoted(tensor.name)} has its data in a file; load the model with load_model"
@@ -233,10 +242,11 @@ def save_model(model: ir.Model, path: str | os.PathLike[str], prepared: Prepared
         prepared: called before the files are renamed.
 
     Raises:
-        AdapterError: if the model cannot be serialized.
+        AdapterError: if `model` is of another type, its external data cannot be read, or it cannot be serialized.
         OSError: if a file cannot be written. Existing files are then unchanged.
 
     """
+    check_model("save_model", model)
     path = Path(path)
     tensors = list(_tensors(model))
     external = any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
@@ -363,7 +373,22 @@ def _without_proto(tensor: Tensor) -> Tensor:
 
 
 def _in_memory(tensor: Tensor) -> Tensor:
-    return _converted(tensor) if isinstance(tensor, ir.ExternalTensor) else tensor
+    if not isinstance(tensor, ir.ExternalTensor):
+        return tensor
+    with _reading(tensor):
+        return _converted(tensor)
+
+
+@contextmanager
+def _reading(tensor: Tensor) -> Generator[None]:
+    """Raise AdapterError if the external data of a tensor cannot be read in the block."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # onnx_ir raises ValueError for a file that is too short
+        if not isinstance(tensor, ir.ExternalTensor):
+            raise
+        where = f"tensor {quoted(tensor.name)} has its data in {str(tensor.path)!r}"
+        raise AdapterError(f"{where}, which cannot be read: {short_reason(error)}; restore that file") from error
 
 
 def _deserialized(data: bytes, model_format: str, source: str) -> ir.Model:
@@ -441,7 +466,9 @@ def _write_weights(model: ir.Model, weights: PartFile) -> onnx.ModelProto:
         if tensor.nbytes < SMALLEST_EXTERNAL or isinstance(tensor, ir.StringTensor):
             return _in_memory(tensor)
         offset = weights.file.tell()
-        weights.write(tensor.tobytes())
+        with _reading(tensor):
+            data = tensor.tobytes()
+        weights.write(data)
         length = weights.file.tell() - offset
         fields: Any = {"shape": tensor.shape, "name": tensor.name}
         return ir.ExternalTensor(weights.target.name, offset, length, tensor.dtype, **fields)

@@ -26,8 +26,10 @@ __all__ = [
     "MAX_CALLS",
     "MAX_NESTING",
     "MAX_TEXT_NESTING",
+    "check_model",
     "check_structure",
     "is_text_too_deep",
+    "kind_of",
     "quoted",
     "short_reason",
 ]
@@ -127,6 +129,30 @@ def quoted(name: str) -> str:
     'a\x1b[2J'
     """
     return repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}...")
+
+
+def check_model(user: str, value: object) -> None:
+    """Raise AdapterError unless a value is an `onnx_ir.Model`.
+
+    The message shows how to get one. `user` is what needs it.
+    """
+    if isinstance(value, ir.Model):
+        return
+    kind = kind_of(value)
+    if isinstance(value, onnx.ModelProto):
+        hint = "convert it with onnx_ir.from_proto(model)"
+    elif isinstance(value, bytes | bytearray | memoryview):
+        hint = "read it with apass.adapters.onnx.model_from_bytes(data)"
+    elif isinstance(value, ir.Graph):
+        hint = "put it into a model with onnx_ir.Model(graph, ir_version=...)"
+    else:
+        hint = "load it with apass.adapters.onnx.load_model(path)"
+    raise AdapterError(f"{user} needs an onnx_ir.Model, got {kind}; {hint}")
+
+
+def kind_of(value: object) -> str:
+    """Return the name of the type of a value, for messages."""
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
 
 
 def short_reason(error: BaseException) -> str:

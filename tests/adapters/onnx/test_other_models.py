@@ -19,6 +19,7 @@ LOAD = "load it with apass.adapters.onnx.load_model(path)"
         (ModelProto(), "onnx.onnx_ml_pb2.ModelProto", "convert it with onnx_ir.from_proto(model)"),
         ("model.onnx", "str", LOAD),
         ({"f": 1}, "dict", LOAD),
+        (b"", "bytes", "read it with apass.adapters.onnx.model_from_bytes(data)"),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -1,13 +1,16 @@
 """ONNX models as private copies, bytes and files."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
 import apass
-from apass.adapters.onnx import ADAPTER, load_model, save_model
+from apass.adapters.onnx import ADAPTER, load_model, model_from_bytes, model_to_bytes, save_model
 from tests.helpers.onnx_models import names, op_types, proto_of, relu, rich_proto, weights, with_functions
 
 Model = ir.Model
@@ -187,3 +190,54 @@ def test_failed_save_leaves_files_unchanged(tmp_path: Path) -> None:
     with pytest.raises(apass.AdapterError, match="initializer 'v'"):
         save_model(broken, target)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_model_is_read_from_any_bytes(kind: Callable[[bytes], bytes]) -> None:
+    data = model_to_bytes(relu())
+    assert model_to_bytes(model_from_bytes(kind(data))) == data
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (onnx.ModelProto(), "got onnx.onnx_ml_pb2.ModelProto; convert it with onnx_ir.from_proto(model)"),
+        ("model.onnx", "got str; for a file, use load_model(path)"),
+        (None, "got NoneType; for a file, use load_model(path)"),
+    ],
+)
+def test_other_values_are_rejected_as_bytes(value: Any, hint: str) -> None:
+    with pytest.raises(apass.AdapterError) as caught:
+        model_from_bytes(value)
+    assert str(caught.value) == f"model_from_bytes needs the bytes of an ONNX model, {hint}"
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (None, "got NoneType; load it with apass.adapters.onnx.load_model(path)"),
+        (onnx.ModelProto(), "got onnx.onnx_ml_pb2.ModelProto; convert it with onnx_ir.from_proto(model)"),
+        (b"", "got bytes; read it with apass.adapters.onnx.model_from_bytes(data)"),
+        (relu().graph, "got onnx_ir.Graph; put it into a model with onnx_ir.Model(graph, ir_version=...)"),
+    ],
+    ids=["none", "proto", "bytes", "graph"],
+)
+def test_other_values_are_not_written(tmp_path: Path, value: Any, hint: str) -> None:
+    with pytest.raises(apass.AdapterError) as caught:
+        model_to_bytes(value)
+    assert str(caught.value) == f"model_to_bytes needs an onnx_ir.Model, {hint}"
+    with pytest.raises(apass.AdapterError, match=r"save_model needs an onnx_ir\.Model, got "):
+        save_model(value, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_lost_external_data_is_an_error(tmp_path: Path, is_removed: bool) -> None:
+    save_model(external_model(tmp_path), tmp_path / "model.onnx")
+    model = load_model(tmp_path / "model.onnx")
+    data = tmp_path / "model.onnx.data"
+    data.unlink() if is_removed else data.write_bytes(b"")
+    message = r"tensor 'w' has its data in '.*model\.onnx\.data', which cannot be read: .*; restore that file"
+    with pytest.raises(apass.AdapterError, match=message):
+        model_to_bytes(model)
+    with pytest.raises(apass.AdapterError, match=message):
+        save_model(model, tmp_path / "other.onnx")

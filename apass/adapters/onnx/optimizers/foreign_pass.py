@@ -11,7 +11,7 @@ from anyio import BrokenWorkerProcess, to_process, to_thread
 from apass.adapters.onnx import ADAPTER, count_nodes
 from apass.adapters.onnx.calls import MAX_EXPANDED
 from apass.adapters.onnx.optimizers.isolation import Optimizer, Request, optimize_bytes
-from apass.adapters.onnx.validation import quoted
+from apass.adapters.onnx.validation import check_model, quoted
 from apass.concurrency.processes.pool import run_in_worker
 from apass.core.context import PassContext, waiting_for
 from apass.core.info import PassInfo
@@ -68,9 +68,7 @@ class ForeignPass(ModulePass[ir.Model]):
             VerifyError: if the result is invalid.
 
         """
-        if not isinstance(mod, ir.Model):
-            kind = f"{type(cast('object', mod)).__module__}.{type(cast('object', mod)).__qualname__}"
-            raise AdapterError(f"pass {self.info.name!r} needs an onnx_ir.Model, got {kind.removeprefix('builtins.')}")
+        check_model(f"pass {self.info.name!r}", mod)
         return self._optimize(mod, ctx)
 
     async def _optimize(self, mod: ir.Model, ctx: PassContext) -> ir.Model:

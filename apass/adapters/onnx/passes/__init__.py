@@ -53,7 +53,7 @@ from apass.adapters.onnx.passes.workarounds import (
 from apass.adapters.onnx.rewrites import FusePass, SimplifyPass
 from apass.adapters.onnx.rewrites.engine import MAX_BYTES
 from apass.adapters.onnx.traversal import is_small
-from apass.adapters.onnx.validation import quoted, short_reason
+from apass.adapters.onnx.validation import check_model, quoted, short_reason
 
 __all__ = ["DEFAULT", "TABLE", "OnnxPass", "PassEntry"]
 
@@ -116,8 +116,7 @@ class OnnxPass(InPlacePass[ir.Model]):
             AdapterError: if `mod` is not an `onnx_ir.Model`.
 
         """
-        if not isinstance(mod, ir.Model):
-            raise AdapterError(_other_model(self.info.name, mod))
+        check_model(f"pass {self.info.name!r}", mod)
         is_slow_scan = self._name in DRY_RUNS
         if not is_slow_scan and not self.has_work(mod):
             return mod
@@ -225,14 +224,6 @@ def _report_counts(before: int, after: int, ctx: PassContext) -> None:
 def _warn(name: str, text: str, ctx: PassContext) -> None:
     message = f"pass {name!r}: {text}"
     ctx.diag_ctx.emit(Diagnostic(DiagnosticLevel.WARNING, message, None, name, None, current_module_name()))
-
-
-def _other_model(name: str, value: object) -> str:
-    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    hint = "load it with apass.adapters.onnx.load_model(path)"
-    if isinstance(value, onnx.ModelProto):
-        hint = "convert it with onnx_ir.from_proto(model)"
-    return f"pass {name!r} needs an onnx_ir.Model, got {kind}; {hint}"
 
 
 def _threads() -> CapacityLimiter:
