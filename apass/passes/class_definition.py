@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from apass.core.info import PassInfo
 from apass.errors import PassDefinitionError
-from apass.passes.options import PassOptions, Requirements, check_pass_options, split_requirements
+from apass.passes.options import LISTS, PassOptions, Requirements, check_pass_options, split_requirements
 from apass.util.typed_values import convert
 
 __all__ = ["PARAMETERS", "check_signature", "define_options", "options_of_constructor", "set_class_keywords"]
@@ -22,10 +22,6 @@ PARAMETERS: Final[Mapping[str, tuple[str, ...]]] = {
     "transform_in_place": ("mod", "ctx"),
 }
 """The parameters of each method that a pass implements, without `self`."""
-
-
-_LISTS: Final = ("requires", "ensures", "runs_after", "runs_before")
-"""Options that a class may set in its body as any list."""
 
 _KEYWORDS: Final = "_has_class_keywords"
 """Set on a class whose `info` comes from the keywords of its class statement."""
@@ -58,7 +54,7 @@ def set_class_keywords(
         # A function would become a method.
         setattr(cls, key, staticmethod(value) if isinstance(value, FunctionType) else value)
     in_body: Any = {
-        key: cls.__dict__[key] for key in _LISTS if key in cls.__dict__ and not isinstance(cls.__dict__[key], property)
+        key: cls.__dict__[key] for key in LISTS if key in cls.__dict__ and not isinstance(cls.__dict__[key], property)
     }
     for key, value in check_pass_options(where, in_body).items():
         setattr(cls, key, value)

@@ -1,20 +1,23 @@
 """`PassOptions`: keyword options of the decorators."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Final, Literal, TypedDict, cast
 
 from apass.core.analysis import Analysis
-from apass.core.config import ConfigKey, config_key
+from apass.core.config import ConfigKey, ConfigOption, config_key
 from apass.core.executor import ExecutorChoice, check_executor
 from apass.core.properties import Property, check_property
 from apass.errors import PassDefinitionError, did_you_mean
 from apass.runner.error_policy import OnError
 from apass.util.checks import is_seconds
 
-__all__ = ["BodyOptions", "PassOptions", "Requirements", "check_pass_options", "split_requirements"]
+__all__ = ["LISTS", "BodyOptions", "PassOptions", "Requirements", "check_pass_options", "split_requirements"]
 
 Requirements = Iterable[str | Analysis[Any]] | None
 """The requirements of a pass: names of passes, and analyses."""
+
+LISTS: Final = ("requires", "ensures", "runs_after", "runs_before")
+"""Options that are lists, for which None is an empty one."""
 
 
 class BodyOptions:
@@ -70,20 +73,20 @@ class PassOptions(TypedDict, total=False):
     """
     version: str
     """The version of the pass for cached results, `"1"` by default; change it when the pass produces others."""
-    config_keys: Iterable[ConfigKey]
-    """The config options that the result depends on; by default all options that are set."""
-    requires: Iterable[str | Property]
+    config_keys: Iterable[ConfigKey] | None
+    """The config options that the result depends on; None, the default, is all options that are set."""
+    requires: Iterable[str | Property] | None
     """The properties that a module must have; they are checked before the pass (see `register_property`)."""
-    ensures: Iterable[str | Property]
+    ensures: Iterable[str | Property] | None
     """The properties that the result has; they are checked after the pass."""
     idempotent: bool
     """Whether the pass changes nothing in its own result, or in a module that has all properties in `ensures`.
 
     A Sequential then leaves it out where another pass requires it, and the module is such a one.
     """
-    runs_after: Iterable[str]
+    runs_after: Iterable[str] | None
     """Names of passes and pipelines. One of a name must come earlier, if there is one later in the pipeline."""
-    runs_before: Iterable[str]
+    runs_before: Iterable[str] | None
     """Names of passes and pipelines. One of a name must come later, if there is one earlier in the pipeline."""
 
 
@@ -120,7 +123,9 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
     if unknown:
         name = min(unknown)
         raise TypeError(f"unexpected argument {name!r}{did_you_mean(name, PassOptions.__annotations__)}")
-    attributes: dict[str, Any] = dict(options)
+    attributes: dict[str, Any] = {
+        key: () if value is None and key in LISTS else value for key, value in options.items()
+    }
     timeout, on_error = options.get("timeout"), options.get("on_error", "raise")
     if timeout is not None and not is_seconds(timeout):
         raise PassDefinitionError(f"timeout must be a positive number of seconds or None, not {timeout!r}")
@@ -137,30 +142,31 @@ def check_pass_options(decorator: str, options: PassOptions) -> dict[str, Any]:
     cacheable = options.get("cacheable", False)
     if not isinstance(cacheable, bool) and cacheable != "module":
         raise PassDefinitionError(f"cacheable must be True, False or 'module', not {cacheable!r}")
-    if "config_keys" in options:
-        keys = options["config_keys"]
-        if isinstance(keys, str):
-            raise PassDefinitionError(f"config_keys must be a list of options, not {keys!r}; write [{keys!r}]")
+    if attributes.get("config_keys") is not None:
+        keys = _listed("config_keys", "options or their keys", attributes["config_keys"], (str, ConfigOption))
         attributes["config_keys"] = tuple(map(config_key, keys))
     for key in ("requires", "ensures"):
         if key in attributes:
             attributes[key] = check_property(key, attributes[key])
     for key in ("runs_after", "runs_before"):
         if key in attributes:
-            attributes[key] = _names(key, attributes[key])
+            attributes[key] = _listed(key, "names of passes", attributes[key], (str,))
     idempotent = options.get("idempotent", False)
     if not isinstance(idempotent, bool):
         raise PassDefinitionError(f"idempotent must be True or False, not {idempotent!r}")
     return attributes
 
 
-def _names(key: str, value: object) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise PassDefinitionError(f"{key} must be a list of names of passes, not {value!r}; write [{value!r}]")
-    names = tuple(cast("Iterable[object]", value))
-    if not all(isinstance(name, str) for name in names):
-        raise PassDefinitionError(f"{key} must be a list of names of passes, not {value!r}")
-    return cast("tuple[str, ...]", names)
+def _listed(key: str, noun: str, value: object, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+    """Return the items of an option, which must be a list of objects of some types."""
+    if isinstance(value, kinds) or not isinstance(value, Iterable):
+        hint = f"; write [{config_key(cast('ConfigKey', value))!r}]" if isinstance(value, kinds) else ""
+        raise PassDefinitionError(f"{key} must be a list of {noun}, not {value!r}{hint}")
+    items = tuple(cast("Iterable[object]", value))
+    for item in items:
+        if not isinstance(item, kinds):
+            raise PassDefinitionError(f"{key} must be a list of {noun}, but contains {item!r}")
+    return items
 
 
 def _analyses(preserves: object) -> Iterator[Analysis[Any]]:

@@ -230,12 +230,16 @@ def test_invalid_declaration_raises() -> None:
         return func
 
     declare: Any = apass.function_pass
+    option = apass.ConfigOption("a.b", int, 1)
     for options, message in (
         ({"preserves": length}, "preserves must be a set of analyses"),
         ({"preserves": {"Length"}}, "preserves must be a set of analyses"),
         ({"required": length}, "required must be a list of names and analyses"),
         ({"cacheable": "function"}, "cacheable must be True, False or 'module', not 'function'"),
-        ({"config_keys": "a.b"}, r"write \['a.b'\]"),
+        ({"config_keys": "a.b"}, r"config_keys must be a list of options or their keys, not 'a.b'; write \['a.b'\]"),
+        ({"config_keys": option}, r"config_keys must be a list .*, not ConfigOption\('a.b', int, .*; write \['a.b'\]"),
+        ({"config_keys": ["a.b", 5]}, "config_keys must be a list of options or their keys, but contains 5"),
+        ({"config_keys": 5}, "config_keys must be a list of options or their keys, not 5"),
     ):
         with pytest.raises(apass.PassDefinitionError, match=message):
             declare(body, opt_level=0, **options)

@@ -187,6 +187,14 @@ def test_list_in_class_body_is_checked(key: str) -> None:
     assert getattr(made, key) == ("ab",)
 
 
+@pytest.mark.parametrize("key", ["requires", "ensures", "runs_after", "runs_before", "config_keys", "required"])
+def test_none_in_place_of_a_list_is_accepted(key: str) -> None:
+    options: Any = {key: None}
+    made = module_pass("Use", **options)
+    assert (made.requires, made.ensures, made.runs_after, made.runs_before) == ((), (), (), ())
+    assert (made.config_keys, made.info.required) == (None, ())
+
+
 async def test_error_of_a_check_names_its_property() -> None:
     def crash(mod: Any) -> bool:
         return bool(mod.nope)
@@ -230,7 +238,7 @@ async def test_result_that_is_no_module_is_reported() -> None:
         ({"requires": "anf"}, "requires must be a list of properties, not 'anf'; write ['anf']"),
         ({"ensures": [3]}, "ensures must be a list of properties or their names, not 3"),
         ({"runs_after": "A"}, "runs_after must be a list of names of passes, not 'A'; write ['A']"),
-        ({"runs_before": [1]}, "runs_before must be a list of names of passes, not [1]"),
+        ({"runs_before": [1]}, "runs_before must be a list of names of passes, but contains 1"),
         ({"idempotent": 1}, "idempotent must be True or False, not 1"),
     ],
 )
