@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from random import Random
 from types import coroutine
 from typing import Any, Final, TypeVar, cast
@@ -22,23 +23,31 @@ PAUSES: Final = (0, 0, 1, 2, 9)
 The last one is long enough for other bodies to make several steps.
 """
 
-_SEED: ContextVar[int | None] = ContextVar("apass_seed", default=None)
+_MAKE: ContextVar[Callable[[int | None], LoopScheduler]] = ContextVar("apass_make_scheduler", default=LoopScheduler)
 
 
 @contextmanager
-def seeded(seed: int) -> Generator[None]:
-    """Let `make_scheduler` return schedulers with this seed within the block."""
-    token = _SEED.set(seed)
+def seeded(seed: int | None) -> Generator[None]:
+    """Let `make_scheduler` return schedulers that order bodies by a seed within the block.
+
+    If the seed is None, bodies start in their own order, however long they take.
+    """
+    token = _MAKE.set(_unsliced if seed is None else partial(InterleavingScheduler, seed=seed))
     try:
         yield
     finally:
-        _SEED.reset(token)
+        _MAKE.reset(token)
 
 
 def make_scheduler(slots: int | None) -> LoopScheduler:
-    """Return a scheduler; within `seeded`, one that interleaves bodies at random."""
-    seed = _SEED.get()
-    return LoopScheduler(slots) if seed is None else InterleavingScheduler(slots, seed)
+    """Return a scheduler; within `seeded`, one whose order does not depend on the time."""
+    return _MAKE.get()(slots)
+
+
+def _unsliced(slots: int | None) -> LoopScheduler:
+    scheduler = LoopScheduler(slots)
+    scheduler.slice_ends = float("inf")
+    return scheduler
 
 
 class InterleavingScheduler(LoopScheduler):

@@ -1,6 +1,7 @@
 """`check_pass`: each law finds the pass that breaks it."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from itertools import count
 from typing import Any, cast
@@ -129,6 +130,22 @@ def test_failing_order_is_repeated_by_its_seed(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(AssertionError) as repeated:
         check_pass(racing, [{"f": 1, "g": 2}])
     assert str(repeated.value) == str(caught.value)
+
+
+def test_slow_bodies_are_expected_in_their_own_order() -> None:
+    """A body that holds the loop for longer than a time slice starts no other order."""
+    total = 0
+
+    async def body(func: int, mod: Module, ctx: apass.PassContext) -> int:
+        nonlocal total
+        total = func
+        time.sleep(0.05)  # noqa: ASYNC251  it holds the event loop for longer than a slice
+        await checkpoint()
+        return total
+
+    with pytest.raises(AssertionError) as caught:
+        check_pass(apass.function_pass(body, opt_level=0, name="P"), [{"f": 1, "g": 2}], seed=5, runs=50)
+    assert "\n-f: 2\n+f: 1\n" in str(caught.value)
 
 
 def test_correct_passes_hold_all_laws() -> None:
