@@ -2,32 +2,22 @@
 
 import os
 import warnings
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, cast
+from typing import Final, Self, cast
 
 from apass.cli.inputs import InputError
-from apass.core.store import Store, StoreInfo
+from apass.core.store import SharedStore, StoreInfo
 from apass.errors import StoreError, StoreWarning
 from apass.stores import SqliteStore
 
-__all__ = ["DEFAULT", "CacheStore", "OptionalStore", "RedisLike", "default_path", "store_at"]
+__all__ = ["DEFAULT", "OptionalStore", "default_path", "store_at"]
 
 DEFAULT: Final = "default"
 """The value of `--cache` that selects the file `default_path()`."""
-
-
-class RedisLike(Store, AbstractAsyncContextManager[Any], Protocol):
-    """A store that must be entered.
-
-    A Protocol, because the Redis client is an optional dependency.
-    """
-
-
-CacheStore = SqliteStore | RedisLike
-"""The stores of the command line. Each must be entered before use."""
 
 
 class OptionalStore:
@@ -39,7 +29,7 @@ class OptionalStore:
     seals: Final = True
     """The stores of the command line seal their values."""
 
-    def __init__(self, store: CacheStore) -> None:
+    def __init__(self, store: SharedStore) -> None:
         self._store = store
         self._is_open = False
 
@@ -67,6 +57,10 @@ class OptionalStore:
         if self._is_open:
             await self._store.put(key, value)
 
+    def for_worker(self) -> Callable[[], SharedStore]:
+        """Return a function that creates the store in a worker."""
+        return partial(_optional, self._store.for_worker())
+
     async def info(self) -> StoreInfo:
         """Return the number and size of the results."""
         return await self._store.info()
@@ -74,6 +68,10 @@ class OptionalStore:
     async def clear(self) -> None:
         """Delete all results."""
         await self._store.clear()
+
+
+def _optional(create: Callable[[], SharedStore]) -> OptionalStore:
+    return OptionalStore(create())
 
 
 _MAGIC: Final = b"SQLite format 3\0"
@@ -92,7 +90,7 @@ def default_path() -> Path:
     return Path(base) / "apass" / "results.db"
 
 
-def store_at(location: str) -> CacheStore:
+def store_at(location: str) -> SharedStore:
     """Return the store at a location: a file, `default`, or the URL of a Redis server.
 
     Raises:
@@ -101,7 +99,7 @@ def store_at(location: str) -> CacheStore:
 
     """
     if location.startswith(_REDIS):
-        return cast("RedisLike", import_module("apass.stores.redis").RedisStore(location))
+        return cast("SharedStore", import_module("apass.stores.redis").RedisStore(location))
     path = default_path() if location == DEFAULT else Path(location)
     if path.is_dir():
         raise InputError(f"the cache {str(path)!r} is a folder; name a file, such as {str(path / 'results.db')!r}")

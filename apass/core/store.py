@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from hashlib import blake2b
 from threading import local
@@ -23,6 +24,7 @@ __all__ = [
     "FaultTolerantStore",
     "ModuleResults",
     "RunResults",
+    "SharedStore",
     "Store",
     "StoreInfo",
     "seal",
@@ -125,6 +127,18 @@ class Store(Protocol):
 
     async def clear(self) -> None:
         """Remove all entries."""
+        ...
+
+
+@runtime_checkable
+class SharedStore(Store, AbstractAsyncContextManager[Any], Protocol):
+    """A store that several processes use, such as a file; `async with` opens it.
+
+    A pass that runs as a whole in a worker reads and stores its results there too.
+    """
+
+    def for_worker(self) -> Callable[[], "SharedStore"]:
+        """Return a function that creates the same store in a worker; it is pickled."""
         ...
 
 

@@ -20,7 +20,7 @@ from apass.core.info import PassInfo
 from apass.core.instrument import instrument_name
 from apass.core.portable import Delegates
 from apass.core.run import Run, current_module_name, current_run
-from apass.core.store import Store
+from apass.core.store import SharedStore, Store
 from apass.errors import AdapterError, ExecutorError
 from apass.executors.pickling import dumps, pickled
 
@@ -33,6 +33,7 @@ __all__ = [
     "pack_call",
     "pack_module",
     "pack_pass",
+    "store_for_worker",
 ]
 
 
@@ -157,6 +158,8 @@ class RunMessage:
     """The event loop for a whole pass, `asyncio` or `trio`."""
     instruments: Sequence[Callable[[], object]] = ()
     """Create the twins of the context's instruments, for a whole pass."""
+    store: Callable[[], SharedStore] | None = None
+    """Creates the store of the context, for a whole pass."""
 
     def run(self, function: str) -> Run:
         """Return the run of the body for a function."""
@@ -216,7 +219,14 @@ def pack_pass(pass_: Any, mod: Any, ctx: PassContext, delegates: Delegates, back
         dumps(factory, f"the twin of instrument {instrument_name(original)!r}")
     module, name = pack_module(mod), current_module_name()
     context = ContextMessage.of(ctx)
-    return _pack(RunMessage(pass_, module, context, [pass_.info], name, False, backend, delegates.factories))
+    factories, store = delegates.factories, store_for_worker(ctx)
+    dumps(store, f"the store {ctx.store!r}")
+    return _pack(RunMessage(pass_, module, context, [pass_.info], name, False, backend, factories, store))
+
+
+def store_for_worker(ctx: PassContext) -> Callable[[], SharedStore] | None:
+    """Return a function that creates the store of a context in a worker; None if no worker can use it."""
+    return ctx.store.for_worker() if isinstance(ctx.store, SharedStore) else None
 
 
 def pack_call(function: Callable[..., Any], label: str) -> bytes:

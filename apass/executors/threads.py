@@ -21,6 +21,7 @@ from apass.core.run import RUN, Run, current_module_name, current_run
 from apass.errors import ExecutorError, PassTimeoutError
 from apass.executors.batching import Batches, Done
 from apass.executors.limits import NO_LIMIT, Slots, usable_cores
+from apass.executors.messages import store_for_worker
 from apass.executors.remote import backend_name, record_passes
 from apass.executors.worker import call_transform, check_plain, run_whole_pass
 from apass.passes.base import Pass
@@ -104,6 +105,7 @@ class ThreadExecutor:
         async with self.slots():
             delegates = Delegates.of(pass_, ctx.instruments)
             twins = [make() for make in delegates.factories]
+            create_store = store_for_worker(ctx)
             private = PassContext(
                 ctx.opt_level,
                 ctx.required_pass,
@@ -113,6 +115,7 @@ class ThreadExecutor:
                 diag_ctx=ctx.diag_ctx,
                 max_concurrency=ctx.max_concurrency,
                 exit_grace=ctx.exit_grace,
+                store=None if create_store is None else create_store(),
                 strict=ctx.strict,
                 debug=ctx.debug,
             )

@@ -28,6 +28,7 @@ from apass.core.instrument import instrument_name
 from apass.core.portable import records_of
 from apass.core.remarks import Remark
 from apass.core.run import RUN, Run, enter_module
+from apass.core.store import SharedStore
 from apass.errors import ExecutorError, UnmatchedPassNameWarning
 from apass.executors.messages import CallMessage, ModuleMessage, RunMessage, pack_module
 from apass.executors.pickling import dumps, loads
@@ -328,7 +329,8 @@ class _WholePass:
         CHANGES.set(emitted.changes)
         mod = self._message.module.open()
         twins = [make() for make in self._message.instruments]
-        ctx = self._message.context.open(twins, _RecordingDiagnosticContext())
+        store = None if self._message.store is None else self._message.store()
+        ctx = self._message.context.open(twins, _RecordingDiagnosticContext(), store)
         enter_in_worker(ctx, request.deadline())
         start = perf_counter()
         module: ModuleMessage | None = None
@@ -371,11 +373,12 @@ def call_transform(pass_: Any, mod: Any, ctx: PassContext, backend: str) -> Any:
 def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | None, backend: str) -> Any:
     """Run a pass in a new event loop in this thread.
 
-    The pass is cancelled when `STOPPED` returns true.
+    The store of the context, if any, is opened for the run. The pass is cancelled when `STOPPED` returns true.
     """
+    store = cast("SharedStore | None", ctx.store)
 
     async def run() -> Any:
-        async with ctx:
+        async with store or nullcontext(), ctx:
             return await pass_(mod)
 
     RUN.set(None)

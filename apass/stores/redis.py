@@ -1,12 +1,14 @@
 """`RedisStore`: results in a Redis server, shared by machines; for `apass[redis]`."""
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, cast
 
 import anyio
 
-from apass.core.store import SEAL_SIZE, StoreInfo, seal, unseal
+from apass.core.store import SEAL_SIZE, SharedStore, StoreInfo, seal, unseal
 from apass.errors import MissingExtraError, StoreError
 
 try:
@@ -108,6 +110,10 @@ class RedisStore:
                 await client.delete(keys[start : start + 1000])
         except _ERRORS as error:
             raise self._error(error) from error
+
+    def for_worker(self) -> Callable[[], SharedStore]:
+        """Return a function that connects a worker to the server."""
+        return partial(RedisStore, self.url, prefix=self.prefix, timeout=self._timeout, expire=self._expire)
 
     def _open(self) -> "Redis[bytes]":
         if self._client is None:

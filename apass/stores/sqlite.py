@@ -15,7 +15,7 @@ from typing import Final, Self, TypeVar
 from anyio.to_thread import run_sync
 
 from apass.concurrency.thread_batches import ThreadBatches
-from apass.core.store import StoreInfo, seal, unseal
+from apass.core.store import SharedStore, StoreInfo, seal, unseal
 from apass.errors import StoreError, StoreWarning
 
 __all__ = ["SqliteStore"]
@@ -127,6 +127,11 @@ class SqliteStore:
     async def clear(self) -> None:
         """Delete all results, and release the disk space."""
         await run_sync(self._run, self._writer, _clear)
+
+    def for_worker(self) -> Callable[[], SharedStore]:
+        """Return a function that creates the store in a worker, which must share the file system."""
+        # The working directory of a worker may differ.
+        return partial(SqliteStore, self.path.absolute(), limit=self._limit)
 
     def close(self) -> None:
         """Close the file. The next use opens it again."""

@@ -89,9 +89,10 @@ def test_output_of_passes_goes_to_standard_error(tmp_path: Path) -> None:
     assert process("opt", tmp_path / "in" / "a.onnx", *options, body=PASSES)[2] == "out\nerr\n"
 
 
-def test_cache_is_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", [(), ("--timing",), ("--timeout", 300)])
+def test_cache_is_used(tmp_path: Path, option: tuple[object, ...]) -> None:
     cache = ("--cache", tmp_path / "results.db")
-    arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "--executor", "process", *cache)
+    arguments = ("opt", models(tmp_path / "in"), "-o", tmp_path / "out", "--executor", "process", *cache, *option)
     assert process(*arguments)[0] == 0
     stored = apass("cache", "info", *cache).stdout
     assert re.search(r"\b[1-9]\d* results", stored), stored

@@ -1,6 +1,7 @@
 """Whole modules in executors: `optimize_all(executor=...)`."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -8,7 +9,9 @@ import anyio.to_thread
 import pytest
 
 from apass import Diagnostic, PassContext, PassTimeoutError, Sequential, optimize_all, optimize_stream, relay
+from apass.core.store import Store
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
+from apass.stores import MemoryStore, SqliteStore
 from tests.executors import work
 from tests.helpers.recording import module_pass_of
 
@@ -52,6 +55,20 @@ async def test_exit_of_pass_leaves_a_worker_as_inline(executor: Executor | None)
         await optimize_all([{"a": 1}], work.Exit, executor=executor)
     assert caught.value.code == 3
     assert "in pass 'Exit', module '0'" in caught.value.__notes__
+
+
+@every_executor
+async def test_whole_modules_use_a_shared_store(executor: Executor, tmp_path: Path) -> None:
+    async def run(store: Store) -> int:
+        ctx = PassContext(store=store)
+        pipeline = Sequential([work.DoubleAll])
+        assert await optimize_all([{"a": 1}], pipeline, executor=executor, context=ctx) == [{"a": 2}]
+        return len(ctx.diag_ctx.diagnostics)
+
+    async with SqliteStore(tmp_path / "results.db") as store:
+        assert [await run(store), await run(store)] == [1, 0]
+    assert await run(SqliteStore(tmp_path / "results.db")) == 0
+    assert [await run(MemoryStore()), await run(MemoryStore())] == [1, 1]
 
 
 @every_executor

@@ -327,3 +327,9 @@ class SlowToLoad:
 @module_pass(opt_level=0)
 def Exit(mod: Module, ctx: PassContext) -> Module:
     sys.exit(3)
+
+
+@module_pass(opt_level=0, cacheable=True)
+def DoubleAll(mod: Module, ctx: PassContext) -> Module:
+    ctx.diag_ctx.warning("doubled")
+    return {name: 2 * func for name, func in mod.items()}
