@@ -12,7 +12,16 @@ from pathlib import Path
 from apass.core.ir_plugin import file_suffix
 from apass.errors import ApassError, did_you_mean
 
-__all__ = ["InputError", "Job", "check_writable", "find_models", "names_file", "plan_jobs", "split_command"]
+__all__ = [
+    "InputError",
+    "Job",
+    "check_model_file",
+    "check_writable",
+    "find_models",
+    "names_file",
+    "plan_jobs",
+    "split_command",
+]
 
 _RESULT_MARK = ".opt"
 
@@ -202,6 +211,15 @@ def _models_of(argument: str, suffixes: tuple[str, ...], output: Path | None, re
         yield from (Path(match) for match in paths if _is_model(match, suffixes))
     else:
         raise InputError(f"no such file or directory: {argument!r}{_suggestion(path)}")
+
+
+def check_model_file(path: Path) -> None:
+    """Raise InputError if a path is not one file, for commands that take one model."""
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder; give one model file")
+    if not path.is_file():
+        hint = "; give one model file" if str(path) == "-" or has_magic(str(path)) else _suggestion(path)
+        raise InputError(f"no such file: {str(path)!r}{hint}")
 
 
 def _models_below(folder: Path, suffixes: tuple[str, ...]) -> list[str]:

@@ -28,7 +28,7 @@ _MAKE: ContextVar[Callable[[int | None], LoopScheduler]] = ContextVar("apass_mak
 
 @contextmanager
 def seeded(seed: int | None) -> Generator[None]:
-    """Let `make_scheduler` return schedulers that order bodies by a seed within the block.
+    """Within the block, let `make_scheduler` return schedulers that use a seed.
 
     If the seed is None, bodies start in their own order, however long they take.
     """
@@ -40,7 +40,7 @@ def seeded(seed: int | None) -> Generator[None]:
 
 
 def make_scheduler(slots: int | None) -> LoopScheduler:
-    """Return a scheduler; within `seeded`, one whose order does not depend on the time."""
+    """Return a scheduler; within `seeded`, one that does not depend on the time."""
     return _MAKE.get()(slots)
 
 

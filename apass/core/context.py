@@ -66,8 +66,8 @@ class PassContext(Displayed):
         executor: where plain bodies of function passes run: `"inline"`, `"thread"`, `"process"`, `"interpreter"` or an
             `Executor` (None, in the thread of the event loop).
         store: where persistent analyses, and passes that are `cacheable`, keep results beyond the context (None). If it
-            fails, the context emits a StoreWarning and computes the result. Whole modules in an executor use it if it is
-            a `SharedStore`.
+            fails, the context emits a StoreWarning and computes the result. Whole modules in an executor only use a
+            `SharedStore`.
         strict: whether to recompute the analyses that passes claim to preserve and compare them, and to check the
             reports of passes in place (False).
         debug: whether to verify modules after each change and to look for mistakes in passes (see `DebugInstrument`);

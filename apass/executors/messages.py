@@ -225,7 +225,10 @@ def pack_pass(pass_: Any, mod: Any, ctx: PassContext, delegates: Delegates, back
 
 
 def store_for_worker(ctx: PassContext) -> Callable[[], SharedStore] | None:
-    """Return a function that creates the store of a context in a worker; None if no worker can use it."""
+    """Return what creates the store of a context in a worker.
+
+    Return None if the context has no store, or no other process can use it.
+    """
     return ctx.store.for_worker() if isinstance(ctx.store, SharedStore) else None
 
 

@@ -118,8 +118,13 @@ async def explain_cache(pass_: Pass[Any] | str, mod: Any, ctx: PassContext) -> l
     store = FaultTolerantStore(ctx.store)
     explained: list[CacheExplanation] = []
     by_run: defaultdict[Run, list[CacheRequest]] = defaultdict(list)
+    computed: set[tuple[str, str]] = set()
     for item in requests:
-        by_run[item.run.body_of or item.run].append(item)
+        # The store of this run does have what this run has computed.
+        is_repeated = (item.key, item.fingerprint) in computed
+        if not item.is_stored:
+            computed.add((item.key, item.fingerprint))
+        by_run[item.run.body_of or item.run].append(item._replace(is_stored=item.is_stored and not is_repeated))
     for run, subject in observer.runs:
         own_requests = by_run[run]
         if subject.children() and not own_requests:

@@ -129,7 +129,10 @@ class SqliteStore:
         await run_sync(self._run, self._writer, _clear)
 
     def for_worker(self) -> Callable[[], SharedStore]:
-        """Return a function that creates the store in a worker, which must share the file system."""
+        """Return a function that creates the store in a worker.
+
+        The worker must share the file system.
+        """
         # The working directory of a worker may differ.
         return partial(SqliteStore, self.path.absolute(), limit=self._limit)
 

@@ -90,7 +90,10 @@ def test_bisect_errors_are_one_line(tmp_path: Path) -> None:
         shown = " ".join("PATH" if word.endswith("/m.onnx") else word for word in result.stderr.split(" "))
         assert (command, result.exit_code, shown) == (command, 2, f"apass: {message}")
     result = apass("bisect", tmp_path / "n.onnx", "--check", "true")
-    assert (result.exit_code, result.stderr) == (2, f"apass: no such file: '{tmp_path / 'n.onnx'}'\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        f"apass: no such file: '{tmp_path / 'n.onnx'}'; did you mean 'm.onnx'?\n",
+    )
 
 
 def test_check_timeout_kills_the_check(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from apass import PassContext, module_pass, register_pass, unregister_pass
 from tests.helpers.command_line import apass, write_model
 from tests.helpers.folders import files
 
@@ -69,3 +71,40 @@ def test_explain_names_what_differs(tmp_path: Path) -> None:
         "functions": 0,
         "stored_functions": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (".", "'.' is a folder; give one model file"),
+        ("*.onnx", "no such file: '*.onnx'; give one model file"),
+        ("-", "no such file: '-'; give one model file"),
+        ("none.onnx", "no such file: 'none.onnx'"),
+    ],
+)
+def test_explain_takes_one_file(name: str, message: str) -> None:
+    result = apass("cache", "explain", name)
+    assert (result.exit_code, result.stderr) == (2, f"apass: {message}\n")
+
+
+def test_explain_shows_the_failure_of_a_pass(tmp_path: Path) -> None:
+    def fail(mod: Any, ctx: PassContext) -> Any:
+        raise RuntimeError("boom")
+
+    register_pass(module_pass(fail, opt_level=0, name="test_cache.Fail"))
+    model, location = write_model(tmp_path / "m.onnx"), tmp_path / "results.db"
+    assert apass("opt", model, "-o", tmp_path / "o.onnx", "--cache", location).exit_code == 0
+    result = apass("cache", "explain", model, "-p", "onnx.Inline,test_cache.Fail", "--cache", location)
+    unregister_pass("test_cache.Fail")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "failed m.onnx: in pass 'sequential > test_cache.Fail', module 'm.onnx'\n    RuntimeError: boom\n",
+    )
+
+
+def test_explain_says_that_no_pass_runs(tmp_path: Path) -> None:
+    model, location = write_model(tmp_path / "m.onnx"), tmp_path / "results.db"
+    assert apass("opt", model, "-o", tmp_path / "o.onnx", "--cache", location).exit_code == 0
+    result = apass("cache", "explain", model, "-p", "onnx.FuseNodes", "--cache", location)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"apass: no pass runs; `apass plan {model} -p ...` says why\n"

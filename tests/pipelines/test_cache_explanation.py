@@ -53,6 +53,18 @@ async def test_empty_store_has_no_result() -> None:
     ]
 
 
+async def test_result_of_the_same_run_is_missing() -> None:
+    @apass.module_pass(opt_level=0, cacheable=True)
+    def Keep(mod: Module, ctx: PassContext) -> Module:
+        return mod
+
+    store, pipeline = MemoryStore(), Sequential([Keep, Keep])
+    missing = "missing  Keep  no run has stored a result of this pass"
+    assert await explained(pipeline, {"f": "a"}, store) == [missing, missing]
+    await fill(pipeline, {"f": "a"}, store)
+    assert await explained(pipeline, {"f": "a"}, store) == ["stored   Keep", "stored   Keep"]
+
+
 async def test_second_run_finds_all_results() -> None:
     store = MemoryStore()
     await fill(PIPELINE, {"f": "a"}, store)

@@ -11,7 +11,7 @@ from apass.cli.check_command import Checker, read_command
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.formats import ModelFormat, format_of
-from apass.cli.inputs import InputError
+from apass.cli.inputs import check_model_file
 from apass.cli.options import with_options
 from apass.cli.output_files import OutputError, cannot_write
 from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
@@ -60,8 +60,7 @@ def bisect(
     """
     with errors_as_lines():
         check_backend(backend)
-        if not model.is_file():
-            raise InputError(f"no such file: {str(model)!r}")
+        check_model_file(model)
         model_format = format_of(model)
         passes = read_pipeline(
             default_pipeline(model_format, model.suffix) if pipeline is None else pipeline_text(pipeline)

@@ -6,12 +6,14 @@ from typing import Annotated, Final
 
 import anyio
 import typer
+from rich.console import Console
 
 from apass.cli.cache_location import DEFAULT, default_path, store_at
-from apass.cli.errors import errors_as_lines, warnings_as_lines
+from apass.cli.errors import errors_as_lines, failure_text, print_error, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
+from apass.cli.exit_status import FAILED
 from apass.cli.formats import format_of
-from apass.cli.inputs import InputError
+from apass.cli.inputs import InputError, check_model_file
 from apass.cli.options import with_options
 from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
 from apass.cli.settings import ConfigOptions, PipelineOption, make_context
@@ -80,13 +82,15 @@ def explain(
 ) -> None:
     """Explain which results of passes are stored, and why others are not.
 
-    The passes run on the model, with the stored results. Nothing is written. Lines begin with `stored`, `missing`, or
-    with `never` if the results of a pass are not stored.
+    The passes run on the model, with the stored results. Their own results are not stored; a damaged cache file is
+    renamed, as by `opt`. Lines begin with `stored`, `missing`, or with `never` if the results of a pass are not stored.
+    Passes that are skipped have no line.
+
+    Exit status: 0; 1 if a pass failed.
     """
     with errors_as_lines(), warnings_as_lines():
         check_backend(backend)
-        if not model.is_file():
-            raise InputError(f"no such file: {str(model)!r}")
+        check_model_file(model)
         model_format = format_of(model)
         text = default_pipeline(model_format, model.suffix) if pipeline is None else pipeline_text(pipeline)
         passes = read_pipeline(text)
@@ -98,7 +102,14 @@ def explain(
             enter_module(model.name)
             async with store_at(location) as store:
                 context = make_context(options[0], [passes], store=store)
-                explained = await explain_cache(passes, model_format.load(model), context)
+                module = model_format.load(model)
+                try:
+                    explained = await explain_cache(passes, module, context)
+                except Exception as error:  # the pass of a user may raise anything
+                    Console(stderr=True, highlight=False).print(failure_text(model.name, error), soft_wrap=True)
+                    raise typer.Exit(FAILED) from None
+            if not explained:
+                print_error(f"no pass runs; `apass plan {model} -p ...` says why")
             width = min(_WIDEST, max((len(item.text) for item in explained), default=0))
             for item in explained:
                 if output_format is OutputFormat.JSON:
