@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Annotated, Any, Final
 
 import typer
@@ -184,8 +185,8 @@ def check_pass_names(option: str, names: Iterable[str], pipelines: Iterable[Pass
 
 def _names(pass_: Pass[Any]) -> Iterator[str]:
     yield pass_.info.name
-    for child in pass_.children():
-        yield from _names(child)
+    for inner in chain.from_iterable(pass_.branches()):
+        yield from _names(inner)
 
 
 def _config_item(text: str) -> tuple[str, object]:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -398,10 +399,10 @@ def backend_name() -> str:
 
 
 def record_passes(pass_: Pass[Any]) -> None:
-    """Record in the current context that a pass and its children run."""
+    """Record in the current context that a pass and the passes inside it run."""
     current_scope().record_pass(pass_)
-    for child in pass_.children():
-        record_passes(child)
+    for inner in chain.from_iterable(pass_.branches()):
+        record_passes(inner)
 
 
 @contextmanager

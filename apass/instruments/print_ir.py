@@ -123,7 +123,7 @@ class PrintIRFailed(_PrintsSelected):
         """Print the module, if the pass is selected and contains no passes."""
         run = current_run()
         pass_: Any = None if run is None else run.pass_
-        if isinstance(error, Exception) and self._selection.covers(info) and not (pass_ and pass_.children()):
+        if isinstance(error, Exception) and self._selection.covers(info) and not (pass_ and any(pass_.branches())):
             _print(f"Print IR of failed pass: {pass_title(info)}", self._selection, mod, self.output)
 
 

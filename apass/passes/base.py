@@ -252,7 +252,10 @@ class Pass(Displayed, ABC, Generic[ModT]):
         return (self.info.name,) if registered in (None, self.info.name) else (self.info.name, registered)
 
     def children(self) -> Sequence["Pass[ModT]"]:
-        """Return the passes that this pass contains; none unless it is a combinator."""
+        """Return the passes inside the pass in its text; none unless it is a combinator.
+
+        The text of a registered pipeline, such as `onnx.Default`, is its name.
+        """
         return ()
 
     def branches(self) -> Sequence[Sequence["Pass[ModT]"]]:
@@ -260,11 +263,11 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
         The passes of a list run one after the other.
         """
-        return (self.children(),)
+        return ()
 
     def runs_as_whole(self) -> bool:
         """Return whether a deadline applies to the whole pass rather than to its parts."""
-        return not self.children()
+        return not any(self.branches())
 
     def cache_key(self, ctx: PassContext) -> str | None:
         """Return the cache key without the input; None if not cached as a whole."""
@@ -285,7 +288,7 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
         A pass that contains others has none, as its key consists of theirs.
         """
-        if self.children():
+        if any(self.branches()):
             return {}
         name, options = self.spec or (self.info.name, self._options())
         listed = cast("Mapping[object, object]", options) if isinstance(options, Mapping) else {"options": options}

@@ -127,7 +127,7 @@ async def explain_cache(pass_: Pass[Any] | str, mod: Any, ctx: PassContext) -> l
         by_run[item.run.body_of or item.run].append(item._replace(is_stored=item.is_stored and not is_repeated))
     for run, subject in observer.runs:
         own_requests = by_run[run]
-        if subject.children() and not own_requests:
+        if any(subject.branches()) and not own_requests:
             continue
         explained.append(await _explained(run, subject, own_requests, store, own))
     return explained
@@ -219,7 +219,7 @@ def _why_never(pass_: Pass[Any], ctx: PassContext) -> str:
 
 def _text_of(pass_: Pass[Any]) -> str:
     try:
-        return pass_.info.name if pass_.children() else pass_.text()
+        return pass_.info.name if any(pass_.branches()) else pass_.text()
     except TypeError:  # an option has no text
         return pass_.info.name
 

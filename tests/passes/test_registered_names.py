@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import anyio
 import pytest
 
 import apass
 from apass import If, PassContext, PassInfo, Race, Repeat, Sequential, parse_pipeline
-from apass.instruments import PrintIRAfter
+from apass.instruments import PrintIRAfter, PrintIRFailed
+from apass.stores import MemoryStore
 from tests.helpers.recording import module_pass_of
 
 pytestmark = pytest.mark.anyio
@@ -106,3 +108,39 @@ async def test_pass_of_nested_context_matches_outer_names() -> None:
     # `filterwarnings = error` makes a wrong UnmatchedPassNameWarning an error.
     async with PassContext(disabled_pass=["Unregistered"]), PassContext():
         assert await Sequential([unregistered])({"f": 1}) == {"f": 2}
+
+
+@pytest.fixture
+def failing_pipeline() -> Iterator[apass.Pass[Module]]:
+    """Register a pipeline of a pass that fails, and yield the pipeline."""
+
+    def fail(mod: Module, ctx: PassContext) -> Module:
+        raise ValueError("no")
+
+    passes = [apass.module_pass(fail, opt_level=0, name="Fail")]
+    apass.register_pass("test_registered_names.Pipeline", lambda: Sequential(passes, name="Pipeline"))
+    yield apass.get_pass("test_registered_names.Pipeline")
+    apass.unregister_pass("test_registered_names.Pipeline")
+
+
+async def test_registered_pipeline_is_no_pass_of_its_own(
+    failing_pipeline: apass.Pass[Module], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (str(failing_pipeline), failing_pipeline.runs_as_whole()) == ("test_registered_names.Pipeline", False)
+    ctx = PassContext(instruments=[PrintIRFailed()], store=MemoryStore())
+    with pytest.raises(ValueError, match="no"):
+        await failing_pipeline.run({"f": 1}, ctx=ctx)
+    assert capsys.readouterr().out == "Print IR of failed pass: Fail\nf: 1\n\n"
+
+
+async def test_pass_of_registered_pipeline_exceeds_a_deadline() -> None:
+    async def wait(mod: Module, ctx: PassContext) -> Module:
+        await anyio.sleep_forever()
+        return mod
+
+    passes = [apass.module_pass(wait, opt_level=0, name="Wait")]
+    apass.register_pass("test_registered_names.Waiting", lambda: Sequential(passes, name="Waiting"))
+    pipeline: apass.Pass[Module] = apass.get_pass("test_registered_names.Waiting")
+    apass.unregister_pass("test_registered_names.Waiting")
+    with pytest.raises(apass.BudgetExceededError, match="pass 'Wait' ran out of the budget"):
+        await pipeline.run({"f": 1}, ctx=PassContext(deadline=0.05))
