@@ -116,10 +116,13 @@ def define_options(cls: Any, *, init: bool, kw_only: bool, not_fields: frozenset
     has_constructor = "__init__" in cls.__dict__ or not _is_plain_constructor(cls.__init__)
     if not init or has_constructor or not (annotations.keys() - not_fields or _has_fields(cls)):
         return
+    doc = cls.__doc__
     try:
         dataclass(eq=False, repr=False, kw_only=kw_only)(cls)
     except (TypeError, ValueError) as error:
         raise PassDefinitionError(f"class {cls.__name__}: {error}") from None
+    # `dataclass` documents a class without a docstring by its signature.
+    cls.__doc__ = doc
     cls.__init__ = _checking_options(cls.__init__)
     cls.__setattr__, cls.__delattr__ = _set_attribute, _delete_attribute
 

@@ -27,6 +27,7 @@ __all__ = [
     "get_required",
     "list_passes",
     "make_pass",
+    "pass_documentation",
     "pass_options",
     "provide_pass",
     "register_pass",
@@ -143,6 +144,18 @@ def list_passes() -> list[str]:
 def pass_options(name: str) -> Mapping[str, inspect.Parameter]:
     """Return the options of a registered pass: the parameters of its factory."""
     return find_recipe(name).options
+
+
+def pass_documentation(name: str) -> str:
+    """Return the docstring of a registered pass; "" if it has none.
+
+    A docstring that the class inherits describes another pass, and is left out.
+    """
+    factory = find_factory(name)
+    # Otherwise the documentation would be that of `functools.partial`.
+    while isinstance(factory, partial) and "__doc__" not in vars(factory):
+        factory = factory.func
+    return inspect.cleandoc(factory.__doc__ or "")
 
 
 def make_pass(name: str, options: Mapping[str, object], passes: Sequence[Pass[Any]] | None = None) -> Pass[Any]:

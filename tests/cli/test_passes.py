@@ -1,9 +1,12 @@
 """`apass passes`, and `apass --version`."""
 
 import json
+from functools import partial
 from importlib.metadata import version
+from typing import Any
 
-from apass import PassContext, module_pass
+from apass import FunctionPass, PassContext, module_pass
+from apass.display.pipelines import describe_pass
 from apass.passes.registry import list_passes, register_pass, unregister_pass
 from tests.helpers.command_line import LOAD_HINT, apass
 
@@ -64,6 +67,32 @@ def test_passes_shows_the_contract_of_a_pass() -> None:
 def test_passes_shows_full_documentation_of_one_pass() -> None:
     result = apass("passes", "onnx.Inline")
     assert result.stdout.startswith("onnx.Inline  level 2\n    Replace calls of model-local functions")
+
+
+def test_undocumented_pass_shows_no_inherited_documentation() -> None:
+    class Boom(FunctionPass[dict[str, int], int], name="demo.Boom", opt_level=1):
+        rounds: int = 2
+
+        def transform_function(self, func: int, mod: dict[str, int], ctx: PassContext) -> int:
+            return func
+
+    @register_pass
+    @module_pass(opt_level=1, name="demo.Decorated")
+    class Decorated:
+        def transform_module(self, mod: dict[str, int], ctx: PassContext) -> dict[str, int]:
+            return mod
+
+    register_pass("demo.Thrice", partial(Boom, rounds=3))
+    try:
+        lines = apass("passes", "demo.*").stdout.splitlines()
+        values = [json.loads(line) for line in apass("passes", "demo.*", "--output-format", "json").stdout.splitlines()]
+    finally:
+        for name in ("demo.Boom", "demo.Decorated", "demo.Thrice"):
+            unregister_pass(name)
+    assert lines.count("    no documentation") == 3
+    assert [value["doc"] for value in values] == ["", "", ""]
+    shown: list[Any] = [Boom(), Decorated()]
+    assert [describe_pass(pass_).label[-1].text for pass_ in shown] == ["  level 1", "  level 1"]
 
 
 def test_passes_lists_others_when_a_factory_fails() -> None:

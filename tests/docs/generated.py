@@ -17,7 +17,7 @@ from apass import get_pass, list_passes
 from apass.cli.app import COMMANDS, app, load_command
 from apass.core.pass_factories import find_factory
 from apass.errors import PassDefinitionError
-from apass.passes.registry import pass_options
+from apass.passes.registry import pass_documentation, pass_options
 from apass.util.typed_values import type_name
 from tests.docs import notebook
 from tests.helpers.layers import FLOORS, MODULES, own_imports, part_of
@@ -47,7 +47,7 @@ def passes() -> str:
         module = getattr(factory, "__module__", "") or ""
         core = module.startswith(("apass.passes", "apass.pipelines"))
         group = "ONNX" if name.startswith("onnx.") else "Combinators and tools" if core else "Relay"
-        summary = _cell((inspect.getdoc(factory) or "").partition("\n")[0])
+        summary = _cell(pass_documentation(name).partition("\n")[0])
         level, required = _metadata(name)
         groups[group].append(f"| `{name}` | {level} | {required} | {_options(name)} | {summary} |")
     lines = [NOTICE, "", "# Registered passes", ""]

@@ -18,7 +18,7 @@ from apass.core.pass_factories import find_factory
 from apass.core.plugins import plugins
 from apass.core.properties import names_of
 from apass.errors import ApassError, PassDefinitionError
-from apass.passes.registry import get_pass, list_passes, pass_options
+from apass.passes.registry import get_pass, list_passes, pass_documentation, pass_options
 from apass.util.typed_values import type_name
 
 __all__ = ["app", "describe_passes"]
@@ -116,7 +116,7 @@ def _as_json(name: str) -> dict[str, Any]:
     result["contract"] = {}
     try:
         factory = find_factory(name)
-        result |= {"ir": _ir_of(factory), "doc": inspect.getdoc(factory) or ""}
+        result |= {"ir": _ir_of(factory), "doc": pass_documentation(name)}
         result["options"] = [_option_as_json(key, parameter) for key, parameter in pass_options(name).items()]
         level, requires, contract = _metadata(name)
     except Exception as error:  # as in `describe_passes`
@@ -155,7 +155,7 @@ def _reason_missing(pattern: str) -> str:
 
 
 def _describe(name: str, *, is_full: bool) -> Iterator[str]:
-    text = inspect.getdoc(find_factory(name)) or "no documentation"
+    text = pass_documentation(name) or "no documentation"
     yield f"[bold]{safe_markup(name)}[/]{safe_markup(_metadata_text(name))}"
     for line in text.splitlines() if is_full else text.splitlines()[:1]:
         yield f"    {safe_markup(line)}"

@@ -251,7 +251,7 @@ def _is_valid(mod: ir.Model, adapter: IRAdapter[ir.Model, Any]) -> bool:
 
 def _factory(name: str, target: type[ir.passes.PassBase]) -> Callable[..., OnnxPass]:
     """Return a function that creates the pass, with its limits as parameters."""
-    entry = TABLE.get(name) or PassEntry(0, (inspect.getdoc(target) or name).partition("\n")[0])
+    entry = TABLE.get(name) or PassEntry(0, inspect.cleandoc(target.__doc__ or name).partition("\n")[0])
     info = PassInfo(entry.opt_level, f"{PREFIX}{name}")
 
     def factory(**options: Any) -> OnnxPass:
