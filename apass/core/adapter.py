@@ -30,6 +30,7 @@ __all__ = [
     "facts_of",
     "load_with_facts",
     "never_modules",
+    "offer_for",
     "register_adapter",
     "run_in_thread_if_safe",
     "select_functions",
@@ -344,10 +345,14 @@ def _look_up(module_type: type) -> IRAdapter[Any, Any] | None:
 
 def _offered(full_name: str) -> IRAdapter[Any, Any] | None:
     """Return the adapter that an entry point offers for a class or its package."""
-    for name in (full_name, full_name.partition(".")[0]):
-        if name in plugins(_IRS):
-            return _adapter_of(plugins(_IRS)[name])
-    return None
+    offer = offer_for(full_name)
+    return None if offer is None else _adapter_of(offer)
+
+
+def offer_for(full_name: str) -> Offer | None:
+    """Return the entry point of a class or of its package; None if there is none."""
+    offers = plugins(_IRS)
+    return offers.get(full_name) or offers.get(full_name.partition(".")[0])
 
 
 def _adapter_of(offer: Offer) -> IRAdapter[Any, Any]:

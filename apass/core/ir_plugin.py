@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, cast
 
-from apass.core.adapter import IRAdapter, ModT, register_adapter
+from apass.core.adapter import IRAdapter, ModT, adapter_for, offer_for, register_adapter
 from apass.core.plugins import Offer, plugins
 from apass.errors import AdapterError, PluginError
 from apass.util.files import Prepared
@@ -18,6 +18,7 @@ __all__ = [
     "checked_plugin",
     "file_suffix",
     "known_suffixes",
+    "plugin_for",
     "plugin_for_suffix",
     "register_plugin",
 ]
@@ -107,6 +108,16 @@ class IRPlugin(Generic[ModT]):
         """Return the module in a file."""
         return self.adapter.loads(path.read_bytes()) if self.load is None else self.load(path)
 
+    def write(self, mod: ModT, path: Path) -> None:
+        """Write a module to a new file."""
+        if self.save_files is not None:
+            self.save_files(mod, path, None)
+        elif self.save is not None:
+            path.touch()
+            self.save(mod, path)
+        else:
+            path.write_bytes(self.adapter.dumps(mod))
+
 
 _IRS: Final = "apass.irs"
 
@@ -178,6 +189,24 @@ def plugin_for_suffix(suffix: str) -> IRPlugin[Any]:
         return _REGISTERED[suffix]
     offer = _offers()[suffix]
     return checked_plugin(offer.load(), offer.value)
+
+
+def plugin_for(mod: ModT) -> IRPlugin[ModT]:
+    """Return the plug-in of a module.
+
+    If only the adapter is known, the plug-in consists of this adapter.
+    """
+    adapter = adapter_for(mod)
+    for registered in _REGISTERED.values():
+        if registered.adapter is adapter:
+            return registered
+    for base in type(mod).__mro__:
+        offer = offer_for(f"{base.__module__}.{base.__qualname__}")
+        offered = None if offer is None else offer.load()
+        # An entry point may offer an adapter alone.
+        if getattr(offered, "adapter", None) is adapter:
+            return cast("IRPlugin[ModT]", offered)
+    return IRPlugin(adapter=adapter)
 
 
 def checked_plugin(value: Any, source: str) -> IRPlugin[Any]:

@@ -1,12 +1,12 @@
 """`ExecOnChange`: runs a command after each pass that changed a module."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from os import cpu_count
 from pathlib import Path
 from shutil import which
-from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TextIO, cast
 
@@ -18,6 +18,7 @@ from apass.concurrency.processes.command import complete_process
 from apass.core.adapter import adapter_for, run_in_thread_if_safe, suffix_of
 from apass.core.info import PassInfo
 from apass.core.instrument import pass_instrument
+from apass.core.ir_plugin import plugin_for
 from apass.core.run import current_module_name
 from apass.instruments.support.printing import PrintsChanges, module_suffix, pass_title
 from apass.util.printable import for_file
@@ -37,7 +38,8 @@ class ExecOnChange(PrintsChanges):
     The words of the command may contain placeholders:
 
     - `{before}` and `{after}`: files with the text of the module before and after the pass;
-    - `{before_model}` and `{after_model}`: files with the module in its own format, such as `.onnx`;
+    - `{before_model}` and `{after_model}`: files with the module in its own format, such as `.onnx`, which is the first
+      suffix of the `IRPlugin`. Without suffixes, they hold the bytes of the adapter's `dumps`;
     - `{pass}` and `{module}`: the names of the pass and of the module. A module without a name has the name "".
 
     If no word contains a placeholder, `{before} {after} {pass}` are appended. No shell is used.
@@ -99,14 +101,16 @@ class ExecOnChange(PrintsChanges):
         texts = [await _read(module, self._selection.text) for module in (before, after)]
         if texts[0] == texts[1]:
             return
-        files = {f"{key}.txt": _with_line_end(text) for key, text in zip(_KEYS, texts, strict=True)}
         values = {"pass": info.name, "module": current_module_name() or ""}
-        for key, module in zip(_KEYS, (before, after), strict=True):
-            if any(f"{{{key}_model}}" in word for word in self._command):
-                adapter = adapter_for(module)
-                files[f"{key}_model{suffix_of(adapter)}"] = await _read(module, adapter.dumps)
-        async with _limiter():
-            process = await _run(self._command, files, values)
+        async with _limiter(), _temporary_folder() as folder:
+            for key, module, text in zip(_KEYS, (before, after), texts, strict=True):
+                path = folder / f"{key}.txt"
+                await run_sync(path.write_bytes, _with_line_end(text))
+                values[key] = str(path)
+                if any(f"{{{key}_model}}" in word for word in self._command):
+                    values[f"{key}_model"] = str(await _write_model(module, folder / f"{key}_model"))
+            words = [_PLACEHOLDER.sub(lambda match: values[match[1]], word) for word in self._command]
+            process = await complete_process(words)
         output = (process.stdout + process.stderr).decode(errors="backslashreplace").removesuffix("\n")
         if not output and not process.returncode:
             return
@@ -127,37 +131,23 @@ def _checked(command: object) -> Sequence[str]:
     return words if has_placeholder else [*words, "{before}", "{after}", "{pass}"]
 
 
-async def _run(
-    command: Sequence[str], files: Mapping[str, bytes], values: Mapping[str, str]
-) -> CompletedProcess[bytes]:
-    """Run a command on files, which are removed afterwards.
-
-    Parameters:
-        command: the words, with placeholders.
-        files: the contents by name. The name without suffix is that of the placeholder for the path.
-        values: the values of the other placeholders.
-
-    """
-    folder = await run_sync(_write, files)
+@asynccontextmanager
+async def _temporary_folder() -> AsyncGenerator[Path]:
+    """Create a folder, and remove it at the end of the block."""
+    folder = await run_sync(partial(TemporaryDirectory[str], prefix="apass-"))
     try:
-        paths = {Path(name).stem: str(Path(folder.name, name)) for name in files}
-        every = {**values, **paths}
-        return await complete_process([_PLACEHOLDER.sub(lambda match: every[match[1]], word) for word in command])
+        yield Path(folder.name)
     finally:
         with anyio.CancelScope(shield=True):
             await run_sync(folder.cleanup)
 
 
-def _write(files: Mapping[str, bytes]) -> TemporaryDirectory[str]:
-    """Return a new folder with files."""
-    folder = TemporaryDirectory[str](prefix="apass-")
-    try:
-        for name, data in files.items():
-            Path(folder.name, name).write_bytes(data)
-    except BaseException:
-        folder.cleanup()
-        raise
-    return folder
+async def _write_model(mod: Any, stem: Path) -> Path:
+    """Write a module in its own format, and return the path: `stem` with a suffix."""
+    plugin = plugin_for(mod)
+    path = stem.with_suffix(plugin.suffixes[0] if plugin.suffixes else suffix_of(plugin.adapter))
+    await _read(mod, partial(plugin.write, path=path))
+    return path
 
 
 async def _read(mod: Any, read: Callable[[Any], Any]) -> Any:

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,32 @@ async def test_placeholders_are_replaced_once_in_words() -> None:
     assert text.splitlines()[1] == (
         """m:Add after_model.json='{"{before}": 2}' before_model.json='{"{before}": 1}' {other}"""
     )
+
+
+class Listing(Module):
+    """A module in files of lines."""
+
+
+def write_lines(mod: Listing, path: Path) -> None:
+    path.write_text("".join(f"{name} = {value}\n" for name, value in mod.items()))
+
+
+class ListingAdapter(apass.BaseAdapter[Listing, int]):
+    def functions(self, mod: Listing) -> Iterator[tuple[str, int]]:
+        yield from mod.items()
+
+    def replace(self, mod: Listing, updates: Mapping[str, int]) -> Listing:
+        return Listing({**mod, **updates})
+
+
+apass.register_plugin(
+    apass.IRPlugin(adapter=ListingAdapter(), module_type=Listing, suffixes=(".lines", ".list"), save=write_lines)
+)
+
+
+async def test_models_are_files_of_the_plugin() -> None:
+    text = await printed(Add(1), Listing(f=1), show("{before_model}", "{after_model}"))
+    assert text.splitlines()[1] == r"before_model.lines='f = 1\n' after_model.lines='f = 2\n'"
 
 
 async def test_selection_limits_passes_modules_and_functions() -> None:
