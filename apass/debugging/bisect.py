@@ -164,7 +164,8 @@ class _Bisection(Generic[ModT]):
                 return result
         except Exception as error:
             raise BisectError(
-                f"a pass raised {type(error).__name__}: {error}; find its cause with a ReproducerInstrument first"
+                f"a pass raised {type(error).__name__}: {error}; "
+                "find its cause first, with a ReproducerInstrument or apass opt --reproducer DIR"
             ) from error
 
     async def is_good(self, mod: ModT, label: str) -> bool:
