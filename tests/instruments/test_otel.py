@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
@@ -160,6 +160,52 @@ def test_missing_or_unknown_exporter_is_an_error(tmp_path: Path, exporter: str, 
     source = program(tmp_path / "m.relay")
     body = f"import os; os.environ['OTEL_TRACES_EXPORTER'] = {exporter!r}"
     assert process("opt", source, "--otel", body=body) == (2, "", f"apass: {message}\n")
+
+
+HTTP: Final = {"otlp_proto_http": "opentelemetry.sdk.metrics.export:ConsoleMetricExporter"}
+BOTH: Final = {**HTTP, "otlp_proto_grpc": "opentelemetry.sdk.metrics.export:InMemoryMetricReader"}
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("entry_points", "variables", "status", "error"),
+    [
+        (HTTP, {}, 0, ""),
+        (BOTH, {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, 0, ""),
+        (BOTH, {"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "http/protobuf", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, 0, ""),
+        (
+            HTTP,
+            {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            2,
+            (
+                "OTEL_METRICS_EXPORTER names 'otlp', which is not installed; "
+                "install opentelemetry-exporter-otlp-proto-grpc"
+            ),
+        ),
+        (
+            HTTP,
+            {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"},
+            2,
+            "OTEL_EXPORTER_OTLP_PROTOCOL must be grpc or http/protobuf, got 'http/json'",
+        ),
+        ({}, {}, 2, "OTEL_METRICS_EXPORTER names 'otlp', which is not installed; install opentelemetry-exporter-otlp"),
+    ],
+)
+def test_otlp_exporter_is_chosen_by_protocol(
+    tmp_path: Path, entry_points: dict[str, str], variables: dict[str, str], status: int, error: str
+) -> None:
+    folder = tmp_path / "otlp-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: otlp\nVersion: 1.0\n")
+    lines = [f"{name} = {value}" for name, value in entry_points.items()]
+    (folder / "entry_points.txt").write_text("\n".join(["[opentelemetry_metrics_exporter]", *lines]))
+    body = f"import os, sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    body += f"os.environ.update({ {'OTEL_METRICS_EXPORTER': 'otlp', **variables}!r})"
+    source = program(tmp_path / "m.relay")
+    code, out, err = process("opt", source, "-p", "FoldConstant", "--otel", "-q", body=body)
+    assert (code, err) == (status, f"apass: {error}\n" if error else "")
+    assert ("apass.pass.runs" in out) == (status == 0)
 
 
 @pytest.mark.anyio

@@ -4,7 +4,7 @@ Needs the package opentelemetry-sdk.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.metadata import entry_points
 from typing import Any, Final
 
@@ -27,6 +27,8 @@ __all__ = ["adopt_parent", "flush", "provide"]
 
 _SPANS: Final = "OTEL_TRACES_EXPORTER"
 _METRICS: Final = "OTEL_METRICS_EXPORTER"
+_OTLP: Final = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http"}
+"""The exporters that the name `otlp` selects, by the protocol."""
 
 
 def provide() -> tuple[bool, bool]:
@@ -97,11 +99,29 @@ def _exporters(variable: str, group: str, *kinds: type[Any]) -> Iterator[Any]:
     for name in (name.strip() for name in os.environ.get(variable, "").split(",")):
         if name in ("", "none"):
             continue
-        if name not in installed.names:
+        entry = _otlp_entry(variable, installed.names) if name == "otlp" else name
+        if entry not in installed.names:
             hint = did_you_mean(name, installed.names, listing="installed are ")
+            if name == "otlp":
+                hint = f"; install opentelemetry-exporter-{entry.replace('_', '-')}"
             raise InputError(f"{variable} names {name!r}, which is not installed{hint}")
-        exporter = installed[name].load()()
+        exporter = installed[entry].load()()
         if not isinstance(exporter, kinds):
             expected = " or ".join(kind.__name__ for kind in kinds)
             raise InputError(f"{variable} names {name!r}, which creates {exporter!r}; expected a {expected}")
         yield exporter
+
+
+def _otlp_entry(variable: str, installed: Collection[str]) -> str:
+    """Return the entry point of the exporter `otlp`.
+
+    As in OpenTelemetry's SDK, variables select the protocol. Without these, it is one that is installed.
+    """
+    signal = variable.split("_")[1]
+    for name in (f"OTEL_EXPORTER_OTLP_{signal}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
+        protocol = os.environ.get(name, "").strip()
+        if protocol in _OTLP:
+            return _OTLP[protocol]
+        if protocol:
+            raise InputError(f"{name} must be {' or '.join(_OTLP)}, got {protocol!r}")
+    return next((entry for entry in _OTLP.values() if entry in installed), "otlp")
