@@ -12,6 +12,7 @@ from apass.core.portable import remote_run
 from apass.core.position import PositionTracker
 from apass.core.run import Run, current_run
 from apass.errors import MissingExtraError
+from apass.util.checks import check_type
 
 try:
     from opentelemetry import context as otel_context
@@ -46,6 +47,9 @@ class OpenTelemetryInstrument:
         tracer: creates the spans; by default the tracer `apass` of the current provider.
         functions: also create a span for each function that a pass processes.
 
+    Raises:
+        TypeError: if `tracer` is no tracer of OpenTelemetry.
+
     """
 
     reads_modules: Final = False
@@ -55,6 +59,7 @@ class OpenTelemetryInstrument:
     """The reason why whole modules in an executor cannot be observed."""
 
     def __init__(self, tracer: Tracer | None = None, *, functions: bool = False) -> None:
+        check_type("tracer", tracer, Tracer | None)
         self._tracer = trace.get_tracer("apass") if tracer is None else tracer
         self._functions = functions
         self._positions = PositionTracker()
@@ -162,12 +167,16 @@ class OpenTelemetryMetrics:
     Parameters:
         meter: creates the metrics; by default the meter `apass` of the current provider.
 
+    Raises:
+        TypeError: if `meter` is no meter of OpenTelemetry.
+
     """
 
     reads_modules: Final = False
     """The hooks do not read modules."""
 
     def __init__(self, meter: Meter | None = None) -> None:
+        check_type("meter", meter, Meter | None)
         self._record = _recorder(metrics.get_meter("apass") if meter is None else meter)
         self._open: dict[Run, object] = {}
 

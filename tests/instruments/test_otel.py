@@ -208,6 +208,15 @@ def test_otlp_exporter_is_chosen_by_protocol(
     assert ("apass.pass.runs" in out) == (status == 0)
 
 
+def test_tracer_and_meter_of_other_types_are_errors() -> None:
+    tracer: Any = "tracer"
+    with pytest.raises(TypeError, match=r"^the tracer must be of type Tracer \| None, not 'tracer'$"):
+        OpenTelemetryInstrument(tracer)
+    meter: Any = "meter"
+    with pytest.raises(TypeError, match=r"^the meter must be of type Meter \| None, not 'meter'$"):
+        OpenTelemetryMetrics(meter)
+
+
 @pytest.mark.anyio
 async def test_span_has_the_changed_attribute() -> None:
     recorder = Recorder()
