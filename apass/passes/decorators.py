@@ -24,6 +24,8 @@ _ModuleBody = Callable[[ModT, PassContext], ModT | Awaitable[ModT]]
 _FunctionBody = Callable[[FuncT, ModT, PassContext], FuncT | Awaitable[FuncT]]
 
 
+# A decorated class is `Any`. A Protocol with its constructor could not be a base class, and the passes would lack the
+# attributes of its instance.
 class _ModulePassDecorator(Protocol):
     @overload
     def __call__(self, pass_func: type[Any], /) -> Any: ...
@@ -80,8 +82,8 @@ def module_pass(
 
     The function is `(mod, ctx) -> mod`, the class has a method `transform_module(mod, ctx)`. Either may be
     `async def`. Use it as a decorator with arguments, or call it with the function as the first argument. A class
-    becomes a class of passes with the same constructor; the attributes of its instance are available on the pass. For
-    type checkers, it is `Any`: derive from `ModulePass` in order to have the constructor checked.
+    becomes a class of passes with the same constructor; the attributes of its instance are available on the pass. It is
+    `Any` for pyright, and stays the plain class for mypy: derive from `ModulePass` to have the types of passes.
 
     Parameters:
         pass_func: the function or class; omitted in a decorator.
