@@ -76,6 +76,10 @@ def pass_class_from_class(
         return getattr(self._instance, name)
 
     functools.update_wrapper(__init__, target.__init__)
+    if target.__init__ is object.__init__:
+        # It claims to take any argument.
+        own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
+        cast("Any", __init__).__signature__ = inspect.Signature(own)
 
     def work(self: Any, *args: Any) -> Any:
         return getattr(self._instance, method)(*args)

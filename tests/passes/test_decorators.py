@@ -1,6 +1,7 @@
 """The forms and the errors of the decorators that create passes."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -226,6 +227,17 @@ async def test_each_pass_has_its_own_instance() -> None:
 
     passes: Any = function_pass(opt_level=0)(Add)
     assert await apass.Sequential[Module]([passes(1), passes(10)])({"f": 0}) == {"f": 11}
+
+
+def test_class_without_constructor_takes_no_options() -> None:
+    class Keep:
+        def transform_module(self, mod: Module, ctx: PassContext) -> Module:
+            return mod
+
+    passes: Any = module_pass(opt_level=0)(Keep)
+    assert (str(inspect.signature(passes)), str(passes())) == ("()", "Keep")
+    with pytest.raises(TypeError, match="takes no arguments"):
+        passes(amount=3)
 
 
 # What is wrong.
