@@ -226,6 +226,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
             check_type("ctx", ctx, PassContext)
             async with ctx:
                 return await self(mod, donate=donate)
+        except BaseException as error:
+            hide_runner_frames(error)
+            raise
         finally:
             if token is not None:
                 leave_module(token)

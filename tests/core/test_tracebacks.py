@@ -132,6 +132,8 @@ async def frames_below(call: Callable[..., Awaitable[object]], *args: Any) -> Fr
 )
 async def test_traceback_shows_frames_of_body(pass_: Pass[Any], names: list[str]) -> None:
     assert await frames_below(pass_, {"f": 1}) == named(*names)
+    assert await frames_below(pass_.run, {"f": 1}) == named(*names)
+    assert await frames_below(pass_.run, {"f": 1}, PassContext()) == named(*names)
     assert await frames_below(apass.optimize_all, [{"f": 1}], pass_) == named(*names)
 
 
