@@ -264,7 +264,7 @@ class PluginError(ApassError, ImportError):
 
 
 class PluginWarning(UserWarning):
-    """The extensions of pipelines of a package cannot be loaded, and are ignored."""
+    """What a package offers to apass cannot be loaded, and is ignored."""
 
 
 class StoreError(ApassError, OSError):

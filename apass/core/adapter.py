@@ -1,6 +1,7 @@
 """`IRAdapter`: the runner's interface to an IR, looked up by the type of a module."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
 from functools import partial
@@ -366,7 +367,14 @@ def select_functions(adapter: IRAdapter[ModT, FuncT], mod: ModT, kind: FunctionK
     select = getattr(adapter, "select", None)
     if select is not None:
         return cast("tuple[list[str], list[FuncT]]", select(mod, kind))
-    chosen = [(n, f) for n, f in adapter.functions(mod) if adapter.kind(f) == kind and not adapter.skips(f)]
+    functions = list(adapter.functions(mod))
+    if len({name for name, _ in functions}) < len(functions):
+        twice, _ = Counter(name for name, _ in functions).most_common(1)[0]
+        raise AdapterError(
+            f"the module has several functions named {twice!r}; the adapter {type(adapter).__name__} must give each "
+            f"function its own name, or leave it out"
+        )
+    chosen = [(n, f) for n, f in functions if adapter.kind(f) == kind and not adapter.skips(f)]
     return [name for name, _ in chosen], [func for _, func in chosen]
 
 

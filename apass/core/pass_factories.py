@@ -153,10 +153,10 @@ def _is_offered_elsewhere(name: str, module: str | None) -> bool:
 
 def _load(name: str, offer: Offer) -> Factory:
     try:
-        return cast("Factory", offer.load())
+        return cast("Factory", offer.point.load())
     except ApassError:
         raise
-    except Exception as error:  # the module of a third party raised it
+    except (Exception, SystemExit) as error:  # the module of a third party raised it
         raise PassRegistrationError(
             f"pass {name!r} cannot be loaded from the entry point {offer.value!r}: "
             f"{type(error).__name__}: {error}; fix or uninstall the package that declares it"

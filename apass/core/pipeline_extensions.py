@@ -146,12 +146,12 @@ def _declared(offer: Offer) -> Sequence[PipelineExtension]:
     """Return the extensions of an entry point; if it cannot be loaded, warn once."""
     package = offer.package
     try:
-        value: object = offer.load()
+        value: object = offer.point.load()
         items = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
         for item in items:
             if not isinstance(item, PipelineExtension):
                 raise TypeError(f"it names {item!r}, expected an apass.PipelineExtension or a list of these")
-    except Exception as error:  # the module of a third party raised it
+    except (Exception, SystemExit) as error:  # the module of a third party raised it
         warnings.warn(
             f"no extensions of pipelines are loaded from the entry point {offer.value!r} of {package}: "
             f"{type(error).__name__}: {error}; fix or uninstall {package}",

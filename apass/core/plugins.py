@@ -14,14 +14,16 @@ No plug-in is imported before something asks for it. If two packages declare the
 both as soon as the name is used.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from apass.errors import MissingExtraError, PluginError
+from apass.errors import ApassError, MissingExtraError, PluginError, PluginWarning
 
 __all__ = ["Offer", "all_plugins", "import_all", "matching_modules", "plugins"]
 
@@ -70,8 +72,16 @@ class Offer:
         return self.point.module
 
     def load(self) -> Any:
-        """Import the object."""
-        return self.point.load()
+        """Import the object.
+
+        Raises:
+            PluginError: if that fails, or several packages declare the name.
+            MissingExtraError: if the module needs a library that is not installed.
+
+        """
+        point = self.point
+        with _import_errors(point.value, point.group, self.package):
+            return point.load()
 
 
 def _package(point: EntryPoint) -> str:
@@ -105,20 +115,45 @@ def matching_modules(group: str, name: str) -> Iterator[str]:
 
     Raises:
         MissingExtraError: if a module needs a library that is not installed.
+        PluginError: if a module cannot be imported.
 
     """
     for pattern in sorted(plugins(group), key=len, reverse=True):
         if fnmatchcase(name, pattern):
-            import_module(plugins(group)[pattern].value)
+            _import(plugins(group)[pattern], group)
             yield pattern
 
 
 def import_all(group: str) -> list[MissingExtraError]:
-    """Import every module of a group; return the errors about missing libraries."""
+    """Import every module of a group; return the errors about missing libraries.
+
+    A module that cannot be imported costs a PluginWarning.
+    """
     missing: list[MissingExtraError] = []
-    for point in plugins(group).values():
+    for offer in plugins(group).values():
         try:
-            import_module(point.value)
+            _import(offer, group)
         except MissingExtraError as error:
             missing.append(error)
+        except PluginError as error:
+            warnings.warn(str(error), PluginWarning, stacklevel=2)
     return missing
+
+
+def _import(offer: Offer, group: str) -> None:
+    with _import_errors(offer.value, group, offer.package):
+        import_module(offer.value)
+
+
+@contextmanager
+def _import_errors(value: str, group: str, package: str) -> Generator[None]:
+    """Turn what the module of a third party raises into a PluginError."""
+    try:
+        yield
+    except ApassError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            f"{value!r} cannot be loaded from the entry point group {group!r}: {type(error).__name__}: {error}; "
+            f"fix or uninstall {package}"
+        ) from error

@@ -86,6 +86,16 @@ async def test_registered_adapter_serves_subclasses(program: type[Program]) -> N
     assert (type(result), result.functions) == (subclass, (("f", "X"), ("p", "prim"), ("s", "skip"), ("g", "Y")))
 
 
+async def test_two_functions_of_one_name_are_an_error(program: type[Program]) -> None:
+    register_adapter(program, PROGRAM_ADAPTER)
+    with pytest.raises(AdapterError) as caught:
+        await Upper()(program(("f", "a"), ("g", "b"), ("g", "c")))
+    assert str(caught.value) == (
+        "the module has several functions named 'g'; the adapter ProgramAdapter must give each function its own name, "
+        "or leave it out"
+    )
+
+
 def test_adapter_of_nearest_base_class_wins(program: type[Program]) -> None:
     subclass_adapter: Any = ProgramAdapter()
     subclass = type("BetterProgram", (program,), {})

@@ -1,12 +1,13 @@
 """Entry points of installed packages."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
 
 import apass
+from apass.core.ir_plugin import plugin_for_suffix
 from apass.core.plugins import all_plugins
 
 
@@ -49,3 +50,47 @@ def test_package_installed_twice_is_no_conflict(packages: Path, monkeypatch: pyt
     monkeypatch.setattr(sys, "path", [*map(str, folders), *sys.path])
     all_plugins.cache_clear()
     assert set(apass.pass_options("my.Tune"))
+
+
+BROKEN = """[apass.irs]
+.foo = no_such_module:PLUGIN
+[apass.pass_modules]
+broken.* = no_such_module
+[apass.config_modules]
+broken.* = no_such_module
+"""
+MESSAGE = (
+    "'no_such_module{}' cannot be loaded from the entry point group '{}': "
+    "ModuleNotFoundError: No module named 'no_such_module'; fix or uninstall broken 1.0"
+)
+
+
+@pytest.fixture
+def broken(packages: Path) -> None:
+    """Install a package whose modules cannot be imported."""
+    install(packages, "broken", "1.0", BROKEN)
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize(
+    ("name", "group", "use"),
+    [
+        (":PLUGIN", "apass.irs", lambda: plugin_for_suffix(".foo")),
+        ("", "apass.pass_modules", lambda: apass.get_pass("broken.Pass")),
+    ],
+)
+def test_broken_package_is_named(name: str, group: str, use: Callable[[], object]) -> None:
+    with pytest.raises(apass.PluginError) as caught:
+        use()
+    assert str(caught.value) == MESSAGE.format(name, group)
+
+
+@pytest.mark.usefixtures("broken")
+@pytest.mark.parametrize(
+    ("group", "names"),
+    [("apass.pass_modules", apass.list_passes), ("apass.config_modules", apass.PassContext.list_configs)],
+)
+def test_lists_leave_a_broken_package_out(group: str, names: Callable[[], Collection[str]]) -> None:
+    with pytest.warns(apass.PluginWarning) as warned:
+        assert names()
+    assert MESSAGE.format("", group) in [str(warning.message) for warning in warned]
