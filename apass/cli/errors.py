@@ -31,7 +31,7 @@ from apass.errors import (
 )
 from apass.passes.base import Pass
 
-__all__ = ["errors_as_lines", "errors_in", "failure_text", "notes_of", "print_error", "warnings_as_lines"]
+__all__ = ["errors_as_lines", "errors_in", "failure_text", "notes_of", "print_error", "text_of", "warnings_as_lines"]
 
 _OUTPUT_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of a stream whose file or device cannot take more data."""
@@ -131,6 +131,14 @@ def errors_in(error: BaseException) -> Sequence[BaseException]:
     return cast("BaseExceptionGroup[BaseException]", error).exceptions if isinstance(error, BaseExceptionGroup) else ()
 
 
+def text_of(error: BaseException) -> str:
+    """Return the text of an error, or what its `__str__` raised."""
+    try:
+        return str(error)
+    except Exception as raised:  # the class of a user may raise anything
+        return f"(its text raised {type(raised).__name__})"
+
+
 def notes_of(error: BaseException) -> list[str]:
     """Return the notes on an error, without the traceback of a worker."""
     return [str(note) for note in getattr(error, "__notes__", ()) if not isinstance(note, RemoteTraceback)]
@@ -142,7 +150,7 @@ def _lines(error: BaseException) -> Iterator[str]:
     The note that names pass, function and module comes first. Each level of nesting is indented. The traceback of a
     worker is left out, as those of this process are.
     """
-    summary = f"{type(error).__name__}: {error}"
+    summary = f"{type(error).__name__}: {text_of(error)}"
     where = [note for note in notes_of(error) if is_whereabouts(note)]
     notes = [note for note in notes_of(error) if not is_whereabouts(note)]
     inner_texts = ["\n".join(_lines(other)) for other in errors_in(error)]

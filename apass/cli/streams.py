@@ -8,10 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
-from apass.cli.errors import errors_in
+from apass.cli.errors import errors_in, text_of
 from apass.cli.formats import suffixes
 from apass.cli.inputs import InputError, Job
 from apass.cli.output_files import OutputError
+from apass.core.run import RunNote
 from apass.errors import did_you_mean
 
 __all__ = ["STREAM", "DataOutput", "ModelStreams", "model_streams", "reserved_output", "suffix_of_format"]
@@ -162,7 +163,7 @@ class ModelStreams:
         """
         if self._folder is None:
             return
-        if self.reads and f"{self._folder}{os.sep}" in str(error).replace(str(self._source), ""):
+        if self.reads and f"{self._folder}{os.sep}" in text_of(error).replace(str(self._source), ""):
             error.add_note("a model on standard input cannot have external weights; name its file instead")
         pending, seen = [error], set[int]()
         while pending:
@@ -172,11 +173,17 @@ class ModelStreams:
             seen.add(id(current))
             current.args = tuple(self.renamed(value) if isinstance(value, str) else value for value in current.args)
             notes: list[str] = getattr(current, "__notes__", [])
-            # A subclass marks the traceback of a worker.
-            notes[:] = [type(note)(self.renamed(note)) for note in notes]
+            notes[:] = map(self._renamed_note, notes)
             if isinstance(current, OSError) and isinstance(current.filename, str):
                 current.filename = self.renamed(current.filename)
             pending += [*errors_in(current), *filter(None, (current.__cause__, current.__context__))]
+
+    def _renamed_note(self, note: str) -> str:
+        text = self.renamed(note)
+        if text == note:
+            return note
+        # A subclass marks the traceback of a worker.
+        return type(note)(text, note.run) if isinstance(note, RunNote) else type(note)(text)
 
     def renamed(self, text: str) -> str:
         """Return a text with `standard input` in place of the file that replaces it."""

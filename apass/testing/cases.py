@@ -237,9 +237,12 @@ def _settings(text: str, path: Path) -> Iterator[tuple[str, Any]]:
 
 def _setting(key: str, value: str, path: Path) -> Any:
     try:
-        return json.loads(value)
+        parsed: object = json.loads(value)
     except json.JSONDecodeError as error:
         raise CaseError(f"{path} sets {key} to {value!r}; expected a JSON value ({error})") from None
+    if key == "opt_level" and type(parsed) is not int:
+        raise CaseError(f"{path} sets opt_level to {value}; expected an integer")
+    return parsed
 
 
 def _filecheck(path: Path, text: str, options: list[str]) -> str:

@@ -58,7 +58,7 @@ class RecordingInstrument:
         self.name = name
         self.log: list[str] = [] if log is None else log
         self.fails = (fails,) if isinstance(fails, str) else fails
-        self.skips = skips
+        self.skips = (skips,) if isinstance(skips, str) else skips
         recorded = set(hooks)
         known = {*PASS_HOOKS, *FUNCTION_HOOKS}
         if unknown := recorded - known:

@@ -4,9 +4,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from apass import PassContext, module_pass, register_pass, unregister_pass
 from tests.helpers.command_line import apass, nodes_of, write_external, write_model
 from tests.helpers.folders import files
 from tests.helpers.repository import ROOT
@@ -62,6 +64,25 @@ def test_failed_model_leaves_the_pipe_empty() -> None:
     result = apass("opt", "-", "--from", "onnx", stdin=b"\x08\x09\x12 no model")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "failed stdin.onnx: AdapterError" in result.stderr
+
+
+def test_failed_pass_is_reported_for_a_piped_model(tmp_path: Path) -> None:
+    class UnprintableError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    def fail(mod: Any, ctx: PassContext) -> Any:
+        raise UnprintableError
+
+    register_pass(module_pass(fail, opt_level=0, name="test_streams.Fail"))
+    model = write_model(tmp_path / "m.onnx").read_bytes()
+    result = apass("opt", "-", "--from", "onnx", "-p", "test_streams.Fail", stdin=model)
+    unregister_pass("test_streams.Fail")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert (
+        "failed stdin.onnx: in pass 'sequential > test_streams.Fail', module 'stdin.onnx'\n"
+        "    UnprintableError: (its text raised RuntimeError)\n"
+    ) in result.stderr
 
 
 def test_piped_model_cannot_have_external_weights(tmp_path: Path) -> None:

@@ -126,6 +126,7 @@ def test_failed_directive_shows_message_and_result(tmp_path: Path) -> None:
         ("--check-prefix=NONE", AssertionError, "No check strings found with prefix NONE"),
         ("--no-such-option", ValueError, "has invalid options of FileCheck, --no-such-option"),
         ("--opt-level=high", ValueError, "sets opt_level to 'high'; expected a JSON value"),
+        ("--opt-level=2.5", ValueError, "sets opt_level to 2.5; expected an integer"),
     ],
 )
 def test_wrong_options_are_reported(option: str, error: type[Exception], message: str, tmp_path: Path) -> None:

@@ -112,3 +112,8 @@ def test_wrong_trace_is_shown_as_whole_diff() -> None:
         "@@ -1,8 +1,8 @@",
         *(" a", " b", " c", " d", "-x", "+e", " f", " g", " h"),
     ]
+
+
+def test_skips_may_be_one_name() -> None:
+    assert run_pass(Double, {"f": 1}, instruments=[RecordingInstrument(skips="DoubleAll")]) == {"f": 2}
+    assert run_pass(Double, {"f": 1}, instruments=[RecordingInstrument(skips="Double")]) == {"f": 1}
