@@ -53,10 +53,11 @@ def broken_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
 
 
 @pytest.mark.usefixtures("broken_package")
-@pytest.mark.parametrize("command", ["plan", "opt"])
+@pytest.mark.parametrize("command", ["plan", "opt", "passes"])
 def test_broken_package_is_one_warning(command: str, tmp_path: Path) -> None:
     files = [write_model(tmp_path / "m.onnx"), "-o", tmp_path / "out.onnx"] if command == "opt" else []
-    result = apass(command, *files, "-p", "onnx.Default,onnx.Default")
+    arguments = ["onnx.Default"] if command == "passes" else ["-p", "onnx.Default,onnx.Default"]
+    result = apass(command, *files, *arguments)
     assert result.exit_code == 0
     lines = [line for line in result.stderr.splitlines() if "broken" in line]
     assert len(lines) == 1

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from apass.cli.completion import complete_pass
-from apass.cli.errors import errors_as_lines
+from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.inputs import InputError
 from apass.cli.terminal import Color, ColorOption, FormatOption, OutputFormat, print_json, safe_markup
 from apass.cli.user_modules import LoadOption
@@ -50,7 +50,7 @@ def passes(
     _load: LoadOption = None,
 ) -> None:
     """List the passes with level, requirements, options and a summary."""
-    with errors_as_lines():
+    with errors_as_lines(), warnings_as_lines():
         if output_format is OutputFormat.JSON:
             for name in _selected(names):
                 print_json(_as_json(name))
