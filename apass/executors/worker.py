@@ -5,7 +5,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,7 +29,7 @@ from apass.core.portable import records_of
 from apass.core.remarks import Remark
 from apass.core.run import RUN, Run, enter_module
 from apass.core.store import SharedStore
-from apass.errors import ExecutorError, UnmatchedPassNameWarning
+from apass.errors import ExecutorError, StoreError, UnmatchedPassNameWarning
 from apass.executors.messages import CallMessage, ModuleMessage, RunMessage, pack_module
 from apass.executors.pickling import dumps, loads
 from apass.executors.remote_errors import SerializedError, failure_of
@@ -378,7 +378,12 @@ def run_whole_pass(pass_: Any, mod: Any, ctx: PassContext, module_name: str | No
     store = cast("SharedStore | None", ctx.store)
 
     async def run() -> Any:
-        async with store or nullcontext(), ctx:
+        async with AsyncExitStack() as stack:
+            if store is not None:
+                # The context warns when it uses the store, and computes the results.
+                with suppress(StoreError):
+                    await stack.enter_async_context(store)
+            await stack.enter_async_context(ctx)
             return await pass_(mod)
 
     RUN.set(None)

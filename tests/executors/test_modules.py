@@ -71,6 +71,14 @@ async def test_whole_modules_use_a_shared_store(executor: Executor, tmp_path: Pa
     assert [await run(MemoryStore()), await run(MemoryStore())] == [1, 1]
 
 
+@pytest.mark.filterwarnings("ignore::apass.errors.StoreWarning")
+@every_executor
+async def test_whole_modules_run_without_a_broken_store(executor: Executor, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ctx = PassContext(store=SqliteStore(tmp_path / "file" / "results.db"))
+    assert await optimize_all([{"a": 1}], work.DoubleAll, executor=executor, context=ctx) == [{"a": 2}]
+
+
 @every_executor
 async def test_nested_executor_runs_inline_in_a_worker(executor: Executor) -> None:
     results = await optimize_all([{"a": 1, "b": 2}], work.ProcessIdInProcess, executor=executor)
