@@ -198,7 +198,7 @@ def _difference(recorded: Sequence[Mapping[str, str]], parts: Mapping[str, str])
 
 
 def _changed(name: str, old: str | None, new: str | None) -> str:
-    if name in ("code", "analyses"):
+    if name in ("code", "analyses", "contract"):
         return f"other {name}"
     return f"{name} {_shown(old)}, now {_shown(new)}"
 

@@ -34,6 +34,14 @@ def Plain(mod: Module, ctx: PassContext) -> Module:
     return mod
 
 
+def keep(mod: Module, ctx: PassContext) -> Module:
+    return mod
+
+
+def is_named(mod: Module) -> bool:
+    return "" not in mod
+
+
 async def explained(pass_: apass.Pass[Module], mod: Module, store: MemoryStore, **options: Any) -> list[str]:
     return [str(item) for item in await explain_cache(pass_, mod, PassContext(store=store, **options))]
 
@@ -130,6 +138,22 @@ async def test_code_and_version_are_compared() -> None:
     await fill(made(keep, "1"), {"f": "a"}, store)
     assert await explained(made(copy, "2"), {"f": "a"}, store) == [
         "missing  Made  stored for this module with version 1, now 2, other code"
+    ]
+
+
+async def test_other_contract_is_a_reason() -> None:
+    def made(**contract: Any) -> apass.Pass[Module]:
+        return apass.module_pass(keep, opt_level=0, name="Keep", cacheable=True, **contract)
+
+    store = MemoryStore()
+    await fill(made(), {"f": "a"}, store)
+    named = apass.register_property("test_cache_explanation.named", is_named)
+    assert await explained(made(ensures=[named]), {"f": "a"}, store) == [
+        "missing  Keep  stored for this module with other contract"
+    ]
+    await fill(made(ensures=[named]), {"f": "a"}, store)
+    assert await explained(made(requires=[named]), {"f": "a"}, store) == [
+        "missing  Keep  stored for this module with other contract"
     ]
 
 
