@@ -82,9 +82,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
     A Sequential then leaves it out where another pass requires it, and the module is such a one.
     """
     runs_after: tuple[str, ...] = ()
-    """Names of passes and pipelines. One of a name must come earlier, if there is one later in the pipeline."""
+    """Names of passes and pipelines. If the whole pipeline has some of a name, one must come earlier."""
     runs_before: tuple[str, ...] = ()
-    """Names of passes and pipelines. One of a name must come later, if there is one earlier in the pipeline."""
+    """Names of passes and pipelines. If the whole pipeline has some of a name, one must come later."""
 
     spec: tuple[str, Mapping[str, object]] | None = None
     """The registered name and the options of the pass, if known; `str()` and `==` use them."""
@@ -262,9 +262,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
         return ()
 
     def branches(self) -> Sequence[Sequence["Pass[ModT]"]]:
-        """Return the contained passes as lists, of which one execution runs one.
+        """Return the lists of contained passes; none unless it is a combinator.
 
-        The passes of a list run one after the other.
+        A run of the pass runs the passes of one list, in order.
         """
         return ()
 

@@ -85,9 +85,9 @@ class PassOptions(TypedDict, total=False):
     A Sequential then leaves it out where another pass requires it, and the module is such a one.
     """
     runs_after: Iterable[str] | None
-    """Names of passes and pipelines. One of a name must come earlier, if there is one later in the pipeline."""
+    """Names of passes and pipelines. If the whole pipeline has some of a name, one must come earlier."""
     runs_before: Iterable[str] | None
-    """Names of passes and pipelines. One of a name must come later, if there is one earlier in the pipeline."""
+    """Names of passes and pipelines. If the whole pipeline has some of a name, one must come later."""
 
 
 def split_requirements(required: object) -> tuple[tuple[str, ...], tuple[Analysis[Any], ...]]:
