@@ -3,7 +3,7 @@
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, is_dataclass
@@ -80,15 +80,23 @@ def register_pass(name: Any, factory: Any = None) -> Any:
     return _register(name, factory)
 
 
-def provide_pass(name: str) -> Callable[[RegistrantT], RegistrantT]:
-    """Register a pass that is part of apass.
+def provide_pass(
+    name: str, *, options: Iterable[inspect.Parameter] | None = None, doc: str | None = None
+) -> Callable[[RegistrantT], RegistrantT]:
+    """Register a pass that is part of apass, or of a plug-in.
 
     A user's pass of the same name overrides it, regardless of import order. A pass that is made by a direct call of the
     factory has a `spec`, as one made by `get_pass` does.
+
+    Parameters:
+        name: the name of the pass.
+        options: the options of the pass, if the factory takes `**options`; by default its parameters.
+        doc: the documentation of the pass; by default the docstring of the factory.
+
     """
 
     def provide(factory: RegistrantT) -> RegistrantT:
-        return _register(name, cast("RegistrantT", _with_spec(name, factory)), provided=True)
+        return _register(name, cast("RegistrantT", _with_spec(name, factory, options, doc)), provided=True)
 
     return provide
 
@@ -329,19 +337,30 @@ def _is_leaf(parameters: Mapping[str, inspect.Parameter]) -> bool:
     return "passes" not in parameters
 
 
-def _with_spec(name: str, factory: Factory) -> Factory:
+def _with_spec(name: str, factory: Factory, options: Iterable[inspect.Parameter] | None, doc: str | None) -> Factory:
     """Return a wrapper of `factory` that sets the `spec` of the passes it creates."""
-    signature = inspect.signature(factory)
+    if options is None:
+        signature = inspect.signature(factory)
+    else:
+        keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+        signature = inspect.Signature(keywords)
 
     @functools.wraps(factory)
     def make(*args: Any, **options: Any) -> Any:
+        arguments = dict(signature.bind(*args, **options).arguments)
         pass_ = factory(*args, **options)
         # A pass with children is identified by these.
         if pass_.spec is None and not pass_.children():
-            object.__setattr__(pass_, "spec", (name, dict(signature.bind(*args, **options).arguments)))
+            object.__setattr__(pass_, "spec", (name, arguments))
             object.__setattr__(pass_, "registered_name", name)
         return pass_
 
+    if options is not None:
+        described = cast("Any", make)
+        described.__name__ = described.__qualname__ = name.rpartition(".")[2]
+        described.__signature__ = signature
+    if doc is not None:
+        make.__doc__ = doc
     return make
 
 

@@ -1,7 +1,10 @@
 """The registry: creation of passes, and their `spec`."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
+
+import pytest
 
 import apass
 from apass import (
@@ -13,7 +16,7 @@ from apass import (
     get_pass,
     register_pass,
 )
-from apass.passes.registry import make_pass
+from apass.passes.registry import make_pass, pass_documentation, pass_options
 from apass.passes.repeat import Repeat
 from tests.helpers.registering import Double, Module, Shift, clean_registry, message_of
 
@@ -142,3 +145,18 @@ def test_shared_factory_result_is_not_modified() -> None:
 
     assert [str(get_pass("Sized", size=size)) for size in (1, 2)] == ["Sized{size=1}", "Sized{size=2}"]
     assert str(shared) == "Sized{size=3}"
+
+
+def test_provided_pass_has_the_given_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apass.core.pass_factories._PROVIDED", {})
+
+    def factory(**options: Any) -> apass.Pass[dict[str, Any]]:
+        return apass.module_pass(lambda mod, ctx: {**mod, **options}, opt_level=0, name="Provided.Put")
+
+    option = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=1, annotation=int)
+    put = apass.provide_pass("Provided.Put", options=[option], doc="Put x.")(factory)
+    assert pass_documentation("Provided.Put") == "Put x."
+    assert dict(pass_options("Provided.Put")) == {"x": option.replace(kind=inspect.Parameter.KEYWORD_ONLY)}
+    assert str(apass.get_pass("Provided.Put", x=2)) == str(put(x=2)) == "Provided.Put{x=2}"
+    with pytest.raises(apass.PassDefinitionError, match="no option 'y'; it takes x"):
+        apass.get_pass("Provided.Put", y=2)

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Mapping, Sequence
 from time import perf_counter
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import onnx_ir as ir
 from anyio import BrokenWorkerProcess, to_process, to_thread
@@ -112,20 +112,12 @@ def provide(
 
     Its options are `parameters` and the limits. Its level is 0: a pipeline that names it runs it at every level.
     """
-
-    def factory(**options: Any) -> ForeignPass:
-        return ForeignPass(optimizer, PassInfo(0, name), options)
-
     limits = [
         inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=int)
         for option, default in LIMITS.items()
     ]
-    described = cast("Any", factory)
-    described.__name__ = described.__qualname__ = name.rpartition(".")[2]
-    described.__doc__ = doc
-    described.__signature__ = inspect.Signature([*map(_keyword_only, parameters), *limits])
-    provide_pass(name)(factory)
 
+    def factory(**options: Any) -> ForeignPass:
+        return ForeignPass(optimizer, PassInfo(0, name), options)
 
-def _keyword_only(parameter: inspect.Parameter) -> inspect.Parameter:
-    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    provide_pass(name, options=[*parameters, *limits], doc=doc)(factory)

@@ -5,7 +5,7 @@ Each pass of `onnx_ir.passes.common` is registered as `onnx.NAME`. So are our ow
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from threading import get_native_id
 from time import perf_counter
@@ -249,24 +249,21 @@ def _is_valid(mod: ir.Model, adapter: IRAdapter[ir.Model, Any]) -> bool:
     return True
 
 
-def _factory(name: str, target: type[ir.passes.PassBase]) -> Callable[..., OnnxPass]:
-    """Return a function that creates the pass, with its limits as parameters."""
+def _provide(name: str, target: type[ir.passes.PassBase]) -> None:
+    """Register a pass of onnx_ir, with its limits as options."""
     entry = TABLE.get(name) or PassEntry(0, inspect.cleandoc(target.__doc__ or name).partition("\n")[0])
     info = PassInfo(entry.opt_level, f"{PREFIX}{name}")
-
-    def factory(**options: Any) -> OnnxPass:
-        return OnnxPass(target, info, options)
-
-    described = cast("Any", factory)
-    described.__name__ = described.__qualname__ = name
-    described.__doc__ = f"{entry.doc}\n\n{entry.caution}".strip()
-    signature = inspect.signature(target, eval_str=True)
     limits = [
         inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=int)
         for option, default in LIMITS.get(name, {}).items()
     ]
-    described.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *limits])
-    return factory
+    parameters = inspect.signature(target, eval_str=True).parameters.values()
+
+    def factory(**options: Any) -> OnnxPass:
+        return OnnxPass(target, info, options)
+
+    doc = f"{entry.doc}\n\n{entry.caution}".strip()
+    provide_pass(info.name, options=[*parameters, *limits], doc=doc)(factory)
 
 
 def _evaluate_constants(*, max_bytes: int = MAX_BYTES, time_limit: float = TIME_LIMIT) -> EvaluateConstants:
@@ -285,10 +282,9 @@ def _default() -> Sequential[ir.Model]:
 
 def _register_all() -> None:
     for class_name in library.__all__:
-        name = class_name.removesuffix("Pass")
-        provide_pass(f"{PREFIX}{name}")(_factory(name, getattr(library, class_name)))
-    provide_pass(f"{PREFIX}Simplify")(_factory("Simplify", SimplifyPass))
-    provide_pass(f"{PREFIX}FuseNodes")(_factory("FuseNodes", FusePass))
+        _provide(class_name.removesuffix("Pass"), getattr(library, class_name))
+    _provide("Simplify", SimplifyPass)
+    _provide("FuseNodes", FusePass)
     provide_pass(f"{PREFIX}EvaluateConstants")(_evaluate_constants)
     provide_pass(f"{PREFIX}Default")(_default)
 
