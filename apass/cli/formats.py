@@ -4,6 +4,7 @@ The library of a format is imported when the first file of that format is used.
 """
 
 import os
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from apass.core.ir_plugin import (
     Measures,
     checked_plugin,
     file_suffix,
+    irs_of_suffix,
     known_suffixes,
     plugin_for_suffix,
 )
@@ -28,7 +30,7 @@ from apass.core.plugins import plugins
 from apass.errors import AdapterError
 from apass.util.files import PartFile, Prepared, naming
 
-__all__ = ["Comparison", "Measures", "ModelFormat", "check_format", "format_of", "suffixes"]
+__all__ = ["Comparison", "Measures", "ModelFormat", "check_format", "format_of", "ir_of_pipeline", "suffixes"]
 
 _CONVERSIONS: Final = "apass.model_conversions"
 
@@ -178,8 +180,27 @@ def check_format(path: Path, result: str | None = None) -> None:
         raise InputError(f"{path} cannot be converted to a {result} file; supported conversions: {known}")
 
 
-def format_of(path: Path, result: str | None = None) -> ModelFormat:
-    """Return the format of a file, by its suffix and that of its result in lower case.
+def ir_of_pipeline(path: Path, pipeline: str | None) -> str | None:
+    """Return the IR of a model file; None for the default one of its suffix.
+
+    If several IRs share the suffix, it is the first one that prefixes a pass of the pipeline. Nothing is imported.
+    """
+    names = irs_of_suffix(file_suffix(path))
+    words = _PREFIX.findall(pipeline or "") if names else ()
+    return next((word for word in words if word in names), None)
+
+
+_PREFIX: Final = re.compile(r"(?<![\w.])\w+(?=\.)")
+"""The first part of a name such as `onnx.Inline`."""
+
+
+def format_of(path: Path, result: str | None = None, ir: str | None = None) -> ModelFormat:
+    """Return the format of a file, by its suffix and that of its result.
+
+    Parameters:
+        path: the file.
+        result: the suffix of its result in lower case; None for the same.
+        ir: the IR, if several share the suffix (see `ir_of_pipeline`).
 
     Raises:
         InputError: if no format has the suffix, or no conversion to `result` exists.
@@ -190,7 +211,7 @@ def format_of(path: Path, result: str | None = None) -> ModelFormat:
     check_format(path, result)
     suffix = file_suffix(path)
     if result in (None, suffix):
-        return ModelFormat(plugin_for_suffix(suffix))
+        return ModelFormat(plugin_for_suffix(suffix, ir))
     offer = plugins(_CONVERSIONS)[_conversion(suffix, result)]
     return ModelFormat(checked_plugin(offer.load(), offer.value))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from apass.cli.formats import ModelFormat, check_format, format_of, suffixes
+from apass.cli.formats import ModelFormat, check_format, format_of, ir_of_pipeline, suffixes
 from apass.cli.inputs import InputError, Job, find_models, names_file, plan_jobs
 from apass.cli.optimize import Treatment
 from apass.core.ir_plugin import file_suffix
@@ -125,7 +125,10 @@ def make_plan(jobs: Sequence[Job], pipeline: str | None, to: str | None) -> Plan
 
     """
     suffix = None if to is None else f".{to}"
-    formats = {source: format_of(job.source, suffix) for source, job in _by_suffix(jobs).items()}
+    formats = {
+        source: format_of(job.source, suffix, ir_of_pipeline(job.source, pipeline))
+        for source, job in _by_suffix(jobs).items()
+    }
     texts = {
         source: default_pipeline(model_format, source) if pipeline is None else pipeline
         for source, model_format in formats.items()
@@ -145,18 +148,22 @@ def default_pipeline(model_format: ModelFormat, suffix: str) -> str:
     return model_format.default_pipeline
 
 
-def check_formats(jobs: Iterable[Job], to: str | None) -> Mapping[str, str | None]:
-    """Return the suffixes of results, by the suffix of a file; import no format.
+def check_formats(
+    jobs: Iterable[Job], to: str | None, pipeline: str | None
+) -> Mapping[str, tuple[str | None, str | None]]:
+    """Return the suffix of results and the IR, by the suffix of a file.
+
+    No format is imported.
 
     Raises:
         InputError: if no format has the suffix of a model.
 
     """
     suffix = None if to is None else f".{to}"
-    results: dict[str, str | None] = {}
+    results: dict[str, tuple[str | None, str | None]] = {}
     for source, job in _by_suffix(jobs).items():
         check_format(job.source, suffix)
-        results[source] = suffix
+        results[source] = suffix, ir_of_pipeline(job.source, pipeline)
     return results
 
 

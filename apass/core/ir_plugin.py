@@ -17,6 +17,7 @@ __all__ = [
     "Measures",
     "checked_plugin",
     "file_suffix",
+    "irs_of_suffix",
     "known_suffixes",
     "plugin_for",
     "plugin_for_suffix",
@@ -55,6 +56,10 @@ class IRPlugin(Generic[ModT]):
     Register it with `register_plugin`, in a file for `--load` for example. A package declares it as an entry point of
     the group `apass.irs`, once for the class of modules (`my_ir.program.Program`) or the top-level package (`my_ir`),
     and once for each suffix (`.mine`). It is then imported when the first such module or file is used.
+
+    Several IRs may share a suffix. One of them declares the suffix itself, and is the default. Each declares the suffix
+    with the prefix of the names of its passes: `xdsl:.mlir`, `mlir:.mlir`. The first pass of a pipeline with such a
+    prefix chooses the IR.
 
     A package need not import apass to declare an adapter alone: the entry point of a class may name an adapter.
     """
@@ -176,8 +181,21 @@ def _offers() -> Mapping[str, Offer]:
     return {name.lower(): offer for name, offer in plugins(_IRS).items() if name.startswith(".")}
 
 
-def plugin_for_suffix(suffix: str) -> IRPlugin[Any]:
+def irs_of_suffix(suffix: str) -> frozenset[str]:
+    """Return the names of the IRs that share a suffix in lower case.
+
+    Nothing is imported.
+    """
+    names = [name.partition(":") for name in plugins(_IRS)]
+    return frozenset(ir for ir, colon, shared in names if colon and shared.lower() == suffix)
+
+
+def plugin_for_suffix(suffix: str, ir: str | None = None) -> IRPlugin[Any]:
     """Return the plug-in of a suffix in lower case.
+
+    Parameters:
+        suffix: the suffix.
+        ir: one of `irs_of_suffix`; None for the default one.
 
     Raises:
         KeyError: if there is none.
@@ -185,6 +203,9 @@ def plugin_for_suffix(suffix: str) -> IRPlugin[Any]:
         PluginError: if an entry point names something else.
 
     """
+    if ir is not None:
+        offer = plugins(_IRS)[f"{ir}:{suffix}"]
+        return checked_plugin(offer.load(), offer.value)
     if suffix in _REGISTERED:
         return _REGISTERED[suffix]
     offer = _offers()[suffix]

@@ -1,14 +1,17 @@
 """Reading and writing of files by IR plug-ins."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from apass.adapters.mapping import ADAPTER
-from apass.cli.formats import ModelFormat
+from apass.cli.app import app
+from apass.cli.formats import ModelFormat, format_of, ir_of_pipeline
 from apass.core.ir_plugin import IRPlugin
+from apass.core.plugins import all_plugins
 from apass.errors import AdapterError
 from tests.helpers.folders import files
 
@@ -40,3 +43,52 @@ def test_save_fails_if_plugin_writes_nothing(tmp_path: Path, save: Callable[[Any
 def test_save_may_write_an_empty_file(tmp_path: Path) -> None:
     ModelFormat(IRPlugin(adapter=ADAPTER, save=lambda _mod, path: path.write_bytes(b""))).save({}, tmp_path / "a.mine")
     assert files(tmp_path) == ["a.mine"]
+
+
+@pytest.fixture
+def two_irs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Install a package with two IRs, whose files have one suffix."""
+    info = tmp_path / "two_irs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: two-irs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[apass.irs]\n.twin = two_irs:A\na:.twin = two_irs:A\nb:.twin = two_irs:B\n[apass.passes]\nb.P = two_irs:P\n"
+    )
+    (tmp_path / "two_irs.py").write_text(
+        "import apass\nfrom apass.adapters.mapping import ADAPTER\n"
+        "A = apass.IRPlugin(adapter=ADAPTER, default_pipeline='a.P')\n"
+        "B = apass.IRPlugin(adapter=ADAPTER, load=lambda path: {'f': 'b'})\n"
+        "P = apass.module_pass(lambda mod, ctx: {'f': mod['f'] + 'c'}, opt_level=0, name='P')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    all_plugins.cache_clear()
+    yield
+    monkeypatch.undo()
+    all_plugins.cache_clear()
+
+
+@pytest.mark.usefixtures("two_irs")
+@pytest.mark.parametrize(
+    ("pipeline", "ir"),
+    [
+        (None, None),
+        ("", None),
+        ("Mine,Other.b", None),
+        ("Repeat{times=2}(b.P,a.P)", "b"),
+        ("a.P,b.P", "a"),
+        ("x.b.P,other_b.P,b.P", "b"),
+    ],
+)
+def test_first_prefix_of_a_pipeline_chooses_the_ir(pipeline: str | None, ir: str | None) -> None:
+    path = Path("m.TWIN")
+    assert ir_of_pipeline(path, pipeline) == ir
+    assert ir_of_pipeline(Path("m.onnx"), pipeline) is None
+    default_pipeline = format_of(path, None, ir).default_pipeline
+    assert default_pipeline == ("" if ir == "b" else "a.P")
+
+
+@pytest.mark.usefixtures("two_irs")
+def test_opt_reads_the_files_of_the_chosen_ir(tmp_path: Path) -> None:
+    (tmp_path / "m.twin").write_text("unreadable for a")
+    done = CliRunner().invoke(app, ["opt", str(tmp_path / "m.twin"), "-p", "b.P", "-o", str(tmp_path / "out")])
+    assert (done.exit_code, (tmp_path / "out/m.twin").read_text()) == (0, ADAPTER.dumps({"f": "bc"}).decode())

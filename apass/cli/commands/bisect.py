@@ -10,7 +10,7 @@ import typer
 from apass.cli.check_command import Checker, read_command
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
-from apass.cli.formats import ModelFormat, format_of
+from apass.cli.formats import ModelFormat, format_of, ir_of_pipeline
 from apass.cli.inputs import check_model_file
 from apass.cli.options import with_options
 from apass.cli.output_files import OutputError, cannot_write
@@ -61,10 +61,9 @@ def bisect(
     with errors_as_lines():
         check_backend(backend)
         check_model_file(model)
-        model_format = format_of(model)
-        passes = read_pipeline(
-            default_pipeline(model_format, model.suffix) if pipeline is None else pipeline_text(pipeline)
-        )
+        text = None if pipeline is None else pipeline_text(pipeline)
+        model_format = format_of(model, None, ir_of_pipeline(model, text))
+        passes = read_pipeline(default_pipeline(model_format, model.suffix) if text is None else text)
         context = make_context(options[0], [passes])
         command = read_command(check)
         # Filled by `work`: `run_until_interrupted` returns no value.

@@ -342,9 +342,9 @@ class _Run:
 
     async def on_all_cores(self) -> None:
         """Start worker processes, plan the run meanwhile, and optimize the models."""
-        formats = check_formats(self._jobs, self._options.to)
-        file_workers: Any = import_module("apass.cli.file_workers")
         pipeline, backend = self._results.pipeline, self._options.backend
+        formats = check_formats(self._jobs, self._options.to, pipeline)
+        file_workers: Any = import_module("apass.cli.file_workers")
         async with file_workers.started_workers(self.workers, formats, pipeline, backend) as workers:
             await self.optimize(self.plan(), workers)
 
