@@ -1,6 +1,5 @@
 """`IRAdapter`: the runner's interface to an IR, looked up by the type of a module."""
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import copy_context
@@ -8,6 +7,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Final, Literal, Protocol, TypeVar, cast
 
+from apass.concurrency.limits import usable_cores
 from apass.concurrency.thread_batches import ThreadBatches, call_all
 from apass.core.plugins import Offer, plugins
 from apass.errors import AdapterError, MissingExtraError
@@ -452,7 +452,7 @@ async def run_in_thread_if_safe(adapter: IRAdapter[ModT, Any], mod: ModT | None,
     return cast("R", await _CALLS.run(partial(copy_context().run, work)))
 
 
-_CALLS: Final = ThreadBatches(call_all, threads=os.cpu_count() or 1, size=32)
+_CALLS: Final = ThreadBatches(call_all, threads=usable_cores(), size=32)
 """The calls of adapters for concurrent modules.
 
 Several threads, because the digest of large weights releases the GIL.

@@ -15,8 +15,8 @@ import anyio
 from anyio import CapacityLimiter, from_thread, to_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
+from apass.concurrency.limits import NO_LIMIT, usable_cores
 from apass.errors import ExecutorError, MissingExtraError
-from apass.executors.limits import NO_LIMIT, usable_cores
 from apass.executors.remote import Batch, RemoteExecutor, WorkerDiedError
 from apass.executors.watchdog import TICK, ItemReports, Patience
 from apass.executors.worker import handle, stop

@@ -5,10 +5,10 @@ from typing import Any, Final, cast
 
 from anyio import BrokenWorkerInterpreter, to_interpreter
 
+from apass.concurrency.limits import NO_LIMIT, usable_cores
 from apass.concurrency.processes.pool import imported_in_workers
 from apass.core.executor import Executor
 from apass.errors import ExecutorError
-from apass.executors.limits import NO_LIMIT, usable_cores
 from apass.executors.remote import Batch, RemoteExecutor
 
 __all__ = ["InterpreterExecutor", "default"]

@@ -8,10 +8,10 @@ import anyio
 from anyio import BrokenWorkerProcess
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from apass.concurrency.limits import usable_cores
 from apass.concurrency.processes.pool import end_idle_workers, run_in_worker
 from apass.core.executor import Executor
 from apass.errors import ExecutorError
-from apass.executors.limits import usable_cores
 from apass.executors.remote import Batch, RemoteExecutor, WorkerDiedError
 from apass.executors.watchdog import Patience, Watchdog
 from apass.executors.worker import handle

@@ -27,9 +27,9 @@ from apass.cli.settings import ContextOptions, PipelineOption, make_context, sec
 from apass.cli.streams import DataOutput, ModelStreams, model_streams, reserved_output
 from apass.cli.terminal import OutputFormat
 from apass.cli.user_modules import LoadOption
+from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
 from apass.core.portable import why_not_portable
-from apass.executors.limits import usable_cores
 
 __all__ = ["app"]
 

@@ -1,4 +1,4 @@
-"""Concurrency limits of an executor: one set of slots for each event loop."""
+"""Concurrency limits: the CPUs of this process, and slots for each event loop."""
 
 import os
 from typing import Final
@@ -12,7 +12,7 @@ __all__ = ["NO_LIMIT", "Slots", "usable_cores"]
 class Slots:
     """A CapacityLimiter for each event loop.
 
-    A limiter belongs to one event loop, but an executor may serve several loops.
+    A limiter belongs to one event loop, but the object with the slots, such as an executor, may serve several loops.
     """
 
     def __init__(self, total: float) -> None:
