@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from apass import stores as stores
     from apass import testing as testing
     from apass.adapters.base import BaseAdapter
+    from apass.adapters.tvm.bridge import from_tvm, to_tvm
     from apass.batch.journal import Journal
     from apass.batch.optimize import optimize_all
     from apass.batch.stream import Outcome, OutcomeStream, optimize_stream
@@ -108,6 +109,7 @@ else:
         {
             "apass": ["errors", "executors", "external", "instruments", "relay", "stores", "testing"],
             "apass.adapters.base": ["BaseAdapter"],
+            "apass.adapters.tvm.bridge": ["from_tvm", "to_tvm"],
             "apass.batch.journal": ["Journal"],
             "apass.batch.optimize": ["optimize_all"],
             "apass.batch.stream": ["Outcome", "OutcomeStream", "optimize_stream"],
@@ -309,6 +311,7 @@ __all__ = [
     "explain_cache",
     "extend_pipeline",
     "fingerprint_value",
+    "from_tvm",
     "function_pass",
     "get_pass",
     "instruments",
@@ -336,6 +339,7 @@ __all__ = [
     "replay",
     "rest_of",
     "run",
+    "to_tvm",
     "unregister_callable",
     "unregister_pass",
     "view",

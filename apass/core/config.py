@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, overload
 
 from apass.core.plugins import import_all, matching_modules
-from apass.errors import ConfigTypeError, PassRegistrationError, UnknownConfigError, did_you_mean
+from apass.errors import ConfigTypeError, MissingExtraError, PassRegistrationError, UnknownConfigError, did_you_mean
 from apass.util.interactive import definition_in_session
 from apass.util.typed_values import convert, type_name
 
@@ -162,6 +162,14 @@ def find_option(key: str) -> ConfigOption[Any]:
     if not isinstance(key, str):
         raise UnknownConfigError(f"the key of a config option must be a string, got {key!r}")
     # The registered options must not depend on which modules happen to be imported.
+    if key not in _OPTIONS:
+        try:
+            for _ in matching_modules(_MODULES, key):
+                if key in _OPTIONS:
+                    break
+        except MissingExtraError as error:
+            message = f"unknown config option {key!r}; a plug-in is not installed: {error}"
+            raise UnknownConfigError(message) from error
     missing = import_all(_MODULES) if key not in _OPTIONS else []
     if key not in _OPTIONS:
         near = did_you_mean(key, _OPTIONS)

@@ -18,6 +18,11 @@ OWN = {
     "relay": (),
     # These are shared with the command line, and no part of the interface for adapters.
     "adapters": (
+        "apass.concurrency.coroutines.is_awaitable",
+        "apass.concurrency.limits.NO_LIMIT",
+        "apass.concurrency.limits.Slots",
+        "apass.concurrency.limits.usable_cores",
+        "apass.core.context.current_scope",
         "apass.util.files.PartFile",
         "apass.util.files.Prepared",
         "apass.util.late_modules.imported_late",

@@ -1,5 +1,6 @@
 """Reading and writing of files by IR plug-ins."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def two_irs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "B = apass.IRPlugin(adapter=ADAPTER, load=lambda path: {'f': 'b'})\n"
         "P = apass.module_pass(lambda mod, ctx: {'f': mod['f'] + 'c'}, opt_level=0, name='P')\n"
     )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
     all_plugins.cache_clear()
     yield
     monkeypatch.undo()

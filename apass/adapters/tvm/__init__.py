@@ -1,0 +1,280 @@
+"""The adapter for modules of Apache TVM (`tvm.IRModule`).
+
+The functions of a module are its Relax functions and its TIR functions. Extern functions are left out.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, Final, TypeAlias
+
+from apass.core.adapter import FunctionKind
+from apass.errors import AdapterError, MissingExtraError, VerifyError
+from apass.util.delta_debugging import Shrinking
+
+try:
+    tvm: Any = import_module("tvm")
+    tvm_ffi: Any = import_module("tvm_ffi")
+    _relax: Any = import_module("tvm.relax")
+    _tirx: Any = import_module("tvm.tirx")
+    _s_tir: Any = import_module("tvm.s_tir")
+except ImportError as _error:
+    raise MissingExtraError(f"modules of TVM need apache-tvm ({_error}): pip install 'apass[tvm]'") from _error
+
+__all__ = ["ADAPTER", "BaseFunc", "IRModule", "TVMAdapter", "from_script", "short_reason", "to_script"]
+
+IRModule: TypeAlias = Any
+"""A `tvm.IRModule`. TVM has no types that a type checker could use."""
+BaseFunc: TypeAlias = Any
+"""A `tvm.relax.Function` or a `tvm.tirx.PrimFunc`."""
+
+SKIP: Final = "SkipOptimization"
+"""The attribute of functions to skip. TVM 0.27 itself ignores it."""
+
+
+class TVMAdapter:
+    """An IRAdapter for `tvm.IRModule`.
+
+    The nodes of TVM are immutable, and a clone of a module shares its functions. A module itself is mutable
+    (`mod["f"] = ...`): passes must not change their argument, as everywhere in apass.
+
+    - Two modules are equal if TVM's `structural_equal` says so. It ignores the names of variables.
+    - `dumps` writes the JSON of `tvm.ir.save_json`, with all constants.
+    """
+
+    thread_safe: bool = True
+    """True: TVM counts references atomically, and its nodes are immutable."""
+    suffix: str = ".relax"
+    """The suffix of a file with the bytes that `dumps` returns."""
+
+    def functions(self, mod: IRModule) -> Iterator[tuple[str, BaseFunc]]:
+        """Iterate over the Relax and TIR functions, by name.
+
+        The order of a module's own mapping depends on how it was made.
+        """
+        for var, func in mod.functions_items():
+            if isinstance(func, _FUNCTIONS):
+                yield var.name_hint, func
+
+    def get(self, mod: IRModule, name: str) -> BaseFunc:
+        """Return one function."""
+        if not _contains(mod, name) or not isinstance(func := mod[name], _FUNCTIONS):
+            raise KeyError(name)
+        return func
+
+    def kind(self, func: BaseFunc) -> FunctionKind:
+        """Return `"prim_func"` for a TIR function, and `"function"` for one of Relax."""
+        return "prim_func" if isinstance(func, _tirx.PrimFunc) else "function"
+
+    def replace(self, mod: IRModule, updates: Mapping[str, BaseFunc]) -> IRModule:
+        """Return a clone of `mod` with the functions of `updates`.
+
+        Raises:
+            AdapterError: if an update is no function of TVM, or `mod` has no function of that name.
+
+        """
+        result = mod.clone()
+        for name, func in updates.items():
+            if not isinstance(func, _FUNCTIONS):
+                kind = type(func).__name__
+                raise AdapterError(f"function {name!r} must be a relax.Function or a tirx.PrimFunc, got {kind}")
+            if not _contains(mod, name):
+                raise AdapterError(f"the module has no function {name!r}; a module pass can add one")
+            result.update_func(mod.get_global_var(name), func)
+        return result
+
+    def skips(self, func: BaseFunc) -> bool:
+        """Return whether the attribute `SkipOptimization` of the function is true."""
+        mark = None if func.attrs is None else func.attrs.get(SKIP)
+        return bool(getattr(mark, "value", mark))
+
+    def fingerprint(self, x: IRModule | BaseFunc) -> str:
+        """Return the `structural_hash`, which ignores the names of variables."""
+        return f"{type(x).__name__}-{tvm_ffi.structural_hash(x, map_free_vars=not _is_module(x)):016x}"
+
+    def exact_fingerprint(self, x: IRModule | BaseFunc) -> str:
+        """Return a digest of everything in a module or a function, with names and spans."""
+        return hashlib.blake2b(tvm.ir.save_json(x).encode(), digest_size=16).hexdigest()
+
+    def equal(self, a: IRModule | BaseFunc, b: IRModule | BaseFunc) -> bool:
+        """Return whether both are structurally equal, whatever the names of variables."""
+        if type(a) is not type(b):
+            return False
+        if not _is_module(a):
+            return is_equal(a, b)
+        mine, others = dict(a.functions_items()), dict(b.functions_items())
+        if [var.name_hint for var in mine] != [var.name_hint for var in others]:
+            return False
+        # Passes keep most functions. To compare two modules compares all constants.
+        if all(func.same_as(other) for func, other in zip(mine.values(), others.values(), strict=True)):
+            return is_equal(a.attrs, b.attrs) and is_equal(a.global_infos, b.global_infos)
+        return is_equal(a, b)
+
+    def to_text(self, x: IRModule | BaseFunc) -> str:
+        """Return the TVMScript, with digests in place of the data of constants."""
+        text: str = x.script(show_meta=False)
+        if "metadata[" not in text:
+            return text
+        values = hashlib.blake2b(tvm.ir.save_json(_constants(x)).encode(), digest_size=8).hexdigest()
+        return f"{text.rstrip()}\n# constants: {values}\n"
+
+    def text_parts(self, mod: IRModule, names: Iterable[str]) -> tuple[str, Mapping[str, str]]:
+        """Return the text outside of functions, and that of each named function."""
+        outside = mod.clone()
+        for name, _ in self.functions(mod):
+            del outside[name]
+        return outside.script(show_meta=False), {name: self.to_text(mod[name]) for name in names}
+
+    def verify(self, mod: IRModule) -> None:
+        """Check the module with TVM's verifiers for Relax and TIR.
+
+        Raises:
+            VerifyError: if the module breaks a rule.
+
+        """
+        try:
+            _relax.analysis.well_formed(mod)
+            for name, func in self.functions(mod):
+                if isinstance(func, _tirx.PrimFunc):
+                    _verify_prim_func(name, func)
+        except VerifyError:
+            raise
+        except Exception as error:  # TVM raises errors of many types
+            raise VerifyError(f"not a valid module of TVM: {short_reason(error)}") from None
+
+    def dumps(self, mod: IRModule) -> bytes:
+        """Return TVM's JSON of the module."""
+        text: str = tvm.ir.save_json(mod)
+        return text.encode()
+
+    def loads(self, data: bytes) -> IRModule:
+        """Return the module that `dumps` wrote.
+
+        Raises:
+            AdapterError: if `data` is not such a text.
+
+        """
+        try:
+            mod = tvm.ir.load_json(data.decode())
+        except Exception as error:  # TVM raises errors of many types, and those of the json module
+            raise AdapterError(
+                f"not a module in TVM's JSON format ({short_reason(error)}); write one with tvm.ir.save_json(mod)"
+            ) from None
+        if not _is_module(mod):
+            raise AdapterError(f"TVM's JSON contains a {type(mod).__name__}, expected an IRModule")
+        return mod
+
+    def isolate(self, mod: IRModule, names: Iterable[str]) -> IRModule:
+        """Return a module with the named functions.
+
+        Calls of other functions refer to the variables of `mod`, which have the types of these functions.
+        """
+        chosen = frozenset(names)
+        result = mod.clone()
+        for name, _ in self.functions(mod):
+            if name not in chosen:
+                del result[name]
+        return result
+
+    def commit(self, sub: IRModule) -> IRModule:
+        """Return a clone, which shares all functions."""
+        return sub.clone()
+
+    def extract(self, sub: IRModule, names: Iterable[str]) -> Mapping[str, BaseFunc]:
+        """Return the named functions of a module."""
+        return {name: self.get(sub, name) for name in names}
+
+    def adopt(self, sub: IRModule, mod: IRModule) -> IRModule:
+        """Return `sub`, which was read from JSON, with the global variables of `mod`."""
+        known = {var.name_hint: var for var in mod.get_global_vars()}
+        result = tvm.IRModule({}, attrs=None, global_infos=sub.global_infos)
+
+        def adopted(var: Any) -> Any:
+            return known.get(var.name_hint, var)
+
+        for var, func in sub.functions_items():
+            result[adopted(var)] = tvm_ffi.structural_map(func, (tvm.ir.GlobalVar, adopted))
+        return result if sub.attrs is None else result.with_attrs(sub.attrs)
+
+    def shrinkings(self, mod: IRModule) -> Iterator[Shrinking[IRModule]]:
+        """Iterate over the parts that can be removed: functions and parts of them."""
+        reductions: Any = import_module("apass.adapters.tvm.reductions")
+        yield from reductions.shrinkings(mod)
+
+
+ADAPTER: Final = TVMAdapter()
+"""The shared adapter; it has no state."""
+
+_FUNCTIONS: Final = (_relax.Function, _tirx.PrimFunc)
+
+
+_IMPORT: Final = re.compile(r"^(?=(?:from|import) tvm\b)", re.MULTILINE)
+
+
+def to_script(mod: IRModule) -> str:
+    """Return the TVMScript of a module with all its constants, for `from_script`."""
+    text: str = mod.script(show_meta=True)
+    return text
+
+
+def from_script(text: str) -> IRModule:
+    """Return the module of a TVMScript.
+
+    TVMScript is Python: its expressions are evaluated. Do not read texts that you do not trust.
+
+    Raises:
+        AdapterError: if the text is no module.
+
+    """
+    try:
+        # The parser knows the names that these lines import, and rejects the lines.
+        mod = tvm.script.from_source(_IMPORT.sub("# ", text))
+    except Exception as error:  # the parser of TVM raises errors of many types
+        raise AdapterError(f"not a TVMScript of a module: {short_reason(error)}") from None
+    if not _is_module(mod):
+        raise AdapterError(f"the TVMScript is a {type(mod).__name__}, expected a class with @I.ir_module")
+    return mod
+
+
+def is_equal(a: object, b: object) -> bool:
+    """Return whether two nodes are structurally equal."""
+    return bool(tvm_ffi.structural_equal(a, b, map_free_vars=True))
+
+
+def short_reason(error: BaseException) -> str:
+    """Return the message of an error of TVM in one line, without its C++ traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    message = next((line for line in lines if not line.startswith(("Traceback", "File ", "["))), "")
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _is_module(x: object) -> bool:
+    return isinstance(x, tvm.IRModule)
+
+
+def _contains(mod: IRModule, name: str) -> bool:
+    return any(var.name_hint == name for var in mod.get_global_vars())
+
+
+def _verify_prim_func(name: str, func: BaseFunc) -> None:
+    try:
+        has_blocks = _s_tir.analysis.verify_well_formed(func, assert_mode=False)
+        if not has_blocks:
+            _tirx.analysis.verify_well_formed(func, assert_mode=True)
+    except Exception as error:  # TVM raises errors of many types
+        raise VerifyError(f"TIR function {name!r} is not valid: {short_reason(error)}") from None
+
+
+def _constants(x: IRModule | BaseFunc) -> list[Any]:
+    """Return the constants of the Relax functions, in order."""
+    found: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, tvm.ir.Constant):
+            found.append(node)
+
+    for func in [func for _, func in x.functions_items()] if _is_module(x) else [x]:
+        if isinstance(func, _relax.Function):
+            _relax.analysis.post_order_visit(func, visit)
+    return found

@@ -1,0 +1,253 @@
+"""`from_tvm` and `to_tvm`: passes of TVM in apass, and the other way round."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+import anyio
+from anyio import from_thread
+
+from apass.adapters.tvm import ADAPTER, BaseFunc, IRModule, tvm
+from apass.adapters.tvm.concurrency import is_concurrent, is_local
+from apass.adapters.tvm.execution import current_call, run_in_thread, run_plain
+from apass.core.adapter import FunctionKind
+from apass.core.context import PassContext, current_scope
+from apass.core.info import PassInfo
+from apass.errors import AdapterError, PassResultError
+from apass.passes.base import ModulePass, Pass
+from apass.passes.function_pass import FunctionPass
+from apass.passes.sequential import Sequential
+
+__all__ = ["TVMFunctionPass", "TVMModulePass", "TVMPrimFuncPass", "from_tvm", "make_pass", "to_tvm"]
+
+_relax: Final[Any] = tvm.relax
+_tirx: Final[Any] = tvm.tirx
+
+
+class TVMModulePass(ModulePass[IRModule]):
+    """A pass of TVM that runs on the whole module, in a worker thread.
+
+    If it is a function pass, functions with a true `SkipOptimization` stay as they are. If nothing changed, the result
+    is the input itself.
+
+    Parameters:
+        target: the pass of TVM.
+        info: level, name and requirements; by default those of `target`.
+        exclusive: whether no other exclusive pass may run at the same time: TE, and what calls it, have global state.
+
+    """
+
+    def __init__(self, target: Any, info: PassInfo | None = None, *, exclusive: bool = True) -> None:
+        self.target = target
+        """The pass of TVM."""
+        self.info = info_of(target) if info is None else info
+        self.exclusive = exclusive
+        """Whether no other exclusive pass may run at the same time."""
+
+    async def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """Run the pass in a worker thread.
+
+        Raises:
+            AdapterError: if `mod` is no module of TVM, or for any error of TVM.
+
+        """
+        check_module(self.info.name, mod)
+        result = await run_in_thread(self.target, mod, ctx, exclusive=self.exclusive)
+        if result is mod or not isinstance(self.target, _FUNCTION_PASSES):
+            return result
+        skipped = {name: func for name, func in ADAPTER.functions(mod) if ADAPTER.skips(func)}
+        return ADAPTER.replace(result, skipped) if skipped else result
+
+
+class TVMFunctionPass(FunctionPass[IRModule, BaseFunc]):
+    """A pass of TVM that runs on one function at a time, in worker threads.
+
+    Parameters:
+        target: the pass of TVM, which may use the TIR functions of the module beside the function.
+        info: level, name and requirements; by default those of `target`.
+
+    """
+
+    executor: Any = "thread"
+
+    def __init__(self, target: Any, info: PassInfo | None = None) -> None:
+        self.target = target
+        """The pass of TVM."""
+        self.info = info_of(target) if info is None else info
+
+    def transform_function(self, func: BaseFunc, mod: IRModule, ctx: PassContext) -> BaseFunc:
+        """Run the pass on a module of `func`, and of the TIR functions that it may call.
+
+        Raises:
+            AdapterError: if `mod` is no module of TVM, or for any error of TVM.
+
+        """
+        check_module(self.info.name, mod)
+        others = {var: other for var, other in mod.functions_items() if isinstance(other, _tirx.PrimFunc)}
+        return _transform_one(self, func, mod, others, ctx)
+
+
+class TVMPrimFuncPass(FunctionPass[IRModule, BaseFunc]):
+    """A pass of TVM over TIR functions, one at a time, in worker threads.
+
+    Parameters are those of `TVMFunctionPass`.
+    """
+
+    kind: ClassVar[FunctionKind] = "prim_func"
+    executor: Any = "thread"
+
+    def __init__(self, target: Any, info: PassInfo | None = None) -> None:
+        self.target = target
+        """The pass of TVM."""
+        self.info = info_of(target) if info is None else info
+
+    def transform_function(self, func: BaseFunc, mod: IRModule, ctx: PassContext) -> BaseFunc:
+        """Run the pass on a module of `func` only.
+
+        Raises:
+            AdapterError: if `mod` is no module of TVM, or for any error of TVM.
+
+        """
+        check_module(self.info.name, mod)
+        return _transform_one(self, func, mod, {}, ctx)
+
+
+def _transform_one(
+    pass_: TVMFunctionPass | TVMPrimFuncPass,
+    func: BaseFunc,
+    mod: IRModule,
+    others: Mapping[Any, BaseFunc],
+    ctx: PassContext,
+) -> BaseFunc:
+    """Return the function that a pass makes of `func`, in a module with `others`."""
+    var = next(var for var, other in mod.functions_items() if other.same_as(func))
+    one = tvm.IRModule({var: func, **others}, global_infos=mod.global_infos)
+    if mod.attrs:
+        one = one.with_attrs(mod.attrs)
+    result = run_plain(pass_.target, one, ctx, exclusive=False)
+    try:
+        return func if result is one else ADAPTER.get(result, var.name_hint)
+    except KeyError:
+        message = f"pass {pass_.info.name!r} of TVM removed function {var.name_hint!r}; a function pass cannot"
+        raise PassResultError(message) from None
+
+
+_FUNCTION_PASSES: Final = (
+    _relax.transform.FunctionPass,
+    _relax.transform.DataflowBlockPass,
+    _tirx.transform.PrimFuncPass,
+)
+
+
+def info_of(target: Any) -> PassInfo:
+    """Return the metadata of a pass of TVM."""
+    info = target.info
+    return PassInfo(int(info.opt_level), str(info.name), [str(name) for name in info.required])
+
+
+def check_module(name: str, mod: object) -> None:
+    """Raise AdapterError unless `mod` is a module of TVM."""
+    if not isinstance(mod, tvm.IRModule):
+        raise AdapterError(
+            f"pass {name!r} takes a tvm.IRModule, got {type(mod).__name__}; import a model into TVM first, "
+            "with tvm.relax.frontend or `apass convert`"
+        )
+
+
+def make_pass(target: Any, info: PassInfo | None = None) -> Pass[IRModule]:
+    """Return a pass of TVM, which is no Sequential, as a pass of apass.
+
+    Its `info` is by default that of `target`.
+    """
+    if is_local(target):
+        if isinstance(target, _relax.transform.FunctionPass):
+            return TVMFunctionPass(target, info)
+        if isinstance(target, _tirx.transform.PrimFuncPass):
+            return TVMPrimFuncPass(target, info)
+    return TVMModulePass(target, info, exclusive=not is_concurrent(target))
+
+
+def from_tvm(pass_: Any) -> Pass[IRModule]:
+    """Return a pass of TVM as a pass of apass.
+
+    - A `tvm.transform.Sequential` becomes an `apass.Sequential` of its passes.
+    - A function pass of TVM's own in C++ runs on one function at a time, concurrently in worker threads.
+    - Any other pass runs on the whole module in a worker thread. The hooks of instruments are also called around the
+      passes that it runs inside, such as those of `tvm.relax.get_pipeline()`.
+
+    The level, the selection of passes and the config options `tvm.*` of the context are those of TVM's `PassContext`
+    in the thread.
+
+    Raises:
+        TypeError: if `pass_` is no pass of TVM.
+
+    >>> from tvm import relax
+    >>> pass_ = from_tvm(relax.transform.EliminateCommonSubexpr())
+    >>> pass_.info.name
+    'EliminateCommonSubexpr'
+
+    """
+    if not isinstance(pass_, tvm.transform.Pass):
+        raise TypeError(f"from_tvm takes a tvm.transform.Pass, got {pass_!r}; call the function that makes the pass")
+    if isinstance(pass_, tvm.transform.Sequential):
+        info = info_of(pass_)
+        return Sequential(
+            [from_tvm(child) for child in pass_.passes], info.opt_level, info.name, required=info.required
+        )
+    return make_pass(pass_)
+
+
+def to_tvm(pass_: Pass[IRModule]) -> Any:
+    """Return a pass of apass as a `tvm.transform.ModulePass`, for a pipeline of TVM.
+
+    The pass may await. If the pipeline runs inside of apass (see `from_tvm`), it runs in the same event loop, in the
+    current context. Otherwise it runs in an event loop of its own, with level and selection of TVM's `PassContext`. A
+    pipeline of TVM that is called in the thread of an event loop would block it, which is an AdapterError.
+
+    Raises:
+        TypeError: if `pass_` is no pass of apass.
+
+    """
+    if not isinstance(pass_, Pass):
+        raise TypeError(f"to_tvm takes a pass of apass, got {pass_!r}")
+
+    def transform(mod: IRModule, tvm_ctx: Any) -> IRModule:
+        call = current_call()
+        if call is not None:
+            return call.run_nested(pass_, mod)
+        if _in_worker_thread():
+            return from_thread.run(pass_, mod)
+        ctx = PassContext(int(tvm_ctx.opt_level), map(str, tvm_ctx.required_pass), map(str, tvm_ctx.disabled_pass))
+        return anyio.run(_run, pass_, mod, ctx)
+
+    info = tvm.transform.PassInfo(pass_.info.opt_level, pass_.info.name, list(pass_.info.required))
+    return tvm.ir.transform._ffi_transform_api.MakeModulePass(transform, info)
+
+
+async def _run(pass_: Pass[IRModule], mod: IRModule, ctx: PassContext) -> IRModule:
+    async with ctx:
+        # TVM itself applies most of the names.
+        current_scope().expected.update(ctx.disabled_pass, ctx.required_pass)
+        return await pass_(mod)
+
+
+def _in_worker_thread() -> bool:
+    """Return whether the caller runs in a worker thread of an event loop.
+
+    Raises:
+        AdapterError: if it runs in the thread of an event loop itself.
+
+    """
+    try:
+        from_thread.run_sync(int)
+    except RuntimeError:
+        pass
+    else:
+        return True
+    try:
+        anyio.get_current_task()
+    except RuntimeError:
+        return False
+    raise AdapterError(
+        "a pipeline of TVM with a pass of apass would block the event loop; write "
+        "`await apass.from_tvm(pipeline)(mod)`, or call the pipeline with anyio.to_thread.run_sync"
+    )

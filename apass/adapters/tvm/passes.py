@@ -1,0 +1,131 @@
+"""The registered passes of TVM: `tvm.relax.*`, `tvm.tirx.*`, `tvm.s_tir.*`."""
+
+import enum
+import inspect
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from operator import itemgetter
+from typing import Any, Final, Literal, cast, get_args, get_origin
+
+from apass.adapters.tvm import short_reason, tvm
+from apass.adapters.tvm.bridge import from_tvm, info_of, make_pass
+from apass.adapters.tvm.execution import CONFIG_PREFIX, TARGET
+from apass.core.config import provide_config_option
+from apass.core.info import PassInfo
+from apass.errors import PassDefinitionError
+from apass.passes.base import Pass
+from apass.passes.registry import get_pass, provide_pass
+from apass.passes.sequential import Sequential
+
+__all__ = ["DEFAULT"]
+
+NAMESPACES: Final[Mapping[str, Any]] = {
+    "relax": tvm.relax.transform,
+    "tirx": tvm.tirx.transform,
+    "s_tir": tvm.s_tir.transform,
+}
+"""The modules with functions that make passes."""
+
+_BASES: Final = frozenset({"DataflowBlockPass", "FunctionPass", "PrimFuncPass"})
+_RENAMED: Final = frozenset({"VMBuiltinLower"})
+"""Functions that TVM keeps for old programs, with a warning."""
+
+_TYPES: Final = (bool, int, float, str, type(None))
+"""The types of options that text can be converted to, and lists and mappings of them."""
+
+DEFAULT: Final = (
+    "tvm.relax.CanonicalizeBindings",
+    "tvm.relax.EliminateCommonSubexpr",
+    "tvm.relax.DeadCodeElimination",
+)
+"""The passes of `tvm.Default`: they simplify a module, and keep its operators."""
+
+_CONFIG_TYPES: Final[Mapping[str, Any]] = {"bool": bool, "int": int, "ir.IntImm": int}
+
+
+def _makers(namespace: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Iterate over the functions and classes of a namespace that make passes."""
+    members = cast("dict[str, Any]", namespace.__dict__)
+    for name, value in sorted(members.items(), key=itemgetter(0)):
+        module = str(getattr(value, "__module__", ""))
+        if not name[0].isupper() or name in _BASES | _RENAMED or not module.startswith(namespace.__name__):
+            continue
+        if inspect.isclass(value) and (issubclass(value, enum.Enum) or not issubclass(value, tvm.transform.Pass)):
+            continue
+        yield name, value
+
+
+def _option(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter with a type that text can be converted to."""
+    annotation: Any = parameter.annotation
+    default = parameter.default
+    if annotation is parameter.empty:
+        known = default is not parameter.empty and default is not None
+        annotation = cast("Any", type(default) if known else Any)
+    return parameter.replace(annotation=annotation if _is_readable(annotation) else Any)
+
+
+def _is_readable(annotation: Any) -> bool:
+    return annotation in _TYPES or (
+        get_origin(annotation) is not Literal
+        and bool(get_args(annotation))
+        and all(map(_is_readable, get_args(annotation)))
+    )
+
+
+def _signature(maker: Callable[..., Any]) -> list[inspect.Parameter]:
+    parameters = inspect.signature(maker).parameters.values()
+    named = [item for item in parameters if item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)]
+    try:
+        hints = typing.get_type_hints(maker.__init__ if inspect.isclass(maker) else maker)
+    except (NameError, TypeError):
+        # An annotation may use names that are imported for type checkers only.
+        hints = {}
+    return [_option(item.replace(annotation=hints.get(item.name, item.annotation))) for item in named]
+
+
+def _documentation(maker: Callable[..., Any]) -> str:
+    """Return the docstring without the sections about parameters and results."""
+    return inspect.cleandoc(maker.__doc__ or "").partition("\nParameters\n")[0].partition("\nReturns\n")[0].strip()
+
+
+def _make(name: str, maker: Callable[..., Any], **options: Any) -> Pass[Any]:
+    """Return the pass `name` with options."""
+    try:
+        target = maker(**options)
+    except Exception as error:  # TVM raises errors of many types
+        raise PassDefinitionError(f"TVM cannot make pass {name!r}: {short_reason(error)}") from None
+    if isinstance(target, tvm.transform.Sequential):
+        sequence = cast("Sequential[Any]", from_tvm(target))
+        return Sequential(sequence.passes, sequence.info.opt_level, name, sequence.info.required)
+    info = info_of(target)
+    pass_: Any = make_pass(target, PassInfo(info.opt_level, name, info.required))
+    pass_.cacheable = True
+    pass_.version = f"apache-tvm {tvm.__version__}"
+    made: Pass[Any] = pass_
+    return made
+
+
+def _register_all() -> None:
+    for prefix, namespace in NAMESPACES.items():
+        for short_name, maker in _makers(namespace):
+            name = f"tvm.{prefix}.{short_name}"
+            provide_pass(name, options=_signature(maker), doc=_documentation(maker))(partial(_make, name, maker))
+    for pipeline, maker in tvm.relax.pipeline.PIPELINE_MAP.items():
+        name = f"tvm.pipeline.{pipeline}"
+        doc = f"Run the pipeline {pipeline!r} of `tvm.relax.get_pipeline`."
+        provide_pass(name, options=_signature(maker), doc=doc)(partial(_make, name, maker))
+
+    def default() -> Sequential[Any]:
+        """Simplify bindings: canonical forms, common subexpressions, dead code."""
+        return Sequential([get_pass(name) for name in DEFAULT], name="tvm.Default")
+
+    provide_pass("tvm.Default")(default)
+    for key, facts in sorted(tvm.transform.PassContext.list_configs().items()):
+        kind = _CONFIG_TYPES.get(str(facts["type"]), Any)
+        provide_config_option(f"{CONFIG_PREFIX}{key}", kind, doc=f"the option {key} of TVM ({facts['type']})")
+    provide_config_option(TARGET, str, doc="the target of TVM that passes generate code for, such as llvm")
+
+
+_register_all()

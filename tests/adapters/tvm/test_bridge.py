@@ -1,0 +1,326 @@
+"""`from_tvm` and `to_tvm`: hooks around inner passes, errors, cancellation."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from anyio import to_thread
+
+import apass
+from apass.adapters.tvm import ADAPTER, tvm
+from tests.helpers.tvm_modules import mixed, shared, skipped
+
+relax = tvm.relax
+
+CANONICAL = ["CanonicalizeBindings", "CanonicalizeTIRVariables", "CanonicalizeRelaxBindings"]
+
+
+class Record(apass.PassInstrument):
+    """Records hooks with the path of the run; `fail` names a hook that raises."""
+
+    def __init__(self, *, skip: tuple[str, ...] = (), fail: str = "") -> None:
+        self.events: list[str] = []
+        self.skip = skip
+        self.fail = fail
+
+    async def should_run(self, mod: Any, info: apass.PassInfo) -> bool:
+        await anyio.lowlevel.checkpoint()
+        return info.name not in self.skip
+
+    async def run_before_pass(self, mod: Any, info: apass.PassInfo) -> None:
+        await anyio.lowlevel.checkpoint()
+        self._add("before", info)
+
+    async def run_after_pass(self, mod: Any, info: apass.PassInfo) -> None:
+        await anyio.lowlevel.checkpoint()
+        self._add("after", info)
+
+    async def run_after_pass_failed(self, mod: Any, info: apass.PassInfo, error: BaseException) -> None:
+        self.events.append(f"failed {info.name} {type(error).__name__}")
+
+    def _add(self, hook: str, info: apass.PassInfo) -> None:
+        run = apass.current_run()
+        assert run is not None
+        self.events.append(f"{hook} {'.'.join(run.path)}")
+        if self.fail == f"{hook} {info.name}":
+            raise KeyError(self.fail)
+
+
+def nested(*passes: Any, name: str = "outer") -> Any:
+    """Return a module pass of TVM in Python that runs a Sequential."""
+    inner = tvm.transform.Sequential(list(passes), name="inner")
+
+    def run(mod: Any, _ctx: Any) -> Any:
+        return inner(mod)
+
+    return tvm.transform.module_pass(run, opt_level=0, name=name)
+
+
+def around(path: str, *inner: str) -> list[str]:
+    return [f"before {path}", *inner, f"after {path}"]
+
+
+def test_sequential_becomes_one_of_apass() -> None:
+    pass_ = apass.from_tvm(tvm.transform.Sequential([relax.transform.CanonicalizeBindings()], 1, "mine"))
+    assert isinstance(pass_, apass.Sequential)
+    assert (pass_.info.opt_level, pass_.info.name) == (1, "mine")
+    assert [child.info.name for child in pass_.children()[0].children()] == CANONICAL[1:]
+
+
+def test_other_objects_are_rejected() -> None:
+    with pytest.raises(TypeError, match=r"takes a tvm\.transform\.Pass, got <function .*; call the function"):
+        apass.from_tvm(relax.transform.FoldConstant)
+    other: Any = relax.transform.FoldConstant()
+    with pytest.raises(TypeError, match="to_tvm takes a pass of apass"):
+        apass.to_tvm(other)
+    with pytest.raises(apass.AdapterError, match=r"takes a tvm\.IRModule, got dict; import a model into TVM first"):
+        apass.run(apass.from_tvm(other), {"f": 1})
+
+
+@pytest.mark.anyio
+async def test_hooks_see_passes_inside_a_pass() -> None:
+    mod, record = shared(), Record()
+    async with apass.PassContext(instruments=[record]):
+        result = await apass.from_tvm(nested(relax.transform.CanonicalizeBindings(), relax.transform.LegalizeOps()))(
+            mod
+        )
+    where = "outer.inner.CanonicalizeBindings"
+    assert record.events == around(
+        "outer",
+        *around(
+            "outer.inner",
+            *around(where, *around(f"{where}.{CANONICAL[1]}"), *around(f"{where}.{CANONICAL[2]}")),
+            *around("outer.inner.LegalizeOps"),
+        ),
+    )
+    assert ADAPTER.equal(result, relax.transform.LegalizeOps()(relax.transform.CanonicalizeBindings()(mod)))
+
+
+@pytest.mark.anyio
+async def test_should_run_skips_an_inner_pass() -> None:
+    mod, record = shared(), Record(skip=("LegalizeOps",))
+    async with apass.PassContext(instruments=[record]):
+        result = await apass.from_tvm(nested(relax.transform.LegalizeOps()))(mod)
+    assert (result is mod, record.events) == (True, around("outer", *around("outer.inner")))
+
+
+@pytest.mark.anyio
+async def test_required_inner_pass_runs_without_being_asked() -> None:
+    mod, record = shared(), Record(skip=("LegalizeOps",))
+    async with apass.PassContext(required_pass=["LegalizeOps"], instruments=[record]):
+        await apass.from_tvm(nested(relax.transform.LegalizeOps()))(mod)
+    assert record.events == around("outer", *around("outer.inner", *around("outer.inner.LegalizeOps")))
+
+
+@pytest.mark.anyio
+async def test_context_selects_inner_passes() -> None:
+    passes = [relax.transform.EliminateCommonSubexpr(), relax.transform.LegalizeOps()]
+    async with apass.PassContext(opt_level=0, instruments=[low := Record()]):
+        await apass.from_tvm(nested(*passes))(shared())
+    async with apass.PassContext(disabled_pass=["LegalizeOps"], instruments=[disabled := Record()]):
+        await apass.from_tvm(nested(*passes))(shared())
+    assert low.events == around("outer", *around("outer.inner", *around("outer.inner.LegalizeOps")))
+    assert disabled.events == around("outer", *around("outer.inner", *around("outer.inner.EliminateCommonSubexpr")))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("hook", ["before LegalizeOps", "after LegalizeOps"])
+async def test_failed_hook_of_an_inner_pass_ends_all(hook: str) -> None:
+    record = Record(fail=hook)
+    with pytest.raises(KeyError, match=hook):
+        async with apass.PassContext(instruments=[record]):
+            await apass.from_tvm(nested(relax.transform.LegalizeOps(), relax.transform.FuseOps()))(shared())
+    # An instrument whose `run_before_pass` or `run_after_pass` failed gets no further call for the pass.
+    assert record.events[-2:] == ["failed inner KeyError", "failed outer KeyError"]
+    assert not any("FuseOps" in event for event in record.events)
+
+
+@pytest.mark.anyio
+async def test_error_of_an_inner_pass_reaches_all_hooks() -> None:
+    def boom(_mod: Any, _ctx: Any) -> Any:
+        raise ValueError("no such layout")
+
+    failing = tvm.transform.module_pass(boom, opt_level=0, name="Boom")
+    record = Record()
+    with pytest.raises(apass.AdapterError) as caught:
+        async with apass.PassContext(instruments=[record]):
+            await apass.from_tvm(nested(failing)).run(shared(), name="model")
+    assert str(caught.value) == "pass 'outer' of TVM failed on module 'model': ValueError: no such layout"
+    assert caught.value.__notes__[0] == "in pass 'outer > inner > Boom', module 'model'"
+    assert record.events[3:] == [f"failed {name} AdapterError" for name in ("Boom", "inner", "outer")]
+
+
+@pytest.mark.anyio
+async def test_pass_that_handles_an_inner_error_goes_on() -> None:
+    def boom(_mod: Any, _ctx: Any) -> Any:
+        raise ValueError("no such layout")
+
+    failing = nested(tvm.transform.module_pass(boom, opt_level=0, name="Boom"), name="middle")
+    legalize = relax.transform.LegalizeOps()
+
+    def handle(mod: Any, _ctx: Any) -> Any:
+        try:
+            return failing(mod)
+        except ValueError:
+            return legalize(mod)
+
+    outer = tvm.transform.module_pass(handle, opt_level=0, name="outer")
+    async with apass.PassContext(instruments=[record := Record()]):
+        result = await apass.from_tvm(outer)(shared())
+    assert ADAPTER.equal(result, legalize(shared()))
+    assert record.events[-1] == "after outer"
+    assert [event.split()[1] for event in record.events if event.startswith("failed")] == ["Boom", "inner", "middle"]
+
+
+@pytest.mark.anyio
+async def test_function_passes_skip_marked_functions() -> None:
+    def mark(func: Any, _mod: Any, _ctx: Any) -> Any:
+        return func.with_attr("marked", True)
+
+    mod = skipped(mixed(), "scale", "main")
+    for pass_ in (
+        tvm.tirx.transform.StmtSimplify(),
+        relax.transform.EliminateCommonSubexpr(),
+        relax.transform.FoldConstant(),
+        relax.transform.function_pass(mark, opt_level=0, name="Mark"),
+    ):
+        result = await apass.from_tvm(pass_)(mod)
+        assert all(result[name].same_as(mod[name]) for name in ("scale", "main"))
+    simplified = await apass.from_tvm(tvm.tirx.transform.StmtSimplify())(mod)
+    assert not ADAPTER.equal(simplified["shift"], mod["shift"])
+
+
+@pytest.mark.anyio
+async def test_unchanged_module_is_the_same_object() -> None:
+    mod = shared()
+    for maker in (relax.transform.Normalize, relax.transform.FuseOps):
+        assert await apass.from_tvm(maker())(mod) is mod
+
+
+@pytest.mark.anyio
+async def test_passes_of_apass_run_in_pipelines_of_tvm() -> None:
+    @apass.module_pass(opt_level=0)
+    async def Mine(mod: Any, ctx: apass.PassContext) -> Any:
+        await anyio.lowlevel.checkpoint()
+        assert threading.get_ident() == loop
+        return relax.transform.LegalizeOps()(mod)
+
+    loop = threading.get_ident()
+    pipeline = tvm.transform.Sequential([relax.transform.Normalize(), apass.to_tvm(Mine)])
+    expected = relax.transform.LegalizeOps()(shared())
+    async with apass.PassContext(instruments=[record := Record()]):
+        assert ADAPTER.equal(await apass.from_tvm(nested(apass.to_tvm(Mine)))(shared()), expected)
+    assert record.events == around("outer", *around("outer.inner", *around("outer.inner.Mine")))
+    assert ADAPTER.equal(await apass.from_tvm(pipeline)(shared()), expected)
+    assert ADAPTER.equal(await to_thread.run_sync(pipeline, shared()), expected)
+
+
+def test_passes_of_apass_run_in_plain_tvm() -> None:
+    @apass.module_pass(opt_level=1)
+    async def Mine(mod: Any, ctx: apass.PassContext) -> Any:
+        await anyio.lowlevel.checkpoint()
+        seen.append((ctx.opt_level, sorted(ctx.disabled_pass)))
+        return mod
+
+    seen: list[tuple[int, list[str]]] = []
+    pipeline = tvm.transform.Sequential([apass.to_tvm(Mine)])
+    with tvm.transform.PassContext(opt_level=3, disabled_pass=["Other"]):
+        assert ADAPTER.equal(pipeline(shared()), shared())
+    with tvm.transform.PassContext(opt_level=0):
+        pipeline(shared())
+    assert seen == [(3, ["Other"])]
+
+
+@pytest.mark.anyio
+async def test_pipeline_in_the_loop_thread_is_an_error() -> None:
+    pipeline = apass.to_tvm(apass.Sequential([]))
+    with pytest.raises(
+        Exception, match=r"would block the event loop; write `await apass\.from_tvm\(pipeline\)\(mod\)`"
+    ):
+        pipeline(shared())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("instruments", [[], [apass.PassInstrument()]])
+async def test_error_of_a_nested_pass_is_its_own(instruments: list[Any]) -> None:
+    @apass.module_pass(opt_level=0)
+    async def Boom(mod: Any, ctx: apass.PassContext) -> Any:
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        async with apass.PassContext(instruments=instruments):
+            await apass.from_tvm(nested(apass.to_tvm(Boom)))(shared())
+
+
+@pytest.mark.anyio
+async def test_exclusive_passes_may_nest() -> None:
+    inner = apass.from_tvm(relax.transform.LegalizeOps())
+    with anyio.fail_after(60):
+        async with apass.PassContext(instruments=[Record()]):
+            result = await apass.from_tvm(nested(apass.to_tvm(inner)))(shared())
+    assert ADAPTER.equal(result, relax.transform.LegalizeOps()(shared()))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("instruments", [list, lambda: [Record()]])
+async def test_cancelled_call_waits_for_its_thread(instruments: Callable[[], list[Any]]) -> None:
+    started, release = anyio.Event(), threading.Event()
+    ended: list[str] = []
+
+    def wait(mod: Any, _ctx: Any) -> Any:
+        anyio.from_thread.run_sync(started.set)
+        release.wait(60)
+        ended.append("wait")
+        return mod
+
+    def later(mod: Any, _ctx: Any) -> Any:
+        ended.append("later")
+        return mod
+
+    first = tvm.transform.module_pass(wait, opt_level=0, name="Wait")
+    second = tvm.transform.module_pass(later, opt_level=0, name="Later")
+    pass_ = apass.from_tvm(nested(first, apass.to_tvm(apass.from_tvm(second))))
+    async with anyio.create_task_group() as group:
+
+        async def work() -> None:
+            async with apass.PassContext(instruments=instruments()):
+                await pass_(shared())
+            ended.append("result")
+
+        group.start_soon(work)
+        await started.wait()
+        group.cancel_scope.cancel()
+        release.set()
+    assert ended == ["wait"]
+
+
+@pytest.mark.anyio
+async def test_cancelled_nested_pass_ends_the_call() -> None:
+    started = anyio.Event()
+
+    @apass.module_pass(opt_level=0)
+    async def Forever(mod: Any, ctx: apass.PassContext) -> Any:
+        started.set()
+        await anyio.sleep_forever()
+        return mod
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(apass.from_tvm(nested(apass.to_tvm(Forever))), shared())
+        await started.wait()
+        group.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
+async def test_many_modules_run_at_once_and_equal_tvm() -> None:
+    passes = [relax.transform.LegalizeOps, relax.transform.FuseOps, relax.transform.FuseTIR]
+    modules = {str(index): (shared if index % 2 else mixed)() for index in range(16)}
+    pipeline = apass.Sequential([apass.from_tvm(make()) for make in passes])
+    results = await apass.optimize_all(modules, pipeline)
+    for name, mod in modules.items():
+        expected = mod
+        for make in passes:
+            expected = make()(expected)
+        assert ADAPTER.equal(results[name], expected), name

@@ -1,0 +1,101 @@
+"""Modules of TVM, small and from ONNX models."""
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from apass.adapters.tvm import IRModule, from_script
+
+__all__ = ["ONNX_MODELS", "from_onnx", "light_models", "mixed", "shared", "skipped"]
+
+_HEAD = "from tvm.script import ir as I\nfrom tvm.script import tirx as T\nfrom tvm.script import relax as R\n\n"
+
+_SHARED = """
+@I.ir_module
+class Module:
+    @R.function
+    def first(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((4,), dtype="float32"):
+        with R.dataflow():
+            a = R.add(x, x)
+            b = R.add(x, x)
+            unused = R.exp(x)
+            c = R.multiply(a, b)
+            R.output(c)
+        return c
+
+    @R.function
+    def second(y: R.Tensor((4,), dtype="float32")) -> R.Tensor((4,), dtype="float32"):
+        cls = Module
+        with R.dataflow():
+            d = R.negative(y)
+            e = R.negative(y)
+            f = R.add(d, e)
+            R.output(f)
+        g: R.Tensor((4,), dtype="float32") = cls.first(f)
+        return g
+"""
+
+_MIXED = """
+@I.ir_module
+class Module:
+    @T.prim_func
+    def scale(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        T.func_attr({"global_symbol": "scale"})
+        for i in range(8 + 0):
+            B[i] = A[i] * T.float32(2) + T.float32(0)
+
+    @T.prim_func
+    def shift(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            if i + 1 > i:
+                B[i] = A[i] + T.float32(1)
+
+    @R.function
+    def main(x: R.Tensor((8,), dtype="float32")) -> R.Tensor((8,), dtype="float32"):
+        cls = Module
+        with R.dataflow():
+            a = R.call_tir(cls.scale, (x,), out_ty=R.Tensor((8,), dtype="float32"))
+            b = R.call_tir(cls.scale, (x,), out_ty=R.Tensor((8,), dtype="float32"))
+            c = R.call_tir(cls.shift, (b,), out_ty=R.Tensor((8,), dtype="float32"))
+            d = R.add(a, c)
+            R.output(d)
+        return d
+"""
+
+ONNX_MODELS = Path(onnx.__file__).parent / "backend" / "test" / "data"
+
+
+def shared() -> IRModule:
+    """Return two Relax functions with common subexpressions; one calls the other."""
+    return from_script(_HEAD + _SHARED)
+
+
+def mixed() -> IRModule:
+    """Return a Relax function that calls two TIR functions."""
+    return from_script(_HEAD + _MIXED)
+
+
+def skipped(mod: IRModule, *names: str) -> IRModule:
+    """Return `mod` with the attribute `SkipOptimization` on the named functions."""
+    result = mod.clone()
+    for name in names:
+        result.update_func(mod.get_global_var(name), mod[name].with_attr("SkipOptimization", True))
+    return result
+
+
+@cache
+def from_onnx(path: Path) -> IRModule | None:
+    """Return the module that TVM imports from an ONNX model; None if it cannot."""
+    frontend: Any = import_module("tvm.relax.frontend.onnx")
+    try:
+        return frontend.from_onnx(onnx.load_model_from_string(path.read_bytes()))
+    except Exception:  # TVM raises errors of many types for what it does not support
+        return None
+
+
+def light_models() -> list[Path]:
+    """Return the real networks among ONNX's test data, without their weights."""
+    return sorted(ONNX_MODELS.glob("light/*.onnx"))
