@@ -26,6 +26,7 @@ OWN = {
         "apass.util.files.PartFile",
         "apass.util.files.Prepared",
         "apass.util.late_modules.imported_late",
+        "apass.concurrency.processes.pool.call_in_worker",
         "apass.concurrency.processes.pool.run_in_worker",
         "apass.passes.registry.make_pass",
         "apass.util.tagged_json.reachable_types",

@@ -41,6 +41,32 @@ def test_onnx_is_converted_to_relay(tmp_path: Path) -> None:
     assert ops_of(read(tmp_path / "out" / "m.relay")["main"]) == ["nn.relu", "negative"]
 
 
+def test_convert_writes_another_format(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    result = apass("convert", tmp_path / "m.onnx", tmp_path / "m.relay")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert ops_of(read(tmp_path / "m.relay")["main"]) == ["nn.relu", "negative"]
+
+
+def test_convert_rejects_wrong_arguments(tmp_path: Path) -> None:
+    source = program(tmp_path / "m.relay")
+    (tmp_path / "bad.onnx").write_text("no model")
+    for model, output, status, message in (
+        (
+            source,
+            tmp_path / "m.onnx",
+            2,
+            "m.relay cannot be converted to a .onnx file; supported",
+        ),
+        (source, tmp_path, 2, "names no format; write a file with a suffix"),
+        (tmp_path / "absent.onnx", tmp_path / "m.relay", 2, "no such file"),
+        (tmp_path / "bad.onnx", tmp_path / "m.relay", 1, "failed"),
+    ):
+        result = apass("convert", model, output)
+        assert (result.exit_code, message in result.stderr.replace("\n", " ")) == (status, True), result.stderr
+    assert files(tmp_path) == ["bad.onnx", "m.relay"]
+
+
 def test_onnx_and_relay_are_optimized_together(tmp_path: Path) -> None:
     write_model(tmp_path / "a.onnx")
     program(tmp_path / "b.relay")

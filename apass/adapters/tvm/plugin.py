@@ -1,22 +1,64 @@
-"""The `IRPlugin` of TVM."""
+"""The `IRPlugin` of TVM, and that of ONNX files that TVM imports."""
 
+from collections.abc import Awaitable
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
-from apass.adapters.tvm import ADAPTER, IRModule, tvm
-from apass.core.ir_plugin import IRPlugin
+from apass.adapters.tvm import ADAPTER, IRModule, short_reason, tvm
+from apass.core.ir_plugin import Comparison, IRPlugin
+from apass.errors import AdapterError, MissingExtraError
 
-__all__ = ["PLUGIN"]
+__all__ = ["FROM_ONNX", "PLUGIN"]
 
 
 def _count_nodes(mod: IRModule) -> int:
     """Return the number of bindings of Relax functions, and of TIR functions."""
-    count = 0
-    for _, func in ADAPTER.functions(mod):
-        if isinstance(func, tvm.relax.Function):
-            count += sum(len(block.bindings) for block in getattr(func.body, "blocks", ()))
-        else:
-            count += 1
-    return count
+    return sum(
+        sum(len(block.bindings) for block in getattr(func.body, "blocks", ()))
+        if isinstance(func, tvm.relax.Function)
+        else 1
+        for _, func in ADAPTER.functions(mod)
+    )
+
+
+def _compare_outputs(before: IRModule, after: IRModule) -> Awaitable[Comparison]:
+    # Most runs do not compare.
+    outputs: Any = import_module("apass.adapters.tvm.outputs")
+    compared: Awaitable[Comparison] = outputs.compare_outputs(before, after)
+    return compared
+
+
+def _load_onnx(path: Path) -> IRModule:
+    """Read an ONNX model with its weights as constants.
+
+    Raises:
+        AdapterError: if TVM cannot import the model.
+        MissingExtraError: if onnx is not installed.
+
+    """
+    try:
+        onnx: Any = import_module("onnx")
+    except ImportError as error:
+        raise MissingExtraError(f"ONNX models need onnx ({error}): pip install 'apass[onnx]'") from error
+    frontend: Any = import_module("tvm.relax.frontend.onnx")
+    try:
+        model = onnx.load(str(path))
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # the errors of protobuf
+        raise AdapterError(f"{path} is no ONNX model: {short_reason(error)}") from None
+    try:
+        return frontend.from_onnx(model)
+    except Exception as error:  # TVM raises errors of many types for what it does not support
+        raise AdapterError(f"TVM cannot import {path}: {short_reason(error)}") from None
+
+
+def _onnx_companions(path: Path) -> list[Path]:
+    storage: Any = import_module("apass.adapters.onnx")
+    files: list[Path] = storage.external_files(path)
+    return files
 
 
 PLUGIN: Final[IRPlugin[Any]] = IRPlugin(
@@ -25,5 +67,9 @@ PLUGIN: Final[IRPlugin[Any]] = IRPlugin(
     suffixes=(".relax",),
     default_pipeline="tvm.Default",
     size=_count_nodes,
+    compare_outputs=_compare_outputs,
 )
 """The plug-in: modules in files with TVM's JSON."""
+
+FROM_ONNX: Final[IRPlugin[Any]] = replace(PLUGIN, load=_load_onnx, companions=_onnx_companions)
+"""The plug-in that reads ONNX files as modules of TVM."""

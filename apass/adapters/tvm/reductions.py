@@ -63,12 +63,14 @@ def _changed(mod: IRModule, name: str, change: Change, removed: frozenset[int]) 
     result = _without(mod, [name])
     # A new variable, because the type of the function is another one.
     result[tvm.ir.GlobalVar(name)] = func
-    return result
+    # It infers the types of new expressions.
+    return _relax.transform.Normalize()(result)
 
 
 def _rebuilt(func: BaseFunc, params: Sequence[Any], blocks: Sequence[Any], body: Any) -> BaseFunc:
-    seq = _relax.SeqExpr(blocks, body)
-    rebuilt = _relax.Function(params, seq, func.ret_ty if body.same_as(func.body.body) else None, func.is_pure)
+    is_tuple = isinstance(body, _relax.Tuple)
+    kind = _relax.TupleType([field.ty for field in body.fields]) if is_tuple else body.ty
+    rebuilt = _relax.Function(params, _relax.SeqExpr(blocks, body), kind, func.is_pure)
     return rebuilt.with_attrs(func.attrs) if func.attrs else rebuilt
 
 
@@ -99,7 +101,7 @@ def _without_bindings(func: BaseFunc, removed: frozenset[int]) -> BaseFunc:
         kept: list[Any] = []
         for binding in block.bindings:
             if index in removed:
-                param = _relax.Var(binding.var.name_hint, binding.var.ty)
+                param = _relax.Var(binding.var.name, binding.var.ty)
                 params.append(param)
                 replaced.append((binding.var, param))
             else:

@@ -3,10 +3,19 @@
 import pickle
 import sys
 from collections.abc import AsyncGenerator, Callable
+from importlib import import_module
 from subprocess import PIPE
 from typing import Any, Final, TypeVar
 
-from anyio import BrokenResourceError, BrokenWorkerProcess, CancelScope, IncompleteRead, current_time
+from anyio import (
+    BrokenResourceError,
+    BrokenWorkerProcess,
+    CancelScope,
+    CapacityLimiter,
+    IncompleteRead,
+    current_time,
+    move_on_after,
+)
 from anyio.abc import Process
 from anyio.lowlevel import RunVar, checkpoint_if_cancelled
 from anyio.streams.buffered import BufferedByteReceiveStream
@@ -19,6 +28,7 @@ __all__ = [
     "READY",
     "RECEIVED",
     "OnMessage",
+    "call_in_worker",
     "check_not_starting",
     "end_idle_workers",
     "import_in_workers",
@@ -87,6 +97,36 @@ async def run_in_worker(func: Callable[..., R], *args: Any, on_message: OnMessag
         raise value
     result: R = value
     return result
+
+
+async def call_in_worker(
+    func: Callable[..., R], args: tuple[object, ...], limit: float, limiter: CapacityLimiter
+) -> tuple[R | None, str]:
+    """Return the result of `func` in a worker process, or None and the reason.
+
+    The reason is the time limit, after which the process is killed, or the death of the process.
+
+    Parameters:
+        func: a function of a module, without side effects.
+        args: its arguments, which are pickled.
+        limit: seconds for the call.
+        limiter: limit of concurrent calls.
+
+    """
+    async with limiter:
+        # A first call starts the worker, which imports the module of the function. That time, like the wait for the
+        # limiter, does not count against the limit.
+        try:
+            await run_in_worker(_import, func.__module__)
+            with move_on_after(limit):
+                return await run_in_worker(func, *args), ""
+        except BrokenWorkerProcess as error:
+            return None, f"the worker process died ({type(error.__cause__ or error).__name__})"
+    return None, f"the evaluation took longer than {limit:g} s"
+
+
+def _import(module: str) -> None:
+    import_module(module)
 
 
 async def end_idle_workers() -> None:

@@ -4,12 +4,11 @@ The models before and after are evaluated in worker processes, which compare the
 """
 
 import pickle
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-from anyio import BrokenWorkerProcess, CapacityLimiter, move_on_after, to_process, to_thread
+from anyio import CapacityLimiter, to_process, to_thread
 
-from apass.concurrency.processes.pool import run_in_worker
 from apass.core.adapter import adapter_for
 
 # Imported first: its error message names the extra to install.
@@ -26,14 +25,11 @@ __all__ = [
     "Evaluation",
     "Status",
     "Verdict",
-    "call_in_worker",
     "compare",
     "compare_outputs",
     "evaluate",
     "random_inputs",
 ]
-
-R = TypeVar("R")
 
 
 async def compare_outputs(
@@ -90,33 +86,3 @@ async def compare_outputs(
 
 def _as_bytes(model: Any) -> bytes:
     return model if isinstance(model, bytes) else adapter_for(model).dumps(model)
-
-
-async def call_in_worker(
-    func: Callable[..., R], args: tuple[object, ...], limit: float, limiter: CapacityLimiter
-) -> tuple[R | None, str]:
-    """Return the result of `func` in a worker process, or None and the reason.
-
-    The reason is the time limit, after which the process is killed, or the death of the process.
-
-    Parameters:
-        func: a function of a module, without side effects.
-        args: its arguments, which are pickled.
-        limit: seconds for the call.
-        limiter: limit of concurrent calls.
-
-    """
-    async with limiter:
-        # A first call starts the worker, which imports this module and onnx. That time, like the wait for the
-        # limiter, does not count against the limit.
-        try:
-            await run_in_worker(_warm_up)
-            with move_on_after(limit):
-                return await run_in_worker(func, *args), ""
-        except BrokenWorkerProcess as error:
-            return None, f"the worker process died ({type(error.__cause__ or error).__name__})"
-    return None, f"the evaluation took longer than {limit:g} s"
-
-
-def _warm_up() -> None:
-    """Do nothing. Calling it in a worker makes the worker import this module."""

@@ -1,8 +1,7 @@
 """The pass `onnx.EvaluateConstants`, which awaits a worker process."""
 
 from collections.abc import Awaitable
-from importlib import import_module
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import onnx
 import onnx_ir as ir
@@ -10,6 +9,7 @@ from anyio import CapacityLimiter, to_process
 
 from apass.adapters.onnx.rewrites.engine import MAX_BYTES
 from apass.adapters.onnx.rewrites.evaluation import ConstantPart, constant_part, evaluate_part, replace_part
+from apass.concurrency.processes.pool import call_in_worker
 from apass.core.adapter import adapter_for
 from apass.core.context import PassContext, waiting_for
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
@@ -54,8 +54,7 @@ class EvaluateConstants(ModulePass[ir.Model]):
     async def _evaluate(self, mod: ir.Model, part: ConstantPart, ctx: PassContext) -> ir.Model:
         limiter: CapacityLimiter = to_process.current_default_process_limiter()
         with waiting_for("its worker process"):
-            outputs: Any = import_module("apass.adapters.onnx.outputs")
-            arrays, reason = await outputs.call_in_worker(evaluate_part, (part.model,), self.time_limit, limiter)
+            arrays, reason = await call_in_worker(evaluate_part, (part.model,), self.time_limit, limiter)
         if arrays is None:
             text = f"pass {self.info.name!r}: constants are not evaluated: {reason or 'no evaluator supports them'}"
             name = self.info.name

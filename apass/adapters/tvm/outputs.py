@@ -1,0 +1,157 @@
+"""Comparing the outputs of modules of TVM, for `--verify-outputs`.
+
+Both modules are compiled for the CPU and run by TVM's virtual machine, in a worker process.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from anyio import to_process, to_thread
+
+from apass.adapters.tvm import ADAPTER, BaseFunc, IRModule, short_reason, tvm
+from apass.concurrency.processes.pool import call_in_worker
+from apass.core.ir_plugin import Comparison
+from apass.errors import AdapterError
+
+__all__ = ["compare_outputs"]
+
+_relax: Final[Any] = tvm.relax
+
+TIME_LIMIT: Final = 120.0
+"""Seconds for compiling and running both modules, after which the process is killed."""
+
+SEED: Final = 0
+"""The seed of the random inputs."""
+
+DYNAMIC_SIZE: Final = 3
+"""The size of a dimension that the module leaves open."""
+
+TOLERANCE: Final[dict[str, tuple[float, float]]] = {"float64": (1e-6, 1e-9), "float32": (1e-4, 1e-5)}
+"""The relative and the absolute tolerance by type; those of other floats are 0.02, and those of integers 0."""
+
+
+async def compare_outputs(before: IRModule, after: IRModule) -> Comparison:
+    """Run the functions of two modules on the same random inputs, and compare.
+
+    A module with functions that are code already, in TIR or in a library, is not run: it could do anything.
+    """
+    try:
+        names = _runnable(before)
+    except AdapterError as error:
+        return Comparison(False, f"outputs not compared: {error}")
+    data = await to_thread.run_sync(lambda: (ADAPTER.dumps(before), ADAPTER.dumps(after)))
+    limiter = to_process.current_default_process_limiter()
+    differences, reason = await call_in_worker(_differences, (*data, names), TIME_LIMIT, limiter)
+    if differences is None:
+        return Comparison(False, f"outputs not compared: {reason}")
+    changed, text = differences
+    return Comparison(changed, text)
+
+
+def _runnable(mod: IRModule) -> tuple[str, ...]:
+    """Return the names of the functions to run.
+
+    Raises:
+        AdapterError: if the module contains code, or no function can be called.
+
+    """
+    for var, func in mod.functions_items():
+        if not isinstance(func, _relax.Function):
+            kind = "a TIR function" if isinstance(func, tvm.tirx.PrimFunc) else "a function of a library"
+            raise AdapterError(f"{var.name_hint!r} is {kind}, which is code that could do anything")
+        if _calls_library(func):
+            raise AdapterError(f"function {var.name_hint!r} calls a function of a library")
+    names = [name for name, func in ADAPTER.functions(mod) if func.attrs and "global_symbol" in func.attrs]
+    if not names:
+        raise AdapterError("the module has no public function")
+    return tuple(names)
+
+
+def _calls_library(func: BaseFunc) -> bool:
+    found: list[Any] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, _relax.ExternFunc):
+            found.append(node)
+
+    _relax.analysis.post_order_visit(func, visit)
+    return bool(found)
+
+
+def _differences(before: bytes, after: bytes, names: tuple[str, ...]) -> tuple[bool, str]:
+    """Return whether outputs differ, and a description; in a worker process."""
+    mod, other = ADAPTER.loads(before), ADAPTER.loads(after)
+    try:
+        machines = [_machine(mod), _machine(other)]
+    except Exception as error:  # TVM raises errors of many types
+        return False, f"outputs not compared: TVM cannot compile the module: {short_reason(error)}"
+    compared: list[str] = []
+    for name in names:
+        try:
+            arguments = list(_arguments(mod[name]))
+            left, right = (list(_values(machine[name](*arguments))) for machine in machines)
+        except Exception as error:  # TVM raises errors of many types
+            return False, f"outputs not compared: {name} cannot run: {short_reason(error)}"
+        difference = _difference(left, right)
+        if difference:
+            return True, f"outputs of {name} differ: {difference}"
+        compared.append(name)
+    return False, f"outputs equal ({', '.join(compared)})"
+
+
+def _machine(mod: IRModule) -> Any:
+    """Return a virtual machine that runs a module on the CPU."""
+    return _relax.VirtualMachine(tvm.compile(mod, target="llvm"), tvm.cpu())
+
+
+def _arguments(func: BaseFunc) -> Iterator[Any]:
+    """Iterate over random arguments for the parameters of a function.
+
+    Raises:
+        AdapterError: if a parameter has a type without random values.
+
+    """
+    random = np.random.default_rng(SEED)
+    for param in func.params:
+        kind = param.ty
+        if not isinstance(kind, _relax.TensorType) or kind.shape is None:
+            raise AdapterError(f"parameter {param.name!r} is no tensor of known rank")
+        sizes = [int(size) if isinstance(size, tvm.tirx.IntImm) else DYNAMIC_SIZE for size in kind.shape.values]
+        yield tvm.runtime.tensor(_random_array(random, sizes, str(kind.dtype)))
+
+
+def _random_array(random: np.random.Generator, sizes: list[int], dtype: str) -> Any:
+    if dtype == "bool":
+        return random.integers(0, 2, sizes).astype(bool)
+    if "int" in dtype:
+        return random.integers(0, 4, sizes).astype(dtype)
+    if dtype in ("float16", "float32", "float64"):
+        return random.standard_normal(sizes).astype(dtype)
+    raise AdapterError(f"there are no random values of type {dtype}")
+
+
+def _values(output: Any) -> Iterator[Any]:
+    """Iterate over the arrays of an output, which may be nested tuples."""
+    if hasattr(output, "numpy"):
+        yield output.numpy()
+    elif hasattr(output, "__iter__"):
+        for item in output:
+            yield from _values(item)
+    else:
+        yield np.asarray(output)
+
+
+def _difference(left: list[Any], right: list[Any]) -> str:
+    """Return the first difference of two lists of arrays; "" if there is none."""
+    if len(left) != len(right):
+        return f"{len(right)} arrays, expected {len(left)}"
+    for index, (one, two) in enumerate(zip(left, right, strict=True)):
+        if one.shape != two.shape or one.dtype != two.dtype:
+            return f"array {index} is {two.dtype}{list(two.shape)}, expected {one.dtype}{list(one.shape)}"
+        is_float = np.issubdtype(one.dtype, np.floating)
+        rtol, atol = TOLERANCE.get(str(one.dtype), (0.02, 0.02)) if is_float else (0.0, 0.0)
+        if not np.allclose(one, two, rtol, atol, equal_nan=is_float):
+            most = np.nanmax(np.abs(one.astype("float64") - two.astype("float64")))
+            return f"array {index} by up to {most:g}"
+    return ""

@@ -1,0 +1,134 @@
+"""Comparing outputs of modules of TVM, and the commands on its files."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import apass
+from apass.adapters.tvm import ADAPTER, IRModule, from_script, to_script, tvm
+from apass.adapters.tvm.outputs import compare_outputs
+from tests.helpers.command_line import apass as command
+from tests.helpers.command_line import process, write_model
+from tests.helpers.folders import files
+from tests.helpers.tvm_modules import mixed, shared
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "m.relax").write_bytes(ADAPTER.dumps(shared()))
+    return tmp_path
+
+
+def read(path: Path) -> IRModule:
+    return ADAPTER.loads(path.read_bytes())
+
+
+@pytest.mark.anyio
+async def test_equal_outputs_of_a_lowered_module() -> None:
+    lowered = await apass.parse_pipeline("tvm.Default,tvm.pipeline.zero")(shared())
+    assert not ADAPTER.equal(lowered, shared())
+    compared = await compare_outputs(shared(), lowered)
+    assert (compared.changed, compared.text) == (False, "outputs equal (first, second)")
+
+
+@pytest.mark.anyio
+async def test_changed_meaning_is_found() -> None:
+    wrong = from_script(to_script(shared()).replace("R.add(d, e)", "R.subtract(d, e)"))
+    compared = await compare_outputs(shared(), wrong)
+    assert compared.changed
+    assert compared.text.startswith("outputs of second differ: array 0 by up to ")
+
+
+@pytest.mark.anyio
+async def test_code_is_not_run() -> None:
+    extern = shared()
+    extern["extern"] = tvm.relax.ExternFunc("runtime.something")
+    for mod, reason in (
+        (mixed(), "'scale' is a TIR function, which is code that could do anything"),
+        (extern, "'extern' is a function of a library, which is code that could do anything"),
+        (tvm.IRModule({}), "the module has no public function"),
+    ):
+        compared = await compare_outputs(mod, mod)
+        assert (compared.changed, compared.text) == (False, f"outputs not compared: {reason}")
+
+
+def test_opt_reads_and_writes_modules(folder: Path) -> None:
+    result = command("opt", folder / "m.relax", "-o", folder / "o.relax", "--verify-outputs", "--verify=always")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "outputs equal (first, second)" in result.stdout
+    expected = apass.run("tvm.Default", shared())
+    assert ADAPTER.equal(read(folder / "o.relax"), expected)
+    assert not ADAPTER.equal(expected, shared())
+
+
+def test_opt_imports_onnx_models(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    result = command("opt", tmp_path / "m.onnx", "--to", "relax", "-o", tmp_path / "out", "-p", "tvm.pipeline.zero")
+    assert (result.exit_code, files(tmp_path)) == (0, ["m.onnx", "out/m.relax"])
+    machine = tvm.relax.VirtualMachine(tvm.compile(read(tmp_path / "out/m.relax"), target="llvm"), tvm.cpu())
+    output = machine["main"](tvm.runtime.tensor(np.array([-1.0, 2.0], "float32")))
+    assert output.numpy().tolist() == [-0.0, -2.0]
+    assert command("convert", tmp_path / "m.onnx", tmp_path / "m.relax").exit_code == 0
+    assert [name for name, _ in ADAPTER.functions(read(tmp_path / "m.relax"))] == ["main"]
+
+
+def test_reading_other_files_is_an_error_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "m.relax").write_text("{}")
+    (tmp_path / "m.onnx").write_text("no model")
+    result = command("opt", tmp_path / "m.relax")
+    assert (result.exit_code, "not a module in TVM's JSON format" in result.output) == (1, True)
+    result = command("convert", tmp_path / "m.onnx", tmp_path / "n.relax")
+    assert (result.exit_code, "is no ONNX model" in result.output) == (1, True)
+
+
+BROKEN = """
+import apass
+from apass.adapters.tvm import ADAPTER, from_script, to_script
+
+@apass.module_pass(opt_level=0, name="Broken")
+def broken(mod, ctx):
+    return from_script(to_script(mod).replace("R.exp", "R.log"))
+
+@apass.module_pass(opt_level=0, name="Fails")
+def fails(mod, ctx):
+    if "R.exp" in to_script(mod):
+        raise ValueError("exp is not supported")
+    return mod
+
+apass.register_pass("Broken", broken)
+apass.register_pass("Fails", fails)
+"""
+
+
+def test_bisect_finds_a_broken_pass(folder: Path) -> None:
+    (folder / "broken.py").write_text(BROKEN)
+    (folder / "check.py").write_text("import sys; sys.exit('relax.log' in open(sys.argv[1]).read())")
+    status, out, error = process(
+        *("bisect", folder / "m.relax", "--load", folder / "broken.py"),
+        *("-p", "tvm.relax.CanonicalizeBindings,Broken,tvm.relax.Normalize"),
+        *("--check", f"{sys.executable} {folder / 'check.py'}"),
+    )
+    assert (status, error) == (0, "")
+    assert "Broken" in out
+    assert '+        unused: R.Tensor((4,), dtype="float32") = R.log(x)' in out
+
+
+def test_reduce_shrinks_a_failing_module(folder: Path) -> None:
+    (folder / "broken.py").write_text(BROKEN)
+    load = ("--load", folder / "broken.py")
+    status, _, _ = process("opt", folder / "m.relax", *load, "-p", "Fails", "--reproducer", folder / "failed")
+    assert status == 1
+    (reproducer,) = (folder / "failed/m.relax").iterdir()
+    status, out, error = process("reduce", reproducer, *load, "-o", folder / "reduced")
+    assert status == 0, error
+    (data,) = (folder / "reduced").glob("*.relax")
+    reduced: Any = read(data)
+    ADAPTER.verify(reduced)
+    assert [name for name, _ in ADAPTER.functions(reduced)] == ["first"], out
+    text = to_script(reduced)
+    assert (text.count("R.exp("), text.count(" = R.")) == (1, 1), text
