@@ -28,6 +28,7 @@ AREAS: Final[Mapping[str, tuple[str, ...]]] = {
     "benchmarks.relay_text": ("numpy", "lark"),
     "benchmarks.relay_kernels": ("numpy", "lark"),
     "benchmarks.relay_passes": ("numpy", "lark", "onnx", "onnx_ir"),
+    "benchmarks.tvm_passes": ("tvm", "onnx"),
     "benchmarks.report": ("playwright",),
 }
 """The files with benchmarks, and the libraries that each imports."""

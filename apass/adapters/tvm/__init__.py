@@ -59,7 +59,7 @@ class TVMAdapter:
 
     def get(self, mod: IRModule, name: str) -> BaseFunc:
         """Return one function."""
-        if not _contains(mod, name) or not isinstance(func := mod[name], _FUNCTIONS):
+        if name not in mod or not isinstance(func := mod[name], _FUNCTIONS):
             raise KeyError(name)
         return func
 
@@ -79,7 +79,7 @@ class TVMAdapter:
             if not isinstance(func, _FUNCTIONS):
                 kind = type(func).__name__
                 raise AdapterError(f"function {name!r} must be a relax.Function or a tirx.PrimFunc, got {kind}")
-            if not _contains(mod, name):
+            if name not in mod:
                 raise AdapterError(f"the module has no function {name!r}; a module pass can add one")
             result.update_func(mod.get_global_var(name), func)
         return result
@@ -251,10 +251,6 @@ def short_reason(error: BaseException) -> str:
 
 def _is_module(x: object) -> bool:
     return isinstance(x, tvm.IRModule)
-
-
-def _contains(mod: IRModule, name: str) -> bool:
-    return any(var.name_hint == name for var in mod.get_global_vars())
 
 
 def _verify_prim_func(name: str, func: BaseFunc) -> None:

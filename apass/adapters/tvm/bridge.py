@@ -12,6 +12,7 @@ from apass.adapters.tvm.execution import current_call, run_in_thread, run_plain
 from apass.core.adapter import FunctionKind
 from apass.core.context import PassContext, current_scope
 from apass.core.info import PassInfo
+from apass.core.run import current_run
 from apass.errors import AdapterError, PassResultError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.function_pass import FunctionPass
@@ -119,16 +120,24 @@ def _transform_one(
     ctx: PassContext,
 ) -> BaseFunc:
     """Return the function that a pass makes of `func`, in a module with `others`."""
-    var = next(var for var, other in mod.functions_items() if other.same_as(func))
+    var = _variable(func, mod)
     one = tvm.IRModule({var: func, **others}, global_infos=mod.global_infos)
     if mod.attrs:
         one = one.with_attrs(mod.attrs)
-    result = run_plain(pass_.target, one, ctx, exclusive=False)
     try:
-        return func if result is one else ADAPTER.get(result, var.name_hint)
+        result = ADAPTER.get(run_plain(pass_.target, one, ctx), var.name_hint)
     except KeyError:
         message = f"pass {pass_.info.name!r} of TVM removed function {var.name_hint!r}; a function pass cannot"
         raise PassResultError(message) from None
+    return func if ADAPTER.equal(result, func) else result
+
+
+def _variable(func: BaseFunc, mod: IRModule) -> Any:
+    """Return the global variable of a function."""
+    run = current_run()
+    if run is not None and run.function is not None:
+        return mod.get_global_var(run.function)
+    return next(var for var, other in mod.functions_items() if other.same_as(func))
 
 
 _FUNCTION_PASSES: Final = (

@@ -33,29 +33,39 @@ TARGET: Final = "tvm.target"
 """The key of the config option for the target, such as `"llvm"`, that passes generate code for."""
 
 
-def run_plain(target: Any, mod: IRModule, ctx: PassContext, *, exclusive: bool) -> IRModule:
+def run_plain(target: Any, mod: IRModule, ctx: PassContext) -> IRModule:
     """Return the result of a pass of TVM, run in this thread without hooks.
 
     Parameters:
-        target: the pass, a `tvm.transform.Pass`.
-        mod: the module; the result is the same object if the pass returns an equal one.
+        target: the pass, a `tvm.transform.Pass` that is safe in several threads at once.
+        mod: the module.
         ctx: the context that TVM's own context is made from.
-        exclusive: whether no other exclusive pass may run at the same time, in any thread.
 
     Raises:
         AdapterError: for any error of TVM.
 
     """
-    with _exclusive(exclusive), _mirrored(ctx, []):
+    with _mirrored(ctx, []):
         return _call(target, mod)
 
 
 async def run_in_thread(target: Any, mod: IRModule, ctx: PassContext, *, exclusive: bool) -> IRModule:
-    """Return the result of a pass of TVM, run in a worker thread.
+    """Return the result of a pass of TVM in a worker thread; `mod` if it is equal.
 
     The hooks of the instruments are called around each pass that TVM runs inside, such as those of a Sequential in C++.
     Each of these is a pass of its own for the runner. A cancelled call waits for the pass that runs, and starts no
-    other. Parameters and errors are those of `run_plain`, and the errors of hooks.
+    other.
+
+    Parameters:
+        target: the pass, a `tvm.transform.Pass`.
+        mod: the module.
+        ctx: the context that TVM's own context is made from.
+        exclusive: whether no other exclusive pass may run at the same time, in any thread.
+
+    Raises:
+        AdapterError: for any error of TVM.
+        Exception: an error of a hook.
+
     """
     # TVM itself selects the passes inside of the pass.
     current_scope().expected.update(ctx.disabled_pass, ctx.required_pass)
@@ -119,9 +129,9 @@ def _mirrored(ctx: PassContext, instruments: list[Any]) -> Generator[None]:
 
 
 def _call(target: Any, mod: IRModule) -> IRModule:
-    """Return the result of a pass of TVM; `mod` itself if it is equal."""
+    """Return the result of a pass of TVM."""
     try:
-        result = target(mod)
+        return target(mod)
     except ApassError:
         raise
     except Exception as error:  # TVM raises errors of many types
@@ -129,8 +139,6 @@ def _call(target: Any, mod: IRModule) -> IRModule:
         where = "a module without name" if name is None else f"module {name!r}"
         reason = short_reason(error)
         raise AdapterError(f"pass {str(target.info.name)!r} of TVM failed on {where}: {reason}") from error
-    # Most passes of TVM return a new object, also if nothing changed.
-    return mod if ADAPTER.equal(result, mod) else result
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +302,9 @@ class Call:
                 _exclusive(self._exclusive),
                 _mirrored(self._ctx, [_INSTRUMENT(self)] if self._ctx.instruments else []),
             ):
-                return _call(self._target, self._mod)
+                result = _call(self._target, self._mod)
+            # Most passes of TVM return a new object, also if nothing changed.
+            return self._mod if ADAPTER.equal(result, self._mod) else result
         finally:
             self._ctx.report_work(f"thread {threading.get_native_id()}", start, perf_counter())
 
