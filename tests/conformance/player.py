@@ -16,7 +16,7 @@ import anyio
 import apass
 from apass.testing import RecordingInstrument
 
-__all__ = ["Pause", "Scenario", "play", "read_scenarios"]
+__all__ = ["Pause", "Player", "Scenario", "play", "read_scenarios"]
 
 Scenario = dict[str, Any]
 Module = dict[str, str]
@@ -33,16 +33,16 @@ def read_scenarios(path: Path) -> list[Scenario]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def play(scenario: Scenario, backend: str, pause: Pause | None) -> list[str]:
+def play(scenario: Scenario, backend: str, pause: Pause | None, kind: "type[Player] | None" = None) -> list[str]:
     """Run a scenario in a new event loop and contextvars context; return its events."""
-    player = _Player(scenario, pause)
+    player = (kind or Player)(scenario, pause)
     with _registered(player):
         Context().run(lambda: anyio.run(player.play, backend=backend))
     return player.events
 
 
 @contextmanager
-def _registered(player: "_Player") -> Generator[None, None, None]:
+def _registered(player: "Player") -> Generator[None, None, None]:
     names = [name for name, spec in player.scenario["passes"].items() if spec.get("registered")]
     for name in names:
         apass.register_pass(name, player.passes[name])
@@ -68,7 +68,7 @@ class _Instrument(RecordingInstrument):
             raise BoomError(str(error)) from None
 
 
-class _Player:
+class Player:
     """Execution of one scenario."""
 
     def __init__(self, scenario: Scenario, pause: Pause | None) -> None:
@@ -76,11 +76,11 @@ class _Player:
         self.pause = pause
         self.events: list[str] = []
         self.names = tuple(scenario["passes"])
-        self.module: Module = {name: f"body of {name}" for name in scenario["functions"]}
+        self.module: Any = self.make_module(scenario["functions"])
         self.instruments = {name: self._instrument(name, spec) for name, spec in scenario["instruments"].items()}
-        self.passes: dict[str, apass.Pass[Module]] = {}
+        self.passes: dict[str, apass.Pass[Any]] = {}
         for name, spec in scenario["passes"].items():
-            self.passes[name] = self._pass(name, spec)
+            self.passes[name] = self.make_pass(name, spec)
         self.contexts = {name: self._context(spec) for name, spec in scenario.get("contexts", {}).items()}
 
     async def play(self) -> None:
@@ -117,7 +117,12 @@ class _Player:
 
         return suspending
 
-    def _pass(self, name: str, spec: Scenario) -> "apass.Pass[Module]":
+    def make_module(self, names: Iterable[str]) -> Any:
+        """Return the module of the scenario."""
+        return {name: f"body of {name}" for name in names}
+
+    def make_pass(self, name: str, spec: Scenario) -> "apass.Pass[Any]":
+        """Return one pass of the scenario; those before it are in `passes`."""
         opt_level, required = spec["opt_level"], spec["required"]
         if spec["kind"] == "sequential":
             return apass.Sequential([self.passes[inner] for inner in spec["passes"]], opt_level, name, required)
@@ -194,6 +199,9 @@ def _label(error: Exception) -> str:
     match error:
         case BoomError():
             return str(error)
+        case apass.AdapterError(__cause__=cause) if cause is not None:
+            # A pass of TVM failed; TVM keeps the message of an error, and replaces its class.
+            return "bad-return" if "return value of a module pass" in str(cause) else str(cause)
         case apass.UnknownPassError():
             return "unknown-pass"
         case apass.PassResultError():

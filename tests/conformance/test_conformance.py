@@ -9,6 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from apass.testing import assert_trace
 from tests.conformance.player import Pause, play, read_scenarios
+from tests.conformance.tvm_player import TVMPlayer
 
 SCENARIOS = read_scenarios(Path(__file__).parent / "scenarios.jsonl")
 
@@ -36,3 +37,10 @@ def test_there_are_300_scenarios_with_traces() -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario["id"] for scenario in SCENARIOS])
 def test_trace_equals_that_of_tvm(scenario: dict[str, Any], anyio_backend: str, pause: Pause | None) -> None:
     assert_trace(play(scenario, anyio_backend, pause), scenario["expect"])
+
+
+@pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
+@pytest.mark.parametrize("first", range(0, len(SCENARIOS), 50))
+def test_passes_of_tvm_give_the_same_traces(first: int, anyio_backend: str) -> None:
+    for scenario in SCENARIOS[first : first + 50]:
+        assert_trace(play(scenario, anyio_backend, None, TVMPlayer), scenario["expect"])
