@@ -154,3 +154,16 @@ def test_passes_are_printed_as_json() -> None:
     expected = {"name": "onnx.Inline", "level": 2, "requires": [], "ir": "onnx", "options": [criteria, nodes]}
     assert inline == {**expected, "contract": {}, "error": None}
     assert [option["required"] for option in passes["SplitArgs"]["options"]][:1] == [True]
+
+
+def test_ir_selects_its_passes() -> None:
+    for ir, expected in (("onnx", "onnx.Inline"), ("relay", "FoldConstant"), ("tvm", "tvm.pipeline.zero")):
+        result = apass("passes", "--ir", ir, "--output-format", "json")
+        described = [json.loads(line) for line in result.stdout.splitlines()]
+        assert result.exit_code == 0
+        assert expected in [one["name"] for one in described]
+        assert {one["ir"] for one in described} == {ir}
+    result = apass("passes", "--ir", "other")
+    assert (result.exit_code, "no passes of the IR 'other'; expected one of" in result.stderr) == (2, True)
+    result = apass("passes", "--ir", "onnx", "onnx.Inline")
+    assert (result.exit_code, "both select passes" in result.stderr) == (2, True)

@@ -4,7 +4,6 @@ import enum
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from operator import itemgetter
 from typing import Any, Final, Literal, cast, get_args, get_origin
 
@@ -90,7 +89,16 @@ def _documentation(maker: Callable[..., Any]) -> str:
     return inspect.cleandoc(maker.__doc__ or "").partition("\nParameters\n")[0].partition("\nReturns\n")[0].strip()
 
 
-def _make(name: str, maker: Callable[..., Any], **options: Any) -> Pass[Any]:
+def _provide(name: str, maker: Callable[..., Any], doc: str) -> None:
+    """Register the pass that a function of TVM makes."""
+
+    def factory(**options: Any) -> Pass[Any]:
+        return _make(name, maker, options)
+
+    provide_pass(name, options=_signature(maker), doc=doc)(factory)
+
+
+def _make(name: str, maker: Callable[..., Any], options: Mapping[str, Any]) -> Pass[Any]:
     """Return the pass `name` with options."""
     try:
         target = maker(**options)
@@ -110,12 +118,9 @@ def _make(name: str, maker: Callable[..., Any], **options: Any) -> Pass[Any]:
 def _register_all() -> None:
     for prefix, namespace in NAMESPACES.items():
         for short_name, maker in _makers(namespace):
-            name = f"tvm.{prefix}.{short_name}"
-            provide_pass(name, options=_signature(maker), doc=_documentation(maker))(partial(_make, name, maker))
+            _provide(f"tvm.{prefix}.{short_name}", maker, _documentation(maker))
     for pipeline, maker in tvm.relax.pipeline.PIPELINE_MAP.items():
-        name = f"tvm.pipeline.{pipeline}"
-        doc = f"Run the pipeline {pipeline!r} of `tvm.relax.get_pipeline`."
-        provide_pass(name, options=_signature(maker), doc=doc)(partial(_make, name, maker))
+        _provide(f"tvm.pipeline.{pipeline}", maker, f"Run the pipeline {pipeline!r} of `tvm.relax.get_pipeline`.")
 
     def default() -> Sequential[Any]:
         """Simplify bindings: canonical forms, common subexpressions, dead code."""

@@ -29,6 +29,7 @@ app: Final = typer.Typer(add_completion=False)
 _EXAMPLES: Final = (
     "Examples:",
     "apass passes 'onnx.*'",
+    "apass passes --ir tvm",
     "apass passes onnx.Inline",
     "apass passes --output-format json | jq .name",
 )
@@ -45,12 +46,19 @@ def passes(
             autocompletion=complete_pass,
         ),
     ] = None,
+    ir: Annotated[
+        str | None, typer.Option("--ir", metavar="IR", help="List only the passes of this IR, such as onnx or relay.")
+    ] = None,
     output_format: FormatOption = OutputFormat.TEXT,
     color: ColorOption = Color.AUTO,
     _load: LoadOption = None,
 ) -> None:
     """List the passes with level, requirements, options and a summary."""
     with errors_as_lines(), warnings_as_lines():
+        if ir is not None:
+            if names:
+                raise InputError(f"--ir {ir} and {names[0]!r} both select passes; leave one of them out")
+            names = _names_of_ir(ir)
         if output_format is OutputFormat.JSON:
             for name in _selected(names):
                 print_json(_as_json(name))
@@ -108,6 +116,28 @@ def _selected(names: Sequence[str] | None) -> list[str]:
             raise InputError(f"no pass matches {pattern!r}; `apass passes` lists all")
         selected.update(dict.fromkeys(matches))
     return list(selected)
+
+
+def _names_of_ir(ir: str) -> list[str]:
+    """Return a pattern for the passes of an IR, or their names.
+
+    Raises:
+        InputError: if no IR has the name.
+        MissingExtraError: if a library of the IR is not installed.
+
+    """
+    pattern, patterns = f"{ir}.*", plugins("apass.pass_modules")
+    if pattern in patterns:
+        patterns[pattern].load()
+        return [pattern]
+    known = {name: _ir_of(find_factory(name)) for name in list_passes()}
+    names = [name for name, other in known.items() if other == ir]
+    if not names:
+        irs = sorted(
+            {other for other in known.values() if other} | {key.removesuffix(".*") for key in patterns if ".*" in key}
+        )
+        raise InputError(f"no passes of the IR {ir!r}; expected one of {', '.join(irs)}")
+    return names
 
 
 def _as_json(name: str) -> dict[str, Any]:
