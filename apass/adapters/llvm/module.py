@@ -1,0 +1,360 @@
+"""`Module` and `Function`: LLVM IR as values."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from apass.adapters.llvm.library import bitcode, llvm, printed
+from apass.adapters.llvm.skeleton import Skeleton, closure, declaration, plain_name, rename, split, tokens
+from apass.errors import AdapterError
+
+__all__ = ["Function", "Module"]
+
+_MODULE_ID: Final = re.compile(r"^; ModuleID = .*\n")
+_ID: Final = "; ModuleID = '<string>'\n"
+"""The first line for a text that has no file. It depends on the way in which LLVM got the module."""
+_UNIT: Final = "!DICompileUnit("
+_NOTHING: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A function with a body, immutable.
+
+    Its text refers to attribute groups and metadata by the numbers of its module.
+    """
+
+    token: str
+    """The name as the text writes it: `@f`, or `@"a name"`."""
+    definition: str
+    """The text of the definition, with the module's numbers."""
+    skeleton: Skeleton = field(repr=False)
+    """The rest of its module."""
+    extra: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
+    """Entries that the function uses and its module does not have yet."""
+    outside: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
+    """Entries of the module that the pass would have changed as well."""
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return plain_name(self.token)
+
+    @property
+    def header(self) -> str:
+        """The first line of the definition."""
+        return self.definition.partition("\n")[0]
+
+    @cached_property
+    def entries(self) -> Mapping[str, str]:
+        """What the function uses, directly or not."""
+        return closure(self.definition, self.skeleton, self.extra.get)
+
+    @cached_property
+    def groups(self) -> str:
+        """The attributes of the function itself, as text."""
+        lines = [self.find(token) for token in tokens(self.header) if token[0] == "#"]
+        return " ".join(line.partition(" = ")[2] for line in lines if line is not None)
+
+    @cached_property
+    def text(self) -> str:
+        """The text, with attribute groups and metadata that are numbered from 0."""
+        numbers: dict[str, str] = {}
+        counts = {"#": 0, "!": 0}
+        lines: list[str] = []
+        position, open_texts = 0, [self.definition]
+        while position < len(open_texts):
+            for token in tokens(open_texts[position]):
+                if token[0] not in counts or token in numbers:
+                    continue
+                line = self.find(token)
+                numbers[token] = f"{token[0]}{counts[token[0]]}"
+                counts[token[0]] += 1
+                # A compile unit refers to the whole module.
+                if line is not None and _UNIT not in line:
+                    lines.append(line)
+                    open_texts.append(line)
+            position += 1
+        parts = [self.definition.rstrip("\n"), *sorted(lines, key=lambda line: line[0] == "!")]
+        return "\n".join(rename(part, numbers) for part in parts) + "\n"
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.text
+
+    def find(self, token: str) -> str | None:
+        """Return the line of an entry that the function may use."""
+        return self.skeleton.find(token) or self.extra.get(token)
+
+    def with_definition(self, definition: str) -> "Function":
+        """Return the function with another definition, which uses the same numbers.
+
+        Raises:
+            AdapterError: if the text defines another function, or none.
+
+        """
+        definition = definition.rstrip("\n") + "\n"
+        skeleton, definitions = split(definition)
+        if list(definitions) != [self.token] or len(skeleton.functions) != 1:
+            found = ", ".join(definitions) or "none"
+            raise AdapterError(f"expected the text of the definition of {self.token}, got that of {found}")
+        return replace(self, definition=definition)
+
+
+class Module:
+    """A module of LLVM IR, immutable.
+
+    It is a value: it belongs to no context of LLVM, can be pickled, and passes return another one. Create it with
+    `Module.parse`, `Module.from_bitcode` or `Module.from_llvm`.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        definitions: Mapping[str, str],
+        outside: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    ) -> None:
+        self.skeleton = skeleton
+        """The rest of the module."""
+        self.definitions = definitions
+        """The text of each function with a body, by token."""
+        self.outside = outside
+        """For each function, the entries that a pass over it would have changed as well."""
+
+    @classmethod
+    def parse(cls, text: str) -> "Module":
+        """Return the module of a text in LLVM's syntax.
+
+        Raises:
+            AdapterError: if LLVM cannot read it; the message has line and column.
+            VerifyError: if the module is invalid.
+
+        """
+        return cls.of_printed(printed(text, verified=True))
+
+    @classmethod
+    def from_bitcode(cls, data: bytes) -> "Module":
+        """Return the module of bitcode.
+
+        LLVM aborts the process for some damaged files. `apass.adapters.llvm.load_module` reads a file in a process of
+        its own.
+
+        Raises:
+            AdapterError: if LLVM cannot read it.
+            VerifyError: if the module is invalid.
+
+        """
+        return cls.of_printed(printed(data, verified=True))
+
+    @classmethod
+    def from_llvm(cls, source: Any) -> "Module":
+        """Return the module of a `ModuleRef` or an `llvmlite.ir.Module`.
+
+        The source is copied, so it may change later.
+        """
+        return cls.parse(str(source))
+
+    @classmethod
+    def of_printed(cls, text: str) -> "Module":
+        """Return the module of a text that LLVM printed."""
+        text = _ID + _MODULE_ID.sub("", text, count=1)
+        mod = cls(*split(text))
+        vars(mod)["text"] = text
+        return mod
+
+    def to_llvm(self, context: Any = None) -> Any:
+        """Return a new `llvmlite.binding.ModuleRef`, by default in a context of its own."""
+        return llvm.parse_assembly(self.text, llvm.create_context() if context is None else context)
+
+    @cached_property
+    def text(self) -> str:
+        """The text, as LLVM prints it."""
+        return printed(self.raw_text)
+
+    @property
+    def raw_text(self) -> str:
+        """A text of the module without a call of LLVM.
+
+        Its numbers may differ from those of `text`.
+        """
+        return vars(self).get("text") or self.numbered_text
+
+    @cached_property
+    def numbered_text(self) -> str:
+        """A text of the module with the numbers of its entries."""
+        return self.skeleton.text(self.definitions)
+
+    @property
+    def bitcode(self) -> bytes:
+        """The bitcode of the module."""
+        return bitcode(self.raw_text)
+
+    @cached_property
+    def functions(self) -> Mapping[str, Function]:
+        """The functions with bodies, by name, in the order of the module."""
+        outside = self.outside
+        functions = (
+            Function(token, text, self.skeleton, outside=outside.get(token, _NOTHING))
+            for token, text in self.definitions.items()
+        )
+        return {func.name: func for func in functions}
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the text."""
+        return blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+    def __str__(self) -> str:
+        """Return the text, as LLVM prints it."""
+        return self.text
+
+    def __repr__(self) -> str:
+        """Return the number of functions."""
+        return f"<LLVM module with {len(self.definitions)} functions>"
+
+    def __getstate__(self) -> tuple[str, dict[str, Mapping[str, str]]]:
+        """Return the text, for pickle."""
+        return self.numbered_text, dict(self.outside)
+
+    def __setstate__(self, state: tuple[str, dict[str, Mapping[str, str]]]) -> None:
+        """Restore the module from its text."""
+        text, outside = state
+        vars(self).update(vars(Module(*split(text), outside)))
+
+    def results_of(self, pass_: object) -> dict[str, tuple[Function, Function]]:
+        """Return the results of a pass so far: old and new functions, by token."""
+        results: WeakKeyDictionary[object, dict[str, tuple[Function, Function]]]
+        results = vars(self).setdefault("_results", WeakKeyDictionary())
+        return results.setdefault(pass_, {})
+
+    def group_of(self, func: Function, size: int) -> list[Function]:
+        """Return the group of `size` consecutive functions to which one belongs."""
+        index = self._indices[func.token] // size * size
+        return list(self.functions.values())[index : index + size]
+
+    @cached_property
+    def _indices(self) -> Mapping[str, int]:
+        return {token: index for index, token in enumerate(self.definitions)}
+
+    def with_functions(self, updates: Mapping[str, Function]) -> "Module":
+        """Return a module with other functions in place of those of the same names.
+
+        What the functions use and the module does not have is added to it.
+
+        Raises:
+            AdapterError: if an update has another name.
+
+        """
+        merge = _Merge(self)
+        for name, func in updates.items():
+            if name != func.name:
+                raise AdapterError(f"the update of function {name!r} is named {func.name!r}")
+        for name in self.functions:
+            if name in updates:
+                merge.add(updates[name])
+        return merge.result()
+
+    def private(self, names: Iterable[str]) -> "Module":
+        """Return a module with some of the functions and what they use.
+
+        The others have no body.
+        """
+        chosen = {self.functions[name].token: self.functions[name] for name in names}
+        used: dict[str, str] = dict(self.skeleton.always)
+        for func in chosen.values():
+            used.update(closure(func.definition, self.skeleton))
+        used.update((token, "") for token in chosen)
+        kept = {token: text for token, text in self.definitions.items() if token in chosen}
+        outside = {token: changes for token, changes in self.outside.items() if token in chosen}
+        return Module(self.skeleton.only(used), kept, outside)
+
+
+class _Merge:
+    """Inserts functions into a module."""
+
+    def __init__(self, mod: Module) -> None:
+        self._old = mod.skeleton
+        self._definitions = dict(mod.definitions)
+        self._headers: dict[str, str] = {}
+        self._entries: dict[str, str] = {}
+        self._groups = dict(mod.skeleton.groups)
+        self._free = {"#": mod.skeleton.free_group, "!": mod.skeleton.free_node}
+        self._outside = dict(mod.outside)
+        self._known: tuple[Skeleton | None, Mapping[str, str]] = None, _NOTHING
+        """The skeleton of the last function, and the numbers of its entries in the module."""
+
+    def add(self, func: Function) -> None:
+        """Insert a function, with the entries that the module lacks."""
+        names: Mapping[str, str]
+        if func.skeleton is self._old:
+            names = self._adopt(func.extra) if func.extra else _NOTHING
+        else:
+            if self._known[0] is not func.skeleton or func.extra:
+                # Only what the function uses would do. But most of these functions come from a private module, which
+                # has nothing else, and several functions come from one.
+                entries = {token: func.skeleton.find(token) or "" for token in func.skeleton.positions}
+                self._known = None if func.extra else func.skeleton, self._adopt({**entries, **func.extra})
+            names = self._known[1]
+        used = {token: new for token, new in names.items() if token != new and token in func.definition}
+        definition = rename(func.definition, names) if used else func.definition
+        self._definitions[func.token] = definition
+        header = definition.partition("\n")[0]
+        if header != self._old.functions[func.token]:
+            self._headers[func.token] = header
+        if func.outside:
+            self._outside[func.token] = func.outside
+        else:
+            self._outside.pop(func.token, None)
+
+    def _adopt(self, entries: Mapping[str, str]) -> Mapping[str, str]:
+        """Add what the module lacks, and return the numbers of the entries in the module."""
+        names: dict[str, str] = {}
+        for token, line in entries.items():
+            if token[0] == "#" and self._old.attributes.get(token) != line:
+                contents = line.partition(" = ")[2]
+                if contents not in self._groups:
+                    self._groups[contents] = self._fresh("#")
+                names[token] = self._groups[contents]
+        names.update((token, self._fresh("!")) for token in self._other_nodes(entries))
+        for token, line in entries.items():
+            new = names.get(token, token)
+            if self._old.find(new) is None and new not in self._entries:
+                self._entries[new] = rename(declaration(line), names)
+        return names
+
+    def _other_nodes(self, entries: Mapping[str, str]) -> Iterable[str]:
+        """Return the metadata nodes that the module does not have.
+
+        A node with the same number and the same line is the same one, if that also holds for all nodes that it uses.
+        """
+        nodes = [token for token in entries if token[0] == "!"]
+        others = {token: None for token in nodes if self._old.nodes.get(token) != entries[token]}
+        users: dict[str, list[str]] = {}
+        if others:
+            for token in nodes:
+                for used in tokens(entries[token].partition(" = ")[2]):
+                    users.setdefault(used, []).append(token)
+        open_tokens = list(others)
+        while open_tokens:
+            for user in users.get(open_tokens.pop(), ()):
+                if user not in others:
+                    others[user] = None
+                    open_tokens.append(user)
+        return others
+
+    def _fresh(self, sigil: str) -> str:
+        number = self._free[sigil]
+        self._free[sigil] += 1
+        return f"{sigil}{number}"
+
+    def result(self) -> Module:
+        """Return the module."""
+        skeleton = self._old
+        if self._entries or self._headers:
+            skeleton = skeleton.with_entries(self._entries, self._headers)
+        return Module(skeleton, self._definitions, self._outside)

@@ -1,0 +1,34 @@
+"""The `IRPlugin` of LLVM IR: text (`.ll`) and bitcode (`.bc`)."""
+
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Final
+
+from apass.adapters.llvm import ADAPTER, Module, load_module, save_bitcode, save_text
+from apass.adapters.llvm.reductions import count_instructions
+from apass.core.ir_plugin import Comparison, IRPlugin
+
+__all__ = ["BITCODE", "PLUGIN"]
+
+
+async def _compare_outputs(before: Module, after: Module) -> Comparison:
+    """Run functions of both modules on the same inputs, and compare."""
+    outputs: Any = import_module("apass.adapters.llvm.outputs")
+    comparison: Comparison = await outputs.compare_outputs(before, after)
+    return comparison
+
+
+PLUGIN: Final = IRPlugin(
+    adapter=ADAPTER,
+    module_type=Module,
+    suffixes=(".ll",),
+    load=load_module,
+    save=save_text,
+    default_pipeline="llvm.O2",
+    size=count_instructions,
+    compare_outputs=_compare_outputs,
+)
+"""The plug-in: modules in text files."""
+
+BITCODE: Final = replace(PLUGIN, suffixes=(".bc",), save=save_bitcode)
+"""The plug-in of files with bitcode."""

@@ -1,0 +1,49 @@
+"""The passes `llvm.*`, compared with llvmlite by itself."""
+
+from typing import Any
+
+import pytest
+
+import apass
+from apass.adapters.llvm import ADAPTER, Module
+from apass.adapters.llvm.library import llvm
+from apass.adapters.llvm.passes import LEFT_OUT, PIPELINES
+from apass.adapters.llvm.passes.table import PassEntry, function_passes, module_passes
+from tests.helpers.llvm_modules import TEXTS, by_itself, module
+
+ALL = {**function_passes(), **module_passes()}
+SKIPPED = frozenset({"kept", "marked"})
+
+
+def entry_of(name: str) -> PassEntry:
+    return ALL[name]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("name", ALL)
+def test_pass_gives_the_text_of_llvmlite(name: str, text: str) -> None:
+    mod = module(text)
+    result = apass.run(apass.get_pass(f"llvm.{name}"), mod)
+    assert result.text == by_itself(mod.text, entry_of(name), skipped=SKIPPED)
+    ADAPTER.verify(result)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipeline_gives_the_text_of_llvmlite(name: str, text: str) -> None:
+    mod = module(text)
+    result = apass.run(apass.get_pass(f"llvm.{name}"), mod)
+    assert result.text == by_itself(mod.text, name)
+    ADAPTER.verify(result)
+
+
+def test_each_method_of_llvmlite_is_known() -> None:
+    managers: tuple[Any, ...] = (llvm.ModulePassManager, llvm.FunctionPassManager)
+    methods = {name for manager in managers for name in dir(manager) if name.startswith("add_")}
+    assert methods == {entry.method for entry in ALL.values()} | (methods & set(LEFT_OUT))
+
+
+def test_pass_that_changes_nothing_returns_its_input() -> None:
+    mod = Module.parse("define i32 @f(i32 %x) {\n  ret i32 %x\n}\n")
+    for name in ("InstCombine", "GlobalDCE", "Verifier", "O0"):
+        assert apass.run(apass.get_pass(f"llvm.{name}"), mod) is mod
