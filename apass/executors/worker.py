@@ -266,6 +266,7 @@ class _Bodies:
         enter_in_worker(self._ctx, request.deadline())
         if self._message.module_name is not None:
             enter_module(self._message.module_name)
+        self._message.pass_.expect_functions(items, self._mod, self._ctx)
         changed: dict[str, Any] = {}
         answers = [copy_context().run(self._answer, name, request.analyses.get(name), changed, watch) for name in items]
         try:

@@ -1,7 +1,7 @@
 """`FunctionPass` and `PrimFuncPass`: passes over one function at a time."""
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import Field, field
 from functools import partial
 from typing import Any, ClassVar, Generic, dataclass_transform
@@ -43,6 +43,13 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
     @abstractmethod
     def transform_function(self, func: FuncT, mod: ModT, ctx: PassContext) -> FuncT | Awaitable[FuncT]:
         """Return the new function, or `func` if unchanged; may be `async def`."""
+
+    def expect_functions(self, names: Sequence[str], mod: ModT, ctx: PassContext) -> None:
+        """Note the functions whose bodies an executor runs next, one after the other.
+
+        It is called in the worker, before `transform_function` of the first of them. Override it if computing several
+        results together is faster. By default it does nothing.
+        """
 
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Call `transform_function` for each function, and apply the results together."""

@@ -47,6 +47,15 @@ async def test_bodies_run_with_config_of_the_context(executor: Executor) -> None
     assert result == {f"f{i}": i + 3 for i in range(100)}
 
 
+@pytest.mark.process
+async def test_worker_announces_the_functions_of_a_batch() -> None:
+    names = [f"f{index}" for index in range(100)]
+    async with PassContext(executor=PROCESSES):
+        result = await work.Together()({name: 0 for name in names})
+    assert all(name in together for name, together in result.items())
+    assert max(map(len, result.values())) > 1
+
+
 @every_executor
 async def test_module_is_returned_itself_when_nothing_changes(executor: Executor) -> None:
     mod = {"a": 1, "b": 3}

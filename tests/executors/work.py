@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -333,3 +333,18 @@ def Exit(mod: Module, ctx: PassContext) -> Module:
 def DoubleAll(mod: Module, ctx: PassContext) -> Module:
     ctx.diag_ctx.warning("doubled")
     return {name: 2 * func for name, func in mod.items()}
+
+
+class Together(FunctionPass[Module, Any]):
+    """Returns the names of the functions that were expected with each one."""
+
+    info = PassInfo(0, "tests.executors.Together")
+
+    def __init__(self) -> None:
+        self.expected: list[str] = []
+
+    def expect_functions(self, names: Sequence[str], mod: Module, ctx: PassContext) -> None:
+        self.expected = list(names)
+
+    def transform_function(self, func: Any, mod: Module, ctx: PassContext) -> list[str]:
+        return self.expected
