@@ -29,6 +29,7 @@ AREAS: Final[Mapping[str, tuple[str, ...]]] = {
     "benchmarks.relay_kernels": ("numpy", "lark"),
     "benchmarks.relay_passes": ("numpy", "lark", "onnx", "onnx_ir"),
     "benchmarks.tvm_passes": ("tvm", "onnx"),
+    "benchmarks.llvm": ("llvmlite",),
     "benchmarks.report": ("playwright",),
 }
 """The files with benchmarks, and the libraries that each imports."""

@@ -1,7 +1,7 @@
 """`Module` and `Function`: LLVM IR as values."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -13,12 +13,17 @@ from apass.adapters.llvm.library import bitcode, llvm, printed
 from apass.adapters.llvm.skeleton import Skeleton, closure, declaration, plain_name, rename, split, tokens
 from apass.errors import AdapterError
 
-__all__ = ["Function", "Module"]
+__all__ = ["Function", "GroupResults", "Module"]
 
 _MODULE_ID: Final = re.compile(r"^; ModuleID = .*\n")
 _ID: Final = "; ModuleID = '<string>'\n"
 """The first line for a text that has no file. It depends on the way in which LLVM got the module."""
 _UNIT: Final = "!DICompileUnit("
+GROUP_SIZE: Final = 2**13
+"""Maximum size in characters of the functions that LLVM reads and prints together.
+
+A slow pipeline then takes about 25 ms.
+"""
 _NOTHING: Final[Mapping[str, str]] = {}
 
 
@@ -106,6 +111,16 @@ class Function:
         return replace(self, definition=definition)
 
 
+@dataclass(eq=False)
+class GroupResults:
+    """What a pass made of functions of a module that it was run on together."""
+
+    expected: Sequence[str] = ()
+    """The names of the functions whose bodies run next."""
+    changed: dict[str, tuple[Function, Function]] = field(default_factory=dict[str, tuple[Function, Function]])
+    """Old and new functions, by token."""
+
+
 class Module:
     """A module of LLVM IR, immutable.
 
@@ -118,6 +133,7 @@ class Module:
         skeleton: Skeleton,
         definitions: Mapping[str, str],
         outside: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+        added: frozenset[str] = frozenset(),
     ) -> None:
         self.skeleton = skeleton
         """The rest of the module."""
@@ -125,6 +141,8 @@ class Module:
         """The text of each function with a body, by token."""
         self.outside = outside
         """For each function, the entries that a pass over it would have changed as well."""
+        self.added = added
+        """The declarations that functions brought along; LLVM keeps them, even if no function uses them."""
 
     @classmethod
     def parse(cls, text: str) -> "Module":
@@ -226,20 +244,27 @@ class Module:
         text, outside = state
         vars(self).update(vars(Module(*split(text), outside)))
 
-    def results_of(self, pass_: object) -> dict[str, tuple[Function, Function]]:
-        """Return the results of a pass so far: old and new functions, by token."""
-        results: WeakKeyDictionary[object, dict[str, tuple[Function, Function]]]
-        results = vars(self).setdefault("_results", WeakKeyDictionary())
-        return results.setdefault(pass_, {})
+    def results_of(self, pass_: object) -> "GroupResults":
+        """Return the results of a pass so far."""
+        results: WeakKeyDictionary[object, GroupResults] = vars(self).setdefault("_results", WeakKeyDictionary())
+        return results.setdefault(pass_, GroupResults())
 
-    def group_of(self, func: Function, size: int) -> list[Function]:
-        """Return the group of `size` consecutive functions to which one belongs."""
-        index = self._indices[func.token] // size * size
-        return list(self.functions.values())[index : index + size]
+    def group_of(self, func: Function) -> list[Function]:
+        """Return the group of consecutive functions to which one belongs."""
+        return self._groups[func.token]
 
     @cached_property
-    def _indices(self) -> Mapping[str, int]:
-        return {token: index for index, token in enumerate(self.definitions)}
+    def _groups(self) -> Mapping[str, list[Function]]:
+        groups: dict[str, list[Function]] = {}
+        group: list[Function] = []
+        size = GROUP_SIZE
+        for func in self.functions.values():
+            size += len(func.definition)
+            if size > GROUP_SIZE:
+                group, size = [], len(func.definition)
+            group.append(func)
+            groups[func.token] = group
+        return groups
 
     def with_functions(self, updates: Mapping[str, Function]) -> "Module":
         """Return a module with other functions in place of those of the same names.
@@ -268,7 +293,7 @@ class Module:
         used: dict[str, str] = dict(self.skeleton.always)
         for func in chosen.values():
             used.update(closure(func.definition, self.skeleton))
-        used.update((token, "") for token in chosen)
+        used.update((token, "") for token in (*chosen, *self.added))
         kept = {token: text for token, text in self.definitions.items() if token in chosen}
         outside = {token: changes for token, changes in self.outside.items() if token in chosen}
         return Module(self.skeleton.only(used), kept, outside)
@@ -357,4 +382,5 @@ class _Merge:
         skeleton = self._old
         if self._entries or self._headers:
             skeleton = skeleton.with_entries(self._entries, self._headers)
-        return Module(skeleton, self._definitions, self._outside)
+        added = frozenset(token for token, line in self._entries.items() if line.startswith("declare "))
+        return Module(skeleton, self._definitions, self._outside, added)

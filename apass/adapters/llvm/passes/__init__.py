@@ -39,9 +39,6 @@ PIPELINES: Final[Mapping[str, tuple[int, str]]] = {
 }
 """The level of each pipeline of LLVM, and the attributes that functions get first."""
 
-GROUP: Final = 16
-"""How many functions LLVM reads and prints together."""
-
 _THREADS: RunVar[CapacityLimiter] = RunVar("apass_llvm_threads")
 
 _Add = Callable[[Any, Any], Any]
@@ -74,37 +71,50 @@ class LLVMFunctionPass(FunctionPass[Module, Function]):
         add: returns the pass manager.
         level: the level of optimization for speed.
         tuning: values of the tuning options.
+        in_order: whether functions see what the pass found out about earlier functions, such as the range of results.
+            It is then written in the headers of these functions.
 
     """
 
     cacheable: bool | Literal["module"] = True
     version: str = VERSION
 
-    def __init__(self, info: PassInfo, add: _Add, level: int, tuning: Mapping[str, Any]) -> None:
+    def __init__(
+        self, info: PassInfo, add: _Add, level: int = 2, tuning: Mapping[str, Any] | None = None, in_order: bool = True
+    ) -> None:
         self.info = info
-        self._add, self._level, self._tuning = add, level, tuning
+        self._add, self._level, self._tuning, self._in_order = add, level, tuning or {}, in_order
 
     def transform_function(self, func: Function, mod: Module, ctx: PassContext) -> Function:
         """Run the pass on a private module with the function and its neighbours.
 
         LLVM reads and prints several functions faster together. The results of the others are kept for their bodies.
         """
+        if not self._in_order:
+            # In a group, LLVM would write into headers that the next functions of the group use.
+            return self._run_on([func])[0]
         results = mod.results_of(self)
-        if func.token not in results:
-            group = [one for one in mod.group_of(func, GROUP) if one is func or not ADAPTER.skips(one)]
+        if func.token not in results.changed:
+            names = results.expected
+            group = [mod.functions[name] for name in names] if func.name in names else mod.group_of(func)
+            group = [one for one in group if one is func or not ADAPTER.skips(one)]
             changed = self._run_on(group)
             if len(group) > 1 and any(one.outside for one in changed):
                 # Find out which function it was.
                 changed = [result for one in group for result in self._run_on([one])]
-            results.update((old.token, (old, new)) for old, new in zip(group, changed, strict=True))
-        old, new = results[func.token]
+            results.changed.update((old.token, (old, new)) for old, new in zip(group, changed, strict=True))
+        old, new = results.changed[func.token]
         # An instrument may have replaced the function.
         return new if old is func else self._run_on([func])[0]
+
+    def expect_functions(self, names: Sequence[str], mod: Module, ctx: PassContext) -> None:
+        """Note the functions that LLVM is to read and print together."""
+        mod.results_of(self).expected = tuple(names)
 
     def _run_on(self, funcs: Sequence[Function], also: Iterable[str] = ()) -> list[Function]:
         names = [func.name for func in funcs]
         run = partial(run_on_functions, names=names, add=self._add, level=self._level, tuning=self._tuning)
-        return changed_functions(funcs, run, also)
+        return changed_functions(funcs, run, also, in_order=self._in_order)
 
     async def transform(self, mod: Module, ctx: PassContext) -> Module:
         """Run the pass on each function, or on the module.
@@ -137,7 +147,8 @@ class LLVMFunctionPass(FunctionPass[Module, Function]):
         if any(line == "" for changes in result.outside.values() for line in changes.values()):
             return self._run_on_all(mod, names)
         also = {token for changes in result.outside.values() for token in changes}
-        skeleton, changed = result.skeleton, set[str]()
+        # The result has the numbers of all functions, but also the headers that later functions got.
+        skeleton, changed = result.skeleton.with_lines(mod.skeleton.functions), set[str]()
         updates: dict[str, Function] = {}
         for name in names:
             func = mod.functions[name]
@@ -260,7 +271,7 @@ def _provide_function_pass(entry: PassEntry) -> None:
     defaults = {one.name: one.default for one in entry.options}
 
     def factory(**options: Any) -> LLVMFunctionPass:
-        return LLVMFunctionPass(info, partial(_add, entry.method, {**defaults, **options}), 2, {})
+        return LLVMFunctionPass(info, partial(_add, entry.method, {**defaults, **options}))
 
     provide_pass(info.name, options=entry.options, doc=_doc(entry, "each function"))(factory)
 
@@ -291,7 +302,7 @@ def _function_simplification(options: Mapping[str, Any]) -> LLVMFunctionPass:
     if level not in (1, 2, 3):
         raise AdapterError(f"the option level of llvm.FunctionSimplification must be 1, 2 or 3, got {level!r}")
     tuning = _given({name: value for name, value in options.items() if name != "level"})
-    return LLVMFunctionPass(PassInfo(0, f"{PREFIX}FunctionSimplification"), _simplification_pipeline, level, tuning)
+    return LLVMFunctionPass(PassInfo(0, f"{PREFIX}FunctionSimplification"), _simplification_pipeline, level, tuning, in_order=False)
 
 
 def _doc(entry: PassEntry, what: str) -> str:
@@ -308,7 +319,8 @@ def _register_all() -> None:
     level_option = inspect.Parameter("level", inspect.Parameter.KEYWORD_ONLY, default=2, annotation=int)
     doc = (
         "Run LLVM's simplification pipeline on each function.\n\n"
-        "It is that of llvmlite's `PassBuilder.getFunctionPassManager`, for the level 1, 2 or 3."
+        "It is that of llvmlite's `PassBuilder.getFunctionPassManager`, for the level 1, 2 or 3. Each function sees the "
+        "input module, not what LLVM found out about other functions."
     )
 
     def simplification(**options: Any) -> LLVMFunctionPass:

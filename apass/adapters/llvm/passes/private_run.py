@@ -9,7 +9,9 @@ from apass.adapters.llvm.skeleton import NODES, Skeleton, closure, rename, split
 __all__ = ["changed_functions"]
 
 
-def changed_functions(funcs: Sequence[Function], run: Callable[[str], str], also: Iterable[str] = ()) -> list[Function]:
+def changed_functions(
+    funcs: Sequence[Function], run: Callable[[str], str], also: Iterable[str] = (), *, in_order: bool = True
+) -> list[Function]:
     """Return functions after a pass; unchanged ones are returned themselves.
 
     The pass runs on a private module: the functions, and what they use. LLVM numbers attribute groups and metadata in
@@ -22,6 +24,7 @@ def changed_functions(funcs: Sequence[Function], run: Callable[[str], str], also
         funcs: functions of one module, with its skeleton.
         run: runs the pass on a text, and returns what LLVM prints.
         also: symbols of the module that the pass may use as well.
+        in_order: whether a changed header of a function is a change of something else, which later functions see.
 
     """
     base = funcs[0].skeleton
@@ -39,6 +42,9 @@ def changed_functions(funcs: Sequence[Function], run: Callable[[str], str], also
     after, definitions = split(run(before.text({func.token: func.definition for func in funcs})))
     names = _old_numbers(base, after, nodes)
     outside, new = _changes(base, before, after, names)
+    if not in_order:
+        for func in funcs:
+            outside.pop(func.token, None)
     results: list[Function] = []
     for func in funcs:
         definition = rename(definitions[func.token], names)
