@@ -4,9 +4,8 @@ Each candidate is measured: LLVM compiles the module for its target in a worker 
 the section with the code. The search awaits a measurement before it goes on. It begins with the result of `llvm.Oz`, and
 then appends the pass that saves most, until none saves anything.
 
+    pip install "apass[llvm]"
     python examples/order_llvm_passes.py [MODULE.ll] [--rounds 6]
-
-It needs `pip install "apass[llvm]"`.
 """
 
 import argparse
@@ -42,7 +41,10 @@ CANDIDATES = (
 
 
 def optimize_and_measure(text: str, pipeline: str) -> tuple[int, str]:
-    """Return the size in bytes of the code after a pipeline, and the module. Runs in a worker process."""
+    """Return the size in bytes of the code after a pipeline, and the module.
+
+    It runs in a worker process.
+    """
     result = apass.run(apass.parse_pipeline(pipeline), Module.parse(text)).text
     llvm: Any = import_module("llvmlite.binding")
     ref = llvm.parse_assembly(result, llvm.create_context())
@@ -61,7 +63,7 @@ async def measure(executor: ProcessExecutor, text: str, pipeline: str) -> tuple[
 
 
 async def best(executor: ProcessExecutor, text: str, pipelines: Sequence[str]) -> tuple[int, str, str]:
-    """Return the smallest result of some pipelines: its size, the pipeline and the module."""
+    """Return the smallest result: its size, the pipeline and the module."""
     results: list[tuple[int, int, str, str]] = []
 
     async def attempt(number: int, pipeline: str) -> None:
