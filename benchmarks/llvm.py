@@ -43,7 +43,7 @@ def by_itself(text: str) -> str:
     for function in ref.functions:
         if not function.is_declaration:
             manager.run(function, builder)
-    return str(ref)
+    return f"{ref}"
 
 
 async def functions(rounds: int) -> None:
@@ -54,7 +54,8 @@ async def functions(rounds: int) -> None:
         await simplify(mod)
 
         async def ours() -> str:
-            return (await simplify(mod)).raw_text
+            result: Module = await simplify(mod)
+            return result.raw_text
 
         title = f"{len(mod.functions)} functions, simplified"
         await compare(title, ours, lambda: by_itself(mod.text), 1 / 1.6, "llvmlite, in one thread", rounds)
@@ -69,10 +70,11 @@ async def pipelines(rounds: int) -> None:
         ref = llvm.parse_assembly(mod.text, llvm.create_context())
         builder = llvm.create_pass_builder(target_machine(ref.triple), llvm.create_pipeline_tuning_options(2))
         builder.getModulePassManager().run(ref, builder)
-        return str(ref)
+        return f"{ref}"
 
     async def ours() -> str:
-        return (await optimize(mod)).text
+        result: Module = await optimize(mod)
+        return result.text
 
     await compare(f"{len(mod.functions)} functions, O2", ours, theirs, 1.25, "llvmlite", rounds)
 

@@ -1,8 +1,7 @@
 """Search the order of LLVM's passes for small code.
 
-Each candidate is measured: LLVM compiles the module for its target in a worker process, and the objective is the size of
-the section with the code. The search awaits a measurement before it goes on. It begins with the result of `llvm.Oz`, and
-then appends the pass that saves most, until none saves anything.
+Each candidate is measured: LLVM compiles the module in a worker process, and the objective is the size of the code. The
+search awaits the measurements, and then appends the pass that saves most, until none saves anything.
 
     pip install "apass[llvm]"
     python examples/order_llvm_passes.py [MODULE.ll] [--rounds 6]

@@ -51,7 +51,7 @@ async def test_bodies_run_with_config_of_the_context(executor: Executor) -> None
 async def test_worker_announces_the_functions_of_a_batch() -> None:
     names = [f"f{index}" for index in range(100)]
     async with PassContext(executor=PROCESSES):
-        result = await work.Together()({name: 0 for name in names})
+        result = await work.Together()(dict.fromkeys(names, 0))
     assert all(name in together for name, together in result.items())
     assert max(map(len, result.values())) > 1
 

@@ -304,9 +304,20 @@ def by_itself(text: str, add: Any, level: int = 2, skipped: frozenset[str] = fro
         getattr(manager, add.method)()
         manager.run(ref, builder)
     else:
-        for function in ref.functions:
-            if not function.is_declaration and not any(b"optnone" in one for one in function.attributes):
-                for attribute in PIPELINES[add][1].split():
-                    function.add_function_attribute(attribute)
+        _add_attributes(ref, add)
         builder.getModulePassManager().run(ref, builder)
     return without_predecessors(str(ref))
+
+
+def prepared(text: str, pipeline: str) -> str:
+    """Return a module whose functions have the attributes of a pipeline."""
+    ref = llvm.parse_assembly(text, llvm.create_context())
+    _add_attributes(ref, pipeline)
+    return str(ref)
+
+
+def _add_attributes(ref: Any, pipeline: str) -> None:
+    for function in ref.functions:
+        if not function.is_declaration and not any(b"optnone" in one for one in function.attributes):
+            for attribute in PIPELINES[pipeline][1].split():
+                function.add_function_attribute(attribute)

@@ -61,14 +61,18 @@ _CALL: Final = re.compile(
     r"  (?:%\S+ = )?(?:tail |notail )?call (?:(?:fastcc|fast|nnan|ninf|nsz|arcp|contract|afn|reassoc|noundef|signext|"
     r"zeroext|range\([^)]*\)) )*(?:\{[^}]*\}|<[^>]*>|[a-z0-9]+) (@[-A-Za-z0-9$._]+)\("
 )
-_COMPUTING: Final = frozenset({"add", "sub", "mul", "udiv", "sdiv", "urem", "srem", "shl", "lshr", "ashr", "and", "or", "xor", "fneg", "fadd", "fsub", "fmul", "fdiv", "icmp", "fcmp", "select", "phi", "br", "switch", "ret", "unreachable", "zext", "sext", "trunc", "fptosi", "fptoui", "sitofp", "uitofp", "fpext", "fptrunc", "bitcast", "freeze", "extractelement", "insertelement", "shufflevector", "extractvalue", "insertvalue"})
+_COMPUTING: Final = re.compile(
+    r"add|sub|mul|udiv|sdiv|urem|srem|shl|lshr|ashr|and|or|xor|fneg|fadd|fsub|fmul|fdiv|icmp|fcmp|select"
+    r"|phi|br|switch|ret|unreachable|zext|sext|trunc|fptosi|fptoui|sitofp|uitofp|fpext|fptrunc|bitcast"
+    r"|freeze|extractelement|insertelement|shufflevector|extractvalue|insertvalue"
+)
 """Opcodes that reach no memory and become no call. `frem` becomes one."""
 _INTRINSICS: Final = re.compile(
     r"@llvm\.(?:[su](?:max|min)|abs|ctpop|ctlz|cttz|bswap|bitreverse|fsh[lr]|fabs|copysign|sqrt|[su](?:add|sub|mul)"
     r"\.with\.overflow|[su](?:add|sub)\.sat|vector\.reduce\.(?:add|mul|and|or|xor|[su](?:max|min)))\.[a-z0-9.]+"
 )
 _MEMORY: Final = re.compile(
-    rf'  (?:(%\S+) = alloca {_TYPE}, align [0-9]+|%\S+ = load {_TYPE}, ptr (%\S+), align [0-9]+|store {_TYPE} '
+    rf"  (?:(%\S+) = alloca {_TYPE}, align [0-9]+|%\S+ = load {_TYPE}, ptr (%\S+), align [0-9]+|store {_TYPE} "
     r"[^,]+, ptr (%\S+), align [0-9]+)$"
 )
 _STRANGE: Final = re.compile(r"\b(?:ptr|x86_fp80|fp128|ppc_fp128|half|bfloat|blockaddress|asm|token|x86_amx)\b")
@@ -114,9 +118,7 @@ def runnable(mod: Module) -> Mapping[str, Signature]:
     calls = {token: _calls(mod.definitions[token]) for token in found}
     while True:
         safe = {
-            token
-            for token in found
-            if (called := calls[token]) is not None and all(other in found for other in called)
+            token for token in found if (called := calls[token]) is not None and all(other in found for other in called)
         }
         if len(safe) == len(found):
             return found
@@ -146,7 +148,7 @@ def _calls(definition: str) -> set[str] | None:
                 return None
             if not _INTRINSICS.fullmatch(call[1]):
                 called.add(call[1])
-        elif opcode[1] not in _COMPUTING or symbols:
+        elif not _COMPUTING.fullmatch(opcode[1]) or symbols:
             return None
     return called
 
@@ -178,7 +180,9 @@ def run_function(text: str, name: str, types: Sequence[str], inputs: Sequence[Se
     library = llvm.JITLibraryBuilder().add_ir(ref).export_symbol(name).link(jit, "apass")
     kinds = [_SCALARS[kind] for kind in types]
     function: Any = ctypes.CFUNCTYPE(*kinds)(library[name])
-    return [float(function(*values)) if types[0] in ("float", "double") else int(function(*values)) for values in inputs]
+    return [
+        float(function(*values)) if types[0] in ("float", "double") else int(function(*values)) for values in inputs
+    ]
 
 
 def _inputs(signature: Signature, name: str, *, small: bool) -> list[list[float]]:

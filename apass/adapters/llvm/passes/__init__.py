@@ -302,7 +302,8 @@ def _function_simplification(options: Mapping[str, Any]) -> LLVMFunctionPass:
     if level not in (1, 2, 3):
         raise AdapterError(f"the option level of llvm.FunctionSimplification must be 1, 2 or 3, got {level!r}")
     tuning = _given({name: value for name, value in options.items() if name != "level"})
-    return LLVMFunctionPass(PassInfo(0, f"{PREFIX}FunctionSimplification"), _simplification_pipeline, level, tuning, in_order=False)
+    info = PassInfo(0, f"{PREFIX}FunctionSimplification")
+    return LLVMFunctionPass(info, _simplification_pipeline, level, tuning, in_order=False)
 
 
 def _doc(entry: PassEntry, what: str) -> str:
@@ -319,8 +320,8 @@ def _register_all() -> None:
     level_option = inspect.Parameter("level", inspect.Parameter.KEYWORD_ONLY, default=2, annotation=int)
     doc = (
         "Run LLVM's simplification pipeline on each function.\n\n"
-        "It is that of llvmlite's `PassBuilder.getFunctionPassManager`, for the level 1, 2 or 3. Each function sees the "
-        "input module, not what LLVM found out about other functions."
+        "It is that of llvmlite's `PassBuilder.getFunctionPassManager`, for the level 1, 2 or 3. Each function sees "
+        "the input module, not what LLVM found out about other functions."
     )
 
     def simplification(**options: Any) -> LLVMFunctionPass:

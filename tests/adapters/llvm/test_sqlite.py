@@ -1,0 +1,138 @@
+"""SQLite's 2,500 functions, compared with llvmlite and with LLVM's `opt`.
+
+The amalgamation is that of npm's package better-sqlite3. It is fetched once into the cache folder of the user, or the
+folder `APASS_TEST_DOWNLOADS`.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import apass
+from apass.adapters.llvm import Module
+from apass.adapters.llvm.library import without_predecessors
+from apass.adapters.llvm.passes.table import function_passes
+from apass.executors import ProcessExecutor
+from tests.helpers.llvm_modules import TEXTS, by_itself, prepared
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.process,
+    pytest.mark.skipif(shutil.which("clang-22") is None, reason="needs clang-22"),
+]
+
+PACKAGE = "better-sqlite3@12.11.1"
+NAMES = {
+    "adce": "ADCE",
+    "aggressive-instcombine": "AggressiveInstCombine",
+    "dse": "DSE",
+    "instcombine": "InstCombine",
+    "lcssa": "LCSSA",
+    "loop-simplify": "LoopSimplify",
+    "newgvn": "NewGVN",
+    "reassociate": "Reassociate",
+    "sccp": "SCCP",
+    "simplifycfg": "SimplifyCFG",
+    "sroa": "SROA",
+    "tailcallelim": "TailCallElim",
+}
+"""Names of passes in `opt`, and in apass."""
+
+
+@pytest.fixture(scope="module")
+def sqlite() -> Module:
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "apass-tests"
+    folder = Path(os.environ.get("APASS_TEST_DOWNLOADS", cache))
+    source, text = folder / "sqlite3.c", folder / "sqlite3.ll"
+    if not source.exists():
+        if shutil.which("npm") is None:
+            pytest.skip("needs npm")
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "pack", "--silent", PACKAGE]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+        if done.returncode:
+            pytest.skip(f"npm cannot fetch {PACKAGE}")
+        with tarfile.open(folder / done.stdout.split()[-1]) as archive:
+            member = archive.extractfile("package/deps/sqlite3/sqlite3.c")
+            assert member is not None
+            source.write_bytes(member.read())
+    if not text.exists():
+        options = ["-O2", "-Xclang", "-disable-llvm-passes", "--target=x86_64-unknown-linux-gnu", "-S", "-emit-llvm"]
+        subprocess.run(["clang-22", *options, str(source), "-o", str(text)], check=True, timeout=120)
+    return Module.parse(text.read_text(encoding="utf-8"))
+
+
+def by_opt(text: str, passes: str) -> str:
+    """Return what `opt` prints, without the comments that depend on memory."""
+    command = ["opt-22", f"-passes={passes}", "-S", "-o", "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=120)
+    return comparable(done.stdout)
+
+
+def comparable(text: str) -> str:
+    return re.sub("^; ModuleID = .*\n", "", without_predecessors(text))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_passes_give_the_text_of_opt(name: str) -> None:
+    mod = Module.parse(TEXTS[name])
+    for opt_name, pass_name in NAMES.items():
+        result = apass.run(apass.get_pass(f"llvm.{pass_name}"), mod)
+        if name != "symbols":  # opt knows no mark "SkipOptimization"
+            assert comparable(result.text) == by_opt(mod.text, opt_name), pass_name
+
+
+OPTIONS: dict[str, dict[str, bool]] = {
+    "O0": {},
+    "O1": {"loop_vectorization": False},
+    "O2": {"slp_vectorization": True},
+    "O3": {"slp_vectorization": True},
+    "Oz": {"loop_vectorization": False},
+}
+"""The options that `opt` uses for each level."""
+
+
+@pytest.mark.parametrize("level", OPTIONS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_pipelines_give_the_text_of_opt(name: str, level: str) -> None:
+    mod = Module.parse(TEXTS[name])
+    result = apass.run(apass.get_pass(f"llvm.{level}", **OPTIONS[level]), mod)
+    assert comparable(result.text) == by_opt(prepared(mod.text, level), f"default<{level}>")
+
+
+@pytest.fixture(scope="module")
+def part(sqlite: Module) -> Module:
+    """Return a module with each sixteenth function; the others have no code."""
+    return Module.parse(sqlite.private(list(sqlite.functions)[::16]).raw_text)
+
+
+def test_all_functions_give_the_text_of_llvmlite(sqlite: Module) -> None:
+    assert len(sqlite.functions) > 2500
+    result = apass.run(apass.get_pass("llvm.InstCombine"), sqlite)
+    assert result.text == by_itself(sqlite.text, function_passes()["InstCombine"])
+
+
+def test_function_passes_give_the_text_of_llvmlite(part: Module) -> None:
+    mod = part
+    for name in ("SROA", "SimplifyCFG", "InstCombine", "NewGVN", "LoopRotate"):
+        result = apass.run(apass.get_pass(f"llvm.{name}"), mod)
+        assert result.text == by_itself(mod.text, function_passes()[name]), name
+        mod = result
+
+
+@pytest.mark.parametrize("level", ["O1", "Oz"])
+def test_pipeline_gives_the_text_of_opt(part: Module, level: str) -> None:
+    result = apass.run(apass.get_pass(f"llvm.{level}", **OPTIONS[level]), part)
+    assert comparable(result.text) == by_opt(prepared(part.text, level), f"default<{level}>")
+
+
+@pytest.mark.anyio
+async def test_processes_give_the_text_of_llvmlite(part: Module) -> None:
+    async with apass.PassContext(executor=ProcessExecutor(workers=2)):
+        result = await apass.get_pass("llvm.InstCombine")(part)
+    assert result.text == by_itself(part.text, function_passes()["InstCombine"])

@@ -1,0 +1,163 @@
+"""Tools on modules of LLVM: files, bisect, reduce, executors."""
+
+import random
+import sys
+from pathlib import Path
+from subprocess import run
+from typing import Any
+
+import anyio
+import psutil
+import pytest
+
+import apass
+from apass import PassContext, WorkerLostError
+from apass.adapters.llvm import Function, Module, load_module, save_bitcode, save_text
+from apass.adapters.llvm.reductions import count_instructions
+from apass.concurrency.processes.pool import end_idle_workers
+from apass.executors import ProcessExecutor
+from apass.instruments import ReproducerInstrument
+from tests.helpers.llvm_modules import TEXTS, module
+
+pytestmark = pytest.mark.anyio
+
+
+@apass.function_pass(opt_level=0, name="tests.llvm.Break")
+def Break(func: Function, mod: Module, ctx: PassContext) -> Function:
+    return func.with_definition(func.definition.replace("mul i32", "add i32"))
+
+
+@apass.function_pass(opt_level=0, name="tests.llvm.Reject")
+def Reject(func: Function, mod: Module, ctx: PassContext) -> Function:
+    if "mul" in func.definition:
+        raise ValueError("mul is not supported")
+    return func
+
+
+@apass.function_pass(opt_level=0, name="tests.llvm.Crash")
+def Crash(func: Function, mod: Module, ctx: PassContext) -> Function:
+    if func.name == "search":
+        import ctypes
+
+        ctypes.string_at(0)
+    return func
+
+
+def reproducers(folder: Path) -> list[Path]:
+    return [path.parent for path in folder.rglob("reproducer.json")]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("suffix", [".ll", ".bc"])
+def test_files_restore_modules(suffix: str, tmp_path: Path) -> None:
+    mod, path = module("symbols"), tmp_path / f"m{suffix}"
+    (save_bitcode if suffix == ".bc" else save_text)(mod, path)
+    assert load_module(path).text == mod.text
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_damaged_files_are_errors(tmp_path: Path) -> None:
+    data = module("sum").bitcode
+    path = tmp_path / "m.bc"
+    for seed in range(8):
+        generator, damaged = random.Random(seed), bytearray(data)
+        for _ in range(5):
+            damaged[generator.randrange(4, len(data))] = generator.randrange(256)
+        path.write_bytes(damaged if seed % 2 else damaged[: generator.randrange(4, len(data))])
+        try:
+            load_module(path)
+        except (apass.AdapterError, apass.VerifyError) as error:
+            assert "LLVM" in str(error)  # noqa: PT017  some changes do no damage
+
+
+@pytest.mark.process
+def test_files_that_crash_llvm_are_errors(tmp_path: Path) -> None:
+    path = tmp_path / "m.ll"
+    path.write_text("@g = external global " + "[1 x " * 100_000 + "i8" + "]" * 100_000)
+    with pytest.raises(apass.AdapterError, match="LLVM crashed when it read"):
+        load_module(path)
+    path.write_text("\n\ndefine i32 @f( {")
+    with pytest.raises(apass.AdapterError, match="line 3, column 17: expected type"):
+        load_module(path)
+
+
+async def test_bisect_finds_the_broken_pass() -> None:
+    mod = module("symbols")
+    pipeline = apass.Sequential([apass.get_pass("llvm.SROA"), Break, apass.get_pass("llvm.DCE")])
+
+    def check(candidate: Module) -> bool:
+        return "%all = add" not in candidate.text
+
+    found = await apass.bisect(mod, pipeline, check)
+    assert (found.number, found.function, "+  %all = add i32" in found.diff) == (2, "entry", True)
+
+
+async def test_reduce_leaves_a_few_instructions(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="mul is not supported"):
+        async with PassContext(instruments=[ReproducerInstrument(tmp_path)]):
+            await Reject(module("symbols"))
+    (folder,) = reproducers(tmp_path)
+    await apass.reduce(folder, Reject, output=tmp_path / "small")
+    small = Module.parse((tmp_path / "small" / "module.ll").read_text())
+    assert (list(small.functions), count_instructions(small)) == (["entry"], 2)
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sum", "symbols", "library"])
+@pytest.mark.parametrize("pass_name", ["SROA", "InstCombine", "SimplifyCFG", "LoopRotate", "FunctionSimplification"])
+async def test_processes_give_the_same_text(name: str, pass_name: str) -> None:
+    pass_: apass.Pass[Module] = apass.get_pass(f"llvm.{pass_name}")
+    mod = module(name)
+    async with PassContext(executor=ProcessExecutor(workers=2)):
+        result = await pass_(mod)
+    assert result.text == (await pass_(mod)).text
+
+
+@pytest.mark.process
+async def test_crash_leaves_a_reproducer_and_other_modules(tmp_path: Path) -> None:
+    mods = {name: module(name) for name in ("sum", "library")}
+    async with PassContext(executor=ProcessExecutor(workers=1), instruments=[ReproducerInstrument(tmp_path)]):
+        outcomes: Any = await apass.optimize_all(mods, Crash, errors="collect")
+    assert isinstance(outcomes["library"].error, WorkerLostError)
+    assert outcomes["sum"].module is mods["sum"]
+    (folder,) = reproducers(tmp_path)
+    assert Module.parse((folder / "module.ll").read_text()).functions.keys() == mods["library"].functions.keys()
+
+
+@pytest.mark.process
+async def test_cancelled_run_leaves_no_process() -> None:
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    started = apass.get_pass("llvm.FunctionSimplification")
+
+    async def main() -> None:
+        async with PassContext(executor=ProcessExecutor(workers=2)):
+            await started(module("library"))
+            with anyio.move_on_after(0):
+                await started(module("sum"))
+
+    await main()
+    await end_idle_workers()
+    assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_commands_work_on_files(tmp_path: Path) -> None:
+    for name in ("sum", "symbols"):
+        (tmp_path / f"{name}.ll").write_text(TEXTS[name])
+
+    def call(*arguments: str) -> str:
+        command = [sys.executable, "-m", "apass", *arguments]
+        done = run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return done.stdout
+
+    options = ["--verify", "changed", "--verify-outputs", "--report", "r.html", "--journal", "j", "--cache", "c.sqlite"]
+    assert "2 of 2 models written" in call("opt", "sum.ll", "symbols.ll", "-o", "out", *options)
+    assert "1 of 1 models written" in call("opt", "-p", "llvm.Oz", "out/sum.ll", "-o", "sum.bc", "--print-changed")
+    assert "llvm.O2" in call("plan", "sum.ll")
+    assert "llvm.InstCombine" in call("passes", "llvm.Inst*")
+    assert (tmp_path / "r.html").exists()
+    assert (tmp_path / "sum.bc").read_bytes().startswith(b"BC")
