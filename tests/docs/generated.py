@@ -45,7 +45,7 @@ def command_line() -> str:
 
 def passes() -> str:
     """Return the page of the registered passes."""
-    groups: dict[str, list[str]] = {"Combinators and tools": [], "LLVM": [], "ONNX": [], "Relay": []}
+    groups: dict[str, list[str]] = {"Combinators and tools": [], "ONNX": [], "Relay": []}
     for name in list_passes():
         factory = find_factory(name)
         module = getattr(factory, "__module__", "") or ""
@@ -54,8 +54,6 @@ def passes() -> str:
         if prefix in COMPILERS:
             continue  # the passes depend on the installed version
         group = "ONNX" if prefix in ONNX else "Combinators and tools" if core else "Relay"
-        default = "Combinators and tools" if core else "Relay"
-        group = {"llvm": "LLVM", "onnx": "ONNX"}.get(name.partition(".")[0], default)
         summary = _cell(pass_documentation(name).partition("\n")[0])
         level, required = _metadata(name)
         groups[group].append(f"| `{name}` | {level} | {required} | {_options(name)} | {summary} |")
