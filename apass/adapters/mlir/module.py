@@ -1,0 +1,91 @@
+"""`MLIRModule`: the text of an MLIR module, as an immutable value."""
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from apass.adapters.mlir.structure import Operation, Structure, parse_structure
+
+__all__ = ["MLIRFunction", "MLIRModule"]
+
+_LOCATION: Final = re.compile(r"\bloc\(|^#loc\d*\s*=", re.MULTILINE)
+_MARK: Final = re.compile(r"\bSkipOptimization\b(?:\s*=\s*([\w.]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class MLIRFunction:
+    r"""A function of an `MLIRModule`.
+
+    It is an operation `*.func` that has a symbol and a body.
+
+    >>> MLIRModule("func.func @f() {\n  return\n}").functions["f"].text
+    'func.func @f() {\n  return\n}'
+    """
+
+    name: str
+    """The symbol, without the `@`."""
+    text: str
+    """The text of the operation."""
+    body: int = field(default=0, compare=False, repr=False)
+    """The offset in `text` of the brace at which the body begins."""
+
+    @property
+    def is_skipped(self) -> bool:
+        """Whether the function has a true attribute `SkipOptimization`."""
+        mark = _MARK.search(self.text, 0, self.body)
+        return mark is not None and (mark[1] or "true") not in ("false", "0")
+
+
+@dataclass(frozen=True)
+class MLIRModule:
+    r"""The text of an MLIR module.
+
+    It may be in the custom or the generic form, with or without `module { ... }`. Its text is parsed by `mlir-opt` when
+    a pass runs, so an invalid text is reported by the first pass, and by `apass opt --verify`.
+
+    >>> module = MLIRModule("module {\n  func.func @f() {\n    return\n  }\n}\n")
+    >>> list(module.functions)
+    ['f']
+    """
+
+    text: str
+    """The text."""
+    source: str = field(default="", compare=False, repr=False)
+    """The file that the text was read from, for messages; empty if there is none."""
+
+    @cached_property
+    def structure(self) -> Structure:
+        """The top-level operations."""
+        return parse_structure(self.text)
+
+    @cached_property
+    def functions(self) -> dict[str, MLIRFunction]:
+        """The functions that have a body, by symbol.
+
+        It is empty if the operations of the text cannot be separated with certainty, as in generic form.
+        """
+        return {
+            name: MLIRFunction(name, part.text.strip(), part.body - _indentation(part.text))
+            for name, part in self.structure.functions.items()
+        }
+
+    @cached_property
+    def has_locations(self) -> bool:
+        """Whether the text contains locations, which passes then keep."""
+        return _LOCATION.search(self.text) is not None
+
+    def with_parts(self, parts: tuple[Operation, ...]) -> "MLIRModule":
+        """Return a module with other operations."""
+        return MLIRModule(Structure(self.structure.head, parts, self.structure.tail).text())
+
+    def __getstate__(self) -> tuple[str, str]:
+        return self.text, self.source
+
+    def __setstate__(self, state: tuple[str, str]) -> None:
+        object.__setattr__(self, "text", state[0])
+        object.__setattr__(self, "source", state[1])
+
+
+def _indentation(text: str) -> int:
+    return len(text) - len(text.lstrip())

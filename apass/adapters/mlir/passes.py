@@ -1,0 +1,164 @@
+"""The passes of `mlir-opt`, registered as `mlir.NAME`."""
+
+import inspect
+import keyword
+from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal, Optional, cast
+
+from apass.adapters.mlir.binary import TIME_LIMIT, find_mlir_opt
+from apass.adapters.mlir.catalogue import Catalogue, OptionEntry, PassEntry, catalogue_of
+from apass.adapters.mlir.module import MLIRModule
+from apass.adapters.mlir.running import Step, run_steps
+from apass.core.context import PassContext
+from apass.core.info import PassInfo
+from apass.errors import AdapterError, PassDefinitionError
+from apass.passes.base import ModulePass
+from apass.passes.registry import provide_pass
+
+__all__ = ["MLIRPass"]
+
+PREFIX: Final = "mlir."
+"""The prefix of the names of these passes."""
+
+_OWN: Final = ("anchor", "time_limit")
+"""Options of every pass, which are not given to `mlir-opt`."""
+
+_RESERVED: Final = frozenset({"passes", "extensions", *_OWN})
+"""Names that an option of `mlir-opt` cannot have here; they get an underscore at the end."""
+
+# Type checkers reject types that are made at run time.
+_LITERAL: Final[Any] = Literal
+_OPTIONAL: Final[Any] = Optional
+
+_TYPES: Final[Mapping[str, Any]] = {"bool": bool, "int": int, "float": float, "str": str, "choice": str}
+
+
+class MLIRPass(ModulePass[MLIRModule]):
+    """A pass of `mlir-opt`, run in a process.
+
+    - The input module is not changed. If the pass changes nothing, the result is the input module itself.
+    - A cancellation, such as the end of a deadline, kills the process.
+    - An error that the pass reports raises AdapterError.
+    - A crash, and the end of the time limit, raise HelperError.
+    - Consecutive passes of a Sequential run in one process if no instrument or store is in force.
+
+    Parameters:
+        program: the path of `mlir-opt`.
+        steps: the passes in the pipeline of `mlir-opt`, at least one.
+        info: level and name of the pass.
+        version: the version of LLVM, which cached results depend on.
+        time_limit: seconds that the process may take.
+
+    """
+
+    cacheable: bool | Literal["module"] = True
+
+    def __init__(
+        self, program: Path, steps: Sequence[Step], info: PassInfo, version: str, time_limit: float = TIME_LIMIT
+    ) -> None:
+        self.info = info
+        self.version = f"LLVM {version}"
+        self.program = program
+        """The path of `mlir-opt`."""
+        self.steps = tuple(steps)
+        """The passes in the pipeline of `mlir-opt`."""
+        self.time_limit = time_limit
+        """Seconds that the process may take."""
+
+    def transform_module(self, mod: MLIRModule, ctx: PassContext) -> Awaitable[MLIRModule]:
+        """Run `mlir-opt` on `mod`.
+
+        Raises:
+            AdapterError: if `mod` is not an `MLIRModule`, or the pass fails.
+            HelperError: if `mlir-opt` crashes, or exceeds the time limit.
+
+        """
+        if not isinstance(mod, MLIRModule):
+            raise AdapterError(f"pass {self.info.name!r} takes an MLIRModule, got {type(mod).__name__}")
+        return run_steps(self.program, self.steps, mod, ctx, self.time_limit, self.info.name)
+
+
+def _register(program: Path, catalogue: Catalogue, entry: PassEntry) -> None:
+    """Register a pass with its options."""
+    name = f"{PREFIX}{entry.name}"
+    options = {_identifier(option.name): option for option in entry.options}
+    parameters = [
+        *(_parameter(key, option) for key, option in options.items()),
+        inspect.Parameter("anchor", inspect.Parameter.KEYWORD_ONLY, default=entry.anchor, annotation=str),
+        inspect.Parameter("time_limit", inspect.Parameter.KEYWORD_ONLY, default=TIME_LIMIT, annotation=float),
+    ]
+
+    def factory(*, anchor: str = entry.anchor, time_limit: float = TIME_LIMIT, **values: Any) -> MLIRPass:
+        texts = [f"{options[key].name}={_value_text(name, key, value)}" for key, value in values.items()]
+        step = Step(entry.name + (f"{{{' '.join(texts)}}}" if texts else ""), anchor)
+        return MLIRPass(program, [step], PassInfo(0, name), catalogue.version, time_limit)
+
+    lines = [entry.doc.rstrip(".") + "." if entry.doc else entry.name]
+    lines += [f"It runs on `{entry.anchor}` unless `anchor` names another operation."]
+    described = [f"- `{key}`: {option.doc}" for key, option in options.items() if option.doc]
+    provide_pass(name, options=parameters, doc="\n\n".join([*lines, "\n".join(described)]).strip())(factory)
+
+
+def _identifier(name: str) -> str:
+    """Return the name of an option of `mlir-opt` as a name in Python."""
+    key = name.replace("-", "_").replace(".", "_")
+    return f"{key}_" if keyword.iskeyword(key) or key in _RESERVED else key
+
+
+def _parameter(key: str, option: OptionEntry) -> inspect.Parameter:
+    tp: Any = _TYPES[option.kind]
+    if option.kind == "choice" and option.choices:
+        tp = _LITERAL[option.choices]
+    default: Any = _default(option)
+    if option.is_list:
+        tp, default = list.__class_getitem__(tp), []
+    elif default is None:
+        tp = _OPTIONAL[tp]
+    return inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=tp)
+
+
+def _default(option: OptionEntry) -> Any:
+    """Return the default value, or None if it is unknown."""
+    text = option.default
+    if text is None:
+        return None
+    try:
+        match option.kind:
+            case "bool":
+                return {"true": True, "false": False}[text]
+            case "int":
+                return int(text)
+            case "float":
+                return float(text)
+            case "choice":
+                return text if text in option.choices else None
+            case _:
+                return text
+    except (KeyError, ValueError):
+        return None
+
+
+def _value_text(name: str, key: str, value: object) -> str:
+    """Return a value in the syntax of `mlir-opt`."""
+    if isinstance(value, list | tuple):
+        return ",".join(_value_text(name, key, item) for item in cast("Sequence[object]", value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    if all(char.isalnum() or char in "_.-+:/@" for char in text):
+        return text
+    for opening, closing in (('"', '"'), ("'", "'")):
+        if opening not in text:
+            return f"{opening}{text}{closing}"
+    raise PassDefinitionError(f"option {key!r} of pass {name!r} contains both kinds of quotes: {text!r}")
+
+
+def _register_all() -> None:
+    program = find_mlir_opt()
+    catalogue = catalogue_of(program)
+    for entry in catalogue.passes:
+        _register(program, catalogue, entry)
+
+
+_register_all()

@@ -1,0 +1,217 @@
+"""Runs of passes in `mlir-opt`, on a module or on parts of its functions."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+import anyio
+
+from apass.adapters.mlir.adapter import with_declarations
+from apass.adapters.mlir.binary import LOCAL_SCOPE, Answer, Request, failure, messages, run_request
+from apass.adapters.mlir.catalogue import ROOT
+from apass.adapters.mlir.comparison import same_program
+from apass.adapters.mlir.module import MLIRModule
+from apass.adapters.mlir.structure import Operation, parse_structure
+from apass.core.context import PassContext
+from apass.core.diagnostics import Diagnostic, DiagnosticLevel
+from apass.core.remarks import Remark
+from apass.core.run import current_module_name
+from apass.external import Policy, Service
+
+__all__ = ["FUNCTION", "Step", "pipeline_text", "run_steps"]
+
+FUNCTION: Final = "func.func"
+"""The anchor of passes whose functions are distributed among processes."""
+
+CHUNK: Final = 1 << 17
+"""Minimum size of the functions that a process receives, in characters.
+
+`mlir-opt` reads and prints them in about the time in which it starts.
+"""
+
+PROCESSES: Final = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+"""How many processes run at a time in an event loop: one for each core."""
+
+_SERVICE: Final = Service[Request, Answer](run_request, Policy(timeout=None, concurrency=PROCESSES), name="mlir-opt")
+"""The pool of processes. Each request has a time limit of its own."""
+
+_SEVERITIES: Final = {"warning": DiagnosticLevel.WARNING, "note": DiagnosticLevel.NOTE}
+
+_MAX_PRINTED: Final = 10_000
+"""Maximum number of characters in a note with what a pass printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One pass in the pipeline of `mlir-opt`."""
+
+    text: str
+    """The pass with its options, such as `canonicalize{max-iterations=3}`."""
+    anchor: str = ROOT
+    """The operation that it runs on; `/` separates nested operations."""
+
+
+def pipeline_text(steps: Sequence[Step]) -> str:
+    """Return the pipeline for `mlir-opt --pass-pipeline`.
+
+    >>> pipeline_text([Step("inline"), Step("cse", "func.func"), Step("canonicalize", "func.func")])
+    'builtin.module(inline,func.func(cse,canonicalize))'
+    """
+    elements: list[str] = []
+    for anchor, group in groupby(steps, key=lambda step: step.anchor):
+        text = ",".join(step.text for step in group)
+        path = [] if anchor == ROOT else anchor.split("/")
+        for name in reversed(path):
+            text = f"{name}({text})"
+        elements.append(text)
+    return f"{ROOT}({','.join(elements)})"
+
+
+async def run_steps(
+    program: Path, steps: Sequence[Step], mod: MLIRModule, ctx: PassContext, time_limit: float, label: str
+) -> MLIRModule:
+    """Return the module after the steps, or `mod` if nothing changed.
+
+    Consecutive steps run in one process. If there are enough functions, those that are anchored on functions run in
+    several processes, each with a part of the functions and declarations of the others.
+
+    Raises:
+        AdapterError: if a step fails.
+        HelperError: if `mlir-opt` crashes, or exceeds the time limit.
+
+    """
+    result = mod
+    for segment in _segments(steps, mod):
+        run = _Run(program, segment, ctx, time_limit, label)
+        result = await run.on(result)
+    return mod if result is not mod and same_program(mod.text, result.text) else result
+
+
+def _segments(steps: Sequence[Step], mod: MLIRModule) -> Iterator[tuple[Step, ...]]:
+    """Iterate over the steps that run together."""
+    if not any(step.anchor == FUNCTION for step in steps) or not _is_worth_splitting(mod):
+        yield tuple(steps)
+        return
+    for _, group in groupby(steps, key=lambda step: step.anchor == FUNCTION):
+        yield tuple(group)
+
+
+def _is_worth_splitting(mod: MLIRModule) -> bool:
+    if mod.has_locations:
+        return False
+    # Most modules are small and have no function to skip, so do not look for their functions.
+    return len(mod.text) >= 2 * CHUNK or ("SkipOptimization" in mod.text and _has_skipped(mod))
+
+
+def _has_skipped(mod: MLIRModule) -> bool:
+    return any(func.is_skipped for func in mod.functions.values())
+
+
+class _Run:
+    """One run of some steps."""
+
+    def __init__(self, program: Path, steps: Sequence[Step], ctx: PassContext, time_limit: float, label: str) -> None:
+        self.program = program
+        self.steps = steps
+        self.ctx = ctx
+        self.time_limit = time_limit
+        self.label = label
+
+    async def on(self, mod: MLIRModule) -> MLIRModule:
+        """Return the module after the steps."""
+        if any(step.anchor != FUNCTION for step in self.steps) or not _is_worth_splitting(mod):
+            return await self._whole(mod)
+        functions = {name: part for name, part in mod.structure.functions.items() if part.name == FUNCTION}
+        chosen = {name: len(part.text) for name, part in functions.items() if not mod.functions[name].is_skipped}
+        if not functions:
+            return await self._whole(mod)
+        if not chosen:
+            return mod
+        chunks = _chunks(chosen)
+        if len(chunks) == 1 and len(chosen) == len(functions):
+            return await self._whole(mod)
+        results = [MLIRModule("") for _ in chunks]
+
+        async def run(index: int, names: frozenset[str]) -> None:
+            results[index] = await self._whole(with_declarations(mod, names), is_alone=False)
+
+        async with anyio.create_task_group() as group:
+            for index, names in enumerate(chunks):
+                group.start_soon(run, index, names)
+        joined = _join(mod, chunks, results)
+        # If the operations cannot be matched, the functions run together.
+        return await self._whole(mod) if joined is None else joined
+
+    async def _whole(self, mod: MLIRModule, *, is_alone: bool = True) -> MLIRModule:
+        """Return the module after the steps, which run in one process."""
+        scope = "--mlir-print-debuginfo" if mod.has_locations else LOCAL_SCOPE
+        arguments = [f"--pass-pipeline={pipeline_text(self.steps)}", scope]
+        if not is_alone or _SERVICE.counts.in_flight:
+            arguments.append("--mlir-disable-threading")
+        request = Request(self.program, tuple(arguments), mod.text.encode("utf-8", "surrogatepass"), self.time_limit)
+        start = perf_counter()
+        try:
+            answer = await _SERVICE.ask(request)
+        finally:
+            self.ctx.report_work("mlir-opt process", start, perf_counter())
+        if answer.status:
+            raise failure(answer, request, mod.source)
+        if answer.printed:
+            self._report(answer.printed)
+        return MLIRModule(answer.data.decode())
+
+    def _report(self, printed: str) -> None:
+        """Emit what `mlir-opt` printed as diagnostics and remarks."""
+        found, others = messages(printed)
+        for message in found:
+            if message.severity == "remark":
+                self.ctx.remark(Remark.analysis("MLIR", message.text))
+            else:
+                self._emit(_SEVERITIES.get(message.severity, DiagnosticLevel.WARNING), message.text)
+        if others:
+            self._emit(DiagnosticLevel.NOTE, others[:_MAX_PRINTED])
+
+    def _emit(self, level: DiagnosticLevel, text: str) -> None:
+        message = f"pass {self.label!r}: {text}"
+        self.ctx.diag_ctx.emit(Diagnostic(level, message, None, self.label, None, current_module_name()))
+
+
+def _chunks(sizes: dict[str, int]) -> list[frozenset[str]]:
+    """Return the functions in consecutive shares, at most one for each process."""
+    count = max(1, min(PROCESSES, len(sizes), sum(sizes.values()) // CHUNK))
+    share = sum(sizes.values()) / count
+    chunks: list[list[str]] = [[]]
+    total = 0
+    for name, size in sizes.items():
+        if total >= share * len(chunks) and len(chunks) < count:
+            chunks.append([])
+        chunks[-1].append(name)
+        total += size
+    return [frozenset(chunk) for chunk in chunks]
+
+
+def _join(mod: MLIRModule, chunks: Sequence[frozenset[str]], results: Sequence[MLIRModule]) -> MLIRModule | None:
+    """Return the module with the functions of each result; None if they do not match."""
+    before = mod.structure.operations
+    structures = [parse_structure(result.text) for result in results]
+    operations = [structure.operations for structure in structures]
+    if any(len(found) != len(before) for found in operations):
+        return None
+    owner = {name: number for number, names in enumerate(chunks) for name in names}
+    parts: list[Operation] = []
+    for index, part in enumerate(before):
+        number = owner.get(part.symbol or "")
+        if number is None:
+            # A skipped function keeps its text. Anything else is the same in each result.
+            parts.append(part if part.symbol is not None and part.name == FUNCTION else operations[0][index])
+        else:
+            found = operations[number][index]
+            if found.symbol != part.symbol:
+                return None
+            parts.append(found)
+        parts.append(Operation("\n"))
+    return MLIRModule("".join([structures[0].head, *(part.text for part in parts), structures[0].tail.lstrip("\n")]))

@@ -1,0 +1,71 @@
+"""The passes of `mlir-opt`: options, anchors, results, failures and processes."""
+
+import pytest
+
+import apass
+from apass.adapters.mlir import MLIRModule
+from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, many_functions, mlir_opt
+
+pytestmark = [NEEDS_MLIR, pytest.mark.process]
+
+
+@pytest.mark.anyio
+async def test_result_equals_that_of_mlir_opt() -> None:
+    pipeline = apass.parse_pipeline("mlir.canonicalize{max_iterations=3},mlir.inline,mlir.symbol-dce")
+    result = await pipeline(MLIRModule(CALLS))
+    expected = mlir_opt(CALLS, "builtin.module(canonicalize{max-iterations=3},inline,symbol-dce)")
+    assert result.text == expected
+
+
+@pytest.mark.anyio
+async def test_functions_in_several_processes_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = pytest.importorskip("apass.adapters.mlir.running")
+    monkeypatch.setattr(running, "CHUNK", 1000)
+    monkeypatch.setattr(running, "PROCESSES", 3)
+    mod = many_functions(7)
+    pipeline = apass.parse_pipeline("mlir.canonicalize{anchor=func.func},mlir.cse{anchor=func.func},mlir.inline")
+    result = await pipeline(mod)
+    assert result.text == mlir_opt(mod.text, "builtin.module(func.func(canonicalize,cse),inline)")
+
+
+@pytest.mark.anyio
+async def test_unchanged_module_is_returned_itself() -> None:
+    mod = MLIRModule("// My module\nfunc.func @f(%x: i32) -> i32 { return %x : i32 }")
+    assert await apass.get_pass("mlir.cse")(mod) is mod
+
+
+@pytest.mark.anyio
+async def test_skipped_functions_keep_their_text() -> None:
+    body = "{\n  %zero = arith.constant 0 : i32\n  %sum = arith.addi %x, %zero : i32\n  return %sum : i32\n}"
+    skipped = f"func.func @f(%x: i32) -> i32 attributes {{SkipOptimization}} {body}"
+    mod = MLIRModule(f"{skipped}\nfunc.func @g(%x: i32) -> i32 {body}\n")
+    result = await apass.get_pass("mlir.canonicalize", anchor="func.func")(mod)
+    assert result.functions["f"].text == skipped
+    assert "arith" not in result.functions["g"].text
+
+
+@pytest.mark.anyio
+async def test_failure_names_the_line_of_the_file() -> None:
+    mod = MLIRModule("func.func @f() {\n  oops\n}", "model.mlir")
+    with pytest.raises(apass.AdapterError, match=r"custom op 'oops' is unknown.*\n  at model\.mlir:2:3\n  oops"):
+        await apass.get_pass("mlir.cse")(mod)
+
+
+@pytest.mark.anyio
+async def test_crash_is_an_error() -> None:
+    with pytest.raises(apass.HelperError, match=r"mlir-opt.* crashed \(SIGABRT\)"):
+        await apass.get_pass("mlir.test-pass-crash")(MLIRModule(CALLS))
+
+
+def test_options_have_types_defaults_and_anchors() -> None:
+    options = apass.pass_options("mlir.affine-loop-tile")
+    assert {key: option.default for key, option in options.items()} == {
+        "cache_size": 512,
+        "separate": False,
+        "tile_size": 0,
+        "tile_sizes": [],
+        "anchor": "func.func",
+        "time_limit": 600.0,
+    }
+    with pytest.raises(apass.PipelineSyntaxError, match="tile_size"):
+        apass.parse_pipeline("mlir.affine-loop-tile{tile_size=large}")
