@@ -91,6 +91,9 @@ class Pass(Displayed, ABC, Generic[ModT]):
     changes_in_place: bool = False
     """Whether the pass takes a draft: a private module that it may change (see `InPlacePass`)."""
 
+    merges: bool = False
+    """Whether `merged_with` may return a pass: the work of several passes costs less together."""
+
     registered_name: str | None = None
     """The name that the pass itself, or its class, is registered under; None if it is not."""
 
@@ -267,6 +270,14 @@ class Pass(Displayed, ABC, Generic[ModT]):
         A run of the pass runs the passes of one list, in order.
         """
         return ()
+
+    def merged_with(self, following: Sequence["Pass[ModT]"]) -> "Pass[ModT] | None":
+        """Return one pass in place of this and the `following` ones, or None.
+
+        A Sequential asks the first of consecutive passes that have `merges`, if no instrument and no store is in force.
+        If the merged pass fails, the Sequential runs the passes one by one, so that the error names the one that fails.
+        """
+        return None
 
     def runs_as_whole(self) -> bool:
         """Return whether a deadline applies to the whole pass rather than to its parts."""

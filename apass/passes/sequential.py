@@ -1,7 +1,9 @@
 """`Sequential`: runs passes in order, selects by level, and resolves requirements."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
+from itertools import groupby
 from time import perf_counter
 from typing import Any
 
@@ -9,6 +11,7 @@ from apass.core.adapter import ModT
 from apass.core.context import PassContext, PassScope, current_scope
 from apass.core.draft import Draft, offer_draft, take_draft, withdraw_draft
 from apass.core.info import PassInfo
+from apass.core.instrument import NO_HOOKS
 from apass.core.run import RUN, RunCursor, current_run
 from apass.errors import CyclicRequirementError
 from apass.passes.base import Pass, check_passes
@@ -55,6 +58,7 @@ class Sequential(Pass[ModT]):
         self.added_by: Mapping[int, str] = {}
         """What added passes to a registered pipeline, by the index of the pass (see `extend_pipeline`)."""
         self.changes_in_place = any(pass_.changes_in_place for pass_ in self.passes)
+        self._has_merging = sum(pass_.merges for pass_ in self.passes) > 1
         self.info: PassInfo = PassInfo(opt_level, name, required)
         check_order(self)
         values = {"name": name, "opt_level": opt_level, "required": list(self.info.required)}
@@ -73,6 +77,8 @@ class Sequential(Pass[ModT]):
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Run the enabled passes in order, each after the passes that it requires."""
         scope = current_scope()
+        if self._has_merging and scope.state.hooks is NO_HOOKS and scope.state.store is None:
+            return await self._transform_merged(mod, ctx, scope)
         # Without names, this loop needs no `is_enabled`. It reads attributes once, because it runs for every pass.
         selects_by_name = scope.records_passes
         scheduler, level = scope.state.scheduler, ctx.opt_level
@@ -107,6 +113,30 @@ class Sequential(Pass[ModT]):
         finally:
             RUN.set(before)
         return mod
+
+    async def _transform_merged(self, mod: ModT, ctx: PassContext, scope: PassScope) -> ModT:
+        """Run the enabled passes in order, and those that can be merged as one pass."""
+        enabled: list[Pass[ModT]] = []
+        for pass_ in self.passes:
+            scope.record_pass(pass_)
+            if is_enabled(pass_, ctx):
+                enabled.append(pass_)
+        for can_merge, group in groupby(enabled, key=lambda pass_: pass_.merges and not pass_.info.required):
+            members = list(group)
+            merged = members[0].merged_with(members[1:]) if can_merge and len(members) > 1 else None
+            if merged is not None:
+                # Any error: the passes then run one by one, and the one that fails raises its own.
+                with suppress(Exception):
+                    mod = await self._part([merged]).transform(mod, ctx)
+                    continue
+            mod = await self._part(members).transform(mod, ctx)
+        return mod
+
+    def _part(self, passes: Sequence[Pass[ModT]]) -> "Sequential[ModT]":
+        """Return a Sequential of the same name that merges nothing."""
+        part = Sequential(passes, name=self.info.name)
+        part._has_merging = False
+        return part
 
     def cache_key(self, ctx: PassContext) -> str | None:
         """Return the keys of the passes that would run; None if one has no key."""
