@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Final
 
 from apass.adapters.mlir.binary import LOCAL_SCOPE, Request, failure, find_mlir_opt, run_now
-from apass.adapters.mlir.module import MLIRFunction, MLIRModule
+from apass.adapters.mlir.module import MLIRFunction, MLIRModule, indentation_of, indented
 from apass.adapters.mlir.reductions import shrinkings
 from apass.adapters.mlir.structure import Operation, declaration
 from apass.core.adapter import FunctionKind
@@ -188,8 +188,7 @@ def _converted(data: bytes, arguments: tuple[str, ...], source: str) -> bytes:
 
 
 def _with_text(part: Operation, text: str) -> Operation:
-    indentation = part.text[: len(part.text) - len(part.text.lstrip())]
-    return Operation(indentation + text, part.name, part.symbol)
+    return Operation(indented(text, indentation_of(part.text)), part.name, part.symbol)
 
 
 ADAPTER: Final = MLIRAdapter()

@@ -7,7 +7,7 @@ from typing import Final
 
 from apass.adapters.mlir.structure import Operation, Structure, parse_structure
 
-__all__ = ["MLIRFunction", "MLIRModule"]
+__all__ = ["MLIRFunction", "MLIRModule", "indentation_of", "indented"]
 
 _LOCATION: Final = re.compile(r"\bloc\(|^#loc\d*\s*=", re.MULTILINE)
 _MARK: Final = re.compile(r"\bSkipOptimization\b(?:\s*=\s*([\w.]+))?")
@@ -65,10 +65,7 @@ class MLIRModule:
 
         It is empty if the operations of the text cannot be separated with certainty, as in generic form.
         """
-        return {
-            name: MLIRFunction(name, part.text.strip(), part.body - _indentation(part.text))
-            for name, part in self.structure.functions.items()
-        }
+        return {name: _function(name, part) for name, part in self.structure.functions.items()}
 
     @cached_property
     def has_locations(self) -> bool:
@@ -87,5 +84,23 @@ class MLIRModule:
         object.__setattr__(self, "source", state[1])
 
 
-def _indentation(text: str) -> int:
-    return len(text) - len(text.lstrip())
+def _function(name: str, part: Operation) -> MLIRFunction:
+    """Return a function whose text is not indented."""
+    indentation = indentation_of(part.text)
+    head, body = (dedented(text, indentation) for text in (part.text[: part.body], part.text[part.body :]))
+    return MLIRFunction(name, head + body, len(head))
+
+
+def indentation_of(text: str) -> str:
+    """Return the spaces before the first character of an operation."""
+    return text[: len(text) - len(text.lstrip())]
+
+
+def dedented(text: str, indentation: str) -> str:
+    """Return the text without the indentation of its lines."""
+    return text.removeprefix(indentation).replace(f"\n{indentation}", "\n")
+
+
+def indented(text: str, indentation: str) -> str:
+    """Return the text with its lines indented."""
+    return "".join(indentation + line if line.strip() else line for line in text.splitlines(keepends=True))

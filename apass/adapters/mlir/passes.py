@@ -13,7 +13,7 @@ from apass.adapters.mlir.running import Step, run_steps
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.errors import AdapterError, PassDefinitionError
-from apass.passes.base import ModulePass
+from apass.passes.base import ModulePass, Pass
 from apass.passes.registry import provide_pass
 
 __all__ = ["MLIRPass"]
@@ -66,6 +66,23 @@ class MLIRPass(ModulePass[MLIRModule]):
         self.time_limit = time_limit
         """Seconds that the process may take."""
 
+    merges: bool = True
+
+    def merged_with(self, following: Sequence[Pass[MLIRModule]]) -> "MLIRPass | None":
+        """Return a pass that runs all steps in one process; None if a pass has limits."""
+        passes: list[MLIRPass] = [self]
+        for pass_ in following:
+            if not isinstance(pass_, MLIRPass):
+                return None
+            passes.append(pass_)
+        if any(_is_limited(pass_) or pass_.program != self.program for pass_ in passes):
+            return None
+        info = PassInfo(0, ", ".join(pass_.info.name for pass_ in passes))
+        steps = [step for pass_ in passes for step in pass_.steps]
+        merged = MLIRPass(self.program, steps, info, "", sum(pass_.time_limit for pass_ in passes))
+        merged.version = self.version
+        return merged
+
     def transform_module(self, mod: MLIRModule, ctx: PassContext) -> Awaitable[MLIRModule]:
         """Run `mlir-opt` on `mod`.
 
@@ -77,6 +94,12 @@ class MLIRPass(ModulePass[MLIRModule]):
         if not isinstance(mod, MLIRModule):
             raise AdapterError(f"pass {self.info.name!r} takes an MLIRModule, got {type(mod).__name__}")
         return run_steps(self.program, self.steps, mod, ctx, self.time_limit, self.info.name)
+
+
+def _is_limited(pass_: MLIRPass) -> bool:
+    """Return whether something applies to the run of this pass alone."""
+    limits = (pass_.timeout, pass_.executor, pass_.analyses, pass_.requires, pass_.ensures, pass_.idempotent)
+    return any(limits) or pass_.on_error != "raise"
 
 
 def _register(program: Path, catalogue: Catalogue, entry: PassEntry) -> None:
