@@ -273,7 +273,7 @@ def adapter_for(mod: ModT) -> IRAdapter[ModT, Any]:
                     f"expected a module, got {noun}: {shorten(repr(mod))}; check the order of the arguments"
                 )
         kind = f"{type(mod).__module__}.{type(mod).__qualname__}"
-        known = sorted(name for name in plugins(_IRS) if not name.startswith("."))
+        known = sorted(name for name in plugins(_IRS) if not name.startswith(".") and ":" not in name)
         raise AdapterError(
             f"no IR adapter for modules of type {kind}; known types are {', '.join(known)}; "
             f"add one with apass.register_adapter({type(mod).__qualname__}, ...) or the entry point group {_IRS!r}"
