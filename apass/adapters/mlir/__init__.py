@@ -2,5 +2,15 @@
 
 from apass.adapters.mlir.adapter import ADAPTER, MLIRAdapter, module_from_bytes, module_to_bytecode
 from apass.adapters.mlir.module import MLIRFunction, MLIRModule
+from apass.adapters.mlir.pipelines import parse_mlir_pipeline, read_mlir_reproducer
 
-__all__ = ["ADAPTER", "MLIRAdapter", "MLIRFunction", "MLIRModule", "module_from_bytes", "module_to_bytecode"]
+__all__ = [
+    "ADAPTER",
+    "MLIRAdapter",
+    "MLIRFunction",
+    "MLIRModule",
+    "module_from_bytes",
+    "module_to_bytecode",
+    "parse_mlir_pipeline",
+    "read_mlir_reproducer",
+]

@@ -16,7 +16,7 @@ from apass.errors import AdapterError
 from apass.util.files import PartFile
 from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
 
-__all__ = ["Catalogue", "OptionEntry", "PassEntry", "catalogue_of", "read_help"]
+__all__ = ["Catalogue", "OptionEntry", "PassEntry", "catalogue_of", "option_pairs", "read_help"]
 
 Kind = Literal["bool", "int", "float", "str", "choice"]
 
@@ -216,19 +216,19 @@ def _read_dump(printed: str) -> tuple[dict[str, str], dict[str, dict[str, str]]]
             # The first occurrence: a pipeline inside a pass may contain others.
             if name not in anchors:
                 anchors[name] = "/".join(path[1:]) or ROOT
-                defaults[name] = dict(_pairs(options.removesuffix("}")))
+                defaults[name] = dict(option_pairs(options.removesuffix("}")))
     return anchors, defaults
 
 
-def _pairs(text: str) -> Iterator[tuple[str, str]]:
+def option_pairs(text: str) -> Iterator[tuple[str, str]]:
     """Iterate over the options in `a=1 b={x y} c=`."""
     depth, start = 0, 0
     for index, char in enumerate(f"{text} "):
         depth += (char in "{([") - (char in "})]")
         if char == " " and depth <= 0:
             key, equals, value = text[start:index].partition("=")
-            if equals:
-                yield key, value
+            if key:
+                yield key, value if equals else "true"
             start = index + 1
 
 

@@ -9,17 +9,16 @@ from typing import Any, Final, Literal, Optional, cast
 from apass.adapters.mlir.binary import TIME_LIMIT, find_mlir_opt
 from apass.adapters.mlir.catalogue import Catalogue, OptionEntry, PassEntry, catalogue_of
 from apass.adapters.mlir.module import MLIRModule
+from apass.adapters.mlir.pipelines import PREFIX, RunReproducer, parse_mlir_pipeline
 from apass.adapters.mlir.running import Step, run_steps
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.errors import AdapterError, PassDefinitionError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.registry import provide_pass
+from apass.passes.sequential import Sequential
 
 __all__ = ["MLIRPass"]
-
-PREFIX: Final = "mlir."
-"""The prefix of the names of these passes."""
 
 _OWN: Final = ("anchor", "time_limit")
 """Options of every pass, which are not given to `mlir-opt`."""
@@ -177,11 +176,21 @@ def _value_text(name: str, key: str, value: object) -> str:
     raise PassDefinitionError(f"option {key!r} of pass {name!r} contains both kinds of quotes: {text!r}")
 
 
+def _pipeline(text: str) -> Sequential[MLIRModule]:
+    """Run a pipeline in the syntax of `mlir-opt --pass-pipeline`.
+
+    Its passes are those of apass, so that instruments see each of them.
+    """
+    return parse_mlir_pipeline(text)
+
+
 def _register_all() -> None:
     program = find_mlir_opt()
     catalogue = catalogue_of(program)
     for entry in catalogue.passes:
         _register(program, catalogue, entry)
+    provide_pass(f"{PREFIX}Pipeline")(_pipeline)
+    provide_pass(f"{PREFIX}Reproducer")(RunReproducer)
 
 
 _register_all()

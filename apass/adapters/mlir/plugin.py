@@ -6,6 +6,7 @@ from typing import Final
 
 from apass.adapters.mlir.adapter import ADAPTER, module_from_bytes, module_to_bytecode
 from apass.adapters.mlir.module import MLIRModule
+from apass.adapters.mlir.outputs import compare_outputs
 from apass.core.ir_plugin import IRPlugin
 
 __all__ = ["BYTECODE", "PLUGIN", "count_operations"]
@@ -37,6 +38,7 @@ PLUGIN: Final = IRPlugin(
     load=load,
     default_pipeline="mlir.canonicalize,mlir.cse",
     size=count_operations,
+    compare_outputs=compare_outputs,
 )
 """The plug-in of text files."""
 
@@ -48,5 +50,6 @@ BYTECODE: Final = IRPlugin(
     save=_save_bytecode,
     default_pipeline="mlir.canonicalize,mlir.cse",
     size=count_operations,
+    compare_outputs=compare_outputs,
 )
 """The plug-in of files with bytecode."""
