@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from contextlib import nullcontext, suppress
 from importlib.metadata import entry_points
 
 import pytest
@@ -73,7 +74,10 @@ def test_client_imports_only_public_names(client: str) -> None:
 def test_declared_plugins_can_be_loaded(group: str) -> None:
     points = [point for point in entry_points(group=f"apass.{group}") if point.value.startswith("apass.")]
     assert points
-    assert all(point.load() is not None for point in points)
+    for point in points:
+        # The passes of mlir-opt need the program, which no Python package installs.
+        with suppress(apass.MissingExtraError) if point.name == "mlir.*" else nullcontext():
+            assert point.load() is not None
 
 
 @pytest.mark.process

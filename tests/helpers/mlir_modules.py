@@ -10,7 +10,7 @@ from apass.adapters.mlir import MLIRModule
 from apass.adapters.mlir.binary import find_mlir_opt
 from apass.errors import MissingExtraError
 
-__all__ = ["CALLS", "NEEDS_MLIR", "many_functions", "mlir_opt", "module", "program"]
+__all__ = ["CALLS", "NEEDS_MLIR", "many_functions", "mlir_opt", "program", "script"]
 
 
 def program() -> Path | None:
@@ -40,11 +40,6 @@ func.func @g(%x: i32) -> i32 { return %x : i32 }
 """A module as a user writes it."""
 
 
-def module(text: str) -> MLIRModule:
-    """Return a module with a text."""
-    return MLIRModule(text)
-
-
 def many_functions(count: int, operations: int = 20) -> MLIRModule:
     """Return a module of functions that add constants, each with a map of its own."""
     lines: list[str] = []
@@ -68,8 +63,8 @@ def mlir_opt(text: str, pipeline: str, *arguments: str) -> str:
     return done.stdout
 
 
-def copy_of(script: str, path: Path) -> Path:
-    """Write an executable shell script."""
-    path.write_text(f"#!{shutil.which('sh')}\n{script}")
+def script(text: str, path: Path) -> Path:
+    """Write an executable shell script, and return its path."""
+    path.write_text(f"#!{shutil.which('sh')}\n{text}\n")
     path.chmod(0o755)
     return path

@@ -23,7 +23,7 @@ Kind = Literal["bool", "int", "float", "str", "choice"]
 ROOT: Final = "builtin.module"
 """The operation that a pass runs on if nothing else is known."""
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 """The version of cached catalogues; change it when their contents change."""
 
 _SECONDS: Final = 60.0
@@ -87,7 +87,7 @@ class Catalogue:
     """All passes of a program."""
 
     version: str
-    """The version of LLVM."""
+    """The version of LLVM, and a digest of size and time of the program and of the arguments of each run."""
     passes: tuple[PassEntry, ...]
     """The passes, in the order of the help."""
 
@@ -102,9 +102,7 @@ def catalogue_of(program: Path) -> Catalogue:
         AdapterError: if the program does not list passes.
 
     """
-    status = program.stat()
-    identity = repr((_FORMAT, str(program.resolve()), status.st_size, status.st_mtime_ns, extra_arguments()))
-    digest = blake2b(identity.encode(), digest_size=16).hexdigest()
+    digest = _digest((_FORMAT, str(program.resolve()), *_state(program)))
     base = os.environ.get("XDG_CACHE_HOME")
     file = Path(base) if base else Path.home() / ".cache"
     file = file / "apass" / f"mlir-opt-{digest}.json"
@@ -134,7 +132,18 @@ def _ask(program: Path) -> Catalogue:
     passes = [_with_defaults(entry, anchors.get(entry.name, ROOT), defaults.get(entry.name)) for entry in passes]
     on_functions = _restricted_to_functions(program, [p.name for p in passes if p.anchor == ROOT and not p.is_pipeline])
     passes = [replace(entry, anchor="func.func") if entry.name in on_functions else entry for entry in passes]
-    return Catalogue("unknown" if version is None else version[1], tuple(passes))
+    number = "of unknown version" if version is None else version[1]
+    return Catalogue(f"LLVM {number}, {_digest(_state(program))}", tuple(passes))
+
+
+def _state(program: Path) -> tuple[object, ...]:
+    """Return what distinguishes versions of a program, and the arguments of each run."""
+    status = program.stat()
+    return status.st_size, status.st_mtime_ns, *extra_arguments()
+
+
+def _digest(values: tuple[object, ...]) -> str:
+    return blake2b(repr(values).encode(), digest_size=16).hexdigest()
 
 
 def _run(program: Path, arguments: Sequence[str], text: str = "") -> tuple[int, str]:

@@ -46,7 +46,7 @@ class MLIRPass(ModulePass[MLIRModule]):
         program: the path of `mlir-opt`.
         steps: the passes in the pipeline of `mlir-opt`, at least one.
         info: level and name of the pass.
-        version: the version of LLVM, which cached results depend on.
+        version: the version of the program, which cached results depend on.
         time_limit: seconds that the process may take.
 
     """
@@ -54,11 +54,11 @@ class MLIRPass(ModulePass[MLIRModule]):
     cacheable: bool | Literal["module"] = True
 
     def __init__(
-        self, program: Path, steps: Sequence[Step], info: PassInfo, version: str, time_limit: float = TIME_LIMIT
+        self, program: Path | str, steps: Sequence[Step], info: PassInfo, version: str, time_limit: float = TIME_LIMIT
     ) -> None:
         self.info = info
-        self.version = f"LLVM {version}"
-        self.program = program
+        self.version = version
+        self.program = str(program)
         """The path of `mlir-opt`."""
         self.steps = tuple(steps)
         """The passes in the pipeline of `mlir-opt`."""
@@ -78,9 +78,7 @@ class MLIRPass(ModulePass[MLIRModule]):
             return None
         info = PassInfo(0, ", ".join(pass_.info.name for pass_ in passes))
         steps = [step for pass_ in passes for step in pass_.steps]
-        merged = MLIRPass(self.program, steps, info, "", sum(pass_.time_limit for pass_ in passes))
-        merged.version = self.version
-        return merged
+        return MLIRPass(self.program, steps, info, self.version, sum(pass_.time_limit for pass_ in passes))
 
     def transform_module(self, mod: MLIRModule, ctx: PassContext) -> Awaitable[MLIRModule]:
         """Run `mlir-opt` on `mod`.
@@ -92,7 +90,7 @@ class MLIRPass(ModulePass[MLIRModule]):
         """
         if not isinstance(mod, MLIRModule):
             raise AdapterError(f"pass {self.info.name!r} takes an MLIRModule, got {type(mod).__name__}")
-        return run_steps(self.program, self.steps, mod, ctx, self.time_limit, self.info.name)
+        return run_steps(Path(self.program), self.steps, mod, ctx, self.time_limit, self.info.name)
 
 
 def _is_limited(pass_: MLIRPass) -> bool:

@@ -1,0 +1,80 @@
+"""The comparison of what functions return, by `mlir-runner`."""
+
+import re
+
+import pytest
+
+import apass
+from apass.adapters.mlir import MLIRModule
+from apass.adapters.mlir.binary import find_mlir_opt, find_tool
+from apass.adapters.mlir.outputs import compare_outputs
+from tests.helpers.mlir_modules import NEEDS_MLIR
+
+pytestmark = [NEEDS_MLIR, pytest.mark.process, pytest.mark.anyio]
+
+NUMBERS = """
+func.func @pair(%a: i32, %x: f64, %flag: i1) -> (i32, f64) {
+  %b = arith.addi %a, %a : i32
+  %y = arith.mulf %x, %x : f64
+  %z = arith.select %flag, %x, %y : f64
+  return %b, %z : i32, f64
+}
+func.func @loop(%n: index, %x: f32) -> f32 {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %sum = scf.for %i = %zero to %n step %one iter_args(%y = %x) -> f32 {
+    %z = arith.addf %y, %x : f32
+    scf.yield %z : f32
+  }
+  return %sum : f32
+}
+func.func private @hidden(%a: i32) -> i32 { return %a : i32 }
+func.func @memory(%m: memref<4xf32>) -> memref<4xf32> { return %m : memref<4xf32> }
+"""
+
+
+@pytest.fixture(autouse=True)
+def _needs_runner() -> None:
+    if find_tool(find_mlir_opt(), "mlir-runner") is None:
+        pytest.skip("mlir-runner is not installed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipeline", ["mlir.cse", "mlir.convert-scf-to-cf,mlir.convert-to-llvm"])
+async def test_passes_keep_outputs(pipeline: str) -> None:
+    mod = MLIRModule(NUMBERS)
+    result = await apass.parse_pipeline(pipeline)(mod)
+    comparison = await compare_outputs(mod, result)
+    assert comparison == apass.Comparison(False, "outputs equal: 2 of 4 functions, 4 inputs each")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("arith.addi %a, %a", "arith.subi %a, %a", r"outputs differ: @pair returned \d+ before, 0 after"),
+        ("%z = arith.addf", "%z = arith.mulf", r"outputs differ: @loop returned \S+ before, \S+ after"),
+        ("%flag, %x, %y", "%flag, %y, %x", r"outputs differ: @pair returned \S+ before, \S+ after"),
+    ],
+)
+async def test_other_outputs_are_reported(before: str, after: str, message: str) -> None:
+    assert before in NUMBERS
+    comparison = await compare_outputs(MLIRModule(NUMBERS), MLIRModule(NUMBERS.replace(before, after)))
+    assert comparison.changed
+    assert re.fullmatch(message, comparison.text), comparison.text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("func.func @f(%m: memref<4xf32>) {\n  return\n}", "there is no public function of numbers in both modules"),
+        ("func.func @f(%a: i32) -> i32 {\n  oops\n}", "the module before cannot be lowered to LLVM"),
+        (
+            'func.func @f(%a: i32) -> i32 {\n  %b = "test.cast"(%a) : (i32) -> i32\n  return %b : i32\n}',
+            "mlir-runner failed on the module before",
+        ),
+    ],
+)
+async def test_reason_is_given_if_outputs_are_not_compared(text: str, reason: str) -> None:
+    comparison = await compare_outputs(MLIRModule(text), MLIRModule(text))
+    assert not comparison.changed
+    assert comparison.text.startswith(f"outputs not compared: {reason}")

@@ -1,0 +1,80 @@
+"""Pipelines and reproducers of `mlir-opt`."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import apass
+from apass.adapters.mlir import MLIRModule, parse_mlir_pipeline, read_mlir_reproducer
+from apass.adapters.mlir.binary import find_mlir_opt
+from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR
+
+pytestmark = [NEEDS_MLIR, pytest.mark.process]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("builtin.module()", ""),
+        ("builtin.module(cse)", "mlir.cse"),
+        (" builtin.module( func.func( cse , canonicalize ) , inline ) ", "mlir.cse{anchor=func.func},"),
+        ("builtin.module(func.func(affine-loop-tile{tile-size=4 tile-sizes=1,2}))", "{tile_size=4,tile_sizes=[1,2]}"),
+        ("builtin.module(gpu.module(gpu.func(cse)))", "mlir.cse{anchor=gpu.module/gpu.func}"),
+        ("builtin.module(canonicalize{region-simplify=aggressive top-down=false})", "region_simplify=aggressive"),
+        ("builtin.module(inline{op-pipelines=func.func(cse)})", 'op_pipelines=["func.func(cse)"]'),
+    ],
+)
+def test_pipeline_becomes_passes(text: str, expected: str) -> None:
+    assert expected in str(apass.Sequential(parse_mlir_pipeline(text).passes))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("cse", r"must have the form builtin\.module\(\.\.\.\), got 'cse'"),
+        ("builtin.module(cse", r"expected ',' or '\)' at character 18"),
+        ("builtin.module(cse{a=1)", "expected '}' at character 23"),
+        ("builtin.module(cse))", "expected the end of the pipeline at character 19"),
+        ("builtin.module(,cse)", "expected the name of a pass or of an operation at character 15"),
+        ("builtin.module(csee)", r"'mlir\.csee'; did you mean 'mlir\.cse'"),
+        ("builtin.module(cse{a=1})", r"pass 'mlir\.cse' has no option 'a'"),
+        ("builtin.module(canonicalize{max-iterations=x})", "option 'max-iterations' .* expected int, got 'x'"),
+    ],
+)
+def test_wrong_pipeline_is_an_error(text: str, message: str) -> None:
+    with pytest.raises(apass.PassDefinitionError, match=message):
+        parse_mlir_pipeline(text)
+
+
+def crash(folder: Path) -> str:
+    """Return the reproducer that `mlir-opt` writes as it crashes."""
+    file = folder / "crash.mlir"
+    pipeline = "--pass-pipeline=builtin.module(func.func(cse),canonicalize{top-down=false},test-pass-crash)"
+    command = [str(find_mlir_opt()), pipeline, f"--mlir-pass-pipeline-crash-reproducer={file}"]
+    done = subprocess.run(command, input=CALLS, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    return file.read_text()
+
+
+@pytest.mark.anyio
+async def test_reproducer_of_mlir_opt_becomes_ours(tmp_path: Path) -> None:
+    mod = MLIRModule(crash(tmp_path))
+    module, pipeline = read_mlir_reproducer(mod)
+    assert list(module.functions) == ["f", "g"]
+    names = "mlir.cse{anchor=func.func},mlir.canonicalize{top_down=false},mlir.test-pass-crash"
+    assert str(apass.Sequential(pipeline.passes)) == names
+    folder = tmp_path / "reproducers"
+    async with apass.PassContext(instruments=[apass.instruments.ReproducerInstrument(folder)]):
+        with pytest.raises(apass.HelperError):
+            await apass.get_pass("mlir.Reproducer").run(mod, name="m")
+    (found,) = folder.glob("m/*")
+    assert found.name.endswith("2_mlir.test-pass-crash")
+    replayed = await apass.replay(found)
+    assert replayed.verdict.value == "fails the same way"
+
+
+@pytest.mark.anyio
+async def test_other_module_is_no_reproducer() -> None:
+    with pytest.raises(apass.AdapterError, match=r"m\.mlir is no reproducer of mlir-opt"):
+        await apass.get_pass("mlir.Reproducer")(MLIRModule(CALLS, "m.mlir"))
