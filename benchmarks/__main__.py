@@ -31,6 +31,7 @@ AREAS: Final[Mapping[str, tuple[str, ...]]] = {
     "benchmarks.tvm_passes": ("tvm", "onnx"),
     "benchmarks.llvm": ("llvmlite",),
     "benchmarks.report": ("playwright",),
+    "benchmarks.mlir": ("stamina",),
 }
 """The files with benchmarks, and the libraries that each imports."""
 

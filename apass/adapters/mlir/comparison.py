@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Final
 
 from apass.adapters.mlir.structure import parse_structure
@@ -34,7 +35,7 @@ def same_program(a: str, b: str) -> bool:
     if _head(before.head) != _head(after.head) or _head(before.tail) != _head(after.tail):
         return False
     pairs = zip(before.operations, after.operations, strict=True)
-    return all(list(_tokens(x.text)) == list(_tokens(y.text)) for x, y in pairs)
+    return all(p == q for x, y in pairs for p, q in zip_longest(_tokens(x.text), _tokens(y.text)))
 
 
 def _head(text: str) -> list[str]:

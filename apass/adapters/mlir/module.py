@@ -9,7 +9,7 @@ from apass.adapters.mlir.structure import Operation, Structure, parse_structure
 
 __all__ = ["MLIRFunction", "MLIRModule", "indentation_of", "indented"]
 
-_LOCATION: Final = re.compile(r"\bloc\(|^#loc\d*\s*=", re.MULTILINE)
+_LOCATION: Final = re.compile(r"\bloc\(")
 _MARK: Final = re.compile(r"\bSkipOptimization\b(?:\s*=\s*([\w.]+))?")
 
 
@@ -54,6 +54,9 @@ class MLIRModule:
     source: str = field(default="", compare=False, repr=False)
     """The file that the text was read from, for messages; empty if there is none."""
 
+    is_printed: bool = field(default=False, compare=False, repr=False)
+    """Whether `mlir-opt` printed the text, so that equal programs have equal texts."""
+
     @cached_property
     def structure(self) -> Structure:
         """The top-level operations."""
@@ -70,18 +73,19 @@ class MLIRModule:
     @cached_property
     def has_locations(self) -> bool:
         """Whether the text contains locations, which passes then keep."""
-        return _LOCATION.search(self.text) is not None
+        # Most texts have none, and the search for a plain text is much faster.
+        return "loc(" in self.text and _LOCATION.search(self.text) is not None
 
     def with_parts(self, parts: tuple[Operation, ...]) -> "MLIRModule":
         """Return a module with other operations."""
         return MLIRModule(Structure(self.structure.head, parts, self.structure.tail).text())
 
-    def __getstate__(self) -> tuple[str, str]:
-        return self.text, self.source
+    def __getstate__(self) -> tuple[str, str, bool]:
+        return self.text, self.source, self.is_printed
 
-    def __setstate__(self, state: tuple[str, str]) -> None:
-        object.__setattr__(self, "text", state[0])
-        object.__setattr__(self, "source", state[1])
+    def __setstate__(self, state: tuple[str, str, bool]) -> None:
+        for name, value in zip(("text", "source", "is_printed"), state, strict=True):
+            object.__setattr__(self, name, value)
 
 
 def _function(name: str, part: Operation) -> MLIRFunction:

@@ -39,6 +39,9 @@ PROCESSES: Final = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_get
 _SERVICE: Final = Service[Request, Answer](run_request, Policy(timeout=None, concurrency=PROCESSES), name="mlir-opt")
 """The pool of processes. Each request has a time limit of its own."""
 
+MAX_COMPARED: Final = 1 << 15
+"""Maximum length of a text that is compared by tokens, which takes about 20 ms."""
+
 _SEVERITIES: Final = {"warning": DiagnosticLevel.WARNING, "note": DiagnosticLevel.NOTE}
 
 _MAX_PRINTED: Final = 10_000
@@ -88,7 +91,18 @@ async def run_steps(
     for segment in _segments(steps, mod):
         run = _Run(program, segment, ctx, time_limit, label)
         result = await run.on(result)
-    return mod if result is not mod and same_program(mod.text, result.text) else result
+    return mod if _is_unchanged(mod, result) else result
+
+
+def _is_unchanged(mod: MLIRModule, result: MLIRModule) -> bool:
+    """Return whether the result is the same program as the module.
+
+    A text that `mlir-opt` printed is compared as it is. So is a large one, because to compare tokens takes longer than
+    to run a pass.
+    """
+    if mod.is_printed or len(mod.text) > MAX_COMPARED:
+        return mod.text == result.text
+    return same_program(mod.text, result.text)
 
 
 def _segments(steps: Sequence[Step], mod: MLIRModule) -> Iterator[tuple[Step, ...]]:
@@ -103,6 +117,10 @@ def _segments(steps: Sequence[Step], mod: MLIRModule) -> Iterator[tuple[Step, ..
 def _is_worth_splitting(mod: MLIRModule) -> bool:
     if mod.has_locations:
         return False
+    counts = _SERVICE.counts
+    if counts.in_flight + counts.waiting >= PROCESSES:
+        # Other modules keep all cores busy. The result would be the same, for more work.
+        return "SkipOptimization" in mod.text and _has_skipped(mod)
     # Most modules are small and have no function to skip, so do not look for their functions.
     return len(mod.text) >= 2 * CHUNK or ("SkipOptimization" in mod.text and _has_skipped(mod))
 
@@ -162,7 +180,7 @@ class _Run:
             raise failure(answer, request, mod.source)
         if answer.printed:
             self._report(answer.printed)
-        return MLIRModule(answer.data.decode())
+        return MLIRModule(answer.data.decode(), is_printed=True)
 
     def _report(self, printed: str) -> None:
         """Emit what `mlir-opt` printed as diagnostics and remarks."""
@@ -214,4 +232,6 @@ def _join(mod: MLIRModule, chunks: Sequence[frozenset[str]], results: Sequence[M
                 return None
             parts.append(found)
         parts.append(Operation("\n"))
-    return MLIRModule("".join([structures[0].head, *(part.text for part in parts), structures[0].tail.lstrip("\n")]))
+    text = "".join([structures[0].head, *(part.text for part in parts), structures[0].tail.lstrip("\n")])
+    # A skipped function may not be printed by `mlir-opt`.
+    return MLIRModule(text, is_printed=len(owner) == len(mod.functions))

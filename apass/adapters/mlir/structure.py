@@ -19,6 +19,9 @@ _TOKEN: Final = re.compile(
 )
 """What determines where operations begin. All other text is skipped."""
 
+_INNER: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|[(){}\[\]]')
+"""What matters inside of brackets, where most of a text is. Lines do not matter there."""
+
 _START: Final = re.compile(
     r"""
     [ \t]*
@@ -150,29 +153,30 @@ class _Scan:
     def _scan(self, begin: int) -> None:
         text, stack, opened = self.text, list[str](), 0
         self._look_for_start(begin)
-        for match in _TOKEN.finditer(text, begin):
-            token, position = match.group(), match.start()
+        position = begin
+        while (match := (_INNER if stack else _TOKEN).search(text, position)) is not None:
+            token, start, position = match.group(), match.start(), match.end()
             first = token[0]
             if first == "\n":
                 if not stack:
-                    self._look_for_start(position + 1)
+                    self._look_for_start(position)
             elif token == "{-#":
                 if not stack:
-                    self.end, self.is_balanced = position, not begin
+                    self.end, self.is_balanced = start, not begin
                     return
             elif first in _OPENING:
                 if not stack:
-                    opened = position
+                    opened = start
                 stack.append(_CLOSING[_OPENING.index(first)])
             elif first in _CLOSING:
                 if not stack and first == "}" and begin:
-                    self.end = position
+                    self.end = start
                     return
                 if not stack or stack.pop() != first:
                     self.is_balanced = False
                     return
                 if not stack:
-                    self.groups.append((opened, position + 1))
+                    self.groups.append((opened, position))
             elif first == "/" and not stack:
                 self.comments.append(match.span())
         # A region that is not closed, or a bracket that is not.
