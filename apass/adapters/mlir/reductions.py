@@ -37,6 +37,7 @@ def shrinkings(mod: MLIRModule) -> Iterator[Shrinking[MLIRModule]]:
 
     def without_operations(removed: frozenset[int]) -> MLIRModule:
         gone = {operations[number] for number in removed}
+        gone |= {index + 1 for index in gone if index + 1 < len(parts) and parts[index + 1].text.isspace()}
         return mod.with_parts(tuple(part for index, part in enumerate(parts) if index not in gone))
 
     def without_bodies(removed: frozenset[int]) -> MLIRModule:

@@ -1,4 +1,4 @@
-"""The program `mlir-opt`: where it is, what it reports, and how its failures appear."""
+"""The program `mlir-opt`: where it is, what it reports, and how it fails."""
 
 from pathlib import Path
 

@@ -19,7 +19,7 @@ pytestmark = [NEEDS_MLIR, pytest.mark.process]
 
 
 def xdsl_module() -> str:
-    """Return a module that xDSL builds and prints: a loop that sums products, and a caller."""
+    """Return a module that xDSL builds and prints: a loop, and a caller."""
 
     @ModuleOp
     @Builder.implicit_region
@@ -132,5 +132,5 @@ async def test_results_equal_those_of_mlir_opt(source: str, text: str, anyio_bac
     assert expected != mod.text
 
 
-def test_xdsl_module_has_functions_of_two_kinds_of_text() -> None:
+def test_xdsl_module_has_functions() -> None:
     assert list(MLIRModule(xdsl_module()).functions) == ["power", "cube"]

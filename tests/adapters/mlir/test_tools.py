@@ -108,4 +108,4 @@ def test_failure_is_replayed_and_reduced(model: Path) -> None:
     assert command("replay", found).exit_code == 1
     reduced = command("reduce", found)
     assert reduced.exit_code == 0, reduced.output
-    assert "func" not in (found / "reduced/module.mlir").read_text()
+    assert "func.func" not in (found / "reduced/module.mlir").read_text()
