@@ -46,8 +46,7 @@ def command_line() -> str:
 def passes() -> str:
     """Return the page of the registered passes."""
     groups: dict[str, list[str]] = {"Combinators and tools": [], "ONNX": [], "Relay": []}
-    # Those of mlir-opt depend on the installed program.
-    for name in (name for name in list_passes() if not name.startswith("mlir.")):
+    for name in list_passes():
         factory = find_factory(name)
         module = getattr(factory, "__module__", "") or ""
         core = module.startswith(("apass.passes", "apass.pipelines"))
@@ -65,8 +64,6 @@ def passes() -> str:
         "The passes of [other compilers](../how-to/compilers.md) are not listed: `apass passes 'tvm.*'` prints them.",
         "",
     ]
-    lines += ["`apass passes NAME` prints the whole documentation of one pass."]
-    lines += ["The passes `mlir.*` are those of the installed [`mlir-opt`](../how-to/mlir.md).", ""]
     for title, rows in groups.items():
         lines += [f"## {title}", "", "| Pass | Level | Requires | Options | Description |", "|---|---|---|---|---|"]
         lines += [*rows, ""]
