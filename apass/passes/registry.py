@@ -81,7 +81,10 @@ def register_pass(name: Any, factory: Any = None) -> Any:
 
 
 def provide_pass(
-    name: str, *, options: Iterable[inspect.Parameter] | None = None, doc: str | None = None
+    name: str,
+    *,
+    options: Iterable[inspect.Parameter] | Callable[[], Iterable[inspect.Parameter]] | None = None,
+    doc: str | Callable[[], str] | None = None,
 ) -> Callable[[RegistrantT], RegistrantT]:
     """Register a pass that is part of apass, or of a plug-in.
 
@@ -90,8 +93,9 @@ def provide_pass(
 
     Parameters:
         name: the name of the pass.
-        options: the options of the pass, if the factory takes `**options`; by default its parameters.
-        doc: the documentation of the pass; by default the docstring of the factory.
+        options: the options of the pass, if the factory takes `**options`; by default its parameters. A function that
+            returns them is called when they are first needed, so that a library need not be imported before.
+        doc: the documentation of the pass; by default the docstring of the factory. It may be a function as well.
 
     """
 
@@ -337,23 +341,20 @@ def _is_leaf(parameters: Mapping[str, inspect.Parameter]) -> bool:
     return "passes" not in parameters
 
 
-def _with_spec(name: str, factory: Factory, options: Iterable[inspect.Parameter] | None, doc: str | None) -> Factory:
+def _with_spec(
+    name: str,
+    factory: Factory,
+    options: Iterable[inspect.Parameter] | Callable[[], Iterable[inspect.Parameter]] | None,
+    doc: str | Callable[[], str] | None,
+) -> Factory:
     """Return a wrapper of `factory` that sets the `spec` of the passes it creates."""
-    if options is None:
-        signature = inspect.signature(factory)
-    else:
-        keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
-        signature = inspect.Signature(keywords)
+    if callable(options) or callable(doc):
+        return _LateFactory(name, factory, options, doc)
+    signature = inspect.signature(factory) if options is None else _signature(options)
 
     @functools.wraps(factory)
     def make(*args: Any, **options: Any) -> Any:
-        arguments = dict(signature.bind(*args, **options).arguments)
-        pass_ = factory(*args, **options)
-        # A pass with children is identified by these.
-        if pass_.spec is None and not pass_.children():
-            object.__setattr__(pass_, "spec", (name, arguments))
-            object.__setattr__(pass_, "registered_name", name)
-        return pass_
+        return _set_spec(name, factory(*args, **options), signature.bind(*args, **options))
 
     if options is not None:
         described = cast("Any", make)
@@ -362,6 +363,53 @@ def _with_spec(name: str, factory: Factory, options: Iterable[inspect.Parameter]
     if doc is not None:
         make.__doc__ = doc
     return make
+
+
+def _signature(options: Iterable[inspect.Parameter]) -> inspect.Signature:
+    return inspect.Signature([option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options])
+
+
+def _set_spec(name: str, pass_: Any, arguments: inspect.BoundArguments) -> Any:
+    # A pass with children is identified by these.
+    if pass_.spec is None and not pass_.children():
+        object.__setattr__(pass_, "spec", (name, dict(arguments.arguments)))
+        object.__setattr__(pass_, "registered_name", name)
+    return pass_
+
+
+class _LateFactory:
+    """A factory whose options and documentation are computed on demand.
+
+    `inspect.signature` and `pass_documentation` find them as those of a function.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        factory: Factory,
+        options: Iterable[inspect.Parameter] | Callable[[], Iterable[inspect.Parameter]] | None,
+        doc: str | Callable[[], str] | None,
+    ) -> None:
+        self.__name__ = self.__qualname__ = name.rpartition(".")[2]
+        self.__module__ = getattr(factory, "__module__", __name__)
+        self._name = name
+        self._factory = factory
+        self._options = options
+        self._doc = doc
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        arguments = self.__signature__.bind(*args, **options)
+        return _set_spec(self._name, self._factory(*args, **options), arguments)
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        if self._options is None:
+            return inspect.signature(self._factory)
+        return _signature(self._options() if callable(self._options) else self._options)
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        return self._doc() if callable(self._doc) else self._doc or self._factory.__doc__
 
 
 def _own_name(registrant: Any) -> str:

@@ -160,3 +160,28 @@ def test_provided_pass_has_the_given_options(monkeypatch: pytest.MonkeyPatch) ->
     assert str(apass.get_pass("Provided.Put", x=2)) == str(put(x=2)) == "Provided.Put{x=2}"
     with pytest.raises(apass.PassDefinitionError, match="no option 'y'; it takes x"):
         apass.get_pass("Provided.Put", y=2)
+
+
+def test_provided_pass_describes_itself_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apass.core.pass_factories._PROVIDED", {})
+    calls: list[str] = []
+
+    def options() -> list[inspect.Parameter]:
+        calls.append("options")
+        return [inspect.Parameter("x", inspect.Parameter.KEYWORD_ONLY, default=1, annotation=int)]
+
+    def doc() -> str:
+        calls.append("doc")
+        return "Put x."
+
+    def factory(**options: Any) -> apass.Pass[dict[str, Any]]:
+        return apass.module_pass(lambda mod, ctx: {**mod, **options}, opt_level=0, name="Provided.Put")
+
+    apass.provide_pass("Provided.Put", options=options, doc=doc)(factory)
+    assert "Provided.Put" in apass.list_passes()
+    assert calls == []
+    assert str(apass.get_pass("Provided.Put", x=2)) == "Provided.Put{x=2}"
+    assert list(pass_options("Provided.Put")) == ["x"]
+    assert calls == ["options"]
+    assert pass_documentation("Provided.Put") == "Put x."
+    assert calls == ["options", "doc"]
