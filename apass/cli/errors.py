@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import isabstract
 from itertools import chain
@@ -17,7 +17,7 @@ from rich.console import Console
 from apass.cli.exit_status import INTERRUPTED, MISUSED, OUTPUT_FAILED
 from apass.cli.output_files import OutputError
 from apass.cli.terminal import safe_markup, safe_name
-from apass.core.run import is_whereabouts
+from apass.core.run import RunNote, is_whereabouts
 from apass.core.tracebacks import RemoteTraceback
 from apass.core.user_modules import loaded_user_modules
 from apass.errors import (
@@ -31,7 +31,16 @@ from apass.errors import (
 )
 from apass.passes.base import Pass
 
-__all__ = ["errors_as_lines", "errors_in", "failure_text", "notes_of", "print_error", "text_of", "warnings_as_lines"]
+__all__ = [
+    "errors_as_lines",
+    "errors_in",
+    "failure_text",
+    "notes_of",
+    "print_error",
+    "rename_in_error",
+    "text_of",
+    "warnings_as_lines",
+]
 
 _OUTPUT_FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of a stream whose file or device cannot take more data."""
@@ -142,6 +151,30 @@ def text_of(error: BaseException) -> str:
 def notes_of(error: BaseException) -> list[str]:
     """Return the notes on an error, without the traceback of a worker."""
     return [str(note) for note in getattr(error, "__notes__", ()) if not isinstance(note, RemoteTraceback)]
+
+
+def rename_in_error(error: BaseException, renamed: Callable[[str], str]) -> None:
+    """Replace names in the texts of an error, its causes and the errors of a group."""
+    pending, seen = [error], set[int]()
+    while pending:
+        current = pending.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        current.args = tuple(renamed(value) if isinstance(value, str) else value for value in current.args)
+        notes: list[str] = getattr(current, "__notes__", [])
+        notes[:] = [_renamed_note(note, renamed) for note in notes]
+        if isinstance(current, OSError) and isinstance(current.filename, str):
+            current.filename = renamed(current.filename)
+        pending += [*errors_in(current), *filter(None, (current.__cause__, current.__context__))]
+
+
+def _renamed_note(note: str, renamed: Callable[[str], str]) -> str:
+    text = renamed(note)
+    if text == note:
+        return note
+    # A subclass marks the traceback of a worker.
+    return type(note)(text, note.run) if isinstance(note, RunNote) else type(note)(text)
 
 
 def _lines(error: BaseException) -> Iterator[str]:

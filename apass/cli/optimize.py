@@ -407,7 +407,7 @@ class _FileRun:
 
     def _can_be_copied(self) -> bool:
         """Return whether the file of the model is all that the result needs."""
-        if self.job.suffix != file_suffix(self.job.target):
+        if self.job.suffix != file_suffix(self.job.target) or not self.format.plugin.copies_unchanged:
             return False
         return not self.companions
 

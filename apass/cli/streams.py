@@ -8,11 +8,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
-from apass.cli.errors import errors_in, text_of
+from apass.cli.errors import rename_in_error, text_of
 from apass.cli.formats import suffixes
 from apass.cli.inputs import InputError, Job
 from apass.cli.output_files import OutputError
-from apass.core.run import RunNote
 from apass.errors import did_you_mean
 
 __all__ = ["STREAM", "DataOutput", "ModelStreams", "model_streams", "reserved_output", "suffix_of_format"]
@@ -54,6 +53,18 @@ class _Stream(Protocol):
 
     def write(self, data: bytes, /) -> int | None: ...
     def isatty(self) -> bool: ...
+
+
+class FileParts(Protocol):
+    """Temporary files that are parts of the models."""
+
+    def renamed(self, text: str) -> str:
+        """Return a text with the names of files in place of those of their parts."""
+        ...
+
+    def shown(self, path: Path) -> Path:
+        """Return the file that a path is a part of, or else the path."""
+        ...
 
 
 class DataOutput:
@@ -131,6 +142,8 @@ class ModelStreams:
         """The models, with the path of a file in place of `-`."""
         self.output: Final = output if folder is None or not writes else folder / "result"
         """The output, with the path of a folder in place of `-`."""
+        self.parts: FileParts | None = None
+        """The parts of the files, if `--split-input-file` is used."""
 
     def read(self) -> None:
         """Copy standard input to the file that replaces it.
@@ -161,38 +174,25 @@ class ModelStreams:
 
         If a model on standard input has external weights, its error gets a note.
         """
-        if self._folder is None:
+        if self._folder is None and self.parts is None:
             return
-        if self.reads and f"{self._folder}{os.sep}" in text_of(error).replace(str(self._source), ""):
+        rest = text_of(error).replace(str(self._source), "")
+        if self.reads and self.parts is None and f"{self._folder}{os.sep}" in rest:
             error.add_note("a model on standard input cannot have external weights; name its file instead")
-        pending, seen = [error], set[int]()
-        while pending:
-            current = pending.pop()
-            if id(current) in seen:
-                continue
-            seen.add(id(current))
-            current.args = tuple(self.renamed(value) if isinstance(value, str) else value for value in current.args)
-            notes: list[str] = getattr(current, "__notes__", [])
-            notes[:] = map(self._renamed_note, notes)
-            if isinstance(current, OSError) and isinstance(current.filename, str):
-                current.filename = self.renamed(current.filename)
-            pending += [*errors_in(current), *filter(None, (current.__cause__, current.__context__))]
-
-    def _renamed_note(self, note: str) -> str:
-        text = self.renamed(note)
-        if text == note:
-            return note
-        # A subclass marks the traceback of a worker.
-        return type(note)(text, note.run) if isinstance(note, RunNote) else type(note)(text)
+        rename_in_error(error, self.renamed)
 
     def renamed(self, text: str) -> str:
         """Return a text with `standard input` in place of the file that replaces it."""
+        if self.parts is not None:
+            text = self.parts.renamed(text)
         if self._folder is None:
             return text
         return text.replace(str(self._source), STANDARD_INPUT).replace(f"{self._folder}{os.sep}", "")
 
     def shown(self, path: Path) -> str:
         """Return a path, or `-` for the file that replaces it."""
+        if self.parts is not None:
+            path = self.parts.shown(path)
         return STREAM if self._folder is not None and self._folder in path.parents else str(path)
 
     def check_number(self, jobs: Sequence[Job]) -> None:

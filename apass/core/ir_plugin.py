@@ -95,6 +95,10 @@ class IRPlugin(Generic[ModT]):
 
     All files are written under temporary names, then given to the last argument if it is not None, then renamed.
     """
+    separator: str = ""
+    """The line between the modules in one file, for `--split-input-file`; empty if a file contains one module."""
+    copies_unchanged: bool = True
+    """Whether the file of a module that does not change is copied; False for text, which is written as `save` does."""
 
     def __post_init__(self) -> None:
         """Check the suffixes.

@@ -162,6 +162,24 @@ class RunOptions:
         ),
     ] = None
     """The file that records finished models; None for no journal."""
+    split_input_file: Annotated[
+        bool,
+        typer.Option(
+            "--split-input-file",
+            help="Split each file of text at lines such as // -----, and optimize the modules separately.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False
+    """Whether files contain several modules."""
+    verify_diagnostics: Annotated[
+        bool,
+        typer.Option(
+            "--verify-diagnostics",
+            help="Write the error of a failed module in place of its result, for tests of errors.",
+            rich_help_panel=_RUN,
+        ),
+    ] = False
+    """Whether the error of a module that failed is written as its result."""
     verify_outputs: Annotated[
         bool,
         typer.Option(
@@ -230,8 +248,15 @@ def opt(
         run_options = replace(run_options, to=result_format(streams.output, run_options.to))
         jobs = plan_files(streams.models, streams.output, in_place=result_options.in_place, to=run_options.to)
         streams.check_number(jobs)
+        split = None
+        if run_options.split_input_file:
+            if run_options.journal is not None:
+                raise InputError("--journal cannot be used with --split-input-file: it records files, not their parts")
+            check_writable(jobs, streams.output)
+            split_module: Any = import_module("apass.cli.split_files")
+            split = streams.parts = stack.enter_context(split_module.split_files(jobs))
         stdout = _StandardOutput(streams, output, display_options)
-        run = _Run(jobs, result_options, context_options, run_options, observer_options, stdout)
+        run = _Run(jobs, split, result_options, context_options, run_options, observer_options, stdout)
         work = run.on_all_cores if run.workers else partial(run.optimize, run.plan(), None)
         run_until_interrupted(work, run_options.backend)
         if not run.display.is_complete:
@@ -325,13 +350,15 @@ class _Run:
     def __init__(
         self,
         jobs: Sequence[Job],
+        split: Any,
         results: ResultOptions,
         context: ContextOptions,
         options: RunOptions,
         observers: Sequence[ObserverOptions],
         stdout: _StandardOutput,
     ) -> None:
-        self._jobs = jobs
+        self._jobs: Sequence[Job] = jobs if split is None else split.jobs
+        self._split = split
         self._results = results
         self._context = context
         self._options = options
@@ -398,7 +425,8 @@ class _Run:
             if (reason := why_not_portable(instrument)) is not None
         }
         executors = executor_scope(options.executor, unsupported)
-        check_writable(plan.jobs, self._results.output)
+        if self._split is None:
+            check_writable(plan.jobs, self._results.output)
         has_bar = not any(observer.takes_terminal for observer in observers)
         reporter = Reporter(len(plan.jobs), self._stdout.options, bar=has_bar, renamed=self._stdout.streams.renamed)
         if self._stdout.has_lines:
@@ -437,7 +465,17 @@ class _Run:
         """Display the result of a model."""
         if result.error is not None:
             self._stdout.streams.explain(result.error)
+            if self._options.verify_diagnostics:
+                result = self._with_diagnostic(result)
+        if self._split is not None:
+            self._split.finish(result)
         self.display.result(result)
+
+    def _with_diagnostic(self, result: JobResult) -> JobResult:
+        """Write the error of a model in place of its result."""
+        split_module: Any = import_module("apass.cli.split_files")
+        written: JobResult = split_module.with_diagnostic(result)
+        return written
 
     def plan(self) -> Plan:
         """Return the plan of the run, after the pass of `--resume-from` if it is set."""
