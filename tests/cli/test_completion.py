@@ -31,7 +31,7 @@ def completed(*words: str) -> list[str]:
         (("opt", "m", "--disable", "FastM"), ["FastMath"]),
         (("plan", "-p", "FastM"), ["FastMath"]),
         (("plan", "--from", "r"), ["relay"]),
-        (("opt", "--to", ""), ["onnx", "relay"]),
+        (("opt", "--to", ""), ["mlir", "onnx", "relay"]),
         (("bisect", "m", "--require", "FastM"), ["FastMath"]),
         (("passes", "FastM"), ["FastMath"]),
         (("pa",), ["passes"]),

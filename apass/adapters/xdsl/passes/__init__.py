@@ -1,0 +1,87 @@
+"""The passes `xdsl.*`: every pass of the installed xDSL, and the pipeline `xdsl.Default`."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, fields
+from functools import partial
+from types import NoneType
+from typing import Any, Final, get_args, get_type_hints
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.universe import Universe
+
+from apass.adapters.xdsl.passes.function_passes import FUNCTION_PASSES
+from apass.adapters.xdsl.passes.wrappers import PREFIX, XdslFunctionPass, XdslPass
+from apass.errors import PassDefinitionError
+from apass.passes.base import Pass
+from apass.passes.registry import make_pass, provide_pass
+from apass.passes.sequential import Sequential
+
+__all__ = ["DEFAULT", "FUNCTION_PASSES", "XdslFunctionPass", "XdslPass", "wrap"]
+
+DEFAULT: Final = ("canonicalize", "cse")
+"""The passes of `xdsl.Default`."""
+
+
+def wrap(library_pass: ModulePass) -> Pass[ModuleOp]:
+    """Return a pass of xDSL as a pass of apass.
+
+    It is one over functions if it is among `FUNCTION_PASSES`.
+    """
+    return (XdslFunctionPass if library_pass.name in FUNCTION_PASSES else XdslPass)(library_pass)
+
+
+def _options(load: Callable[[], type[ModulePass]]) -> Iterable[inspect.Parameter]:
+    """Iterate over the options of a pass: the fields of its dataclass."""
+    kind = load()
+    types = get_type_hints(kind)
+    for field in fields(kind):
+        if field.init:
+            default, tp = _default_of(field, types[field.name]), types[field.name]
+            yield inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=tp)
+
+
+def _default_of(field: Field[Any], tp: Any) -> Any:
+    if field.default is not MISSING:
+        return field.default
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    # As in pipelines of xDSL.
+    return None if NoneType in get_args(tp) else inspect.Parameter.empty
+
+
+def _documentation(load: Callable[[], type[ModulePass]]) -> str:
+    kind = load()
+    # A class without its own docstring has the generated one of a dataclass, or that of its base.
+    doc = inspect.cleandoc(vars(kind).get("__doc__") or "")
+    return "" if doc.startswith(f"{kind.__name__}(") else doc
+
+
+def _make(load: Callable[[], type[ModulePass]], **options: Any) -> Pass[ModuleOp]:
+    kind = load()
+    defaults = {parameter.name: parameter.default for parameter in _options(load)}
+    try:
+        return wrap(kind(**{**defaults, **options}))
+    except (TypeError, ValueError) as error:
+        raise PassDefinitionError(f"pass {PREFIX}{kind.name}: {error}") from error
+
+
+def _provide(passes: Mapping[str, Callable[[], type[ModulePass]]]) -> None:
+    for name, load in passes.items():
+        # A pass is imported when it is used: all of them take more than a second.
+        provide_pass(f"{PREFIX}{name}", options=partial(_options, load), doc=partial(_documentation, load))(
+            partial(_make, load)
+        )
+
+
+def _default() -> Sequential[ModuleOp]:
+    """Simplify each operation, and merge equal ones.
+
+    It is the default pipeline of the commands for `.mlir` files.
+    """
+    return Sequential([make_pass(f"{PREFIX}{name}", {}) for name in DEFAULT], name=f"{PREFIX}Default")
+
+
+provide_pass(f"{PREFIX}Default")(_default)
+_provide(Universe.get_multiverse().all_passes)

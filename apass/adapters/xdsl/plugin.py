@@ -1,0 +1,42 @@
+"""The `IRPlugin` of xDSL."""
+
+from pathlib import Path
+from typing import Final
+
+from xdsl.dialects.builtin import ModuleOp
+
+from apass.adapters.xdsl import ADAPTER
+from apass.adapters.xdsl.text import parse_module, print_module, verify_module
+from apass.core.ir_plugin import IRPlugin
+
+__all__ = ["PLUGIN"]
+
+
+def _load(path: Path) -> ModuleOp:
+    """Return the module in a file, which must be valid."""
+    mod = parse_module(path.read_text("utf-8"), str(path))
+    verify_module(mod, f"{path} is not a valid module of xDSL")
+    return mod
+
+
+def _save(mod: ModuleOp, path: Path) -> None:
+    path.write_text(print_module(mod), "utf-8")
+
+
+def _size(mod: ModuleOp) -> int:
+    """Return the number of operations inside of the module."""
+    return sum(1 for _ in mod.walk()) - 1
+
+
+PLUGIN: Final = IRPlugin(
+    adapter=ADAPTER,
+    module_type=ModuleOp,
+    suffixes=(".mlir",),
+    load=_load,
+    save=_save,
+    default_pipeline="xdsl.Default",
+    size=_size,
+    separator="// -----",
+    copies_unchanged=False,
+)
+"""The plug-in: MLIR in files of text."""

@@ -1,0 +1,187 @@
+"""The text of xDSL modules: contexts, parsing and printing."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from io import StringIO
+from typing import Final
+
+from xdsl.context import Context
+from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.dialects.builtin import Builtin, LocationAttr, ModuleOp, UnknownLoc
+from xdsl.dialects.test import Test
+from xdsl.ir import BlockArgument, Operation
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.universe import Universe
+from xdsl.utils.exceptions import DiagnosticException, ParseError, VerifyException
+
+from apass.core.config import provide_config_option
+from apass.core.context import PassContext
+from apass.errors import AdapterError, VerifyError
+
+__all__ = [
+    "ALLOW_UNREGISTERED",
+    "PRINT_GENERIC",
+    "PRINT_LOCATIONS",
+    "full_message",
+    "new_context",
+    "parse_module",
+    "print_module",
+    "print_operation",
+    "to_bytes",
+    "verify_module",
+]
+
+ALLOW_UNREGISTERED: Final = provide_config_option(
+    "xdsl.allow_unregistered_dialect", bool, False, "accept operations, types and attributes of unknown dialects"
+)
+PRINT_GENERIC: Final = provide_config_option("xdsl.print_generic", bool, False, "write files in the generic format")
+PRINT_LOCATIONS: Final = provide_config_option(
+    "xdsl.print_locations", bool, True, "write the locations of modules that have some"
+)
+
+RESOURCE_DIALECTS: Final = (Builtin, Test)
+"""The dialects that keep large data, `dense_resource<...>`, outside of the operations."""
+
+
+def new_context(*, allow_unregistered: bool | None = None) -> Context:
+    """Return a context with every dialect of the installation, none of them loaded.
+
+    A context changes while it is used, so concurrent modules must not share one.
+
+    Parameters:
+        allow_unregistered: whether unknown dialects are accepted; None for the config option of the current context.
+
+    """
+    if allow_unregistered is None:
+        allow_unregistered = PassContext.current().config[ALLOW_UNREGISTERED]
+    context = Context(allow_unregistered)
+    for name, dialect in Universe.get_multiverse().all_dialects.items():
+        context.register_dialect(name, dialect)
+    return context
+
+
+def parse_module(text: str, name: str, *, allow_unregistered: bool | None = None) -> ModuleOp:
+    """Return the module that a text describes.
+
+    Operations outside of a `builtin.module` are placed in one.
+
+    Parameters:
+        text: the text, in the generic format or in that of the dialects.
+        name: the name of the file in error messages.
+        allow_unregistered: see `new_context`.
+
+    Raises:
+        AdapterError: if the text cannot be parsed; the message gives line and column.
+
+    """
+    context = new_context(allow_unregistered=allow_unregistered)
+    try:
+        return _Parser(context, text, name).parse_module()
+    except RecursionError:
+        raise AdapterError(f"cannot parse {name}: its regions, types or attributes are nested too deeply") from None
+    except ParseError as error:
+        raise AdapterError(f"cannot parse {str(error).strip()}") from error
+    except Exception as error:  # dialects raise many types, such as VerifyException for an invalid attribute
+        raise AdapterError(f"cannot parse {name}: {type(error).__name__}: {error}") from error
+
+
+class _Parser(Parser):
+    """A parser for texts with resources that this process has parsed before.
+
+    The data of `dense_resource<key>` is kept by the dialect, for all modules of the process. If it has a key already,
+    xDSL 0.74 chooses another one at each use of the key in the text, none of which has data.
+    """
+
+    def __init__(self, context: Context, text: str, name: str) -> None:
+        super().__init__(context, text, name)
+        self._handles: dict[tuple[str, str], str] = {}
+
+    def _parse_dialect_resource_handle(self, dialect_name: str, interface: OpAsmDialectInterface) -> str:
+        key = self.parse_identifier(" for resource handle")
+        handle = self._handles.get((dialect_name, key))
+        if handle is None:
+            handle = self._handles[dialect_name, key] = interface.declare_resource(key)
+        return handle
+
+
+def verify_module(mod: ModuleOp, subject: str) -> None:
+    """Check the rules of the dialects.
+
+    Raises:
+        VerifyError: if the module breaks one.
+
+    """
+    try:
+        mod.verify()
+    except (VerifyException, DiagnosticException) as error:
+        raise VerifyError(f"{subject}:\n{full_message(error)}") from error
+    except RecursionError:
+        raise VerifyError(f"{subject}: its regions are nested too deeply") from None
+
+
+def full_message(error: Exception) -> str:
+    """Return the message of an error of xDSL, and its notes on further lines."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    return "\n".join([str(error).strip(), *notes])
+
+
+class LocationPrinter(Printer):
+    """A printer that writes only known locations.
+
+    Parameters:
+        stream: receives the text.
+        is_generic: whether to use the generic format.
+        has_locations: whether to write locations.
+
+    """
+
+    def __init__(self, stream: StringIO, *, is_generic: bool = False, has_locations: bool = True) -> None:
+        super().__init__(stream, print_generic_format=is_generic)
+        self._has_locations = has_locations
+
+    def print_op(self, op: Operation) -> None:
+        """Print an operation, with its location if that is known."""
+        with self._debuginfo(op.location):
+            super().print_op(op)
+
+    def print_block_argument(self, arg: BlockArgument, print_type: bool = True) -> None:
+        """Print a block argument, with its location if that is known."""
+        with self._debuginfo(arg.location):
+            super().print_block_argument(arg, print_type)
+
+    @contextmanager
+    def _debuginfo(self, location: LocationAttr) -> Generator[None]:
+        outer = self.print_debuginfo
+        self.print_debuginfo = self._has_locations and not isinstance(location, UnknownLoc)
+        yield
+        self.print_debuginfo = outer
+
+
+def print_operation(op: Operation) -> str:
+    """Return the text of an operation for people, with names and locations."""
+    return _printed(op)
+
+
+def print_module(mod: ModuleOp) -> str:
+    """Return the text of a module for a file, as the config options require."""
+    config = PassContext.current().config
+    return _printed(mod, is_generic=config[PRINT_GENERIC], has_locations=config[PRINT_LOCATIONS])
+
+
+def to_bytes(mod: ModuleOp) -> bytes:
+    """Return the text of a module with everything that a pass can see."""
+    # The generic format depends on no printer of a dialect.
+    return _printed(mod, is_generic=True).encode()
+
+
+def _printed(op: Operation, *, is_generic: bool = False, has_locations: bool = True) -> str:
+    stream = StringIO()
+    printer = LocationPrinter(stream, is_generic=is_generic, has_locations=has_locations)
+    try:
+        printer.print_op(op)
+    except RecursionError:
+        raise AdapterError("cannot print the module: its regions are nested too deeply") from None
+    printer.print_metadata(RESOURCE_DIALECTS)
+    stream.write("\n")
+    return stream.getvalue()
