@@ -35,8 +35,9 @@ class PortableInstrument(Protocol):
     - `merge_records(records)`, on the instrument: adds what a twin has recorded.
     - `worker_lost(error)`, on the instrument: is called instead if the records do not arrive. `error` is the reason,
       such as a WorkerLostError or the cancellation of the run.
+    - `module_lost(mod, error)`, on the instrument: is called after `worker_lost`, with the module that was sent.
 
-    In `for_worker`, `merge_records` and `worker_lost`, `current_run()` is the run of the pass that the worker executes.
+    In all methods of the instrument, `current_run()` is the run of the pass that the worker executes.
     """
 
     def for_worker(self) -> Callable[[], object]:
@@ -82,14 +83,20 @@ class Delegates:
                 if merge is not None:
                     merge(record)
 
-    def lose(self, error: BaseException) -> None:
-        """Report to each instrument that there are no records because of `error`."""
+    def lose(self, mod: Any, error: BaseException) -> None:
+        """Report to each instrument that there are no records because of `error`.
+
+        `mod` is the module that was sent.
+        """
         self.run.ended = perf_counter()
         with _current(self.run):
             for original in self.originals:
                 lost = getattr(original, "worker_lost", None)
                 if lost is not None:
                     lost(error)
+                module_lost = getattr(original, "module_lost", None)
+                if module_lost is not None:
+                    module_lost(mod, error)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import anyio
 from apass.core.adapter import adapter_for
 from apass.core.user_modules import loaded_user_modules
 from apass.debugging.replay import check_context, read_module, read_pass, run_once
-from apass.errors import ReproducerError
+from apass.errors import ReproducerError, WorkerLostError
 from apass.instruments.reproducer.folder import (
     Failure,
     Reproducer,
@@ -36,6 +36,9 @@ __all__ = ["Reduced", "Size", "reduce"]
 
 _VARIES: Final = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|[%@][\w.]+|0x[0-9a-f]+|\d+(?:\.\d+)?")
 """Parts of a message that depend on the module: names and numbers."""
+
+_LOST: Final = Failure.of(WorkerLostError()).type
+"""The recorded failure of a pass that ended its worker; here it ends the process of an attempt."""
 
 _CHILD: Final = """
 import json, sys
@@ -139,7 +142,8 @@ async def reduce(
     runner = read_pass(path, reproducer) if pass_ is None else as_pass("reduce(folder, pass_)", pass_)
     with TemporaryDirectory(prefix="apass-reduce-") as scratch:
         matcher = _FailureMatcher(reproducer.failure, message)
-        child = _child_command(runner) if isolate else None
+        # A pass that has ended a worker would end this process.
+        child = _child_command(runner) if isolate or reproducer.failure.type == _LOST else None
         search = _Reduction(
             reproducer, runner, child, matcher, timeout, Path(scratch), report or _ignore, on_try or _ignore
         )
@@ -157,6 +161,8 @@ class _FailureMatcher:
             raise ReproducerError(f"message must be a regular expression, got {message!r}: {error}") from None
 
     def matches(self, failure: Failure | None) -> bool:
+        if failure is not None and failure.type == "crash" and self.failure.type == _LOST and self.pattern is None:
+            return True
         if failure is None or failure.type != self.failure.type:
             return False
         if self.pattern is not None:

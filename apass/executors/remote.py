@@ -152,7 +152,7 @@ class RemoteExecutor(ABC):
             try:
                 sent = await self._send_pass(pass_, mod, ctx, delegates, timeout)
             except BaseException as error:
-                delegates.lose(error)
+                delegates.lose(mod, error)
                 raise
         answer = sent.answers[0]
         if answer.emitted is not None:
@@ -162,7 +162,7 @@ class RemoteExecutor(ABC):
             delegates.merge([loads(record) for record in sent.reply.records])
         else:
             assert failure is not None, "a worker that has run the pass returns records"
-            delegates.lose(failure)
+            delegates.lose(mod, failure)
         if failure is not None:
             raise failure
         module = None if sent.reply is None else sent.reply.module

@@ -123,7 +123,7 @@ class ThreadExecutor:
             try:
                 done: Done[Any] = (await _in_thread([(None, run_whole_pass, arguments)], timeout))[0]
             except BaseException as error:
-                delegates.lose(error)
+                delegates.lose(mod, error)
                 raise
         delegates.merge(list(map(records_of, twins)))
         if timeout is not None and done.seconds > timeout:

@@ -17,7 +17,7 @@ from apass.core.portable import remote_run
 from apass.core.position import Position, PositionTracker
 from apass.core.run import Run, RunNote, Whereabouts, current_run
 from apass.core.user_modules import loaded_user_modules
-from apass.errors import ApassError
+from apass.errors import ApassError, WorkerLostError
 from apass.instruments.reproducer.folder import (
     ContextSettings,
     Failure,
@@ -98,6 +98,20 @@ class ReproducerInstrument:
         """Add the folders that a twin has written."""
         with self._lock:
             self._written += records
+
+    def module_lost(self, mod: Any, error: BaseException) -> None:
+        """Write a folder for the whole pipeline, if the module has ended its worker."""
+        if not isinstance(error, WorkerLostError):
+            return
+        run = remote_run()
+        self._positions.begin(run)
+        position = self._positions.position(run)
+        if position is not None:
+            written = _reproducer(mod, run, position, PassContext.current(), _backend(), None, error)
+            folder = self.reproducer_dir / write_reproducer(self._folder(position), *written).relative_to(self._base)
+            with self._lock:
+                self._written.append(folder)
+            error.add_note(_FolderNote(f"reproducer: {folder}", run))
 
     @classmethod
     def _make_twin(cls, folder: Path, base: Path, assigned: Mapping[str, str], first: Mapping[str | None, int]) -> Self:
