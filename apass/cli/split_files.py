@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from apass.cli.errors import notes_of, text_of
-from apass.cli.formats import format_of
+from apass.cli.formats import format_of, ir_of_pipeline
 from apass.cli.inputs import InputError, Job
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import named
@@ -42,6 +42,7 @@ class SplitFiles:
 
     Parameters:
         jobs: the files.
+        pipeline: the text of the pipeline; None for the default of each format.
         folder: a temporary folder.
 
     Raises:
@@ -49,15 +50,16 @@ class SplitFiles:
 
     """
 
-    def __init__(self, jobs: Sequence[Job], folder: Path) -> None:
+    def __init__(self, jobs: Sequence[Job], pipeline: str | None, folder: Path) -> None:
         self._folder = folder
+        self._pipeline = pipeline
         self._files = [self._split(index, job) for index, job in enumerate(jobs)]
         self._by_part: Final = {part.name: file for file in self._files for part in file.parts}
         self.jobs: Final = [part for file in self._files for part in file.parts]
         """The modules; each is named after its file and its number in it, from 1."""
 
     def _split(self, index: int, job: Job) -> _File:
-        plugin = format_of(job.source).plugin
+        plugin = format_of(job.source, ir=ir_of_pipeline(job.source, self._pipeline)).plugin
         if not plugin.separator:
             raise InputError(f"--split-input-file cannot split {job.source}: {job.suffix} files contain one module")
         try:
@@ -112,10 +114,10 @@ class SplitFiles:
 
 
 @contextmanager
-def split_files(jobs: Sequence[Job]) -> Generator[SplitFiles]:
+def split_files(jobs: Sequence[Job], pipeline: str | None) -> Generator[SplitFiles]:
     """Yield the modules of files as jobs, whose files are temporary."""
     with TemporaryDirectory(prefix="apass-") as folder:
-        yield SplitFiles(jobs, Path(os.path.realpath(folder)))
+        yield SplitFiles(jobs, pipeline, Path(os.path.realpath(folder)))
 
 
 def _diagnostic_text(error: BaseException) -> str:

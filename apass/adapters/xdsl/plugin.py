@@ -1,13 +1,14 @@
 """The `IRPlugin` of xDSL."""
 
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from xdsl.dialects.builtin import ModuleOp
 
 from apass.adapters.xdsl import ADAPTER
 from apass.adapters.xdsl.text import parse_module, print_module, verify_module
-from apass.core.ir_plugin import IRPlugin
+from apass.core.ir_plugin import Comparison, IRPlugin
 
 __all__ = ["PLUGIN"]
 
@@ -28,6 +29,14 @@ def _size(mod: ModuleOp) -> int:
     return sum(1 for _ in mod.walk()) - 1
 
 
+async def _compare_outputs(before: ModuleOp, after: ModuleOp) -> Comparison:
+    """Call the functions of both modules in a worker process, and compare."""
+    # The interpreters take half a second to import.
+    outputs: Any = import_module("apass.adapters.xdsl.outputs")
+    comparison: Comparison = await outputs.compare_outputs(before, after)
+    return comparison
+
+
 PLUGIN: Final = IRPlugin(
     adapter=ADAPTER,
     module_type=ModuleOp,
@@ -36,6 +45,7 @@ PLUGIN: Final = IRPlugin(
     save=_save,
     default_pipeline="xdsl.Default",
     size=_size,
+    compare_outputs=_compare_outputs,
     separator="// -----",
     copies_unchanged=False,
 )

@@ -254,7 +254,7 @@ def opt(
                 raise InputError("--journal cannot be used with --split-input-file: it records files, not their parts")
             check_writable(jobs, streams.output)
             split_module: Any = import_module("apass.cli.split_files")
-            split = streams.parts = stack.enter_context(split_module.split_files(jobs))
+            split = streams.parts = stack.enter_context(split_module.split_files(jobs, result_options.pipeline))
         stdout = _StandardOutput(streams, output, display_options)
         run = _Run(jobs, split, result_options, context_options, run_options, observer_options, stdout)
         work = run.on_all_cores if run.workers else partial(run.optimize, run.plan(), None)

@@ -1,0 +1,269 @@
+"""Checks that a pass kept the meaning of a module, with the interpreter of xDSL.
+
+The modules come from files and may not terminate, so they run in a worker process with limits.
+"""
+
+import random
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from math import isclose, isnan, prod
+from typing import Any, Final
+
+from anyio import BrokenWorkerProcess, move_on_after, to_process
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    ShapedType,
+    TensorType,
+)
+from xdsl.interpreter import Interpreter, PythonValues
+from xdsl.interpreters import register_implementations
+from xdsl.interpreters.shaped_array import ShapedArray
+from xdsl.interpreters.utils.ptr import TypedPtr
+from xdsl.ir import Attribute, Operation
+from xdsl.traits import CallableOpInterface
+
+from apass.adapters.xdsl import ADAPTER
+from apass.adapters.xdsl.text import new_context
+from apass.concurrency.processes.pool import run_in_worker
+from apass.core.ir_plugin import Comparison
+
+__all__ = ["compare_in_process", "compare_outputs"]
+
+RUNS: Final = 4
+"""How often each function is called, with other arguments each time."""
+
+MOST_STEPS: Final = 10_000
+"""Operations of one call.
+
+The interpreter of xDSL opens a scope for each block that it enters, so this takes a second or two.
+"""
+
+MOST_ELEMENTS: Final = 2**20
+"""Elements of one array."""
+
+DYNAMIC_SIZE: Final = 4
+"""The size of a dimension that the type leaves open."""
+
+SHIFTS: Final = ("sh", "sl", "sr")
+"""How the names of operations begin that shift integers."""
+
+MOST_SHIFTED: Final = 2**12
+"""Bits of a shift. The interpreter's integers have no width: a shift by more could fill the memory."""
+
+TIME_LIMIT: Final = 60.0
+"""Seconds for both modules, after which the process is killed."""
+
+
+async def compare_outputs(before: ModuleOp, after: ModuleOp, *, time_limit: float = TIME_LIMIT) -> Comparison:
+    """Call the public functions of both modules with the same arguments, and compare.
+
+    Results, arrays in arguments, and printed text must be equal; floats may differ by rounding. Functions whose
+    arguments or operations the interpreter does not support are not compared.
+
+    A script that calls this must start its event loop below `if __name__ == "__main__"`: workers import the script.
+    """
+    data = ADAPTER.dumps(before), ADAPTER.dumps(after)
+    async with to_process.current_default_process_limiter():
+        try:
+            # A first call starts the worker, which imports this module. That time does not count against the limit.
+            await run_in_worker(_warm_up)
+            with move_on_after(time_limit):
+                return await run_in_worker(compare_in_process, *data)
+        except BrokenWorkerProcess:
+            return Comparison(False, "outputs not compared: the worker process of the interpreter ended")
+    return Comparison(False, f"outputs not compared: the interpreter took longer than {time_limit:g} s")
+
+
+def _warm_up() -> None:
+    """Do nothing. Calling it in a worker makes the worker import this module."""
+
+
+def compare_in_process(before: bytes, after: bytes) -> Comparison:
+    """Compare two modules, given by the bytes of the adapter, in this process."""
+    pair = ADAPTER.loads(before), ADAPTER.loads(after)
+    functions = [{name: func for name, func in ADAPTER.functions(mod) if _is_public(func)} for mod in pair]
+    compared: list[str] = []
+    omitted: list[str] = []
+    for name, func in functions[0].items():
+        try:
+            difference = _difference(*pair, func, functions[1].get(name))
+        except _UnsupportedError as reason:
+            omitted.append(f"{name} ({reason})")
+            continue
+        if difference:
+            return Comparison(True, f"function {name!r} {difference}")
+        compared.append(name)
+    text = f"outputs equal: {', '.join(compared)}" if compared else "outputs not compared"
+    if omitted:
+        text += f"{'; not compared' if compared else ''}: {', '.join(omitted)}"
+    return Comparison(False, text if compared or omitted else "outputs not compared: no public function")
+
+
+def _is_public(func: Operation) -> bool:
+    visibility = func.get_attr_or_prop("sym_visibility")
+    return func.has_trait(CallableOpInterface) and (visibility is None or "private" not in str(visibility))
+
+
+class _UnsupportedError(Exception):
+    """The interpreter cannot run a function, or there are no arguments for it."""
+
+
+class _TooLongError(Exception):
+    """A call has executed too many operations."""
+
+
+@dataclass
+class _Limits(Interpreter.Listener):
+    """Counts the operations of a call, and checks the size of arrays."""
+
+    steps: int = field(default=0)
+
+    def will_interpret_op(self, op: Operation, args: PythonValues) -> None:
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise _TooLongError
+        for result in op.results:
+            if isinstance(result.type, ShapedType):
+                sizes = [size for size in result.type.get_shape() if size > 0]
+                dynamic = [arg for arg in args if isinstance(arg, int) and arg > 0]
+                if prod(sizes) * max([1, *dynamic]) > MOST_ELEMENTS:
+                    raise _UnsupportedError(f"{op.name} creates a large array")
+        if op.name.partition(".")[2].startswith(SHIFTS) and any(
+            isinstance(arg, int) and abs(arg) > MOST_SHIFTED for arg in args[1:]
+        ):
+            raise _UnsupportedError(f"{op.name} shifts by more than the width")
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a call returned and changed."""
+
+    results: Sequence[Any]
+    arguments: Sequence[Any]
+    printed: str
+
+
+def _difference(before: ModuleOp, after: ModuleOp, func: Operation, other: Operation | None) -> str:
+    """Return how two functions differ; empty if they do not.
+
+    Raises:
+        _UnsupportedError: if they cannot be compared.
+
+    """
+    types = _signature(func)
+    if other is None or _signature(other) != types:
+        raise _UnsupportedError("its signature changed" if other is not None else "it was removed")
+    for seed in range(RUNS):
+        arguments = [_argument(tp, random.Random(f"{seed} {index}")) for index, tp in enumerate(types[0])]
+        shown = f"for the arguments ({', '.join(map(_shown, arguments))})"
+        expected = _call(before, func, arguments)
+        if isinstance(expected, Exception):
+            raise _UnsupportedError(_reason(expected))
+        actual = _call(after, other, arguments)
+        if isinstance(actual, _TooLongError | ZeroDivisionError):
+            return f"returned before, but {_reason(actual)} after, {shown}"
+        if isinstance(actual, Exception):
+            raise _UnsupportedError(f"after: {_reason(actual)}")
+        if not _equal(types[1], expected.results, actual.results):
+            return f"returned {_all_shown(expected.results)} before and {_all_shown(actual.results)} after, {shown}"
+        if not _equal(types[0], expected.arguments, actual.arguments):
+            return f"left other values in its arguments, {shown}"
+        if expected.printed != actual.printed:
+            return f"printed {expected.printed!r} before and {actual.printed!r} after, {shown}"
+    return ""
+
+
+def _signature(func: Operation) -> tuple[Sequence[Attribute], Sequence[Attribute]]:
+    interface = func.get_trait(CallableOpInterface)
+    assert interface is not None, "only callable functions are compared"
+    return interface.get_argument_types(func), interface.get_result_types(func)
+
+
+def _argument(tp: Attribute, rng: random.Random) -> Any:
+    """Return a random argument: small numbers, which are exact in every type and valid indices.
+
+    Raises:
+        _UnsupportedError: if there is none for the type.
+
+    """
+    if isinstance(tp, IndexType):
+        return rng.randrange(DYNAMIC_SIZE)
+    if isinstance(tp, IntegerType):
+        return rng.randrange(2) if tp.width.data == 1 else rng.randint(-3 if tp.width.data > 3 else 0, 3)
+    if isinstance(tp, AnyFloat):
+        return rng.randint(-12, 12) / 4
+    if isinstance(tp, MemRefType | TensorType) and (not isinstance(tp, MemRefType) or isinstance(tp.layout, NoneAttr)):
+        shape = [DYNAMIC_SIZE if size < 0 else size for size in tp.get_shape()]
+        element: Any = tp.get_element_type()
+        if prod(shape) <= MOST_ELEMENTS:
+            values = [_argument(element, rng) for _ in range(prod(shape))]
+            try:
+                return ShapedArray(TypedPtr[Any].new(values, xtype=element), shape)
+            except (AttributeError, NotImplementedError, TypeError, ValueError, struct.error):
+                pass  # the element type has no representation in memory
+    raise _UnsupportedError(f"arguments of type {tp}")
+
+
+def _call(mod: ModuleOp, func: Operation, arguments: Sequence[Any]) -> "_Outcome | Exception":
+    """Call a function with copies of the arguments; return its error if it fails."""
+    printed = StringIO()
+    interpreter = Interpreter(mod, file=printed, listeners=(_Limits(),))
+    register_implementations(interpreter, new_context(allow_unregistered=True))
+    private = tuple(value.copy() if isinstance(value, ShapedArray) else value for value in arguments)
+    try:
+        return _Outcome(interpreter.call_op(func, private), private, printed.getvalue())
+    except Exception as error:  # implementations raise any exception for what they do not support
+        return error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, _TooLongError):
+        return f"executed more than {MOST_STEPS:,} operations"
+    if isinstance(error, _UnsupportedError):
+        return str(error)
+    first = next(iter(str(error).splitlines()), "")
+    return f"failed with {type(error).__name__}: {first}" if first else f"failed with {type(error).__name__}"
+
+
+def _equal(types: Sequence[Attribute], before: Sequence[Any], after: Sequence[Any]) -> bool:
+    return len(before) == len(after) and all(map(_value_equal, types, before, after))
+
+
+def _value_equal(tp: Attribute, before: Any, after: Any) -> bool:
+    if isinstance(before, ShapedArray) and isinstance(after, ShapedArray):
+        element: Any = tp.get_element_type() if isinstance(tp, MemRefType | TensorType) else tp
+        pairs = list(_elements(before, after))
+        return before.shape == after.shape and all(_value_equal(element, a, b) for a, b in pairs)
+    if isinstance(tp, IntegerType) and isinstance(before, int) and isinstance(after, int):
+        # An integer may be written with or without a sign.
+        return (before - after) % (1 << tp.width.data) == 0
+    if isinstance(before, float) and isinstance(after, float):
+        # The interpreter computes in double precision, passes that fold constants in that of the type.
+        digits = 1e-9 if isinstance(tp, Float64Type) else 1e-5 if isinstance(tp, Float32Type) else 1e-2
+        return (isnan(before) and isnan(after)) or isclose(before, after, rel_tol=digits, abs_tol=digits)
+    return bool(before == after)
+
+
+def _elements(before: ShapedArray[Any], after: ShapedArray[Any]) -> Iterator[tuple[Any, Any]]:
+    yield from zip(before.data, after.data, strict=False)
+
+
+def _all_shown(values: Sequence[Any]) -> str:
+    return f"({', '.join(map(_shown, values))})"
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, ShapedArray):
+        return repr(value)
+    array: ShapedArray[Any] = value
+    data = array.data[:8]
+    return f"[{', '.join(map(repr, data))}{', ...' if array.size > len(data) else ''}]"
