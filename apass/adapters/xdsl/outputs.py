@@ -63,6 +63,12 @@ TIME_LIMIT: Final = 60.0
 """Seconds for both modules, after which the process is killed."""
 
 
+# The types of xDSL have parameters, which do not matter here, and which a type checker would not know.
+_ARRAY: Final[Any] = ShapedArray
+_SHAPED: Final[Any] = (MemRefType, TensorType)
+_INTEGER: Final[Any] = IntegerType
+
+
 async def compare_outputs(before: ModuleOp, after: ModuleOp, *, time_limit: float = TIME_LIMIT) -> Comparison:
     """Call the public functions of both modules with the same arguments, and compare.
 
@@ -88,7 +94,7 @@ def _warm_up() -> None:
 
 
 def compare_in_process(before: bytes, after: bytes) -> Comparison:
-    """Compare two modules, given by the bytes of the adapter, in this process."""
+    """Compare two modules, given by their bytes, in this process."""
     pair = ADAPTER.loads(before), ADAPTER.loads(after)
     functions = [{name: func for name, func in ADAPTER.functions(mod) if _is_public(func)} for mod in pair]
     compared: list[str] = []
@@ -188,8 +194,10 @@ def _signature(func: Operation) -> tuple[Sequence[Attribute], Sequence[Attribute
     return interface.get_argument_types(func), interface.get_result_types(func)
 
 
-def _argument(tp: Attribute, rng: random.Random) -> Any:
-    """Return a random argument: small numbers, which are exact in every type and valid indices.
+def _argument(tp: Any, rng: random.Random) -> Any:
+    """Return a random argument of small numbers.
+
+    They are exact in every type, and valid indices.
 
     Raises:
         _UnsupportedError: if there is none for the type.
@@ -197,11 +205,11 @@ def _argument(tp: Attribute, rng: random.Random) -> Any:
     """
     if isinstance(tp, IndexType):
         return rng.randrange(DYNAMIC_SIZE)
-    if isinstance(tp, IntegerType):
+    if isinstance(tp, _INTEGER):
         return rng.randrange(2) if tp.width.data == 1 else rng.randint(-3 if tp.width.data > 3 else 0, 3)
     if isinstance(tp, AnyFloat):
         return rng.randint(-12, 12) / 4
-    if isinstance(tp, MemRefType | TensorType) and (not isinstance(tp, MemRefType) or isinstance(tp.layout, NoneAttr)):
+    if isinstance(tp, _SHAPED) and isinstance(getattr(tp, "layout", NoneAttr()), NoneAttr):
         shape = [DYNAMIC_SIZE if size < 0 else size for size in tp.get_shape()]
         element: Any = tp.get_element_type()
         if prod(shape) <= MOST_ELEMENTS:
@@ -218,7 +226,7 @@ def _call(mod: ModuleOp, func: Operation, arguments: Sequence[Any]) -> "_Outcome
     printed = StringIO()
     interpreter = Interpreter(mod, file=printed, listeners=(_Limits(),))
     register_implementations(interpreter, new_context(allow_unregistered=True))
-    private = tuple(value.copy() if isinstance(value, ShapedArray) else value for value in arguments)
+    private = tuple(value.copy() if isinstance(value, _ARRAY) else value for value in arguments)
     try:
         return _Outcome(interpreter.call_op(func, private), private, printed.getvalue())
     except Exception as error:  # implementations raise any exception for what they do not support
@@ -238,14 +246,14 @@ def _equal(types: Sequence[Attribute], before: Sequence[Any], after: Sequence[An
     return len(before) == len(after) and all(map(_value_equal, types, before, after))
 
 
-def _value_equal(tp: Attribute, before: Any, after: Any) -> bool:
-    if isinstance(before, ShapedArray) and isinstance(after, ShapedArray):
-        element: Any = tp.get_element_type() if isinstance(tp, MemRefType | TensorType) else tp
+def _value_equal(tp: Any, before: Any, after: Any) -> bool:
+    if isinstance(before, _ARRAY) and isinstance(after, _ARRAY):
+        element: Any = tp.get_element_type() if isinstance(tp, _SHAPED) else tp
         pairs = list(_elements(before, after))
         return before.shape == after.shape and all(_value_equal(element, a, b) for a, b in pairs)
-    if isinstance(tp, IntegerType) and isinstance(before, int) and isinstance(after, int):
+    if isinstance(tp, _INTEGER) and isinstance(before, int) and isinstance(after, int):
         # An integer may be written with or without a sign.
-        return (before - after) % (1 << tp.width.data) == 0
+        return bool((before - after) % (1 << tp.width.data) == 0)
     if isinstance(before, float) and isinstance(after, float):
         # The interpreter computes in double precision, passes that fold constants in that of the type.
         digits = 1e-9 if isinstance(tp, Float64Type) else 1e-5 if isinstance(tp, Float32Type) else 1e-2
@@ -253,7 +261,7 @@ def _value_equal(tp: Attribute, before: Any, after: Any) -> bool:
     return bool(before == after)
 
 
-def _elements(before: ShapedArray[Any], after: ShapedArray[Any]) -> Iterator[tuple[Any, Any]]:
+def _elements(before: Any, after: Any) -> Iterator[tuple[Any, Any]]:
     yield from zip(before.data, after.data, strict=False)
 
 
@@ -262,8 +270,7 @@ def _all_shown(values: Sequence[Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    if not isinstance(value, ShapedArray):
+    if not isinstance(value, _ARRAY):
         return repr(value)
-    array: ShapedArray[Any] = value
-    data = array.data[:8]
-    return f"[{', '.join(map(repr, data))}{', ...' if array.size > len(data) else ''}]"
+    data: list[Any] = value.data[:8]
+    return f"[{', '.join(map(repr, data))}{', ...' if value.size > len(data) else ''}]"

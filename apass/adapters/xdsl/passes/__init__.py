@@ -1,4 +1,4 @@
-"""The passes `xdsl.*`: every pass of the installed xDSL, and the pipeline `xdsl.Default`."""
+"""The passes `xdsl.*`: every pass of xDSL, and the pipeline `xdsl.Default`."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
