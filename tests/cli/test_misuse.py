@@ -17,9 +17,9 @@ NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria, max_nodes"
     ("arguments", "message"),
     [
         (["m.onx"], "no such file or directory: 'm.onx'; did you mean 'm.onnx'?"),
-        (["empty"], "no model (.mlir, .onnx, .relay) found in 'empty'"),
-        (["*.pb"], "no model (.mlir, .onnx, .relay) found in '*.pb'"),
-        (["a.txt"], "model file a.txt has the suffix '.txt'; expected one of .mlir, .onnx, .relay"),
+        (["empty"], "no model (.mlir, .onnx, .relax, .relay) found in 'empty'"),
+        (["*.pb"], "no model (.mlir, .onnx, .relax, .relay) found in '*.pb'"),
+        (["a.txt"], "model file a.txt has the suffix '.txt'; expected one of .mlir, .onnx, .relax, .relay"),
         (
             ["m.onnx", "-p", "onnx.Inlin"],
             f"{NO_PASS}; did you mean 'onnx.Inline'? (at character 0)\n    onnx.Inlin\n    ^",

@@ -111,7 +111,13 @@ def test_errors_name_standard_input(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-"], "- is standard input, whose format no suffix shows; add --from mlir or --from onnx or --from relay"),
+        (
+            ["-"],
+            (
+                "- is standard input, whose format no suffix shows; "
+                "add --from mlir or --from onnx or --from relax or --from relay"
+            ),
+        ),
         (["-", "-", "--from", "onnx"], "- is standard input, and must be the only model; got 2"),
         (["-", "--from", "onx"], "--from: no model format is named 'onx'; did you mean 'onnx'?"),
         (["-", "--from", "onnx"], "standard input is empty; expected a model"),
