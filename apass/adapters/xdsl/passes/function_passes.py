@@ -14,6 +14,5 @@ FUNCTION_PASSES: Final = frozenset(
 )
 """The passes that read and change one function at a time.
 
-Each rewrites operations by patterns that look at an operation, its operands, its users and its block, and none looks up
-or creates a symbol. `benchmarks/xdsl.py` compares their results with those for whole modules.
+Each looks at an operation, its operands, its users and its block only, and none looks up or creates a symbol.
 """
