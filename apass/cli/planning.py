@@ -79,6 +79,8 @@ def default_pipelines(suffix: str | None) -> Iterator[tuple[str, str | MissingEx
         try:
             model_format = format_of(Path(f"model{known}"))
             default = model_format.default_pipeline if suffix is None else default_pipeline(model_format, known)
+            if default and suffix is None:
+                read_pipeline(default)  # its passes may need a library or a program
         except MissingExtraError as error:
             if suffix is not None:
                 raise

@@ -39,7 +39,7 @@ PipelineOption = Annotated[
         "-p",
         metavar="PIPELINE",
         help="Use these passes, such as 'A,Repeat{times=3}(B,C)', or those in a file: @pipeline.txt "
-        r"\[xdsl.Default or onnx.Default or tvm.Default or relay.Default, by the format].",
+        r"\[that of the format, which `apass plan` shows].",
         rich_help_panel=PASSES_PANEL,
         autocompletion=complete_pipeline,
     ),

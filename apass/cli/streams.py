@@ -239,8 +239,10 @@ def model_streams(
     if reads and len(models) > 1:
         raise InputError(f"{STREAM} is standard input, and must be the only model; got {len(models)}")
     if reads and source_format is None:
-        names = " or ".join(f"--from {suffix.removeprefix('.')}" for suffix in suffixes())
-        raise InputError(f"{STREAM} is standard input, whose format no suffix shows; add {names}")
+        names = ", ".join(suffix.removeprefix(".") for suffix in suffixes())
+        raise InputError(
+            f"{STREAM} is standard input, whose format no suffix shows; add --from FORMAT with one of {names}"
+        )
     if source_format is not None and not reads:
         raise InputError(f"--from {source_format} is for a model on standard input; write {STREAM} in place of it")
     suffix = "" if source_format is None else suffix_of_format(source_format)

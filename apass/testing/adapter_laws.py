@@ -267,7 +267,7 @@ class _Check:
         names = list(self.functions)
         # Not compared with its argument, which may be empty: an operation of MLIR belongs to one module only.
         committed = commit(self.adapter, self.adapter.isolate(self.mod, names))
-        self.same("commit(isolate(mod, all names))", committed, self.mod)
+        self.same("commit(isolate(mod, all names))", committed, self.adapter.isolate(self.mod, names))
         if self.mutate is None or not names:
             return
         private = self.adapter.isolate(self.mod, names)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from apass.core.config import register_config_option
-from tests.helpers.command_line import LOAD_HINT, apass, process, write_model
+from tests.helpers.command_line import LOAD_HINT, SUFFIXES, apass, process, write_model
 from tests.helpers.folders import files
 
 NO_PASS = "no pass is registered under the name 'onnx.Inlin'"
@@ -17,9 +17,12 @@ NO_OPTION = "pass 'onnx.Inline' has no option 'x'; it takes criteria, max_nodes"
     ("arguments", "message"),
     [
         (["m.onx"], "no such file or directory: 'm.onx'; did you mean 'm.onnx'?"),
-        (["empty"], "no model (.mlir, .onnx, .relax, .relay) found in 'empty'"),
-        (["*.pb"], "no model (.mlir, .onnx, .relax, .relay) found in '*.pb'"),
-        (["a.txt"], "model file a.txt has the suffix '.txt'; expected one of .mlir, .onnx, .relax, .relay"),
+        (["empty"], f"no model ({SUFFIXES}) found in 'empty'"),
+        (["*.pb"], f"no model ({SUFFIXES}) found in '*.pb'"),
+        (
+            ["a.txt"],
+            f"model file a.txt has the suffix '.txt'; expected one of {SUFFIXES}",
+        ),
         (
             ["m.onnx", "-p", "onnx.Inlin"],
             f"{NO_PASS}; did you mean 'onnx.Inline'? (at character 0)\n    onnx.Inlin\n    ^",

@@ -9,7 +9,7 @@ import pytest
 
 from apass import register_callable, unregister_callable
 from apass.core.plugins import all_plugins
-from tests.helpers.command_line import LOAD_HINT, apass, program, write_model
+from tests.helpers.command_line import LOAD_HINT, SUFFIXES, apass, program, write_model
 
 
 def test_plan_prints_the_passes_of_a_pipeline() -> None:
@@ -84,7 +84,14 @@ def test_empty_pipeline_is_rejected(command: str, text: str, tmp_path: Path) -> 
 
 def test_plan_without_pipeline_shows_default_pipelines() -> None:
     heads = [line for line in apass("plan").stdout.splitlines() if ":" in line]
-    assert heads == ["mlir: xdsl.Default", "onnx: onnx.Default", "relax: tvm.Default", "relay: relay.Default"]
+    assert [head for head in heads if not head.startswith("mlirbc")] == [
+        "bc: llvm.O2",
+        "ll: llvm.O2",
+        "mlir: xdsl.Default",
+        "onnx: onnx.Default",
+        "relax: tvm.Default",
+        "relay: relay.Default",
+    ]
     relay = apass("plan", "--from", "relay").stdout
     assert (relay.startswith("relay: relay.Default\nrun    sequential\n"), "onnx" in relay) == (True, False)
     assert apass("plan", "m.relay").stdout == relay
@@ -110,14 +117,20 @@ def test_plan_is_printed_as_json() -> None:
         "error": None,
     }
     formats = [json.loads(line)["format"] for line in apass("plan", "--output-format", "json").stdout.splitlines()]
-    assert formats == ["mlir", "onnx", "relax", "relay"]
+    assert formats == ["bc", "ll", "mlir", "mlirbc", "onnx", "relax", "relay"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["m.foo"], "model file m.foo has the suffix '.foo'; expected one of .mlir, .onnx, .relax, .relay"),
-        (["--from", "foo"], "--from: no model format is named 'foo'; expected one of mlir, onnx, relax, relay"),
+        (
+            ["m.foo"],
+            f"model file m.foo has the suffix '.foo'; expected one of {SUFFIXES}",
+        ),
+        (
+            ["--from", "foo"],
+            f"--from: no model format is named 'foo'; expected one of {SUFFIXES.replace('.', '')}",
+        ),
         (["m.onnx", "--from", "onnx"], "m.onnx and --from onnx both name a format; leave one of them out"),
     ],
 )

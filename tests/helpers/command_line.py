@@ -18,6 +18,8 @@ from tests.helpers.repository import ROOT
 
 LOAD_HINT = "  a pass of your own needs --load FILE, where FILE registers it with apass.register_pass\n"
 """The line after the error about an unknown pass."""
+SUFFIXES = ".bc, .ll, .mlir, .mlirbc, .onnx, .relax, .relay"
+"""The suffixes of model files, in messages."""
 TEST_DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 PROGRAM = """#[version = "0.0.5"]
 def @main(%x: Tensor[(2, 3), float32]) {
