@@ -113,6 +113,10 @@ def _selected(names: Sequence[str] | None) -> list[str]:
             continue
         matches = [name for name in list_passes() if fnmatchcase(name, pattern)]
         if not matches:
+            # If a library or a program is missing, the error of its plug-in says so.
+            for provided, offer in plugins("apass.pass_modules").items():
+                if provided == pattern:
+                    offer.load()
             raise InputError(f"no pass matches {pattern!r}; `apass passes` lists all")
         selected.update(dict.fromkeys(matches))
     return list(selected)
