@@ -42,5 +42,7 @@ def test_trace_equals_that_of_tvm(scenario: dict[str, Any], anyio_backend: str, 
 @pytest.mark.filterwarnings("ignore::apass.UnmatchedPassNameWarning")
 @pytest.mark.parametrize("first", range(0, len(SCENARIOS), 50))
 def test_passes_of_tvm_give_the_same_traces(first: int, anyio_backend: str) -> None:
-    for scenario in SCENARIOS[first : first + 50]:
+    # On trio a sample: the scenarios differ in what the runner does, and not in how TVM is called.
+    step = 1 if anyio_backend == "asyncio" else 5
+    for scenario in SCENARIOS[first : first + 50 : step]:
         assert_trace(play(scenario, anyio_backend, None, TVMPlayer), scenario["expect"])

@@ -60,7 +60,7 @@ async def test_code_is_not_run() -> None:
 def test_opt_reads_and_writes_modules(folder: Path) -> None:
     result = command("opt", folder / "m.relax", "-o", folder / "o.relax", "--verify-outputs", "--verify=always")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert "outputs equal (first, second)" in result.stdout
+    assert "outputs equal" in result.stdout
     expected = apass.run("tvm.Default", shared())
     assert ADAPTER.equal(read(folder / "o.relax"), expected)
     assert not ADAPTER.equal(expected, shared())
