@@ -52,7 +52,7 @@ def products(sizes: Sequence[int]) -> Any:
 
 
 def tiled(func: Any, tile: int) -> Any:
-    """Return a function with tiles of a size, and vectors within them; 0 for the function itself."""
+    """Return a function with tiles of a size, or the function itself for 0."""
     if not tile:
         return func
     tvm: Any = import_module("tvm")
@@ -75,7 +75,7 @@ def build(text: str, tile: int) -> Any:
 
 
 def arguments_of(func: Any) -> tuple[Any, list[Any]]:
-    """Return the expected product and the arguments: two random matrices, and one for the result."""
+    """Return the product and the arguments: two random matrices, and its place."""
     tvm: Any = import_module("tvm")
     n = int(func.params[0].shape[0])
     random = np.random.default_rng(0)
@@ -112,7 +112,7 @@ def as_text(func: Any) -> str:
 
 @apass.analysis
 async def Measurements(func: Any) -> dict[int, float]:
-    """Return the seconds of the function (0), and of each tile size that computes the same."""
+    """Return the seconds of each tile size that is right; 0 is the function itself."""
     text, results = as_text(func), dict[int, float]()
 
     async def attempt(tile: int) -> None:
