@@ -163,11 +163,9 @@ def pass_documentation(name: str) -> str:
 
     A docstring that the class inherits describes another pass, and is left out.
     """
-    factory = find_factory(name)
-    # Otherwise the documentation would be that of `functools.partial`.
-    while isinstance(factory, partial) and "__doc__" not in vars(factory):
-        factory = factory.func
-    return inspect.cleandoc(factory.__doc__ or "")
+    factory = _innermost(find_factory(name))
+    doc = factory.documentation if isinstance(factory, _DescribedFactory) else factory.__doc__
+    return inspect.cleandoc(doc or "")
 
 
 def make_pass(name: str, options: Mapping[str, object], passes: Sequence[Pass[Any]] | None = None) -> Pass[Any]:
@@ -348,25 +346,15 @@ def _with_spec(
     doc: str | Callable[[], str] | None,
 ) -> Factory:
     """Return a wrapper of `factory` that sets the `spec` of the passes it creates."""
-    if callable(options) or callable(doc):
-        return _LateFactory(name, factory, options, doc)
-    signature = inspect.signature(factory) if options is None else _signature(options)
+    if options is not None or doc is not None:
+        return _DescribedFactory(name, factory, options, doc)
+    signature = inspect.signature(factory)
 
     @functools.wraps(factory)
     def make(*args: Any, **options: Any) -> Any:
         return _set_spec(name, factory(*args, **options), signature.bind(*args, **options))
 
-    if options is not None:
-        described = cast("Any", make)
-        described.__name__ = described.__qualname__ = name.rpartition(".")[2]
-        described.__signature__ = signature
-    if doc is not None:
-        make.__doc__ = doc
     return make
-
-
-def _signature(options: Iterable[inspect.Parameter]) -> inspect.Signature:
-    return inspect.Signature([option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options])
 
 
 def _set_spec(name: str, pass_: Any, arguments: inspect.BoundArguments) -> Any:
@@ -377,11 +365,8 @@ def _set_spec(name: str, pass_: Any, arguments: inspect.BoundArguments) -> Any:
     return pass_
 
 
-class _LateFactory:
-    """A factory whose options and documentation are computed on demand.
-
-    `inspect.signature` and `pass_documentation` find them as those of a function.
-    """
+class _DescribedFactory:
+    """A factory whose options or documentation are given separately, and computed on demand."""
 
     def __init__(
         self,
@@ -391,25 +376,33 @@ class _LateFactory:
         doc: str | Callable[[], str] | None,
     ) -> None:
         self.__name__ = self.__qualname__ = name.rpartition(".")[2]
-        self.__module__ = getattr(factory, "__module__", __name__)
+        self.__module__ = _innermost(factory).__module__
         self._name = name
         self._factory = factory
         self._options = options
         self._doc = doc
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        arguments = self.__signature__.bind(*args, **options)
-        return _set_spec(self._name, self._factory(*args, **options), arguments)
+        return _set_spec(self._name, self._factory(*args, **options), self.__signature__.bind(*args, **options))
 
     @functools.cached_property
     def __signature__(self) -> inspect.Signature:
         if self._options is None:
             return inspect.signature(self._factory)
-        return _signature(self._options() if callable(self._options) else self._options)
+        options = self._options() if callable(self._options) else self._options
+        return inspect.Signature([option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options])
 
     @property
-    def __doc__(self) -> str | None:  # type: ignore[override]
+    def documentation(self) -> str | None:
+        """The documentation of the pass."""
         return self._doc() if callable(self._doc) else self._doc or self._factory.__doc__
+
+
+def _innermost(factory: Factory) -> Factory:
+    """Return what a partial application calls, unless it has documentation of its own."""
+    while isinstance(factory, partial) and "__doc__" not in vars(factory):
+        factory = factory.func
+    return factory
 
 
 def _own_name(registrant: Any) -> str:
