@@ -12,7 +12,7 @@ from apass.adapters.llvm.library import check, parse
 from apass.adapters.llvm.module import Function, Module
 from apass.adapters.llvm.reading import load_module, save_bitcode, save_text
 from apass.adapters.llvm.reductions import shrinkings
-from apass.adapters.llvm.skeleton import rename, split
+from apass.adapters.llvm.skeleton import rename
 from apass.core.adapter import FunctionKind
 from apass.errors import AdapterError, VerifyError
 from apass.util.delta_debugging import Shrinking
@@ -130,7 +130,7 @@ class LLVMAdapter:
         It keeps the numbers of metadata, which identify nodes. Bitcode would not.
         """
         note = f"{_OUTSIDE}{json.dumps(dict(mod.outside))}\n" if mod.outside else ""
-        return (note + mod.numbered_text).encode("utf-8", "surrogatepass")
+        return (note + mod.saved_text).encode("utf-8", "surrogatepass")
 
     def loads(self, data: bytes) -> Module:
         """Return the module that `dumps` wrote. LLVM reads it when its text is needed.
@@ -150,7 +150,7 @@ class LLVMAdapter:
                 outside = json.loads(line.removeprefix(_OUTSIDE))
             except ValueError as error:
                 raise AdapterError(f"the first line of an LLVM module cannot be read: {error}") from None
-        return Module(*split(text), outside)
+        return Module.restored(text, outside)
 
     def isolate(self, mod: Module, names: Iterable[str]) -> Module:
         """Return a module with the named functions and what they use.

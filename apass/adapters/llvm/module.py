@@ -180,9 +180,21 @@ class Module:
     @classmethod
     def of_printed(cls, text: str) -> "Module":
         """Return the module of a text that LLVM printed."""
-        text = _ID + _MODULE_ID.sub("", text, count=1)
-        mod = cls(*split(text))
-        vars(mod)["text"] = text
+        return cls.restored(_ID + _MODULE_ID.sub("", text, count=1))
+
+    @classmethod
+    def restored(cls, text: str, outside: Mapping[str, Mapping[str, str]] = MappingProxyType({})) -> "Module":
+        """Return the module with a `saved_text`.
+
+        LLVM does not read it before it is needed.
+
+        Raises:
+            AdapterError: if the text is another one.
+
+        """
+        mod = cls(*split(text), outside)
+        if text.startswith(_ID):
+            vars(mod).update(text=text, saved_text=text)
         return mod
 
     def to_llvm(self, context: Any = None) -> Any:
@@ -200,11 +212,15 @@ class Module:
 
         Its numbers may differ from those of `text`.
         """
-        return vars(self).get("text") or self.numbered_text
+        return vars(self).get("text") or self.saved_text
 
     @cached_property
-    def numbered_text(self) -> str:
-        """A text of the module with the numbers of its entries."""
+    def saved_text(self) -> str:
+        """A text of the module with the numbers of its entries.
+
+        If LLVM printed the module, it is that text: LLVM would print another one after it has read it, because it
+        resets the attributes of intrinsics.
+        """
         return self.skeleton.text(self.definitions)
 
     @property
@@ -237,12 +253,12 @@ class Module:
 
     def __getstate__(self) -> tuple[str, dict[str, Mapping[str, str]]]:
         """Return the text, for pickle."""
-        return self.numbered_text, dict(self.outside)
+        return self.saved_text, dict(self.outside)
 
     def __setstate__(self, state: tuple[str, dict[str, Mapping[str, str]]]) -> None:
         """Restore the module from its text."""
         text, outside = state
-        vars(self).update(vars(Module(*split(text), outside)))
+        vars(self).update(vars(Module.restored(text, outside)))
 
     def results_of(self, pass_: object) -> "GroupResults":
         """Return the results of a pass so far."""
