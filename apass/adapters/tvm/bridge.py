@@ -83,53 +83,32 @@ class TVMFunctionPass(FunctionPass[IRModule, BaseFunc]):
 
         """
         check_module(self.info.name, mod)
-        others = {var: other for var, other in mod.functions_items() if isinstance(other, _tirx.PrimFunc)}
-        return _transform_one(self, func, mod, others, ctx)
+        var = _variable(func, mod)
+        one = tvm.IRModule({var: func, **self._others(mod)}, global_infos=mod.global_infos)
+        if mod.attrs:
+            one = one.with_attrs(mod.attrs)
+        try:
+            result = ADAPTER.get(run_plain(self.target, one, ctx), var.name_hint)
+        except KeyError:
+            message = f"pass {self.info.name!r} of TVM removed function {var.name_hint!r}; a function pass cannot"
+            raise PassResultError(message) from None
+        return func if ADAPTER.equal(result, func) else result
+
+    def _others(self, mod: IRModule) -> Mapping[Any, BaseFunc]:
+        """Return the functions that the pass sees beside its own one."""
+        return {var: other for var, other in mod.functions_items() if isinstance(other, _tirx.PrimFunc)}
 
 
-class TVMPrimFuncPass(FunctionPass[IRModule, BaseFunc]):
+class TVMPrimFuncPass(TVMFunctionPass):
     """A pass of TVM over TIR functions, one at a time, in worker threads.
 
-    Parameters are those of `TVMFunctionPass`.
+    It sees its function only. Parameters are those of `TVMFunctionPass`.
     """
 
     kind: ClassVar[FunctionKind] = "prim_func"
-    executor: Any = "thread"
 
-    def __init__(self, target: Any, info: PassInfo | None = None) -> None:
-        self.target = target
-        """The pass of TVM."""
-        self.info = info_of(target) if info is None else info
-
-    def transform_function(self, func: BaseFunc, mod: IRModule, ctx: PassContext) -> BaseFunc:
-        """Run the pass on a module of `func` only.
-
-        Raises:
-            AdapterError: if `mod` is no module of TVM, or for any error of TVM.
-
-        """
-        check_module(self.info.name, mod)
-        return _transform_one(self, func, mod, {}, ctx)
-
-
-def _transform_one(
-    pass_: TVMFunctionPass | TVMPrimFuncPass,
-    func: BaseFunc,
-    mod: IRModule,
-    others: Mapping[Any, BaseFunc],
-    ctx: PassContext,
-) -> BaseFunc:
-    """Return the function that a pass makes of `func`, in a module with `others`."""
-    var = _variable(func, mod)
-    one = tvm.IRModule({var: func, **others}, global_infos=mod.global_infos)
-    if mod.attrs:
-        one = one.with_attrs(mod.attrs)
-    try:
-        result = ADAPTER.get(run_plain(pass_.target, one, ctx), var.name_hint)
-    except KeyError:
-        message = f"pass {pass_.info.name!r} of TVM removed function {var.name_hint!r}; a function pass cannot"
-        raise PassResultError(message) from None
-    return func if ADAPTER.equal(result, func) else result
+    def _others(self, mod: IRModule) -> Mapping[Any, BaseFunc]:
+        return {}
 
 
 def _variable(func: BaseFunc, mod: IRModule) -> Any:
