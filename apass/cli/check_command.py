@@ -62,8 +62,9 @@ class Checker:
             BisectError: if the command cannot be run.
 
         """
-        await anyio.to_thread.run_sync(self._format.save, mod, self._path)
-        command = [word.replace(PLACEHOLDER, str(self._path)) for word in self._command]
+        path = self._format.path_of(mod, self._path)
+        await anyio.to_thread.run_sync(self._format.save, mod, path)
+        command = [word.replace(PLACEHOLDER, str(path)) for word in self._command]
         try:
             process = await start_group(command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
         except OSError as error:

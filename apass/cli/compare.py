@@ -12,7 +12,7 @@ from rich.console import Console
 
 from apass.batch.execution import module_runner
 from apass.cli.errors import failure_text
-from apass.cli.formats import Measures, ModelFormat, format_of, ir_of_pipeline, suffixes
+from apass.cli.formats import Measures, ModelFormat, format_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, plan_jobs
 from apass.cli.planning import pipeline_text, read_pipeline
 from apass.cli.terminal import safe_markup, safe_name
@@ -92,8 +92,7 @@ def plan_comparison(models: Sequence[str], texts: Sequence[str]) -> ComparisonPl
             raise InputError(f"--compare has the pipeline {text!r} twice; leave one out")
     jobs = plan_jobs(find_models(models, suffixes()), None, in_place=True)
     pipelines = [pipeline_text(text) for text in texts]
-    irs = {job.suffix: ir_of_pipeline(job.source, ",".join(pipelines)) for job in jobs}
-    formats = {job.suffix: format_of(job.source, None, irs[job.suffix]) for job in jobs}
+    formats = {job.suffix: format_of(job.source, None, ",".join(pipelines)) for job in jobs}
     return ComparisonPlan(jobs, formats, list(zip(texts, map(read_pipeline, pipelines), strict=True)))
 
 

@@ -52,8 +52,8 @@ FIRST_BATCH: Final = 4
 class FileWork:
     """What a worker needs to know about all files."""
 
-    formats: Mapping[str, tuple[str | None, str | None]]
-    """The suffix of the results and the IR, by the suffix of a file; None for the same, and for the default one."""
+    formats: Mapping[str, str | None]
+    """The suffix of the results, by the suffix of a file; None if it is the same."""
     passes: Mapping[str, Pass[Any]]
     """The pipelines, by the suffix of a file."""
     cache: str | None
@@ -65,7 +65,8 @@ class FileWork:
 
     def treatment_of(self, job: Job) -> Treatment:
         """Return the format and the pipeline of one model."""
-        return format_of(job.source, *self.formats[job.suffix]), self.passes[job.suffix]
+        pipeline = self.passes[job.suffix]
+        return format_of(job.source, self.formats[job.suffix], pipeline), pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class _Output(io.RawIOBase):
 
 
 def prepare_worker(
-    formats: Mapping[str, tuple[str | None, str | None]],
+    formats: Mapping[str, str | None],
     pipeline: str | None,
     backend: str,
     _send: Callable[[bytes], object],
@@ -112,10 +113,14 @@ def prepare_worker(
     """
     gc.disable()
     anyio.run(anyio.sleep, 0, backend=backend)
-    for source, choice in formats.items():
+    passes: Pass[Any] | None = None
+    with suppress(Exception):
+        passes = None if pipeline is None else parse_pipeline(pipeline)
+    for source, result in formats.items():
         with suppress(Exception):
-            model_format = format_of(Path(f"model{source}"), *choice)
-            parse_pipeline(model_format.default_pipeline if pipeline is None else pipeline)
+            model_format = format_of(Path(f"model{source}"), result, passes)
+            if pipeline is None:
+                parse_pipeline(model_format.default_pipeline)
     collect_seldom()
 
 
@@ -164,7 +169,7 @@ def _without_error(result: JobResult) -> tuple[JobResult, SerializedError | None
 
 @asynccontextmanager
 async def started_workers(
-    count: int, formats: Mapping[str, tuple[str | None, str | None]], pipeline: str | None, backend: str
+    count: int, formats: Mapping[str, str | None], pipeline: str | None, backend: str
 ) -> AsyncGenerator["FileWorkers"]:
     """Start worker processes that optimize files; the caller plans the run meanwhile.
 
@@ -194,7 +199,7 @@ async def started_workers(
 
 async def _start(
     ready: anyio.Event,
-    formats: Mapping[str, tuple[str | None, str | None]],
+    formats: Mapping[str, str | None],
     pipeline: str | None,
     backend: str,
     *,
@@ -226,7 +231,7 @@ class FileWorkers:
 
     """
 
-    def __init__(self, count: int, formats: Mapping[str, tuple[str | None, str | None]], backend: str) -> None:
+    def __init__(self, count: int, formats: Mapping[str, str | None], backend: str) -> None:
         self.count: Final = count
         """The number of workers."""
         self.ready: Final = [anyio.Event() for _ in range(count)]

@@ -1,6 +1,8 @@
 """The formats of model files: what the command line does with an `IRPlugin`.
 
 The library of a format is imported when the first file of that format is used.
+
+A pipeline may convert a model to another IR. Its result is then written by the plug-in of the new IR.
 """
 
 import os
@@ -24,13 +26,16 @@ from apass.core.ir_plugin import (
     file_suffix,
     irs_of_suffix,
     known_suffixes,
+    plugin_for,
     plugin_for_suffix,
+    plugin_for_type,
 )
 from apass.core.plugins import plugins
 from apass.errors import AdapterError
+from apass.passes.base import Pass
 from apass.util.files import PartFile, Prepared, naming
 
-__all__ = ["Comparison", "Measures", "ModelFormat", "check_format", "format_of", "ir_of_pipeline", "suffixes"]
+__all__ = ["Comparison", "Measures", "ModelFormat", "check_format", "format_of", "suffixes"]
 
 _CONVERSIONS: Final = "apass.model_conversions"
 
@@ -40,7 +45,7 @@ class ModelFormat:
     """The operations of the command line on one kind of model file."""
 
     plugin: IRPlugin[Any]
-    """The plug-in of the modules, which may read files of another suffix."""
+    """The plug-in of the modules before the pipeline, which may read files of another suffix."""
 
     @property
     def default_pipeline(self) -> str:
@@ -78,12 +83,12 @@ class ModelFormat:
         `prepared` is called before the files are renamed.
 
         Raises:
-            AdapterError: if the plug-in exits, or writes nothing.
+            AdapterError: if the plug-in exits or writes nothing, or the module has another IR than files of the suffix.
             OSError: if a file cannot be written.
             Exception: an error of the plug-in.
 
         """
-        plugin = self.plugin
+        plugin = self._plugin_of(mod, file_suffix(path))
         if plugin.save_files is not None:
             plugin.save_files(mod, path, prepared)
             return
@@ -110,15 +115,36 @@ class ModelFormat:
 
     def size(self, mod: Any) -> int:
         """Return the number of nodes in all functions of the model."""
-        if self.plugin.size is None:
-            return sum(1 for _ in self.plugin.adapter.functions(mod))
-        return self.plugin.size(mod)
+        plugin = self._plugin_of(mod)
+        if plugin.size is None:
+            return sum(1 for _ in plugin.adapter.functions(mod))
+        return plugin.size(mod)
+
+    def path_of(self, mod: Any, path: Path) -> Path:
+        """Return a path with the suffix of the module, which may have another IR."""
+        plugin = self._plugin_of(mod)
+        return path if plugin is self.plugin or not plugin.suffixes else path.with_suffix(plugin.suffixes[0])
+
+    def _plugin_of(self, mod: Any, suffix: str | None = None) -> IRPlugin[Any]:
+        """Return the plug-in of a module that writes files of a suffix, or of any.
+
+        Raises:
+            AdapterError: if the module is written to files of other suffixes.
+
+        """
+        kind = self.plugin.module_type
+        if kind is None or isinstance(mod, kind):
+            return self.plugin
+        plugin = plugin_for(mod)
+        return plugin if suffix is None else _writer(plugin, suffix)
 
     async def compare_outputs(self, before: Any, after: Any, workers: CapacityLimiter) -> Comparison:
         """Run both models on the same inputs, and compare their outputs.
 
         `workers` limits the threads that call a plain function of the plug-in.
         """
+        if self._plugin_of(after) is not self.plugin:
+            return Comparison(False, "outputs not compared: the pipeline converts the model to another IR")
         compare = self.plugin.compare_outputs
         if compare is None:
             return Comparison(False, "outputs not compared: the IR plug-in cannot compare them")
@@ -163,10 +189,11 @@ def suffixes() -> tuple[str, ...]:
     return tuple(known_suffixes())
 
 
-def check_format(path: Path, result: str | None = None) -> None:
+def check_format(path: Path, result: str | None = None, pipeline: Pass[Any] | str | None = None) -> None:
     """Check that files of a suffix can be read, and written as `result`.
 
-    Nothing is imported. `result` is in lower case; if it is None, both suffixes are the same.
+    Nothing is imported. Parameters are those of `format_of`. If the pipeline is a text, it is not known whether it
+    converts models.
 
     Raises:
         InputError: if no format has the suffix, or no conversion to `result` exists.
@@ -175,45 +202,76 @@ def check_format(path: Path, result: str | None = None) -> None:
     suffix = file_suffix(path)
     if suffix not in suffixes():
         raise InputError(f"model file {path} has the suffix {path.suffix!r}; expected one of {', '.join(suffixes())}")
-    if result not in (None, suffix) and _conversion(suffix, result) not in plugins(_CONVERSIONS):
+    if result in (None, suffix) or _conversion(suffix, result) in plugins(_CONVERSIONS):
+        return
+    if pipeline is None or (isinstance(pipeline, Pass) and converted_type(pipeline) is None):
         known = ", ".join(sorted(plugins(_CONVERSIONS))).replace("-to-", " to ")
-        raise InputError(f"{path} cannot be converted to a {result} file; supported conversions: {known}")
+        raise InputError(
+            f"{path} cannot be converted to a {result} file; supported conversions: {known}, and passes such as "
+            "tvm.ToLLVM in the pipeline"
+        )
 
 
-def ir_of_pipeline(path: Path, pipeline: str | None) -> str | None:
-    """Return the IR of a model file; None for the default one of its suffix.
+def converted_type(pipeline: Pass[Any]) -> type[Any] | None:
+    """Return the class of a pipeline's results; None if no pass changes the IR."""
+    for child in reversed(pipeline.children()):
+        kind = converted_type(child)
+        if kind is not None:
+            return kind
+    return pipeline.result_type
 
-    If several IRs share the suffix, it is the first one that prefixes a pass of the pipeline. Nothing is imported.
+
+def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str | None = None) -> ModelFormat:
+    """Return the format of a file, by its suffix and that of its result.
+
+    Parameters:
+        path: the file.
+        result: the suffix of its result in lower case; None for the same.
+        pipeline: the pipeline or its text. If several IRs share the suffix of the file, the first one that prefixes a
+            pass of the pipeline is that of the file. A pass that converts models decides how results are written.
+
+    Raises:
+        InputError: if no format has the suffix, if no conversion to `result` exists, or if the pipeline converts models
+            to an IR that has other suffixes.
+        MissingExtraError: if the library of the format is not installed.
+        PluginError: if an entry point does not name an `IRPlugin`.
+
     """
-    names = irs_of_suffix(file_suffix(path))
-    words = _PREFIX.findall(pipeline or "") if names else ()
-    return next((word for word in words if word in names), None)
+    check_format(path, result, pipeline)
+    suffix = file_suffix(path)
+    kind = converted_type(pipeline) if isinstance(pipeline, Pass) else None
+    if kind is not None:
+        try:
+            _writer(plugin_for_type(kind), result or suffix)
+        except AdapterError as error:
+            raise InputError(f"{path}: {error}") from None
+    elif result not in (None, suffix) and (offer := plugins(_CONVERSIONS).get(_conversion(suffix, result))):
+        return ModelFormat(checked_plugin(offer.load(), offer.value))
+    names = irs_of_suffix(suffix)
+    words = _PREFIX.findall(str(pipeline or "")) if names else ()
+    return ModelFormat(plugin_for_suffix(suffix, next((word for word in words if word in names), None)))
 
 
 _PREFIX: Final = re.compile(r"(?<![\w.])\w+(?=\.)")
 """The first part of a name such as `onnx.Inline`."""
 
 
-def format_of(path: Path, result: str | None = None, ir: str | None = None) -> ModelFormat:
-    """Return the format of a file, by its suffix and that of its result.
-
-    Parameters:
-        path: the file.
-        result: the suffix of its result in lower case; None for the same.
-        ir: the IR, if several share the suffix (see `ir_of_pipeline`).
+def _writer(plugin: IRPlugin[Any], suffix: str) -> IRPlugin[Any]:
+    """Return the plug-in that writes the modules of `plugin` to files of a suffix.
 
     Raises:
-        InputError: if no format has the suffix, or no conversion to `result` exists.
-        MissingExtraError: if the library of the format is not installed.
-        PluginError: if an entry point does not name an `IRPlugin`.
+        AdapterError: if there is none.
 
     """
-    check_format(path, result)
-    suffix = file_suffix(path)
-    if result in (None, suffix):
-        return ModelFormat(plugin_for_suffix(suffix, ir))
-    offer = plugins(_CONVERSIONS)[_conversion(suffix, result)]
-    return ModelFormat(checked_plugin(offer.load(), offer.value))
+    if suffix in plugin.suffixes:
+        return plugin
+    other = plugin_for_suffix(suffix) if suffix in suffixes() else plugin
+    if suffix in other.suffixes and other.adapter is plugin.adapter:
+        return other
+    raise AdapterError(
+        f"the pipeline returns a model for {' or '.join(plugin.suffixes) or 'no'} files, which cannot be written as "
+        f"{suffix}; name the format with -o or --to"
+    )
 
 
 def _conversion(source: str, result: str | None) -> str:

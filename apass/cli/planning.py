@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from apass.cli.formats import ModelFormat, check_format, format_of, ir_of_pipeline, suffixes
+from apass.cli.formats import ModelFormat, check_format, format_of, suffixes
 from apass.cli.inputs import InputError, Job, find_models, names_file, plan_jobs
 from apass.cli.optimize import Treatment
 from apass.core.ir_plugin import file_suffix
@@ -127,15 +127,13 @@ def make_plan(jobs: Sequence[Job], pipeline: str | None, to: str | None) -> Plan
 
     """
     suffix = None if to is None else f".{to}"
-    formats = {
-        source: format_of(job.source, suffix, ir_of_pipeline(job.source, pipeline))
-        for source, job in _by_suffix(jobs).items()
-    }
-    texts = {
-        source: default_pipeline(model_format, source) if pipeline is None else pipeline
-        for source, model_format in formats.items()
-    }
-    return Plan(jobs, formats, {source: read_pipeline(text) for source, text in texts.items()})
+    given = None if pipeline is None else read_pipeline(pipeline)
+    formats: dict[str, ModelFormat] = {}
+    passes: dict[str, Pass[Any]] = {}
+    for source, job in _by_suffix(jobs).items():
+        formats[source] = format_of(job.source, suffix, given)
+        passes[source] = given or read_pipeline(default_pipeline(formats[source], source))
+    return Plan(jobs, formats, passes)
 
 
 def default_pipeline(model_format: ModelFormat, suffix: str) -> str:
@@ -150,10 +148,8 @@ def default_pipeline(model_format: ModelFormat, suffix: str) -> str:
     return model_format.default_pipeline
 
 
-def check_formats(
-    jobs: Iterable[Job], to: str | None, pipeline: str | None
-) -> Mapping[str, tuple[str | None, str | None]]:
-    """Return the suffix of results and the IR, by the suffix of a file.
+def check_formats(jobs: Iterable[Job], to: str | None, pipeline: str | None) -> Mapping[str, str | None]:
+    """Return the suffix of results, by that of a file; None if it is the same.
 
     No format is imported.
 
@@ -162,10 +158,10 @@ def check_formats(
 
     """
     suffix = None if to is None else f".{to}"
-    results: dict[str, tuple[str | None, str | None]] = {}
+    results: dict[str, str | None] = {}
     for source, job in _by_suffix(jobs).items():
-        check_format(job.source, suffix)
-        results[source] = suffix, ir_of_pipeline(job.source, pipeline)
+        check_format(job.source, suffix, pipeline)
+        results[source] = suffix
     return results
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from apass.cli.formats import format_of, ir_of_pipeline
+from apass.cli.formats import format_of
 from apass.cli.inputs import InputError
 from apass.cli.planning import Plan
 from apass.core.context import PassContext
@@ -28,6 +28,5 @@ def resume_plan(plan: Plan, path: Path, context: PassContext) -> Plan:
     job = plan.jobs[0]
     rest = rest_of(plan.passes[job.suffix], dumped.position, context)
     resumed = replace(job, source=dumped.data)
-    ir = ir_of_pipeline(dumped.data, str(plan.passes[job.suffix]))
-    model_format = format_of(dumped.data, file_suffix(job.target), ir)
+    model_format = format_of(dumped.data, file_suffix(job.target), rest)
     return Plan([resumed], {resumed.suffix: model_format}, {resumed.suffix: rest})

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from apass.cli.errors import notes_of, text_of
-from apass.cli.formats import format_of, ir_of_pipeline
+from apass.cli.formats import format_of
 from apass.cli.inputs import InputError, Job
 from apass.cli.optimize import JobResult
 from apass.cli.output_files import named
@@ -59,7 +59,7 @@ class SplitFiles:
         """The modules; each is named after its file and its number in it, from 1."""
 
     def _split(self, index: int, job: Job) -> _File:
-        plugin = format_of(job.source, ir=ir_of_pipeline(job.source, self._pipeline)).plugin
+        plugin = format_of(job.source, pipeline=self._pipeline).plugin
         if not plugin.separator:
             raise InputError(f"--split-input-file cannot split {job.source}: {job.suffix} files contain one module")
         try:

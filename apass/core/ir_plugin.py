@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, cast
 
-from apass.core.adapter import IRAdapter, ModT, adapter_for, offer_for, register_adapter
+from apass.core.adapter import IRAdapter, ModT, adapter_for, adapter_of_type, offer_for, register_adapter
 from apass.core.plugins import Offer, plugins
 from apass.errors import AdapterError, PluginError
 from apass.util.files import Prepared
@@ -21,6 +21,7 @@ __all__ = [
     "known_suffixes",
     "plugin_for",
     "plugin_for_suffix",
+    "plugin_for_type",
     "register_plugin",
 ]
 
@@ -221,11 +222,27 @@ def plugin_for(mod: ModT) -> IRPlugin[ModT]:
 
     If only the adapter is known, the plug-in consists of this adapter.
     """
-    adapter = adapter_for(mod)
+    return _plugin_of(type(mod), adapter_for(mod))
+
+
+def plugin_for_type(kind: type[ModT]) -> IRPlugin[ModT]:
+    """Return the plug-in of a class of modules; see `plugin_for`.
+
+    Raises:
+        AdapterError: if the class has no adapter.
+
+    """
+    adapter = adapter_of_type(kind)
+    if adapter is None:
+        raise AdapterError(f"no IR adapter for modules of type {kind.__qualname__}; add one with register_adapter")
+    return _plugin_of(kind, adapter)
+
+
+def _plugin_of(kind: type[ModT], adapter: IRAdapter[ModT, Any]) -> IRPlugin[ModT]:
     for registered in _REGISTERED.values():
         if registered.adapter is adapter:
             return registered
-    for base in type(mod).__mro__:
+    for base in kind.__mro__:
         offer = offer_for(f"{base.__module__}.{base.__qualname__}")
         offered = None if offer is None else offer.load()
         # An entry point may offer an adapter alone.

@@ -88,6 +88,8 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
     spec: tuple[str, Mapping[str, object]] | None = None
     """The registered name and the options of the pass, if known; `str()` and `==` use them."""
+    result_type: type[Any] | None = None
+    """The class of modules that the pass returns, if it converts to another IR; None if it keeps the IR."""
     changes_in_place: bool = False
     """Whether the pass takes a draft: a private module that it may change (see `InPlacePass`)."""
 

@@ -366,7 +366,7 @@ def _set_spec(name: str, pass_: Any, arguments: inspect.BoundArguments) -> Any:
 
 
 class _DescribedFactory:
-    """A factory whose options or documentation are given separately, and computed on demand."""
+    """A factory with options and documentation that are computed on demand."""
 
     def __init__(
         self,
@@ -400,9 +400,10 @@ class _DescribedFactory:
 
 def _innermost(factory: Factory) -> Factory:
     """Return what a partial application calls, unless it has documentation of its own."""
-    while isinstance(factory, partial) and "__doc__" not in vars(factory):
-        factory = factory.func
-    return factory
+    found: Any = factory
+    while isinstance(found, partial) and "__doc__" not in vars(found):
+        found = cast("Any", found).func
+    return cast("Factory", found)
 
 
 def _own_name(registrant: Any) -> str:

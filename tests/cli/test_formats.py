@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from apass.adapters.mapping import ADAPTER
 from apass.cli.app import app
-from apass.cli.formats import ModelFormat, format_of, ir_of_pipeline
+from apass.cli.formats import ModelFormat, format_of
 from apass.core.ir_plugin import IRPlugin
 from apass.core.plugins import all_plugins
 from apass.errors import AdapterError
@@ -81,10 +81,7 @@ def two_irs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 def test_first_prefix_of_a_pipeline_chooses_the_ir(pipeline: str | None, ir: str | None) -> None:
-    path = Path("m.TWIN")
-    assert ir_of_pipeline(path, pipeline) == ir
-    assert ir_of_pipeline(Path("m.onnx"), pipeline) is None
-    default_pipeline = format_of(path, None, ir).default_pipeline
+    default_pipeline = format_of(Path("m.TWIN"), None, pipeline).default_pipeline
     assert default_pipeline == ("" if ir == "b" else "a.P")
 
 

@@ -1,6 +1,7 @@
 """The `IRPlugin` of MLIR: text files, and files of bytecode."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -42,14 +43,5 @@ PLUGIN: Final = IRPlugin(
 )
 """The plug-in of text files."""
 
-BYTECODE: Final = IRPlugin(
-    adapter=ADAPTER,
-    module_type=MLIRModule,
-    suffixes=(".mlirbc",),
-    load=load,
-    save=_save_bytecode,
-    default_pipeline="mlir.canonicalize,mlir.cse",
-    size=count_operations,
-    compare_outputs=compare_outputs,
-)
+BYTECODE: Final = replace(PLUGIN, suffixes=(".mlirbc",), save=_save_bytecode)
 """The plug-in of files with bytecode."""

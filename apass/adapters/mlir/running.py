@@ -1,6 +1,5 @@
 """Runs of passes in `mlir-opt`, on a module or on parts of its functions."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,13 +15,14 @@ from apass.adapters.mlir.catalogue import ROOT
 from apass.adapters.mlir.comparison import same_program
 from apass.adapters.mlir.module import MLIRModule
 from apass.adapters.mlir.structure import Operation, parse_structure
+from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
 from apass.core.diagnostics import Diagnostic, DiagnosticLevel
 from apass.core.remarks import Remark
 from apass.core.run import current_module_name
 from apass.external import Policy, Service
 
-__all__ = ["FUNCTION", "Step", "pipeline_text", "run_steps"]
+__all__ = ["FUNCTION", "Step", "ask", "pipeline_text", "run_steps"]
 
 FUNCTION: Final = "func.func"
 """The anchor of passes whose functions are distributed among processes."""
@@ -33,7 +33,7 @@ CHUNK: Final = 1 << 17
 `mlir-opt` reads and prints them in about the time in which it starts.
 """
 
-PROCESSES: Final = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+PROCESSES: Final = usable_cores()
 """How many processes run at a time in an event loop: one for each core."""
 
 _SERVICE: Final = Service[Request, Answer](run_request, Policy(timeout=None, concurrency=PROCESSES), name="mlir-opt")
@@ -46,6 +46,29 @@ _SEVERITIES: Final = {"warning": DiagnosticLevel.WARNING, "note": DiagnosticLeve
 
 _MAX_PRINTED: Final = 10_000
 """Maximum number of characters in a note with what a pass printed."""
+
+
+async def ask(request: Request, ctx: PassContext, source: str) -> Answer:
+    """Return the answer of a process of `mlir-opt` or of another tool.
+
+    Parameters:
+        request: the run.
+        ctx: the context of the pass.
+        source: the name of the module's file, for messages; empty if it has none.
+
+    Raises:
+        AdapterError: if the program reports an error.
+        HelperError: if it crashes, or exceeds the time limit.
+
+    """
+    start = perf_counter()
+    try:
+        answer = await _SERVICE.ask(request)
+    finally:
+        ctx.report_work(f"{request.program.name} process", start, perf_counter())
+    if answer.status:
+        raise failure(answer, request, source)
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +194,7 @@ class _Run:
         if not is_alone or _SERVICE.counts.in_flight:
             arguments.append("--mlir-disable-threading")
         request = Request(self.program, tuple(arguments), mod.text.encode("utf-8", "surrogatepass"), self.time_limit)
-        start = perf_counter()
-        try:
-            answer = await _SERVICE.ask(request)
-        finally:
-            self.ctx.report_work("mlir-opt process", start, perf_counter())
-        if answer.status:
-            raise failure(answer, request, mod.source)
+        answer = await ask(request, self.ctx, mod.source)
         if answer.printed:
             self._report(answer.printed)
         return MLIRModule(answer.data.decode(), is_printed=True)

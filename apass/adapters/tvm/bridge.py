@@ -99,7 +99,7 @@ class TVMFunctionPass(FunctionPass[IRModule, BaseFunc]):
         return {var: other for var, other in mod.functions_items() if isinstance(other, _tirx.PrimFunc)}
 
 
-class TVMPrimFuncPass(TVMFunctionPass):
+class TVMPrimFuncPass(TVMFunctionPass, init=False):
     """A pass of TVM over TIR functions, one at a time, in worker threads.
 
     It sees its function only. Parameters are those of `TVMFunctionPass`.

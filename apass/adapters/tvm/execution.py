@@ -4,13 +4,13 @@ TVM keeps its `PassContext` and its target for each thread. They are entered in 
 """
 
 import threading
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import anyio
 from anyio import from_thread, to_thread
@@ -24,7 +24,9 @@ from apass.core.run import current_module_name
 from apass.errors import AdapterError, ApassError
 from apass.passes.base import ModulePass, Pass
 
-__all__ = ["CONFIG_PREFIX", "TARGET", "Call", "current_call", "run_in_thread", "run_plain"]
+__all__ = ["CONFIG_PREFIX", "TARGET", "Call", "call_alone", "current_call", "run_in_thread", "run_plain"]
+
+R = TypeVar("R")
 
 CONFIG_PREFIX: Final = "tvm."
 """The keys of TVM's config options in a context of apass begin with it."""
@@ -71,6 +73,25 @@ async def run_in_thread(target: Any, mod: IRModule, ctx: PassContext, *, exclusi
     current_scope().expected.update(ctx.disabled_pass, ctx.required_pass)
     async with _slot(exclusive):
         return await Call(target, mod, ctx, exclusive=exclusive).run()
+
+
+async def call_alone(function: Callable[[], R], ctx: PassContext) -> R:
+    """Return the result of a function that uses TVM, called in a worker thread.
+
+    No exclusive pass runs at the same time.
+    """
+
+    def work() -> R:
+        start = perf_counter()
+        try:
+            with _LOCK, _mirrored(ctx, []):
+                return function()
+        finally:
+            ctx.report_work(f"thread {threading.get_native_id()}", start, perf_counter())
+
+    async with _slot(exclusive=True):
+        with waiting_for("a worker thread"):
+            return await to_thread.run_sync(work, limiter=NO_LIMIT.here())
 
 
 def current_call() -> "Call | None":

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from apass.adapters.tvm import ADAPTER, IRModule, short_reason, tvm
+from apass.adapters.tvm.conversions import from_onnx_proto
 from apass.core.ir_plugin import Comparison, IRPlugin
 from apass.errors import AdapterError, MissingExtraError
 
@@ -42,17 +43,13 @@ def _load_onnx(path: Path) -> IRModule:
         onnx: Any = import_module("onnx")
     except ImportError as error:
         raise MissingExtraError(f"ONNX models need onnx ({error}): pip install 'apass[onnx]'") from error
-    frontend: Any = import_module("tvm.relax.frontend.onnx")
     try:
         model = onnx.load(str(path))
     except (OSError, MemoryError):
         raise
     except Exception as error:  # the errors of protobuf
         raise AdapterError(f"{path} is no ONNX model: {short_reason(error)}") from None
-    try:
-        return frontend.from_onnx(model)
-    except Exception as error:  # TVM raises errors of many types for what it does not support
-        raise AdapterError(f"TVM cannot import {path}: {short_reason(error)}") from None
+    return from_onnx_proto(model)
 
 
 def _onnx_companions(path: Path) -> list[Path]:

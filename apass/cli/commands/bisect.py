@@ -10,7 +10,7 @@ import typer
 from apass.cli.check_command import Checker, read_command
 from apass.cli.errors import errors_as_lines, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
-from apass.cli.formats import ModelFormat, format_of, ir_of_pipeline
+from apass.cli.formats import ModelFormat, format_of
 from apass.cli.inputs import check_model_file
 from apass.cli.options import with_options
 from apass.cli.output_files import OutputError, cannot_write
@@ -62,7 +62,7 @@ def bisect(
         check_backend(backend)
         check_model_file(model)
         text = None if pipeline is None else pipeline_text(pipeline)
-        model_format = format_of(model, None, ir_of_pipeline(model, text))
+        model_format = format_of(model, None, text)
         passes = read_pipeline(default_pipeline(model_format, model.suffix) if text is None else text)
         context = make_context(options[0], [passes])
         command = read_command(check)
@@ -87,7 +87,7 @@ def _show(result: Bisected[Any], model_format: ModelFormat, model: Path, output:
     echo(result.diff or "(the text of the model is unchanged)")
     if output is not None:
         for word, mod in (("before", result.before), ("after", result.after)):
-            path = output / f"{model.stem}.{word}{model.suffix}"
+            path = model_format.path_of(mod, output / f"{model.stem}.{word}{model.suffix}")
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 model_format.save(mod, path)

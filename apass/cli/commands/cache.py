@@ -12,7 +12,7 @@ from apass.cli.cache_location import DEFAULT, default_path, store_at
 from apass.cli.errors import errors_as_lines, failure_text, print_error, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.exit_status import FAILED
-from apass.cli.formats import format_of, ir_of_pipeline
+from apass.cli.formats import format_of
 from apass.cli.inputs import InputError, check_model_file
 from apass.cli.options import with_options
 from apass.cli.planning import default_pipeline, pipeline_text, read_pipeline
@@ -92,7 +92,7 @@ def explain(
         check_backend(backend)
         check_model_file(model)
         text = None if pipeline is None else pipeline_text(pipeline)
-        model_format = format_of(model, None, ir_of_pipeline(model, text))
+        model_format = format_of(model, None, text)
         passes = read_pipeline(default_pipeline(model_format, model.suffix) if text is None else text)
         # Without this check, the command would create the file.
         if "://" not in location and not (path := Path(default_path() if location == DEFAULT else location)).exists():

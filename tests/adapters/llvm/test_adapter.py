@@ -37,7 +37,9 @@ def test_module_restores_text_bitcode_and_pickle(name: str) -> None:
 
 
 def test_results_of_passes_are_restored_exactly() -> None:
-    text = "declare float @llvm.fabs.f32(float)\ndefine float @f(float %x) {\n  %y = call float @llvm.fabs.f32(float %x)"
+    text = (
+        "declare float @llvm.fabs.f32(float)\ndefine float @f(float %x) {\n  %y = call float @llvm.fabs.f32(float %x)"
+    )
     result = apass.run(apass.get_pass("llvm.O1"), Module.parse(f"{text}\n  ret float %y\n}}\n"))
     # LLVM itself resets what the pass wrote into the attributes of the intrinsic.
     assert Module.parse(result.text).text != result.text

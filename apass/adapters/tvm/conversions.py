@@ -1,0 +1,123 @@
+"""The passes between TVM and other IRs: `tvm.FromONNX` and `tvm.ToLLVM`."""
+
+import re
+from importlib import import_module
+from typing import Any, Final, Literal
+
+from apass.adapters.tvm import IRModule, short_reason, tvm
+from apass.adapters.tvm.bridge import check_module
+from apass.adapters.tvm.execution import call_alone
+from apass.core.context import PassContext
+from apass.core.info import PassInfo
+from apass.errors import AdapterError, MissingExtraError
+from apass.passes.base import ModulePass
+from apass.passes.registry import provide_pass
+
+__all__ = ["FromONNX", "ToLLVM", "from_onnx_proto"]
+
+_VERSION: Final = f"apache-tvm {tvm.__version__}"
+
+_ADDRESS: Final = re.compile(r'(?<=!")0x[0-9a-f]+(?=[".])')
+"""The address of a buffer, with which the names of nodes in the metadata about aliases begin."""
+
+
+class FromONNX(ModulePass[Any]):
+    """Convert an ONNX model to a module of TVM, with its weights as constants.
+
+    Parameters:
+        keep_params_in_input: whether the weights become parameters of `main` instead.
+
+    """
+
+    info: PassInfo = PassInfo(0, "tvm.FromONNX")
+    cacheable: bool | Literal["module"] = True
+    version: str = _VERSION
+    result_type = tvm.IRModule
+
+    def __init__(self, keep_params_in_input: bool = False) -> None:
+        self.keep_params_in_input = keep_params_in_input
+        """Whether the weights become parameters of `main`."""
+
+    async def transform_module(self, mod: Any, ctx: PassContext) -> IRModule:
+        """Return the module of TVM.
+
+        Raises:
+            AdapterError: if `mod` is no ONNX model, or TVM cannot import it.
+
+        """
+        onnx_ir: Any = import_module("onnx_ir")
+        if not isinstance(mod, onnx_ir.Model):
+            raise AdapterError(f"pass 'tvm.FromONNX' takes an onnx_ir.Model, got {type(mod).__name__}")
+        keeps = self.keep_params_in_input
+        return await call_alone(lambda: from_onnx_proto(onnx_ir.to_proto(mod), keep_params_in_input=keeps), ctx)
+
+
+def from_onnx_proto(model: Any, *, keep_params_in_input: bool = False) -> IRModule:
+    """Return the module that TVM's importer makes of an `onnx.ModelProto`.
+
+    Raises:
+        AdapterError: if TVM cannot import the model.
+
+    """
+    frontend: Any = import_module("tvm.relax.frontend.onnx")
+    try:
+        return frontend.from_onnx(model, keep_params_in_input=keep_params_in_input)
+    except Exception as error:  # TVM raises errors of many types for what it does not support
+        raise AdapterError(f"TVM cannot import the ONNX model: {short_reason(error)}") from None
+
+
+class ToLLVM(ModulePass[Any]):
+    """Compile a module to LLVM IR.
+
+    The result contains its TIR functions, and those that its Relax functions are lowered to. The calls between these
+    stay in TVM's executable, which is not part of it. For the same module the text is the same in every process.
+
+    Parameters:
+        target: the target of TVM, such as `llvm` for this computer.
+
+    """
+
+    info: PassInfo = PassInfo(0, "tvm.ToLLVM")
+    cacheable: bool | Literal["module"] = True
+    version: str = _VERSION
+
+    def __init__(self, target: str = "llvm") -> None:
+        self.target = target
+        """The target of TVM."""
+        try:
+            self._llvm: Any = import_module("apass.adapters.llvm")
+        except MissingExtraError as error:
+            raise MissingExtraError(f"pass 'tvm.ToLLVM' makes modules of LLVM: {error}") from error
+        self.result_type = self._llvm.Module
+
+    async def transform_module(self, mod: Any, ctx: PassContext) -> Any:
+        """Return the LLVM module.
+
+        Raises:
+            AdapterError: if `mod` is no module of TVM, if TVM cannot compile it, or if it has nothing to compile.
+
+        """
+        check_module(self.info.name, mod)
+        text = await call_alone(lambda: _llvm_text(mod, self.target), ctx)
+        return self._llvm.Module.parse(text)
+
+
+def _llvm_text(mod: IRModule, target: str) -> str:
+    """Return the LLVM IR of a module, as text."""
+    try:
+        compiled = tvm.compile(mod, target=target)
+    except Exception as error:  # TVM raises errors of many types
+        raise AdapterError(f"TVM cannot compile the module for target {target!r}: {short_reason(error)}") from None
+    library = getattr(compiled, "mod", compiled)
+    parts = [part for part in (library, *library.imports) if part.kind == "llvm"]
+    if len(parts) != 1:
+        raise AdapterError(
+            f"TVM made {len(parts)} LLVM modules for target {target!r}, expected one; the module must have a function "
+            "to compile, and the target must be one of LLVM"
+        )
+    names: dict[str, str] = {}
+    return _ADDRESS.sub(lambda match: names.setdefault(match[0], f"buffer{len(names)}"), parts[0].inspect_source("ll"))
+
+
+provide_pass("tvm.FromONNX")(FromONNX)
+provide_pass("tvm.ToLLVM")(ToLLVM)
