@@ -1,7 +1,8 @@
 """The text of xDSL modules: contexts, parsing and printing."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from io import StringIO
 from typing import Final
 
@@ -9,7 +10,7 @@ from xdsl.context import Context
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
 from xdsl.dialects.builtin import Builtin, LocationAttr, ModuleOp, UnknownLoc
 from xdsl.dialects.test import Test
-from xdsl.ir import BlockArgument, Operation
+from xdsl.ir import BlockArgument, Dialect, Operation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.universe import Universe
@@ -56,9 +57,16 @@ def new_context(*, allow_unregistered: bool | None = None) -> Context:
     if allow_unregistered is None:
         allow_unregistered = PassContext.current().config[ALLOW_UNREGISTERED]
     context = Context(allow_unregistered)
-    for name, dialect in Universe.get_multiverse().all_dialects.items():
+    for name, dialect in _dialects().items():
         context.register_dialect(name, dialect)
     return context
+
+
+@cache
+def _dialects() -> Mapping[str, Callable[[], Dialect]]:
+    """Return the dialects of the installation, by name."""
+    # To find them takes 20 ms, and each pass needs a context.
+    return Universe.get_multiverse().all_dialects
 
 
 def parse_module(text: str, name: str, *, allow_unregistered: bool | None = None) -> ModuleOp:
