@@ -15,11 +15,9 @@ both as soon as the name is used.
 """
 
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -80,8 +78,15 @@ class Offer:
 
         """
         point = self.point
-        with _import_errors(point.value, point.group, self.package):
+        try:
             return point.load()
+        except ApassError:
+            raise
+        except (Exception, SystemExit) as error:  # the module of a third party may raise anything
+            raise PluginError(
+                f"{point.value!r} cannot be loaded from the entry point group {point.group!r}: "
+                f"{type(error).__name__}: {error}; fix or uninstall {self.package}"
+            ) from error
 
 
 def _package(point: EntryPoint) -> str:
@@ -120,7 +125,7 @@ def matching_modules(group: str, name: str) -> Iterator[str]:
     """
     for pattern in sorted(plugins(group), key=len, reverse=True):
         if fnmatchcase(name, pattern):
-            _import(plugins(group)[pattern], group)
+            plugins(group)[pattern].load()
             yield pattern
 
 
@@ -132,28 +137,9 @@ def import_all(group: str) -> list[MissingExtraError]:
     missing: list[MissingExtraError] = []
     for offer in plugins(group).values():
         try:
-            _import(offer, group)
+            offer.load()
         except MissingExtraError as error:
             missing.append(error)
         except PluginError as error:
             warnings.warn(str(error), PluginWarning, stacklevel=2)
     return missing
-
-
-def _import(offer: Offer, group: str) -> None:
-    with _import_errors(offer.value, group, offer.package):
-        import_module(offer.value)
-
-
-@contextmanager
-def _import_errors(value: str, group: str, package: str) -> Generator[None]:
-    """Turn what the module of a third party raises into a PluginError."""
-    try:
-        yield
-    except ApassError:
-        raise
-    except (Exception, SystemExit) as error:
-        raise PluginError(
-            f"{value!r} cannot be loaded from the entry point group {group!r}: {type(error).__name__}: {error}; "
-            f"fix or uninstall {package}"
-        ) from error

@@ -1,7 +1,9 @@
 """Entry points of installed packages."""
 
+import json
 import sys
 from collections.abc import Callable, Collection, Iterator
+from importlib.metadata import PathDistribution
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,19 @@ def packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     all_plugins.cache_clear()
     yield tmp_path
     all_plugins.cache_clear()
+
+
+def test_import_reads_no_description_of_a_package(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(packages, "first", "1.0", "[apass.passes]\nmy.Tune = json:loads\n")
+    offer = all_plugins()["apass.passes"]["my.Tune"]
+
+    def metadata(_distribution: PathDistribution) -> None:
+        raise AssertionError("parsed")  # which takes milliseconds for a long one
+
+    monkeypatch.setattr(PathDistribution, "metadata", property(metadata))
+    assert offer.load() is json.loads
+    with pytest.raises(AssertionError, match="parsed"):
+        _ = offer.package
 
 
 def test_name_of_two_packages_is_an_error(packages: Path) -> None:
