@@ -49,15 +49,17 @@ class PartFile:
 
     Parameters:
         target: the final path. Missing folders are created.
+        durable: whether the file survives a power failure, for which each file waits for the disk.
 
     Raises:
         OSError: from each method, with the final path as the file name. A full disk is one of the reasons.
 
     """
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, *, durable: bool = True) -> None:
         self.target: Final = target
         """The final path."""
+        self._is_durable = durable
         self.path: Final = target.with_name(f".apass-{_MARK.get() or part_mark()}{part_mark()}.part")
         """The temporary path."""
         with naming(self.target, self.path):
@@ -84,7 +86,7 @@ class PartFile:
     def close(self) -> None:
         """Flush the data to disk, and close the file."""
         self.flush()
-        if _TOGETHER.get() is None:
+        if self._is_durable and _TOGETHER.get() is None:
             self._sync(self.file.fileno())
         # Many files may wait for `complete_together`, more than a process may have open.
         with naming(self.target, self.path):
@@ -98,7 +100,8 @@ class PartFile:
             together.append(self)
             return
         self._rename()
-        _sync_folder(self.target.parent)
+        if self._is_durable:
+            _sync_folder(self.target.parent)
 
     def discard(self) -> None:
         """Close and remove the file, unless it was renamed."""
@@ -209,7 +212,7 @@ def give_up(parts: Sequence[PartFile]) -> None:
         part.give_up()
 
 
-def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None) -> None:
+def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None, *, durable: bool = True) -> None:
     """Write text or bytes to `path` atomically; create missing folders.
 
     The data goes to a temporary file beside `path`, which is flushed to disk and renamed at the end. A terminal, a pipe
@@ -219,6 +222,7 @@ def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None)
         path: the file to write.
         text: the contents.
         prepared: called before the rename; not called for a device.
+        durable: whether the file survives a power failure, for which each file waits for the disk.
 
     Raises:
         OSError: if the file cannot be written; it names `path`. The previous file is then unchanged.
@@ -229,7 +233,7 @@ def write_whole(path: Path, text: str | bytes, prepared: Prepared | None = None)
         with naming(path), path.open("ab") as device:
             device.write(data)
         return
-    with _replacing(path, prepared) as part:
+    with _replacing(path, prepared, durable=durable) as part:
         part.write(data)
 
 
@@ -244,9 +248,9 @@ def copy_whole(source: Path, path: Path, prepared: Prepared | None = None) -> No
 
 
 @contextmanager
-def _replacing(path: Path, prepared: Prepared | None) -> Generator[PartFile]:
+def _replacing(path: Path, prepared: Prepared | None, *, durable: bool = True) -> Generator[PartFile]:
     """Yield a new file that replaces `path` at the end of the block."""
-    part = PartFile(path)
+    part = PartFile(path, durable=durable)
     try:
         yield part
         part.close()

@@ -172,3 +172,13 @@ def test_copy_has_the_bytes_of_its_source(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         copy_whole(tmp_path / "missing", tmp_path / "c")
     assert (caught.value.filename, (tmp_path / "c").exists()) == (str(tmp_path / "missing"), False)
+
+
+@pytest.mark.parametrize(("durable", "waits"), [(True, 2), (False, 0)])
+def test_only_durable_files_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool, waits: int
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    write_whole(tmp_path / "a.txt", "text", durable=durable)
+    assert ((tmp_path / "a.txt").read_text(), len(synced)) == ("text", waits)

@@ -13,7 +13,7 @@ from typing import Final, Literal, cast
 
 from apass.adapters.mlir.binary import extra_arguments
 from apass.errors import AdapterError
-from apass.util.files import PartFile
+from apass.util.files import write_whole
 from apass.util.tagged_json import reachable_types, read_tagged, write_tagged
 
 __all__ = ["Catalogue", "OptionEntry", "PassEntry", "catalogue_of", "option_pairs", "read_help"]
@@ -113,13 +113,7 @@ def catalogue_of(program: Path) -> Catalogue:
     catalogue = _ask(program)
     # A cache folder that cannot be written costs time only.
     with suppress(OSError):
-        part = PartFile(file)
-        try:
-            part.write(write_tagged(catalogue, types).encode())
-            part.close()
-            part.replace()
-        finally:
-            part.discard()
+        write_whole(file, write_tagged(catalogue, types), durable=False)
     return catalogue
 
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,7 +67,8 @@ class DumpIR:
             text = adapter_for(mod).to_text(mod)
             # The pass has finished, so its result is dumped even if the run is cancelled now.
             with anyio.CancelScope(shield=True):
-                await run_sync(write_whole, path, text if text.endswith("\n") else text + "\n")
+                ended = text if text.endswith("\n") else text + "\n"
+                await run_sync(partial(write_whole, path, ended, durable=False))
         except Exception as error:
             error.add_note(f"DumpIR could not write {str(path)!r}")
             raise

@@ -309,14 +309,14 @@ async def _write(path: Path, data: Path, header: str, mod: Any) -> None:
 
     def write() -> None:
         text = adapter.to_text(mod)
-        write_whole(data, adapter.dumps(mod))
-        write_whole(path, f"{header}\n{text}" + ("" if text.endswith("\n") else "\n"))
+        write_whole(data, adapter.dumps(mod), durable=False)
+        write_whole(path, f"{header}\n{text}" + ("" if text.endswith("\n") else "\n"), durable=False)
 
     await _write_shielded(write, path, adapter.thread_safe)
 
 
 async def _write_text(path: Path, text: str) -> None:
-    await _write_shielded(partial(write_whole, path, text), path, True)
+    await _write_shielded(partial(write_whole, path, text, durable=False), path, True)
 
 
 async def _write_shielded(write: Callable[[], None], path: Path, in_thread: bool) -> None:
