@@ -191,7 +191,7 @@ def test_changed_journal_works_or_raises(data: st.DataObject, tmp_path_factory: 
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_many_changed_journals_work_or_raise(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     check_changed_journal(data, tmp_path_factory.getbasetemp())

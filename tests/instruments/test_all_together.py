@@ -59,7 +59,7 @@ def _check() -> apass.Pass[Module]:
 PIPELINE: apass.Pass[Module] = apass.parse_pipeline(
     "together.Step,Repeat{times=2}(together.Step{amount=2}),together.Check,Sequential{name=inner}(together.Step)"
 )
-MODULES = {f"m{index}": {"f": index} if index % 2 else {"f": index % 31, "g": 3 * index} for index in range(60)}
+MODULES = {f"m{index}": {"f": index} if index % 2 else {"f": index % 31, "g": 3 * index} for index in range(32)}
 
 
 class _Everything:

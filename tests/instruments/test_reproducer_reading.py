@@ -278,14 +278,14 @@ def test_changed_bytes_raise_one_error(tmp_path: Path, position: float, inserted
 
 
 @pytest.mark.slow
-@fuzz(2000)
+@fuzz(500)
 @given(changes=records)
 def test_many_changed_fields_raise_one_error(tmp_path: Path, changes: dict[str, Any]) -> None:
     check_changed_fields(tmp_path, changes)
 
 
 @pytest.mark.slow
-@fuzz(2000)
+@fuzz(500)
 @given(position=positions, inserted=insertions, removed=removals)
 def test_many_changed_bytes_raise_one_error(tmp_path: Path, position: float, inserted: bytes, removed: int) -> None:
     check_changed_bytes(tmp_path, position, inserted, removed)

@@ -104,6 +104,6 @@ def test_mutated_text_is_a_module_or_an_error(text: str) -> None:
 
 @pytest.mark.slow
 @given(mutated(TEXTS))
-@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_many_mutated_texts_are_modules_or_errors(text: str) -> None:
     check_all_steps(text)
