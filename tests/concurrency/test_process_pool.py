@@ -11,6 +11,7 @@ import anyio
 import psutil
 import pytest
 
+from apass.concurrency.processes.command import complete_process
 from apass.concurrency.processes.pool import run_in_worker
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
@@ -110,14 +111,60 @@ def start_a_child() -> int:
     return subprocess.Popen(["sleep", "600"]).pid
 
 
-def test_children_of_a_worker_end_with_it(anyio_backend: str) -> None:
-    pid = anyio.run(run_in_worker, start_a_child, backend=anyio_backend)
+def run_a_program(note: Path) -> None:
+    """Run a program for ten minutes, as passes do, after writing its id to a file."""
+    anyio.run(complete_process, ["sh", "-c", f"echo $$ > {note}.part; mv {note}.part {note}; exec sleep 600"])
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait until a process has ended."""
     # The process has been sent a kill signal, but may take a moment to end.
     for _ in range(6000):
         if has_ended(pid):
             return
         time.sleep(0.01)
     pytest.fail("the process is still running after a minute")
+
+
+def test_children_of_a_worker_end_with_it(anyio_backend: str) -> None:
+    wait_for_end(anyio.run(run_in_worker, start_a_child, backend=anyio_backend))
+
+
+async def test_program_of_a_cancelled_worker_is_killed(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    async with anyio.create_task_group() as group:
+        group.start_soon(run_in_worker, run_a_program, note)
+        while not note.exists():
+            await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+    wait_for_end(int(note.read_text()))
+
+
+ABANDONED = """
+import os, sys, time
+from pathlib import Path
+import anyio
+from apass.concurrency.processes.pool import run_in_worker
+
+def work(note):
+    Path(note).write_text(str(os.getpid()))
+    time.sleep(600)
+
+if __name__ == "__main__":
+    anyio.run(run_in_worker, work, sys.argv[2], backend=sys.argv[1])
+"""
+
+
+def test_worker_ends_when_its_parent_is_killed(anyio_backend: str, tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text(ABANDONED)
+    note = tmp_path / "pid"
+    main = subprocess.Popen([sys.executable, str(tmp_path / "main.py"), anyio_backend, str(note)])
+    while not (note.exists() and note.read_text()):
+        assert main.poll() is None
+        time.sleep(0.01)
+    main.kill()
+    main.wait()
+    wait_for_end(int(note.read_text()))
 
 
 def has_ended(pid: int) -> bool:

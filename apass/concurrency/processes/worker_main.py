@@ -9,21 +9,27 @@ import pickle
 import runpy
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
 from struct import Struct
+from threading import Thread
 from types import ModuleType
 from typing import Any, BinaryIO, Final
 
-__all__ = ["LENGTH", "RECEIVED", "TYPE_AND_LENGTH"]
+__all__ = ["LENGTH", "RECEIVED", "TYPE_AND_LENGTH", "WORKER"]
 
 LENGTH: Final = Struct("!Q")
 """The header of each request: its length in bytes."""
 TYPE_AND_LENGTH: Final = Struct("!?Q")
 """The header of what a worker sends: whether it is the response or an earlier message, and its length in bytes."""
+WORKER: Final = "APASS_WORKER"
+"""The environment variable with the process id of a worker; its own children inherit it, and have another id."""
+PARENT_CHECKS: Final = 1.0
+"""Seconds between looks whether the parent process is alive."""
 RECEIVED: Final = b"received"
 """The first message of each request: the worker has read it."""
 
@@ -32,6 +38,8 @@ def _serve() -> None:
     """Handle requests until standard input is closed; the first one is `_prepare`."""
     # A terminal sends Ctrl-C to every process of the program; only the main process must handle it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ[WORKER] = str(os.getpid())
+    Thread(target=_end_with, args=[os.getppid()], daemon=True).start()
     requests, responses = _take_pipes()
     handler: Callable[..., object] = _prepare
 
@@ -45,6 +53,18 @@ def _serve() -> None:
         send(RECEIVED)
         send(_respond(handler, request), is_response=True)
         handler = partial(_call, send)
+
+
+def _end_with(parent: int) -> None:
+    """Wait until the parent process ends, and kill this one with all that it started.
+
+    Otherwise a pass would run on, although its result is lost.
+    """
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECKS)
+    if sys.platform != "win32" and os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(1)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
