@@ -18,6 +18,7 @@ except ImportError as _error:
     raise MissingExtraError(f"LLVM modules need llvmlite ({_error}): pip install 'apass[llvm]'") from _error
 
 __all__ = [
+    "MAGIC",
     "TUNING",
     "VERSION",
     "bitcode",
@@ -40,11 +41,13 @@ TUNING: Final[Mapping[str, type]] = {
     "loop_vectorization": bool,
     "slp_vectorization": bool,
     "loop_unrolling": bool,
-    "inlining_threshold": int,
 }
 """The tuning options of pipelines, and their types."""
 
 _PREDECESSORS: Final = re.compile(r'^((?:"[^"]*"|[-A-Za-z0-9$._]+):) +; preds = .*$', re.MULTILINE)
+
+MAGIC: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+"""The first bytes of bitcode, plain or in a wrapper."""
 
 _PLACE: Final = re.compile(r"<string>:(\d+):(\d+): error: (.*)")
 
@@ -75,7 +78,7 @@ def reading_error(source: str | bytes, message: str) -> str:
     """Return the text of the error for a message of LLVM's parser."""
     match = _PLACE.search(message)
     if match is None:
-        kind = "bitcode" if isinstance(source, bytes) else "LLVM IR"
+        kind = "bitcode" if isinstance(source, bytes) and source.startswith(MAGIC) else "LLVM IR"
         return f"this is no {kind} that LLVM reads: {' '.join(message.split())}"
     line, column, reason = match.groups()
     lines = source.splitlines() if isinstance(source, str) else source.decode(errors="replace").splitlines()
@@ -131,8 +134,8 @@ def run_on_module(
         add: returns the pass manager. It receives a function that creates an empty one, and the pass builder.
         level: the level of optimization for speed, 0 to 3.
         tuning: values of `TUNING`.
-        attributes: attributes that functions get first. Those with `optnone` do not, because LLVM allows none of
-            `optsize` and `minsize` beside it.
+        attributes: attributes that functions get first. Those with `optnone` or `optdebug` do not, because LLVM
+            allows none of `optsize` and `minsize` beside them.
 
     Raises:
         AdapterError: if LLVM knows no target of the module's triple.
@@ -142,7 +145,8 @@ def run_on_module(
     ref = parse(text)
     before = text_of(ref)
     for function in list(ref.functions) if attributes else []:
-        if not function.is_declaration and not any(b"optnone" in group.split() for group in function.attributes):
+        words = {word for group in function.attributes for word in group.split()}
+        if not function.is_declaration and words.isdisjoint((b"optnone", b"optdebug")):
             for attribute in attributes:
                 function.add_function_attribute(attribute)
     builder = _builder(ref, level, tuning)

@@ -75,6 +75,10 @@ _MEMORY: Final = re.compile(
     rf"  (?:(%\S+) = alloca {_TYPE}, align [0-9]+|%\S+ = load {_TYPE}, ptr (%\S+), align [0-9]+|store {_TYPE} "
     r"[^,]+, ptr (%\S+), align [0-9]+)$"
 )
+_LIFETIME: Final = re.compile(
+    r"  call void @llvm\.lifetime\.(?:start|end)\.p0\((?:i64 [^,]+, )?ptr (?:nonnull )?(%\S+)\)$"
+)
+"""A note of where a variable is in use. It computes nothing."""
 _STRANGE: Final = re.compile(r"\b(?:ptr|x86_fp80|fp128|ppc_fp128|half|bfloat|blockaddress|asm|token|x86_amx)\b")
 _WIDE: Final = re.compile(r"\bi([0-9]+)\b")
 _LOOSE: Final = re.compile(r"\b(?:fast|reassoc|contract|afn|arcp|nsz|nnan|ninf)\b")
@@ -133,6 +137,9 @@ def _calls(definition: str) -> set[str] | None:
     for line in lines:
         line = _REMOVED.sub("", line)
         opcode = _OPCODE.match(line)
+        lifetime = _LIFETIME.match(line)
+        if lifetime is not None and lifetime[1] in own:
+            continue
         memory = _MEMORY.match(line)
         if memory is not None and (memory[1] or memory[2] in own or memory[3] in own):
             if memory[1]:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from apass.adapters.llvm.library import reading_error, without_predecessors
+from apass.adapters.llvm.library import MAGIC, reading_error, without_predecessors
 from apass.adapters.llvm.module import Module
 from apass.errors import AdapterError, VerifyError
 
@@ -35,9 +35,6 @@ sys.stdout.buffer.write(b"T" + str(ref).encode("utf-8", "surrogatepass"))
 """
 """The program that reads a file. It imports llvmlite alone, in half the time of the adapter."""
 
-_MAGIC: Final = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
-"""The first bytes of bitcode, plain or in a wrapper."""
-
 
 def load_module(path: Path) -> Module:
     """Return the module in a file, text or bitcode.
@@ -50,7 +47,7 @@ def load_module(path: Path) -> Module:
 
     """
     data = path.read_bytes()
-    kind = "bitcode" if data.startswith(_MAGIC) else "text"
+    kind = "bitcode" if data.startswith(MAGIC) else "text"
     if kind == "text" and path.suffix.lower() == ".bc":
         raise AdapterError(f"{path} is no bitcode: it does not begin with b'BC'; rename a text to .ll")
     command = [sys.executable, "-c", _READER, kind]

@@ -111,3 +111,23 @@ def test_ir_cannot_write_files(tmp_path: Path) -> None:
     apass.run(apass.get_pass("llvm.O2"), mod)
     assert runnable(mod) == {}
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_variables_of_clang_are_understood() -> None:
+    text = """
+    define dso_local i32 @twice(i32 noundef %0) {
+      %2 = alloca i32, align 4
+      call void @llvm.lifetime.start.p0(ptr %2)
+      store i32 %0, ptr %2, align 4
+      %3 = load i32, ptr %2, align 4
+      %4 = shl i32 %3, 1
+      call void @llvm.lifetime.end.p0(ptr %2)
+      ret i32 %4
+    }
+    """
+    comparisons = [
+        await compare_outputs(Module.parse(text), Module.parse(text.replace("shl", operation)))
+        for operation in ("shl", "lshr")
+    ]
+    assert [comparison.changed for comparison in comparisons] == [False, True]
+    assert comparisons[0].text == "outputs equal: 1 of 1 functions ran on 8 inputs each"

@@ -47,3 +47,10 @@ def test_pass_that_changes_nothing_returns_its_input() -> None:
     mod = Module.parse("define i32 @f(i32 %x) {\n  ret i32 %x\n}\n")
     for name in ("InstCombine", "GlobalDCE", "Verifier", "O0"):
         assert apass.run(apass.get_pass(f"llvm.{name}"), mod) is mod
+
+
+@pytest.mark.parametrize("level", ["Os", "Oz"])
+def test_functions_for_debugging_keep_their_attributes(level: str) -> None:
+    mod = Module.parse("define i32 @f(i32 %x) optdebug {\n  %y = add i32 %x, 0\n  ret i32 %y\n}\n")
+    result = apass.run(f"llvm.{level},llvm.Verifier", mod)
+    assert "optsize" not in result.text
