@@ -89,7 +89,11 @@ class MLIRPass(ModulePass[MLIRModule]):
 
         """
         if not isinstance(mod, MLIRModule):
-            raise AdapterError(f"pass {self.info.name!r} takes an MLIRModule, got {type(mod).__name__}")
+            kind = f"{type(mod).__module__}.{type(mod).__qualname__}"
+            known = {"xdsl": "mlir.FromXDSL", "apass.adapters.llvm.module.Module": "mlir.FromLLVM"}
+            converter = known.get(kind) or known.get(kind.partition(".")[0])
+            hint = f"; convert it with {converter}" if converter else ""
+            raise AdapterError(f"pass {self.info.name!r} takes an MLIRModule, got {kind}{hint}")
         return run_steps(Path(self.program), self.steps, mod, ctx, self.time_limit, self.info.name)
 
 

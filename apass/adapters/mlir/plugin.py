@@ -40,8 +40,9 @@ PLUGIN: Final = IRPlugin(
     default_pipeline="mlir.canonicalize,mlir.cse",
     size=count_operations,
     compare_outputs=compare_outputs,
+    separator="// -----",
 )
 """The plug-in of text files."""
 
-BYTECODE: Final = replace(PLUGIN, suffixes=(".mlirbc",), save=_save_bytecode)
+BYTECODE: Final = replace(PLUGIN, suffixes=(".mlirbc",), save=_save_bytecode, separator="")
 """The plug-in of files with bytecode."""

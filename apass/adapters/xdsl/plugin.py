@@ -21,6 +21,8 @@ def _load(path: Path) -> ModuleOp:
 
 
 def _save(mod: ModuleOp, path: Path) -> None:
+    # A pass that changes a module itself may leave one whose text cannot be parsed.
+    verify_module(mod, "the result is not a valid module of xDSL")
     path.write_text(print_module(mod), "utf-8")
 
 

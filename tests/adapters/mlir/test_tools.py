@@ -36,6 +36,13 @@ def broken() -> Iterator[str]:
     apass.unregister_pass("test.Broken")
 
 
+def test_modules_of_one_file_are_optimized_separately(model: Path) -> None:
+    model.write_text(f"{CALLS}// -----\n{CALLS}")
+    result = command("opt", model, "-p", "mlir.canonicalize,mlir.cse", "--split-input-file", "-o", "-", "--quiet")
+    expected = mlir_opt(CALLS, "builtin.module(canonicalize,cse)")
+    assert [part.strip() for part in result.stdout.split("// -----")] == [expected.strip()] * 2
+
+
 @pytest.mark.parametrize(
     "options",
     [

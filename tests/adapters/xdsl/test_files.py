@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.command_line import apass, write_model
+from tests.helpers.command_line import apass, process, write_model
 from tests.helpers.folders import files
 from tests.helpers.xdsl_modules import CALLS, SIMPLE, SUMS, UNKNOWN
 
@@ -101,3 +101,22 @@ def test_split_excludes_a_journal(sums: Path) -> None:
     result = apass("opt", sums, "--split-input-file", "--journal", sums.with_name("journal"))
     assert result.exit_code == 2
     assert "--journal cannot be used with --split-input-file" in result.stderr
+
+
+def test_invalid_result_is_not_written(sums: Path, tmp_path: Path) -> None:
+    (tmp_path / "spoil.py").write_text(SPOIL)
+    result = process("opt", sums, "--load", tmp_path / "spoil.py", "-p", "my.Spoil", "-o", tmp_path / "out.mlir")
+    assert (result[0], (tmp_path / "out.mlir").exists()) == (1, False)
+    assert "the result is not a valid module of xDSL" in result[1]
+
+
+SPOIL = """
+import apass
+
+@apass.register_pass("my.Spoil")
+@apass.module_pass(opt_level=0)
+def spoil(mod, ctx):
+    copy = mod.clone()
+    copy.body.block.first_op.body.block.last_op.detach()
+    return copy
+"""

@@ -57,6 +57,7 @@ class XdslPass(InPlacePass[ModuleOp]):
             VerifyError: if the result is invalid.
 
         """
+        _check_module(self.info, mod)
         before = fingerprint(mod, exact=True)
         _apply(self.library_pass, mod)
         return fingerprint(mod, exact=True) != before
@@ -83,7 +84,14 @@ class XdslFunctionPass(FunctionPass[ModuleOp, Operation]):
         self.version = f"xdsl {version('xdsl')}"
 
     async def transform(self, mod: ModuleOp, ctx: PassContext) -> ModuleOp:
-        """Transform the functions; with other operations than symbols, the module."""
+        """Transform the functions; with other operations than symbols, the module.
+
+        Raises:
+            AdapterError: if `mod` is no module of xDSL, or the pass fails.
+            VerifyError: if the result is invalid.
+
+        """
+        _check_module(self.info, mod)
         if all(is_function(op) or _is_plain_symbol(op) for op in mod.body.ops):
             return await super().transform(mod, ctx)
         private = copy_of(mod)
@@ -106,6 +114,14 @@ class XdslFunctionPass(FunctionPass[ModuleOp, Operation]):
         _apply(self.library_pass, private)
         result = ADAPTER.get(private, name)
         return func if fingerprint(result, exact=True) == fingerprint(func, exact=True) else result
+
+
+def _check_module(info: PassInfo, mod: object) -> None:
+    """Raise AdapterError unless `mod` is a module of xDSL."""
+    if not isinstance(mod, ModuleOp):
+        kind = f"{type(mod).__module__}.{type(mod).__qualname__}"
+        hint = "; convert it with xdsl.FromMLIR" if kind.endswith(".MLIRModule") else ""
+        raise AdapterError(f"pass {info.name!r} takes a ModuleOp of xDSL, got {kind}{hint}")
 
 
 def _apply(library_pass: ModulePass, mod: ModuleOp) -> None:
