@@ -163,10 +163,24 @@ def test_conversions_name_the_ir_they_need(name: str, needed: str) -> None:
         apass.run(apass.get_pass(name), {"f": "abc"})
 
 
+@NEEDS_MLIR
+def test_passes_name_the_conversion_they_need() -> None:
+    pairs = [
+        ("xdsl.cse", MLIRModule(PRODUCT), "xdsl.FromMLIR"),
+        ("mlir.cse", xdsl_module(PRODUCT), "mlir.FromXDSL"),
+        ("mlir.cse", Module.parse(""), "mlir.FromLLVM"),
+    ]
+    for name, mod, conversion in pairs:
+        with pytest.raises(apass.AdapterError, match=f"pass '{name}' takes .*; convert it with {conversion}"):
+            apass.run(name, mod)
+
+
 def test_tvm_errors_are_short(tmp_path: Path) -> None:
     model = ONNX.loads(command_line.write_model(tmp_path / "m.onnx").read_bytes())
     with pytest.raises(apass.AdapterError, match="TVM cannot compile the module for target 'abacus': "):
         apass.run(apass.parse_pipeline("tvm.FromONNX,tvm.ToLLVM{target=abacus}"), model)
+    with pytest.raises(apass.AdapterError, match=r"made code that LLVM IR cannot hold \(cuda\)"):
+        apass.run(apass.parse_pipeline("tvm.FromONNX,tvm.ToLLVM{target=cuda}"), model)
     model.graph[0].op_type = "NoSuchOperator"
     with pytest.raises(apass.AdapterError, match=r"TVM cannot import the ONNX model: .*NoSuchOperator"):
         apass.run(apass.get_pass("tvm.FromONNX"), model)

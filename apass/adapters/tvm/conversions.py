@@ -115,6 +115,9 @@ def _llvm_text(mod: IRModule, target: str) -> str:
             f"TVM made {len(parts)} LLVM modules for target {target!r}, expected one; the module must have a function "
             "to compile, and the target must be one of LLVM"
         )
+    if parts[0].imports:
+        kinds = ", ".join(sorted({part.kind for part in parts[0].imports}))
+        raise AdapterError(f"for target {target!r}, TVM made code that LLVM IR cannot hold ({kinds}); use one for CPUs")
     names: dict[str, str] = {}
     return _ADDRESS.sub(lambda match: names.setdefault(match[0], f"buffer{len(names)}"), parts[0].inspect_source("ll"))
 

@@ -228,6 +228,8 @@ class Call:
         self._mod = mod
         self._ctx = ctx
         self._exclusive = exclusive
+        self._accepted: set[int] = set()
+        """The depths of the inner passes whose bodies were reached: all instruments agreed."""
         self._send, self._receive = anyio.create_memory_object_stream[Any](1)
         self._reply, self._replied = anyio.create_memory_object_stream[Any](1)
 
@@ -292,16 +294,18 @@ class Call:
                 raise _InnerFailedError(name, message)
             assert isinstance(message, _Started), "an inner pass ends after it has started"
             inner = _InnerPass(message.info, self, depth + 1)
+            self._accepted.discard(depth + 1)
             try:
                 await inner(message.mod)
             except _InnerFailedError as error:
                 message = error.message
                 continue
-            await self._reply.send(inner.has_run)
+            await self._reply.send(depth + 1 in self._accepted)
             message = await self._receive.receive()
 
-    async def accept(self) -> None:
+    async def accept(self, depth: int) -> None:
         """Let the thread run the inner pass that it asked about."""
+        self._accepted.add(depth)
         await self._reply.send(True)
 
     async def _run_thread(self) -> None:
@@ -323,7 +327,8 @@ class Call:
                 _exclusive(self._exclusive),
                 _mirrored(self._ctx, [_INSTRUMENT(self)] if self._ctx.instruments else []),
             ):
-                result = _call(self._target, self._mod)
+                # A pass in Python may change its argument in place.
+                result = _call(self._target, self._mod.clone())
             # Most passes of TVM return a new object, also if nothing changed.
             return self._mod if ADAPTER.equal(result, self._mod) else result
         finally:
@@ -366,13 +371,10 @@ class _InnerPass(ModulePass[IRModule]):
         self.info = info
         self._call = call
         self._depth = depth
-        self.has_run = False
-        """Whether the body was reached: all instruments agreed. An object runs once."""
 
     async def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """Let TVM run the pass, and return its result."""
-        self.has_run = True
-        await self._call.accept()
+        await self._call.accept(self._depth)
         return await self._call.answer(self.info.name, self._depth)
 
 

@@ -324,3 +324,24 @@ async def test_many_modules_run_at_once_and_equal_tvm() -> None:
         for make in passes:
             expected = make()(expected)
         assert ADAPTER.equal(results[name], expected), name
+
+
+def test_pass_that_changes_in_place_changes_a_copy() -> None:
+    def remove(mod: Any, _ctx: Any) -> Any:
+        del mod[mod.get_global_var("second")]
+        return mod
+
+    mod = shared()
+    result = apass.run(apass.from_tvm(tvm.transform.module_pass(remove, opt_level=0)), mod)
+    assert [sorted(name for name, _ in ADAPTER.functions(one)) for one in (mod, result)] == [
+        ["first", "second"],
+        ["first"],
+    ]
+
+
+@pytest.mark.anyio
+@pytest.mark.filterwarnings("ignore:.*held the loop")  # a first import
+async def test_debug_mode_accepts_inner_passes() -> None:
+    mod = shared()
+    async with apass.PassContext(debug=True):
+        assert ADAPTER.equal(await apass.from_tvm(relax.transform.CanonicalizeBindings())(mod), mod)
