@@ -134,7 +134,8 @@ class ModelFormat:
         """
         kind = self.plugin.module_type
         if kind is None or isinstance(mod, kind):
-            return self.plugin
+            # A pass that converts may have been skipped.
+            return _writer(self.plugin, suffix) if suffix in suffixes() else self.plugin
         plugin = plugin_for(mod)
         return plugin if suffix is None else _writer(plugin, suffix)
 
@@ -263,10 +264,10 @@ def _writer(plugin: IRPlugin[Any], suffix: str) -> IRPlugin[Any]:
         AdapterError: if there is none.
 
     """
-    if suffix in plugin.suffixes:
+    if suffix in map(str.lower, plugin.suffixes) or not plugin.suffixes:
         return plugin
     other = plugin_for_suffix(suffix) if suffix in suffixes() else plugin
-    if suffix in other.suffixes and other.adapter is plugin.adapter:
+    if suffix in map(str.lower, other.suffixes) and other.adapter is plugin.adapter:
         return other
     raise AdapterError(
         f"the pipeline returns a model for {' or '.join(plugin.suffixes) or 'no'} files, which cannot be written as "

@@ -26,6 +26,7 @@ OWN = {
         "apass.core.context.current_scope",
         "apass.util.files.PartFile",
         "apass.util.files.Prepared",
+        "apass.util.files.write_whole",
         "apass.util.late_modules.imported_late",
         "apass.concurrency.processes.pool.call_in_worker",
         "apass.concurrency.processes.command.complete_process",

@@ -53,6 +53,13 @@ def test_wrong_formats_stop_before_the_run(
     assert message in done.output
 
 
+def test_skipped_conversion_writes_no_other_ir(model: Path) -> None:
+    output = model.with_name("out.ll")
+    done = apass("opt", model, "-p", PIPELINE, "-o", output, "--opt-bisect-limit", 0)
+    assert (done.exit_code, output.exists()) == (1, False)
+    assert "which cannot be written as .ll" in done.output
+
+
 def test_conversion_results_are_cached(model: Path) -> None:
     texts: list[str] = []
     outputs: list[str] = []
