@@ -17,6 +17,7 @@ def test_every_pass_is_registered() -> None:
     assert len(NAMES) >= 133
     assert {name for name in apass.list_passes() if name.startswith("xdsl.")} == {
         "xdsl.Default",
+        "xdsl.FromMLIR",
         *(f"xdsl.{name}" for name in NAMES),
     }
 
