@@ -1,6 +1,7 @@
 """Fixtures and checks for all tests; async tests run on asyncio and trio."""
 
 import compileall
+import gc
 import sys
 
 import pytest
@@ -30,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # again, for half a second. What is compiled already is left alone.
     if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
         compileall.compile_dir(ROOT / "apass", quiet=2)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from what the test modules have imported: it would look at it again in each run."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

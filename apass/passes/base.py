@@ -95,6 +95,11 @@ class Pass(Displayed, ABC, Generic[ModT]):
 
     merges: bool = False
     """Whether `merged_with` may return a pass: the work of several passes costs less together."""
+    runs_alone: bool = True
+    """Whether the pass can be named by itself; False for a step of another compiler's pass.
+
+    If such a step fails, the reproducer is that of the pass around it.
+    """
 
     registered_name: str | None = None
     """The name that the pass itself, or its class, is registered under; None if it is not."""

@@ -1,6 +1,7 @@
 """The Python snippets of the documentation run and print what their page shows."""
 
 import doctest
+import linecache
 import os
 import subprocess
 import sys
@@ -64,4 +65,6 @@ def test_varying_output_may_have_wider_columns(anyio_backend: str, tmp_path: Pat
 def test_docstring_examples_pass(name: str) -> None:
     if name == "apass.adapters.mlir.passes" and program() is None:
         pytest.skip("mlir-opt is not installed")
+    # Each call of `testmod` looks at all files of the cache, which other tests have filled.
+    linecache.clearcache()
     assert doctest.testmod(import_module(name)).failed == 0

@@ -1,18 +1,14 @@
 """Files of LLVM IR: text (`.ll`) and bitcode (`.bc`)."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
+from apass.adapters.file_reader import read_in_process
 from apass.adapters.llvm.library import MAGIC, reading_error, without_predecessors
 from apass.adapters.llvm.module import Module
 from apass.errors import AdapterError, VerifyError
 
 __all__ = ["load_module", "save_bitcode", "save_text"]
-
-MAX_SECONDS: Final = 600
-"""Time limit for the process that reads a file."""
 
 _READER: Final = """
 import sys
@@ -50,22 +46,13 @@ def load_module(path: Path) -> Module:
     kind = "bitcode" if data.startswith(MAGIC) else "text"
     if kind == "text" and path.suffix.lower() == ".bc":
         raise AdapterError(f"{path} is no bitcode: it does not begin with b'BC'; rename a text to .ll")
-    command = [sys.executable, "-c", _READER, kind]
-    try:
-        done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=MAX_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise AdapterError(f"LLVM did not read {path} within {MAX_SECONDS} seconds") from None
-    status, answer = done.stdout[:1], done.stdout[1:].decode("utf-8", "surrogatepass")
-    if done.returncode or status not in (b"E", b"V", b"T"):
-        words = done.stderr.decode(errors="replace").split("\n")[0][:200].strip()
-        shown = f": {words}" if words else ""
-        message = f"LLVM crashed when it read {path} (exit status {done.returncode}){shown}; the file is damaged"
-        raise AdapterError(message)
+    answer = read_in_process(_READER, [kind], data, library="LLVM", path=path)
+    status, text = answer[:1], answer[1:].decode("utf-8", "surrogatepass")
     if status == b"V":
-        raise VerifyError(f"not a valid LLVM module: {' '.join(answer.split())}")
+        raise VerifyError(f"not a valid LLVM module: {' '.join(text.split())}")
     if status == b"E":
-        raise AdapterError(reading_error(data, answer))
-    return Module.of_printed(without_predecessors(answer))
+        raise AdapterError(reading_error(data, text))
+    return Module.of_printed(without_predecessors(text))
 
 
 def save_text(mod: Module, path: Path) -> None:

@@ -1,19 +1,20 @@
 """`from_tvm` and `to_tvm`: passes of TVM in apass, and the other way round."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from functools import cache
+from typing import Any, ClassVar, Final, Never
 
 import anyio
 from anyio import from_thread
 
-from apass.adapters.tvm import ADAPTER, BaseFunc, IRModule, tvm
+from apass.adapters.tvm import ADAPTER, BaseFunc, IRModule, tvm, tvm_ffi
 from apass.adapters.tvm.concurrency import is_concurrent, is_local
-from apass.adapters.tvm.execution import current_call, run_in_thread, run_plain
+from apass.adapters.tvm.execution import CONFIG_PREFIX, current_call, run_in_thread, run_plain
 from apass.core.adapter import FunctionKind
 from apass.core.context import PassContext, current_scope
 from apass.core.info import PassInfo
 from apass.core.run import current_run
-from apass.errors import AdapterError, PassResultError
+from apass.errors import AdapterError, ApassError, ExecutorError, PassResultError
 from apass.passes.base import ModulePass, Pass
 from apass.passes.function_pass import FunctionPass
 from apass.passes.sequential import Sequential
@@ -24,7 +25,25 @@ _relax: Final[Any] = tvm.relax
 _tirx: Final[Any] = tvm.tirx
 
 
-class TVMModulePass(ModulePass[IRModule]):
+class _OfTVM:
+    """A pass of TVM, which keeps its function in C++: it cannot be pickled."""
+
+    info: PassInfo
+
+    def __reduce__(self) -> Never:
+        """Refuse to be pickled; a registered pass is sent by name.
+
+        Raises:
+            ExecutorError: always.
+
+        """
+        raise ExecutorError(
+            f"TVM cannot write its pass {self.info.name!r}; use a registered pass, such as "
+            f"apass.get_pass('tvm.relax.{self.info.name}'), which is sent by name"
+        )
+
+
+class TVMModulePass(_OfTVM, ModulePass[IRModule]):
     """A pass of TVM that runs on the whole module, in a worker thread.
 
     If it is a function pass, functions with a true `SkipOptimization` stay as they are. If nothing changed, the result
@@ -59,7 +78,7 @@ class TVMModulePass(ModulePass[IRModule]):
         return ADAPTER.replace(result, skipped) if skipped else result
 
 
-class TVMFunctionPass(FunctionPass[IRModule, BaseFunc]):
+class TVMFunctionPass(_OfTVM, FunctionPass[IRModule, BaseFunc]):
     """A pass of TVM that runs on one function at a time, in worker threads.
 
     Parameters:
@@ -137,7 +156,7 @@ def check_module(name: str, mod: object) -> None:
     if not isinstance(mod, tvm.IRModule):
         raise AdapterError(
             f"pass {name!r} takes a tvm.IRModule, got {type(mod).__name__}; import a model into TVM first, "
-            "with tvm.relax.frontend or `apass convert`"
+            "with the pass tvm.FromONNX or `apass convert`"
         )
 
 
@@ -188,8 +207,8 @@ def to_tvm(pass_: Pass[IRModule]) -> Any:
     """Return a pass of apass as a `tvm.transform.ModulePass`, for a pipeline of TVM.
 
     The pass may await. If the pipeline runs inside of apass (see `from_tvm`), it runs in the same event loop, in the
-    current context. Otherwise it runs in an event loop of its own, with level and selection of TVM's `PassContext`. A
-    pipeline of TVM that is called in the thread of an event loop would block it, which is an AdapterError.
+    current context. Otherwise it runs in an event loop of its own, with level, selection and config of TVM's
+    `PassContext`. A pipeline of TVM that is called in the thread of an event loop would block it: an AdapterError.
 
     Raises:
         TypeError: if `pass_` is no pass of apass.
@@ -198,17 +217,42 @@ def to_tvm(pass_: Pass[IRModule]) -> Any:
     if not isinstance(pass_, Pass):
         raise TypeError(f"to_tvm takes a pass of apass, got {pass_!r}")
 
+    _register_errors()
+
     def transform(mod: IRModule, tvm_ctx: Any) -> IRModule:
         call = current_call()
         if call is not None:
-            return call.run_nested(pass_, mod)
-        if _in_worker_thread():
-            return from_thread.run(pass_, mod)
-        ctx = PassContext(int(tvm_ctx.opt_level), map(str, tvm_ctx.required_pass), map(str, tvm_ctx.disabled_pass))
-        return anyio.run(_run, pass_, mod, ctx)
+            result = call.run_nested(pass_, mod)
+        elif _in_worker_thread():
+            result = from_thread.run(pass_, mod)
+        else:
+            ctx = PassContext(
+                int(tvm_ctx.opt_level),
+                map(str, tvm_ctx.required_pass),
+                map(str, tvm_ctx.disabled_pass),
+                config={f"{CONFIG_PREFIX}{key}": _plain(value) for key, value in tvm_ctx.config.items()},
+            )
+            result = anyio.run(_run, pass_, mod, ctx)
+        if not isinstance(result, tvm.IRModule):
+            raise PassResultError(f"pass {pass_.info.name!r} returned {result!r}, expected a tvm.IRModule")
+        return result
 
     info = tvm.transform.PassInfo(pass_.info.opt_level, pass_.info.name, list(pass_.info.required))
     return tvm.ir.transform._ffi_transform_api.MakeModulePass(transform, info)
+
+
+@cache
+def _register_errors() -> None:
+    """Let TVM raise the errors of apass as they are; it makes a RuntimeError of an unknown one."""
+    classes = [ApassError]
+    for kind in classes:
+        classes += kind.__subclasses__()
+        tvm_ffi.error.register_error(kind.__name__, kind)
+
+
+def _plain(value: Any) -> Any:
+    """Return the value of a config option of TVM."""
+    return getattr(value, "value", value)
 
 
 async def _run(pass_: Pass[IRModule], mod: IRModule, ctx: PassContext) -> IRModule:

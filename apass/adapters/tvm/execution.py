@@ -4,7 +4,7 @@ TVM keeps its `PassContext` and its target for each thread. They are entered in 
 """
 
 import threading
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def _exclusive(exclusive: bool) -> AbstractContextManager[Any]:
 def _mirrored(ctx: PassContext, instruments: list[Any]) -> Generator[None]:
     """Enter a `PassContext` of TVM in this thread.
 
-    Level, selection and config are those of `ctx`. The target of the option `tvm.target` is entered too.
+    Level, selection and config are those of `ctx`; a name such as `tvm.relax.FoldConstant` is that of TVM too. The target of the option `tvm.target` is entered too.
     """
     options = {
         key.removeprefix(CONFIG_PREFIX): value
@@ -140,13 +140,19 @@ def _mirrored(ctx: PassContext, instruments: list[Any]) -> Generator[None]:
     name = ctx.config.get(TARGET)
     try:
         mirrored = tvm.transform.PassContext(
-            ctx.opt_level, sorted(ctx.required_pass), sorted(ctx.disabled_pass), instruments, options
+            ctx.opt_level, _names(ctx.required_pass), _names(ctx.disabled_pass), instruments, options
         )
         target = nullcontext() if name is None else tvm.target.Target(name)
     except Exception as error:  # TVM raises errors of many types
         raise AdapterError(f"TVM rejects the context: {short_reason(error)}") from None
     with mirrored, target:
         yield
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    """Return the names of passes, with those by which TVM knows its own: `FoldConstant`, `tirx.Simplify`."""
+    own = {name.removeprefix(CONFIG_PREFIX).removeprefix("relax.") for name in names if name.startswith(CONFIG_PREFIX)}
+    return sorted(own.union(names))
 
 
 def _call(target: Any, mod: IRModule) -> IRModule:
@@ -366,6 +372,8 @@ _CALL: ContextVar["Call | None"] = ContextVar("apass_tvm_call", default=None)
 
 class _InnerPass(ModulePass[IRModule]):
     """A pass that TVM runs inside of another one; its body waits for its end."""
+
+    runs_alone = False
 
     def __init__(self, info: PassInfo, call: Call, depth: int) -> None:
         self.info = info

@@ -106,6 +106,8 @@ def _make(name: str, maker: Callable[..., Any], options: Mapping[str, Any]) -> P
         raise PassDefinitionError(f"TVM cannot make pass {name!r}: {short_reason(error)}") from None
     if isinstance(target, tvm.transform.Sequential):
         sequence = cast("Sequential[Any]", from_tvm(target))
+        for step in _descendants(sequence):
+            step.runs_alone = False
         return Sequential(sequence.passes, sequence.info.opt_level, name, sequence.info.required)
     info = info_of(target)
     pass_: Any = make_pass(target, PassInfo(info.opt_level, name, info.required))
@@ -113,6 +115,12 @@ def _make(name: str, maker: Callable[..., Any], options: Mapping[str, Any]) -> P
     pass_.version = f"apache-tvm {tvm.__version__}"
     made: Pass[Any] = pass_
     return made
+
+
+def _descendants(pass_: Pass[Any]) -> Iterator[Pass[Any]]:
+    for child in pass_.children():
+        yield child
+        yield from _descendants(child)
 
 
 def _register_all() -> None:

@@ -28,6 +28,7 @@ from apass.instruments.reproducer.folder import (
 )
 from apass.instruments.support.paths import FolderNames, file_name
 from apass.instruments.verify import VerifyInstrument
+from apass.passes.base import Pass
 from apass.pipelines.resume import rest_of
 
 __all__ = ["ReproducerInstrument"]
@@ -40,7 +41,7 @@ class ReproducerInstrument:
     The folder holds the module before the pass, the pass, the context and the traceback. `apass.replay` runs this pass
     alone and fails in the same way. `apass.reduce` makes the module smaller while the failure stays the same.
 
-    - For nested passes, only the innermost failed pass is written. A note on the error names the folder,
+    - For nested passes, only the innermost failed pass that `runs_alone` is written. A note on the error names the folder,
       `DIR/MODULE/POSITION`.
     - A cancelled pass has not failed, so it gets no folder.
     - While passes run, only their positions are stored. The module comes from the failure hook: modules are immutable,
@@ -131,6 +132,9 @@ class ReproducerInstrument:
         """Write the folder, unless an inner pass has already written one for this error."""
         run = current_run()
         if run is None or not isinstance(error, Exception) or _has_folder(error, run):
+            return
+        pass_: Any = run.pass_
+        if isinstance(pass_, Pass) and not pass_.runs_alone:
             return
         position = self._positions.position(run)
         if position is None:

@@ -1,7 +1,9 @@
 """The adapter for modules of TVM: functions, marks, texts, bytes and verification."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import apass
 from apass.adapters.tvm import ADAPTER, from_script, to_script, tvm
+from apass.adapters.tvm.plugin import PLUGIN
 from apass.testing import check_adapter
 from tests.helpers.tvm_modules import mixed, shared, skipped
 
@@ -155,3 +158,31 @@ def test_adopted_functions_use_the_variables_of_the_module() -> None:
     result = ADAPTER.replace(mod, ADAPTER.extract(sub, ["second"]))
     ADAPTER.verify(result)
     assert ADAPTER.equal(result, mod)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("kind", "field", "other"),
+    [
+        pytest.param("relax.TensorType", "dtype", "relax.TensorType", id="when it is read"),
+        pytest.param("ir.Call", "op", "relax.expr.DataflowVar", id="when it is verified"),
+    ],
+)
+def test_file_that_crashes_tvm_is_an_error(kind: str, field: str, other: str, tmp_path: Path) -> None:
+    graph = json.loads(ADAPTER.dumps(shared()))
+    kinds = [node["type"] for node in graph["nodes"]]
+    graph["nodes"][kinds.index(kind)]["data"][field] = kinds.index(other)
+    path = tmp_path / "m.relax"
+    path.write_text(json.dumps(graph))
+    with pytest.raises(apass.AdapterError, match=r"TVM crashed when it read .*m\.relax .*; the file is damaged"):
+        PLUGIN.read(path)
+
+
+@pytest.mark.process
+def test_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "m.relax"
+    path.write_bytes(ADAPTER.dumps(mixed()))
+    assert ADAPTER.equal(PLUGIN.read(path), mixed())
+    path.write_text("{")
+    with pytest.raises(apass.AdapterError, match="not a module in TVM's JSON format"):
+        PLUGIN.read(path)

@@ -1,7 +1,9 @@
 """`from_tvm` and `to_tvm`: hooks around inner passes, errors, cancellation."""
 
+import json
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -11,6 +13,7 @@ from anyio import to_thread
 
 import apass
 from apass.adapters.tvm import ADAPTER, tvm
+from apass.instruments import ReproducerInstrument
 from tests.helpers.tvm_modules import mixed, shared, skipped
 
 relax = tvm.relax
@@ -345,3 +348,57 @@ async def test_debug_mode_accepts_inner_passes() -> None:
     mod = shared()
     async with apass.PassContext(debug=True):
         assert ADAPTER.equal(await apass.from_tvm(relax.transform.CanonicalizeBindings())(mod), mod)
+
+
+@pytest.mark.parametrize("name", ["FuseOps", "tvm.relax.FuseOps"])
+def test_disabled_name_is_that_of_either_compiler(name: str) -> None:
+    record = Record()
+    with_names = apass.PassContext(disabled_pass={name}, instruments=[record])
+    apass.run(apass.from_tvm(nested(relax.transform.FuseOps())), shared(), context=with_names)
+    assert record.events == around("outer", *around("outer.inner"))
+
+
+def test_config_of_tvm_reaches_a_pass_of_apass() -> None:
+    seen: list[dict[str, Any]] = []
+
+    @apass.module_pass(opt_level=0)
+    def Mine(mod: Any, ctx: apass.PassContext) -> Any:
+        seen.append(dict(ctx.config))
+        return mod
+
+    with tvm.transform.PassContext(config={"relax.FuseOps.max_depth": 4}):
+        apass.to_tvm(Mine)(shared())
+    assert seen == [{"tvm.relax.FuseOps.max_depth": 4}]
+
+
+def test_errors_of_apass_pass_through_tvm() -> None:
+    @apass.module_pass(opt_level=0)
+    def Wrong(mod: Any, ctx: apass.PassContext) -> Any:
+        return {"f": 1}
+
+    @apass.module_pass(opt_level=0)
+    def Refuses(mod: Any, ctx: apass.PassContext) -> Any:
+        raise apass.VerifyError("mine")
+
+    with pytest.raises(apass.PassResultError, match=r"pass 'Wrong' returned .*, expected a tvm\.IRModule"):
+        apass.to_tvm(Wrong)(shared())
+    with pytest.raises(apass.VerifyError, match="mine"):
+        apass.to_tvm(Refuses)(shared())
+
+
+@pytest.mark.anyio
+async def test_unregistered_pass_cannot_go_to_a_process() -> None:
+    one = apass.Sequential([apass.from_tvm(relax.transform.FuseOps())])
+    expected = r"TVM cannot write its pass 'FuseOps'; use .* apass\.get_pass\('tvm\.relax\.FuseOps'\)"
+    with pytest.raises(apass.ExecutorError, match=expected):
+        await apass.optimize_all({"m": shared()}, one, executor="process")
+
+
+def test_reproducer_is_that_of_the_pass_around(tmp_path: Path) -> None:
+    fail = Record(fail="after ExpandTupleArgumentsInner")
+    pass_ = apass.get_pass("tvm.relax.FuseTIR")
+    context = apass.PassContext(instruments=[fail, ReproducerInstrument(tmp_path)])
+    with pytest.raises(KeyError):
+        apass.run(pass_, relax.transform.LegalizeOps()(shared()), context=context)
+    (folder,) = tmp_path.glob("*/*")
+    assert json.loads((folder / "reproducer.json").read_text())["pipeline"] == "tvm.relax.FuseTIR"
