@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
+from apass.batch.optimize import optimize_all
 from apass.core.context import PassContext, current_scope
 from apass.core.run import enter_module, leave_module
-from apass.errors import ApassError, PipelineSyntaxError, ReproducerError, UnknownPassError
+from apass.errors import ApassError, PipelineSyntaxError, ReproducerError, UnknownPassError, WorkerLostError
 from apass.instruments.reproducer.folder import FACTS, Failure, Reproducer, load_module, read_reproducer
 from apass.instruments.reproducer.reading import read_file, shorten
 from apass.instruments.verify import VerifyInstrument, VerifyWhen
@@ -22,6 +23,10 @@ from apass.passes.registry import without_extensions
 from apass.pipelines.parser import as_pass, parse_pipeline
 
 __all__ = ["Replay", "Verdict", "check_context", "read_module", "read_pass", "replay", "report_failure", "run_once"]
+
+
+_LOST: Final = Failure.of(WorkerLostError()).type
+"""The recorded failure of a pass that ended its worker; it would end this process too."""
 
 
 class Verdict(Enum):
@@ -51,7 +56,8 @@ async def replay(folder: Path | str, pass_: Pass[Any] | str | None = None) -> Re
     """Run the pass of a reproducer, and compare the failure with the recorded one.
 
     The pass runs on the recorded module, in the recorded context. Earlier passes and required passes are not repeated.
-    The current event loop may differ from the recorded one. The pass must be registered: no module is imported by name.
+    If it had ended its worker process, it runs in such a process again. The current event loop may differ from the
+    recorded one. The pass must be registered: no module is imported by name.
 
     Parameters:
         folder: the folder written by `ReproducerInstrument`.
@@ -62,21 +68,38 @@ async def replay(folder: Path | str, pass_: Pass[Any] | str | None = None) -> Re
         ReproducerError: if the folder has no reproducer, it has no module, or the pass cannot be found.
 
     """
-    path = Path(folder)
-    reproducer = read_reproducer(path)
-    check_context(path, reproducer)
-    mod = read_module(path, reproducer)
-    the_pass = read_pass(path, reproducer) if pass_ is None else as_pass("replay(folder, pass_)", pass_)
-    error = await run_once(reproducer, the_pass, mod)
+    reproducer, the_pass, mod = _prepare(Path(folder), pass_)
+    is_lost = reproducer.failure.type == _LOST
+    error = await run_once(reproducer, the_pass, mod, in_worker=is_lost)
     if error is None:
         verdict = Verdict.NONE
     else:
-        verdict = Verdict.SAME if reproducer.failure.is_same_as(Failure.of(error)) else Verdict.OTHER
+        failure = Failure.of(error)
+        # The message about a lost worker depends on what it had to do.
+        is_same = failure.type == _LOST if is_lost else reproducer.failure.is_same_as(failure)
+        verdict = Verdict.SAME if is_same else Verdict.OTHER
     return Replay(reproducer=reproducer, verdict=verdict, error=error)
 
 
-async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any) -> Exception | None:
-    """Run a pass in the context of a reproducer; return the exception, or None."""
+def _prepare(folder: Path, pass_: Pass[Any] | str | None = None) -> tuple[Reproducer, Pass[Any], Any]:
+    """Return a reproducer, the pass to run, and the module."""
+    reproducer = read_reproducer(folder)
+    check_context(folder, reproducer)
+    mod = read_module(folder, reproducer)
+    the_pass = read_pass(folder, reproducer) if pass_ is None else as_pass("replay(folder, pass_)", pass_)
+    return reproducer, the_pass, mod
+
+
+async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any, *, in_worker: bool = False) -> Exception | None:
+    """Run a pass in the context of a reproducer; return the exception, or None.
+
+    Parameters:
+        reproducer: the reproducer, for the context.
+        pass_: the pass.
+        mod: the module.
+        in_worker: whether the pass runs in a worker process, because it may end its process.
+
+    """
     token = None if reproducer.module is None else enter_module(reproducer.module)
     try:
         checks = [] if reproducer.verify is None else [VerifyInstrument(_when(reproducer.verify))]
@@ -85,7 +108,10 @@ async def run_once(reproducer: Reproducer, pass_: Pass[Any], mod: Any) -> Except
             # Most disabled and required names belong to passes that do not run here.
             current_scope().expected.update(context.disabled_pass, context.required_pass)
             try:
-                await pass_(mod)
+                if in_worker:
+                    await optimize_all({reproducer.module or "module": mod}, pass_, executor="process")
+                else:
+                    await pass_(mod)
             except Exception as error:
                 return error
         return None
@@ -101,8 +127,9 @@ def report_failure(folder: str, modules: Iterable[str]) -> None:
     """
     for name in modules:
         import_module(name)
-    result = anyio.run(replay, folder, backend=read_reproducer(Path(folder)).backend)
-    print(json.dumps(None if result.error is None else asdict(Failure.of(result.error))))  # noqa: T201  the caller reads it
+    reproducer, pass_, mod = _prepare(Path(folder))
+    error = anyio.run(run_once, reproducer, pass_, mod, backend=reproducer.backend)
+    print(json.dumps(None if error is None else asdict(Failure.of(error))))  # noqa: T201  the caller reads it
 
 
 def _when(text: str) -> VerifyWhen:

@@ -124,6 +124,8 @@ async def test_crash_leaves_a_reproducer_and_other_modules(tmp_path: Path) -> No
     assert outcomes["sum"].module is mods["sum"]
     (folder,) = reproducers(tmp_path)
     assert Module.parse((folder / "module.ll").read_text()).functions.keys() == mods["library"].functions.keys()
+    replayed = await apass.replay(folder, Crash)
+    assert (replayed.verdict.name, type(replayed.error)) == ("SAME", WorkerLostError)
 
 
 @pytest.mark.process
