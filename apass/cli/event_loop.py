@@ -3,13 +3,15 @@
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 from importlib import import_module
-from threading import Timer
+from threading import Thread, Timer
 from typing import Final
 
 import anyio
+from anyio import from_thread
+from anyio.lowlevel import current_token
 
 from apass.cli.exit_status import INTERRUPTED
 from apass.cli.inputs import InputError
@@ -46,53 +48,66 @@ def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> 
     """Run `work` in a new event loop of `backend`, and raise its errors unchanged.
 
     Ctrl-C cancels `work`, waits for its end, and then raises KeyboardInterrupt. A second Ctrl-C does not wait. If a
-    thread is still busy after `INTERRUPT_GRACE` seconds, the process exits: a thread in a library cannot be cancelled.
+    thread, or a pass that holds the event loop, is still busy after `INTERRUPT_GRACE` seconds, the process exits: it
+    cannot be cancelled.
     """
     collect_seldom()
-    try:
-        anyio.run(_run_cancellable, work, backend=backend)
-    except BaseExceptionGroup as group:
-        if group.subgroup(KeyboardInterrupt) is None:
-            raise
-        raise KeyboardInterrupt from None
+    if anyio.run(_is_interrupted, work, backend=backend):
+        raise KeyboardInterrupt
 
 
 def _exit_at_once() -> None:
     """Exit without waiting for threads; results are renamed when complete."""
-    sys.stderr.write("apass: interrupted; a thread did not end in time; all files written so far are complete\n")
+    sys.stderr.write("apass: interrupted; a pass did not end in time; all files written so far are complete\n")
     sys.stderr.flush()
     os._exit(INTERRUPTED)
 
 
-async def _run_cancellable(work: Callable[[], Awaitable[None]]) -> None:
+async def _is_interrupted(work: Callable[[], Awaitable[None]]) -> bool:
+    """Do the work, and return whether it was interrupted."""
     failure: Exception | SystemExit | None = None
-    with anyio.CancelScope() as scope:
-        async with anyio.create_task_group() as group:
-            await group.start(_cancel_at_interrupt, scope)
+    try:
+        with anyio.CancelScope() as scope, _interrupting(scope):
             try:
                 await work()
             except (Exception, SystemExit) as error:  # rich raises SystemExit when the reader of a pipe has exited
-                # Raised below, outside the task group, which would wrap it in an exception group.
+                # Raised below, as an interruption comes first.
                 failure = error
-            group.cancel_scope.cancel()
-    if scope.cancelled_caught:
-        raise KeyboardInterrupt
-    if failure is not None:
+    except BaseExceptionGroup as group:
+        # A second Ctrl-C, in a task. asyncio would print a group.
+        if group.subgroup(KeyboardInterrupt) is None:
+            raise
+        return True
+    if failure is not None and not scope.cancelled_caught:
         raise failure
+    return scope.cancelled_caught
 
 
-async def _cancel_at_interrupt(
-    scope: anyio.CancelScope, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-) -> None:
-    # A loop that cannot receive signals (on Windows) raises NotImplementedError. Python's KeyboardInterrupt then ends
-    # the run.
-    with suppress(NotImplementedError), anyio.open_signal_receiver(signal.SIGINT) as signals:
-        task_status.started()
-        async for _ in signals:
-            scope.cancel()
-            # A daemon thread, so that a process that ends in time does not wait for it.
-            timer = Timer(INTERRUPT_GRACE, _exit_at_once)
-            timer.daemon = True
-            timer.start()
-            return
-    task_status.started()
+@contextmanager
+def _interrupting(scope: anyio.CancelScope) -> Generator[None]:
+    """Cancel `scope` at Ctrl-C.
+
+    The handler also runs while a pass in Python holds the event loop.
+    """
+    token = current_token()
+
+    def cancel() -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            from_thread.run_sync(scope.cancel, token=token)
+
+    # Daemon threads, so that a process that ends in time does not wait for them.
+    canceller = Thread(target=cancel, daemon=True)
+    timer = Timer(INTERRUPT_GRACE, _exit_at_once)
+    timer.daemon = True
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        canceller.start()
+        timer.start()
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, before)

@@ -61,7 +61,8 @@ apass.cli.event_loop.INTERRUPT_GRACE = 0.5
 
 def sleep():
     print("busy", flush=True)
-    time.sleep(600)
+    while True:
+        time.sleep(0.1)
 
 @register_pass
 @module_pass(opt_level=0, name="Busy")
@@ -71,16 +72,46 @@ async def busy(mod, ctx):
 """
 """Registers a pass whose thread cannot be cancelled."""
 
+BLOCKING_PASS = BUSY_PASS.replace("await anyio.to_thread.run_sync(sleep)", "sleep()")
+"""Registers a pass that holds the event loop."""
 
+PATIENT_PASS = BLOCKING_PASS.replace("GRACE = 0.5", "GRACE = 600").replace(
+    "    while True:\n        time.sleep(0.1)",
+    """
+    import signal
+    while signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        time.sleep(0.01)
+    print("once", flush=True)
+    while True:
+        time.sleep(0.1)""",
+)
+"""Registers a pass that holds the event loop, and prints when it was interrupted once."""
+
+
+@pytest.mark.parametrize("body", [BUSY_PASS, BLOCKING_PASS], ids=["thread", "event loop"])
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_interrupt_does_not_wait_for_threads(tmp_path: Path, backend: str) -> None:
+def test_interrupt_does_not_wait_for_busy_passes(tmp_path: Path, backend: str, body: str) -> None:
     arguments = ("opt", write_model(tmp_path / "m.onnx"), "-p", "Busy", "--backend", backend)
-    with script(BUSY_PASS, arguments) as running:
+    with script(body, arguments) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "busy\n"
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=300)
-    message = "apass: interrupted; a thread did not end in time; all files written so far are complete\n"
+    message = "apass: interrupted; a pass did not end in time; all files written so far are complete\n"
+    assert (running.returncode, err, files(tmp_path)) == (130, message, ["m.onnx"])
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_second_interrupt_ends_a_blocking_pass(tmp_path: Path, backend: str) -> None:
+    arguments = ("opt", write_model(tmp_path / "m.onnx"), "-p", "Busy", "--backend", backend)
+    with script(PATIENT_PASS, arguments) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "busy\n"
+        running.send_signal(signal.SIGINT)
+        assert running.stdout.readline() == "once\n"
+        running.send_signal(signal.SIGINT)
+        _, err = running.communicate(timeout=300)
+    message = "apass: interrupted; all files written so far are complete\n"
     assert (running.returncode, err, files(tmp_path)) == (130, message, ["m.onnx"])
 
 
