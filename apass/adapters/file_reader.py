@@ -1,4 +1,4 @@
-"""Reading a file in a process of its own, for libraries that crash on damaged files."""
+"""Reading a damaged file in a process of its own, which may crash."""
 
 import subprocess
 import sys

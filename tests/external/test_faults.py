@@ -99,7 +99,7 @@ def fall_back(func: int, mod: Module, ctx: PassContext, error: Exception) -> int
 
 
 @pytest.mark.parametrize(
-    ("functions", "on_error", "factor", "level"), [(2000, "keep", 1, "WARNING"), (300, fall_back, -1, "NOTE")]
+    ("functions", "on_error", "factor", "level"), [(600, "keep", 1, "WARNING"), (300, fall_back, -1, "NOTE")]
 )
 async def test_every_function_is_optimized_or_recovered(functions: int, on_error: Any, factor: int, level: str) -> None:
     mod = module_of(functions)

@@ -1,4 +1,4 @@
-"""Two hundred modules with random failures, run concurrently or one by one.
+"""Eighty modules with random failures, run concurrently or one by one.
 
 An instrument must observe the same in both cases.
 """
@@ -13,7 +13,7 @@ import apass
 
 Module = dict[str, int]
 
-SIZE = 200
+SIZE = 80
 WRONG = 5
 """`Tune` fails for functions that are multiples of this number, except 0."""
 

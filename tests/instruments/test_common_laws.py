@@ -323,6 +323,6 @@ async def test_concurrent_modules_are_recorded_like_sequential_ones(setup: Setup
         return failing(outcomes), read()
 
     together, alone = await result(None), await result(1)
-    assert 10 < len(alone[0]) < 100
+    assert 4 < len(alone[0]) < 40
     assert alone[1]
     assert together == alone

@@ -23,6 +23,12 @@ WRONG = GOOD.replace("f: x", "f: y")
 MODEL = "// RUN: FoldConstant\n// CHECK: 6f\ndef @main() { multiply(2f, 3f) }\n"
 
 
+@pytest.fixture(autouse=True)
+def _no_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out the plugin of hypothesis: its import takes half of a nested run."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+
+
 @pytest.fixture
 def cases(pytester: pytest.Pytester) -> pytest.Pytester:
     """Return a project with two cases and a model."""

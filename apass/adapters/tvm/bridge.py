@@ -243,7 +243,10 @@ def to_tvm(pass_: Pass[IRModule]) -> Any:
 
 @cache
 def _register_errors() -> None:
-    """Let TVM raise the errors of apass as they are; it makes a RuntimeError of an unknown one."""
+    """Let TVM raise the errors of apass as they are.
+
+    It makes a RuntimeError of an unknown one.
+    """
     classes = [ApassError]
     for kind in classes:
         classes += kind.__subclasses__()

@@ -130,7 +130,8 @@ def _exclusive(exclusive: bool) -> AbstractContextManager[Any]:
 def _mirrored(ctx: PassContext, instruments: list[Any]) -> Generator[None]:
     """Enter a `PassContext` of TVM in this thread.
 
-    Level, selection and config are those of `ctx`; a name such as `tvm.relax.FoldConstant` is that of TVM too. The target of the option `tvm.target` is entered too.
+    Level, selection and config are those of `ctx`. A name such as `tvm.relax.FoldConstant` is that of TVM's pass
+    too. The target of the option `tvm.target` is entered as well.
     """
     options = {
         key.removeprefix(CONFIG_PREFIX): value
@@ -150,7 +151,10 @@ def _mirrored(ctx: PassContext, instruments: list[Any]) -> Generator[None]:
 
 
 def _names(names: Iterable[str]) -> list[str]:
-    """Return the names of passes, with those by which TVM knows its own: `FoldConstant`, `tirx.Simplify`."""
+    """Return the names of passes, with those that TVM gives its own.
+
+    These are `FoldConstant` and `tirx.Simplify`, for example.
+    """
     own = {name.removeprefix(CONFIG_PREFIX).removeprefix("relax.") for name in names if name.startswith(CONFIG_PREFIX)}
     return sorted(own.union(names))
 

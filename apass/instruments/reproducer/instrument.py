@@ -41,8 +41,8 @@ class ReproducerInstrument:
     The folder holds the module before the pass, the pass, the context and the traceback. `apass.replay` runs this pass
     alone and fails in the same way. `apass.reduce` makes the module smaller while the failure stays the same.
 
-    - For nested passes, only the innermost failed pass that `runs_alone` is written. A note on the error names the folder,
-      `DIR/MODULE/POSITION`.
+    - For nested passes, only the innermost failed pass that `runs_alone` is written. A note on the error names the
+      folder, `DIR/MODULE/POSITION`.
     - A cancelled pass has not failed, so it gets no folder.
     - While passes run, only their positions are stored. The module comes from the failure hook: modules are immutable,
       so it is the input of the pass. A pass that violates this and changes its input in place gets the changed module.
