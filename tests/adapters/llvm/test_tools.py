@@ -4,17 +4,13 @@ import random
 import sys
 from pathlib import Path
 from subprocess import run
-from typing import Any
 
-import anyio
-import psutil
 import pytest
 
 import apass
-from apass import PassContext, WorkerLostError
+from apass import PassContext
 from apass.adapters.llvm import Function, Module, load_module, save_bitcode, save_text
 from apass.adapters.llvm.reductions import count_instructions
-from apass.concurrency.processes.pool import end_idle_workers
 from apass.executors import ProcessExecutor
 from apass.instruments import ReproducerInstrument
 from tests.helpers.llvm_modules import TEXTS, module
@@ -31,15 +27,6 @@ def Break(func: Function, mod: Module, ctx: PassContext) -> Function:
 def Reject(func: Function, mod: Module, ctx: PassContext) -> Function:
     if "mul" in func.definition:
         raise ValueError("mul is not supported")
-    return func
-
-
-@apass.function_pass(opt_level=0, name="tests.llvm.Crash")
-def Crash(func: Function, mod: Module, ctx: PassContext) -> Function:
-    if func.name == "search":
-        import ctypes
-
-        ctypes.string_at(0)
     return func
 
 
@@ -113,35 +100,6 @@ async def test_processes_give_the_same_text(name: str, pass_name: str) -> None:
     async with PassContext(executor=ProcessExecutor(workers=2)):
         result = await pass_(mod)
     assert result.text == (await pass_(mod)).text
-
-
-@pytest.mark.process
-async def test_crash_leaves_a_reproducer_and_other_modules(tmp_path: Path) -> None:
-    mods = {name: module(name) for name in ("sum", "library")}
-    async with PassContext(executor=ProcessExecutor(workers=1), instruments=[ReproducerInstrument(tmp_path)]):
-        outcomes: Any = await apass.optimize_all(mods, Crash, errors="collect")
-    assert isinstance(outcomes["library"].error, WorkerLostError)
-    assert outcomes["sum"].module is mods["sum"]
-    (folder,) = reproducers(tmp_path)
-    assert Module.parse((folder / "module.ll").read_text()).functions.keys() == mods["library"].functions.keys()
-    replayed = await apass.replay(folder, Crash)
-    assert (replayed.verdict.name, type(replayed.error)) == ("SAME", WorkerLostError)
-
-
-@pytest.mark.process
-async def test_cancelled_run_leaves_no_process() -> None:
-    before = {process.pid for process in psutil.Process().children(recursive=True)}
-    started = apass.get_pass("llvm.FunctionSimplification")
-
-    async def main() -> None:
-        async with PassContext(executor=ProcessExecutor(workers=2)):
-            await started(module("library"))
-            with anyio.move_on_after(0):
-                await started(module("sum"))
-
-    await main()
-    await end_idle_workers()
-    assert {process.pid for process in psutil.Process().children(recursive=True)} <= before
 
 
 @pytest.mark.process
