@@ -278,10 +278,16 @@ class Pass(Displayed, ABC, Generic[ModT]):
         """
         return ()
 
+    def is_limited(self) -> bool:
+        """Return whether something applies to this pass alone: a timeout, an error policy, analyses or properties."""
+        has_policy = isinstance(self, BodyOptions) and (self.timeout is not None or self.on_error != "raise")
+        return has_policy or bool(self.analyses or self.requires or self.ensures or self.idempotent)
+
     def merged_with(self, following: Sequence["Pass[ModT]"]) -> "Pass[ModT] | None":
         """Return one pass in place of this and the `following` ones, or None.
 
-        A Sequential asks the first of consecutive passes that have `merges`, if no instrument and no store is in force.
+        A Sequential asks the first of consecutive passes that have `merges`, if no instrument and no store is in force
+        and none of them `is_limited`.
         If the merged pass fails, the Sequential runs the passes one by one, so that the error names the one that fails.
         """
         return None

@@ -59,6 +59,8 @@ class Sequential(Pass[ModT]):
         """What added passes to a registered pipeline, by the index of the pass (see `extend_pipeline`)."""
         self.changes_in_place = any(pass_.changes_in_place for pass_ in self.passes)
         self._has_merging = sum(pass_.merges for pass_ in self.passes) > 1
+        # A subclass may run its passes in another way.
+        self.merges = type(self) is Sequential and bool(self.passes) and all(pass_.merges for pass_ in self.passes)
         self.info: PassInfo = PassInfo(opt_level, name, required)
         check_order(self)
         values = {"name": name, "opt_level": opt_level, "required": list(self.info.required)}
@@ -116,14 +118,11 @@ class Sequential(Pass[ModT]):
 
     async def _transform_merged(self, mod: ModT, ctx: PassContext, scope: PassScope) -> ModT:
         """Run the enabled passes in order, and those that can be merged as one pass."""
-        enabled: list[Pass[ModT]] = []
-        for pass_ in self.passes:
-            scope.record_pass(pass_)
-            if is_enabled(pass_, ctx):
-                enabled.append(pass_)
-        for can_merge, group in groupby(enabled, key=lambda pass_: pass_.merges and not pass_.info.required):
+        enabled = _enabled(self.passes, ctx, scope)
+        for can_merge, group in groupby(enabled, key=_can_merge):
             members = list(group)
-            merged = members[0].merged_with(members[1:]) if can_merge and len(members) > 1 else None
+            leaves = list(_leaves(members, ctx, scope)) if can_merge else []
+            merged = leaves[0].merged_with(leaves[1:]) if len(leaves) > 1 else None
             if merged is not None:
                 # Any error: the passes then run one by one, and the one that fails raises its own.
                 with suppress(Exception):
@@ -151,6 +150,27 @@ class Sequential(Pass[ModT]):
         if self.spec == ("Sequential", {}) and not (len(self.passes) == 1 and isinstance(self.passes[0], Sequential)):
             return ",".join(pass_.text() for pass_ in self.passes)
         return self.text()
+
+
+def _enabled(passes: Sequence[Pass[ModT]], ctx: PassContext, scope: PassScope) -> Iterator[Pass[ModT]]:
+    for pass_ in passes:
+        scope.record_pass(pass_)
+        if is_enabled(pass_, ctx):
+            yield pass_
+
+
+def _can_merge(pass_: Pass[Any]) -> bool:
+    can_merge = pass_.merges and not pass_.info.required and not pass_.is_limited()
+    return can_merge and all(map(_can_merge, pass_.children()))
+
+
+def _leaves(passes: Sequence[Pass[ModT]], ctx: PassContext, scope: PassScope) -> Iterator[Pass[ModT]]:
+    """Iterate over enabled passes, with those of a Sequential in its place."""
+    for pass_ in passes:
+        if isinstance(pass_, Sequential):
+            yield from _leaves(list(_enabled(pass_.passes, ctx, scope)), ctx, scope)
+        else:
+            yield pass_
 
 
 def is_enabled(pass_: Pass[Any], ctx: PassContext) -> bool:

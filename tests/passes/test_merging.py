@@ -43,6 +43,28 @@ async def test_consecutive_passes_run_as_one() -> None:
     assert await log_of(Append("a"), Append("alone")) == ["a", "alone"]
 
 
+async def test_passes_of_an_inner_sequential_merge_with_its_neighbours() -> None:
+    inner = apass.Sequential([Append("b"), Append("c", opt_level=3), apass.Sequential([Append("d")])])
+    assert await log_of(Append("a"), inner, Append("e")) == ["a+b+d+e"]
+    assert await log_of(Append("a"), inner, Append("e"), disabled_pass=["b"]) == ["a+d+e"]
+
+
+async def test_inner_sequential_stays_whole_if_it_decides_itself() -> None:
+    class Twice(apass.Sequential[Module]):
+        async def transform(self, mod: Module, ctx: apass.PassContext) -> Module:
+            return await super().transform(await super().transform(mod, ctx), ctx)
+
+    assert await log_of(Append("a"), Twice([Append("b"), Append("c")]), Append("d")) == ["a", "b+c", "b+c", "d"]
+
+
+async def test_limited_pass_runs_alone() -> None:
+    class Settles(Append, idempotent=True):
+        def __init__(self, letters: str) -> None:
+            super().__init__(letters)
+
+    assert await log_of(Append("a"), Append("b"), Settles("c"), Append("d"), Append("e")) == ["a+b", "c", "d+e"]
+
+
 async def test_levels_and_disabled_passes_are_respected() -> None:
     passes = [Append("a"), Append("b", opt_level=3), Append("c"), Append("d")]
     assert await log_of(*passes) == ["a+c+d"]
@@ -70,3 +92,9 @@ async def test_failure_names_the_pass_that_fails() -> None:
     with pytest.raises(ValueError, match="cannot append") as caught:
         await log_of(Append("a"), Append("bad"), Append("c"))
     assert caught.value.__notes__ == ["in pass 'sequential > bad'"]
+
+
+async def test_failure_in_an_inner_sequential_names_both() -> None:
+    with pytest.raises(ValueError, match="cannot append") as caught:
+        await log_of(Append("a"), apass.Sequential([Append("b"), Append("bad")], name="inner"), Append("c"))
+    assert caught.value.__notes__ == ["in pass 'sequential > inner > bad'"]

@@ -68,13 +68,13 @@ class MLIRPass(ModulePass[MLIRModule]):
     merges: bool = True
 
     def merged_with(self, following: Sequence[Pass[MLIRModule]]) -> "MLIRPass | None":
-        """Return a pass that runs all steps in one process; None if a pass has limits."""
+        """Return a pass that runs all steps in one process; None if a pass has an executor or another program."""
         passes: list[MLIRPass] = [self]
         for pass_ in following:
             if not isinstance(pass_, MLIRPass):
                 return None
             passes.append(pass_)
-        if any(_is_limited(pass_) or pass_.program != self.program for pass_ in passes):
+        if any(pass_.executor is not None or pass_.program != self.program for pass_ in passes):
             return None
         info = PassInfo(0, ", ".join(pass_.info.name for pass_ in passes))
         steps = [step for pass_ in passes for step in pass_.steps]
@@ -95,12 +95,6 @@ class MLIRPass(ModulePass[MLIRModule]):
             hint = f"; convert it with {converter}" if converter else ""
             raise AdapterError(f"pass {self.info.name!r} takes an MLIRModule, got {kind}{hint}")
         return run_steps(Path(self.program), self.steps, mod, ctx, self.time_limit, self.info.name)
-
-
-def _is_limited(pass_: MLIRPass) -> bool:
-    """Return whether something applies to the run of this pass alone."""
-    limits = (pass_.timeout, pass_.executor, pass_.analyses, pass_.requires, pass_.ensures, pass_.idempotent)
-    return any(limits) or pass_.on_error != "raise"
 
 
 def _register(program: Path, catalogue: Catalogue, entry: PassEntry) -> None:
