@@ -1,6 +1,7 @@
 """`from_tvm` and `to_tvm`: passes of TVM in apass, and the other way round."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, ClassVar, Final, Never
 
@@ -10,6 +11,7 @@ from anyio import from_thread
 from apass.adapters.tvm import ADAPTER, BaseFunc, IRModule, tvm, tvm_ffi
 from apass.adapters.tvm.concurrency import is_concurrent, is_local
 from apass.adapters.tvm.execution import CONFIG_PREFIX, current_call, run_in_thread, run_plain
+from apass.adapters.tvm.grouping import Step, part_of, run_steps
 from apass.core.adapter import FunctionKind
 from apass.core.context import PassContext, current_scope
 from apass.core.info import PassInfo
@@ -29,6 +31,14 @@ class _OfTVM:
     """A pass of TVM, which keeps its function in C++: it cannot be pickled."""
 
     info: PassInfo
+    target: Any
+
+    def merged_with(self, following: Sequence[Pass[IRModule]]) -> "_MergedPass | None":
+        """Return a pass that runs all of them in a few calls of threads; None if a pass has limits."""
+        passes = [self, *(pass_ for pass_ in following if isinstance(pass_, _OfTVM))]
+        if len(passes) <= len(following) or not current_scope().is_plain:
+            return None
+        return _MergedPass(PassInfo(0, ", ".join(pass_.info.name for pass_ in passes)), [_step(one) for one in passes])
 
     def __reduce__(self) -> Never:
         """Refuse to be pickled; a registered pass is sent by name.
@@ -62,6 +72,7 @@ class TVMModulePass(_OfTVM, ModulePass[IRModule]):
         self.info = info_of(target) if info is None else info
         self.exclusive = exclusive
         """Whether no other exclusive pass may run at the same time."""
+        self.merges = not exclusive
 
     async def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """Run the pass in a worker thread.
@@ -71,15 +82,13 @@ class TVMModulePass(_OfTVM, ModulePass[IRModule]):
 
         """
         check_module(self.info.name, mod)
-        result = await run_in_thread(self.target, mod, ctx, exclusive=self.exclusive)
-        if result is mod or not isinstance(self.target, _FUNCTION_PASSES):
-            return result
-        skipped = {name: func for name, func in ADAPTER.functions(mod) if ADAPTER.skips(func)}
-        return ADAPTER.replace(result, skipped) if skipped else result
+        return await run_in_thread(self.target, mod, ctx, exclusive=self.exclusive)
 
 
 class TVMFunctionPass(_OfTVM, FunctionPass[IRModule, BaseFunc]):
     """A pass of TVM that runs on one function at a time, in worker threads.
+
+    If nothing looks at single functions, such as a hook, a store or a limit, it runs on groups of them.
 
     Parameters:
         target: the pass of TVM, which may use the TIR functions of the module beside the function.
@@ -88,61 +97,75 @@ class TVMFunctionPass(_OfTVM, FunctionPass[IRModule, BaseFunc]):
     """
 
     executor: Any = "thread"
+    merges: bool = True
 
     def __init__(self, target: Any, info: PassInfo | None = None) -> None:
         self.target = target
         """The pass of TVM."""
         self.info = info_of(target) if info is None else info
 
-    def transform_function(self, func: BaseFunc, mod: IRModule, ctx: PassContext) -> BaseFunc:
-        """Run the pass on a module of `func`, and of the TIR functions that it may call.
+    async def transform(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """Run the pass on groups of functions, or on each function.
 
         Raises:
             AdapterError: if `mod` is no module of TVM, or for any error of TVM.
 
         """
         check_module(self.info.name, mod)
-        var = _variable(func, mod)
-        one = tvm.IRModule({var: func, **self._others(mod)}, global_infos=mod.global_infos)
-        if mod.attrs:
-            one = one.with_attrs(mod.attrs)
+        scope = current_scope()
+        if scope.is_plain and scope.state.hooks.functions is None and not self.is_limited():
+            # Any error: each function then runs alone, and the one that fails raises its own.
+            with suppress(Exception):
+                return await run_steps([_step(self)], mod, ctx)
+        return await super().transform(mod, ctx)
+
+    def transform_function(self, func: BaseFunc, mod: IRModule, ctx: PassContext) -> BaseFunc:
+        """Run the pass on a module of `func`, and of what it may call.
+
+        Raises:
+            AdapterError: for any error of TVM.
+
+        """
+        name = _name_of(func, mod)
         try:
-            result = ADAPTER.get(run_plain(self.target, one, ctx), var.name_hint)
+            result = ADAPTER.get(run_plain(self.target, part_of(mod, [name], self.kind), ctx), name)
         except KeyError:
-            message = f"pass {self.info.name!r} of TVM removed function {var.name_hint!r}; a function pass cannot"
+            message = f"pass {self.info.name!r} of TVM removed function {name!r}; a function pass cannot"
             raise PassResultError(message) from None
         return func if ADAPTER.equal(result, func) else result
 
-    def _others(self, mod: IRModule) -> Mapping[Any, BaseFunc]:
-        """Return the functions that the pass sees beside its own one."""
-        return {var: other for var, other in mod.functions_items() if isinstance(other, _tirx.PrimFunc)}
-
 
 class TVMPrimFuncPass(TVMFunctionPass, init=False):
-    """A pass of TVM over TIR functions, one at a time, in worker threads.
-
-    It sees its function only. Parameters are those of `TVMFunctionPass`.
-    """
+    """A `TVMFunctionPass` over TIR functions."""
 
     kind: ClassVar[FunctionKind] = "prim_func"
 
-    def _others(self, mod: IRModule) -> Mapping[Any, BaseFunc]:
-        return {}
+
+class _MergedPass(ModulePass[IRModule]):
+    """Consecutive passes of TVM that are safe in several threads at once."""
+
+    def __init__(self, info: PassInfo, steps: Sequence[Step]) -> None:
+        self.info = info
+        self._steps = steps
+
+    async def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
+        """Run the passes in order."""
+        check_module(self.info.name, mod)
+        # TVM itself selects the passes inside of a pass.
+        current_scope().expected.update(ctx.disabled_pass, ctx.required_pass)
+        return await run_steps(self._steps, mod, ctx)
 
 
-def _variable(func: BaseFunc, mod: IRModule) -> Any:
-    """Return the global variable of a function."""
+def _step(pass_: _OfTVM) -> Step:
+    return Step(pass_.target, pass_.kind if isinstance(pass_, TVMFunctionPass) else None)
+
+
+def _name_of(func: BaseFunc, mod: IRModule) -> str:
+    """Return the name of a function of a module."""
     run = current_run()
     if run is not None and run.function is not None:
-        return mod.get_global_var(run.function)
-    return next(var for var, other in mod.functions_items() if other.same_as(func))
-
-
-_FUNCTION_PASSES: Final = (
-    _relax.transform.FunctionPass,
-    _relax.transform.DataflowBlockPass,
-    _tirx.transform.PrimFuncPass,
-)
+        return run.function
+    return next(name for name, other in ADAPTER.functions(mod) if other.same_as(func))
 
 
 def info_of(target: Any) -> PassInfo:

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from apass.adapters.tvm import IRModule, short_reason, tvm
 from apass.adapters.tvm.bridge import check_module
-from apass.adapters.tvm.execution import call_alone
+from apass.adapters.tvm.execution import call_in_thread
 from apass.core.context import PassContext
 from apass.core.info import PassInfo
 from apass.errors import AdapterError, MissingExtraError
@@ -49,7 +49,9 @@ class FromONNX(ModulePass[Any]):
         if not isinstance(mod, onnx_ir.Model):
             raise AdapterError(f"pass 'tvm.FromONNX' takes an onnx_ir.Model, got {type(mod).__name__}")
         keeps = self.keep_params_in_input
-        return await call_alone(lambda: from_onnx_proto(onnx_ir.to_proto(mod), keep_params_in_input=keeps), ctx)
+        return await call_in_thread(
+            lambda: from_onnx_proto(onnx_ir.to_proto(mod), keep_params_in_input=keeps), ctx, exclusive=True
+        )
 
 
 def from_onnx_proto(model: Any, *, keep_params_in_input: bool = False) -> IRModule:
@@ -98,7 +100,7 @@ class ToLLVM(ModulePass[Any]):
 
         """
         check_module(self.info.name, mod)
-        text = await call_alone(lambda: _llvm_text(mod, self.target), ctx)
+        text = await call_in_thread(lambda: _llvm_text(mod, self.target), ctx, exclusive=True)
         return self._llvm.Module.parse(text)
 
 

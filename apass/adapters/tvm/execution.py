@@ -24,7 +24,18 @@ from apass.core.run import current_module_name
 from apass.errors import AdapterError, ApassError
 from apass.passes.base import ModulePass, Pass
 
-__all__ = ["CONFIG_PREFIX", "TARGET", "Call", "call_alone", "current_call", "run_in_thread", "run_plain"]
+__all__ = [
+    "CONFIG_PREFIX",
+    "TARGET",
+    "Call",
+    "call",
+    "call_in_thread",
+    "current_call",
+    "free_cores",
+    "is_function_pass",
+    "run_in_thread",
+    "run_plain",
+]
 
 R = TypeVar("R")
 
@@ -48,7 +59,7 @@ def run_plain(target: Any, mod: IRModule, ctx: PassContext) -> IRModule:
 
     """
     with _mirrored(ctx, []):
-        return _call(target, mod)
+        return call(target, mod)
 
 
 async def run_in_thread(target: Any, mod: IRModule, ctx: PassContext, *, exclusive: bool) -> IRModule:
@@ -75,23 +86,28 @@ async def run_in_thread(target: Any, mod: IRModule, ctx: PassContext, *, exclusi
         return await Call(target, mod, ctx, exclusive=exclusive).run()
 
 
-async def call_alone(function: Callable[[], R], ctx: PassContext) -> R:
-    """Return the result of a function that uses TVM, called in a worker thread.
+async def call_in_thread(function: Callable[[], R], ctx: PassContext, *, exclusive: bool) -> R:
+    """Return the result of a function that uses TVM, called in a worker thread with TVM's context of `ctx`.
 
-    No exclusive pass runs at the same time.
+    If it is `exclusive`, no exclusive pass runs at the same time.
     """
 
     def work() -> R:
         start = perf_counter()
         try:
-            with _LOCK, _mirrored(ctx, []):
+            with _exclusive(exclusive), _mirrored(ctx, []):
                 return function()
         finally:
             ctx.report_work(f"thread {threading.get_native_id()}", start, perf_counter())
 
-    async with _slot(exclusive=True):
+    async with _slot(exclusive):
         with waiting_for("a worker thread"):
             return await to_thread.run_sync(work, limiter=NO_LIMIT.here())
+
+
+def free_cores() -> int:
+    """Return how many more passes that are not exclusive may start in this event loop."""
+    return int(_CONCURRENT.here().available_tokens)
 
 
 def current_call() -> "Call | None":
@@ -159,10 +175,17 @@ def _names(names: Iterable[str]) -> list[str]:
     return sorted(own.union(names))
 
 
-def _call(target: Any, mod: IRModule) -> IRModule:
-    """Return the result of a pass of TVM."""
+def call(target: Any, mod: IRModule) -> IRModule:
+    """Return the result of a pass of TVM, called in TVM's context of this thread.
+
+    If it is a function pass, functions with a true `SkipOptimization` stay as they are.
+
+    Raises:
+        AdapterError: for any error of TVM.
+
+    """
     try:
-        return target(mod)
+        result = target(mod)
     except ApassError:
         raise
     except Exception as error:  # TVM raises errors of many types
@@ -170,6 +193,22 @@ def _call(target: Any, mod: IRModule) -> IRModule:
         where = "a module without name" if name is None else f"module {name!r}"
         reason = short_reason(error)
         raise AdapterError(f"pass {str(target.info.name)!r} of TVM failed on {where}: {reason}") from error
+    if not is_function_pass(target):
+        return result
+    skipped = {name: func for name, func in ADAPTER.functions(mod) if ADAPTER.skips(func)}
+    return ADAPTER.replace(result, skipped) if skipped else result
+
+
+def is_function_pass(target: Any) -> bool:
+    """Return whether a pass of TVM transforms single functions."""
+    return isinstance(target, _FUNCTION_PASSES)
+
+
+_FUNCTION_PASSES: Final[tuple[Any, ...]] = (
+    tvm.relax.transform.FunctionPass,
+    tvm.relax.transform.DataflowBlockPass,
+    tvm.tirx.transform.PrimFuncPass,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +377,7 @@ class Call:
                 _mirrored(self._ctx, [_INSTRUMENT(self)] if self._ctx.instruments else []),
             ):
                 # A pass in Python may change its argument in place.
-                result = _call(self._target, self._mod.clone())
+                result = call(self._target, self._mod.clone())
             # Most passes of TVM return a new object, also if nothing changed.
             return self._mod if ADAPTER.equal(result, self._mod) else result
         finally:
