@@ -183,8 +183,6 @@ class _ModelRun:
 
     async def _measured(self, rows: Sequence[Row], results: Sequence[Any]) -> list[Row]:
         """Return the rows with the measures of their results."""
-        if self.format.plugin.measure is None:
-            return list(rows)
         # The same object is measured once: two measurements of it would differ.
         unique = {id(result): result for result in results if result is not None}
         measures = dict(zip(unique, await self.format.measure(list(unique.values())), strict=True))

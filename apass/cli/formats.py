@@ -156,15 +156,19 @@ class ModelFormat:
         comparison: Comparison = await result if isawaitable(result) else result
         return comparison
 
-    async def measure(self, mods: Sequence[Any]) -> Sequence[Measures]:
-        """Return the measures of models that have the inputs of the first.
+    async def measure(self, mods: Sequence[Any]) -> Sequence[Measures | None]:
+        """Return the measures of models that have the inputs of the first of their IR.
 
-        The plug-in must have `measure`.
+        A model is None in the result if the plug-in of its IR has no `measure`.
         """
-        assert self.plugin.measure is not None
-        result: Any = self.plugin.measure(mods)
-        measures: Sequence[Measures] = await result if isawaitable(result) else result
-        return measures
+        plugins = [self._plugin_of(mod) for mod in mods]
+        measures: dict[int, Measures] = {}
+        for plugin in {id(plugin): plugin for plugin in plugins}.values():
+            if plugin.measure is not None:
+                indices = [index for index, other in enumerate(plugins) if other is plugin]
+                result: Any = plugin.measure([mods[index] for index in indices])
+                measures |= zip(indices, await result if isawaitable(result) else result, strict=True)
+        return [measures.get(index) for index in range(len(mods))]
 
 
 def _is_written(path: Path) -> bool:

@@ -54,9 +54,12 @@ def result_format(output: Path | None, to: str | None) -> str | None:
     It is in lower case; None if it is that of each model.
 
     Raises:
-        InputError: if both name different formats.
+        InputError: if `--to` names no format, or both name different ones.
 
     """
+    known = [suffix.removeprefix(".") for suffix in suffixes()]
+    if to is not None and to.lower() not in known:
+        raise InputError(f"--to {to} names no format of model files; expected one of {', '.join(sorted(known))}")
     if output is None or not names_file(output, suffixes()):
         return None if to is None else to.lower()
     if to is not None and file_suffix(output) != f".{to.lower()}":

@@ -100,3 +100,12 @@ def test_interrupt_prints_totals_of_finished_models(tmp_path: Path, backend: str
         out, _ = running.communicate(timeout=300)
     assert running.returncode == 130
     assert out.splitlines()[-1] == "1 of 2 models compared, no result written, 1 not done"
+
+
+def test_pipeline_that_converts_has_the_measures_of_its_ir(tmp_path: Path) -> None:
+    write_model(tmp_path / "m.onnx")
+    result = apass("opt", tmp_path, "--compare", "onnx.Default", "tvm.FromONNX")
+    assert result.exit_code == 0, result.output
+    assert "ms" in rows_of(result.stdout, ORIGINAL)[0][2]
+    _, *cells = rows_of(result.stdout, "tvm.FromONNX")[0]
+    assert [cell[:14] for cell in cells] == ["not compared: "]
