@@ -13,6 +13,7 @@ from apass.adapters.tvm.concurrency import is_concurrent, is_local
 from apass.adapters.tvm.execution import CONFIG_PREFIX, current_call, run_in_thread, run_plain
 from apass.adapters.tvm.grouping import Step, part_of, run_steps
 from apass.core.adapter import FunctionKind
+from apass.core.changes import CHANGES
 from apass.core.context import PassContext, current_scope
 from apass.core.info import PassInfo
 from apass.core.run import current_run
@@ -34,9 +35,12 @@ class _OfTVM:
     target: Any
 
     def merged_with(self, following: Sequence[Pass[IRModule]]) -> "_MergedPass | None":
-        """Return a pass that runs all of them in a few calls of threads; None if a pass has limits."""
+        """Return a pass that runs all of them in a few calls of threads.
+
+        None if there is a limit, or if it is recorded which of them changes the module.
+        """
         passes = [self, *(pass_ for pass_ in following if isinstance(pass_, _OfTVM))]
-        if len(passes) <= len(following) or not current_scope().is_plain:
+        if len(passes) <= len(following) or not current_scope().is_plain or CHANGES.get() is not None:
             return None
         return _MergedPass(PassInfo(0, ", ".join(pass_.info.name for pass_ in passes)), [_step(one) for one in passes])
 

@@ -18,6 +18,7 @@ from anyio import from_thread, to_thread
 from apass.adapters.tvm import ADAPTER, IRModule, short_reason, tvm
 from apass.concurrency.coroutines import is_awaitable
 from apass.concurrency.limits import NO_LIMIT, Slots, usable_cores
+from apass.core.changes import CHANGES
 from apass.core.context import PassContext, current_scope, waiting_for
 from apass.core.info import PassInfo
 from apass.core.run import current_module_name
@@ -286,6 +287,8 @@ class Call:
         """Run the pass, and return its result."""
         failure: Exception | None = None
         result: IRModule = None
+        # What changed the module is this pass, with and without instruments that see the inner ones.
+        token = CHANGES.set(None)
         async with anyio.create_task_group() as threads:
             threads.start_soon(self._run_thread)
             try:
@@ -297,6 +300,7 @@ class Call:
                 # The next message of the thread fails, and ends the call.
                 for stream in (self._send, self._receive, self._reply, self._replied):
                     stream.close()
+                CHANGES.reset(token)
         if failure is not None:
             raise failure
         return result

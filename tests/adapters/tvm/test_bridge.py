@@ -13,6 +13,7 @@ from anyio import to_thread
 
 import apass
 from apass.adapters.tvm import ADAPTER, tvm
+from apass.core.changes import CHANGES, ChangeLog
 from apass.instruments import ReproducerInstrument
 from tests.helpers.tvm_modules import mixed, shared, skipped
 
@@ -327,6 +328,21 @@ async def test_many_modules_run_at_once_and_equal_tvm() -> None:
         for make in passes:
             expected = make()(expected)
         assert ADAPTER.equal(results[name], expected), name
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("instruments", [list, lambda: [Record()]])
+async def test_change_log_has_the_outer_passes(instruments: Callable[[], list[Any]]) -> None:
+    passes = [nested(relax.transform.EliminateCommonSubexpr()), relax.transform.DeadCodeElimination()]
+    token = CHANGES.set(ChangeLog())
+    try:
+        async with apass.PassContext(instruments=instruments()):
+            await apass.from_tvm(tvm.transform.Sequential(passes))(shared())
+        log = CHANGES.get()
+    finally:
+        CHANGES.reset(token)
+    assert log is not None
+    assert log.changed == {"outer": 1, "DeadCodeElimination": 1}
 
 
 def test_pass_that_changes_in_place_changes_a_copy() -> None:
