@@ -343,7 +343,8 @@ class FileWorkers:
             if len(jobs) > 1:
                 return sum([await self._optimize_batch([job], share, separates=False) for job in jobs])
             reason = str(error).partition(": ")[2]
-            share.fail(jobs, WorkerLostError(f"the passes lost two workers in succession: {reason}"))
+            advice = "--reproducer DIR writes what reproduces it"
+            share.fail(jobs, WorkerLostError(f"the passes lost two workers in succession: {reason}; {advice}"))
             return perf_counter() - start
         except Exception as error:
             raise _UnusableError(error) from error

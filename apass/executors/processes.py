@@ -9,7 +9,7 @@ from anyio import BrokenWorkerProcess
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from apass.concurrency.limits import usable_cores
-from apass.concurrency.processes.pool import end_idle_workers, run_in_worker
+from apass.concurrency.processes.pool import WorkerStartError, end_idle_workers, run_in_worker
 from apass.core.executor import Executor
 from apass.errors import ExecutorError
 from apass.executors.remote import Batch, RemoteExecutor, WorkerDiedError
@@ -89,11 +89,10 @@ class ProcessExecutor(RemoteExecutor):
 
         try:
             return await _with_grace(run, patience)
+        except WorkerStartError as error:
+            raise ExecutorError(f"a worker process could not start ({error.__cause__}); {_MAIN_ADVICE}") from error
         except BrokenWorkerProcess as error:
-            # The error has arguments only if the worker failed to import the main module.
-            if error.args:
-                raise ExecutorError(f"a worker process could not start ({error.__cause__}); {_MAIN_ADVICE}") from error
-            raise WorkerDiedError("the worker process died") from None
+            raise WorkerDiedError(str(error)) from None
 
 
 def _serve(request: bytes, message: bytes | None, send: Callable[[bytes], object]) -> bytes:

@@ -1,6 +1,7 @@
 """Worker processes are reused, killed on cancellation, and never leaked."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ import psutil
 import pytest
 
 from apass.concurrency.processes.command import complete_process
-from apass.concurrency.processes.pool import run_in_worker
+from apass.concurrency.processes.pool import WorkerStartError, run_in_worker
 
 pytestmark = [pytest.mark.anyio, pytest.mark.process]
 
@@ -65,6 +66,13 @@ async def test_process_that_exits_raises_and_is_replaced() -> None:
     with pytest.raises(anyio.BrokenWorkerProcess):
         await run_in_worker(os._exit, 3)
     assert await run_in_worker(abs, -3) == 3
+
+
+async def test_error_says_how_the_process_died() -> None:
+    with pytest.raises(anyio.BrokenWorkerProcess, match=r"^the worker process died \(SIGSEGV\)$"):
+        await run_in_worker(signal.raise_signal, signal.SIGSEGV)
+    with pytest.raises(anyio.BrokenWorkerProcess, match=r"^the worker process died \(exit status 3\)$"):
+        await run_in_worker(os._exit, 3)
 
 
 async def test_result_that_cannot_be_pickled_raises() -> None:
@@ -248,7 +256,7 @@ def test_main_module_without_guard_raises(anyio_backend: str, tmp_path: Path) ->
     status, printed, error = output_of(tmp_path, {"main.py": main}, "main.py", anyio_backend)
     assert (status, printed) == (1, "")
     assert "RuntimeError: the program's main module starts worker processes when it is imported" in error
-    assert error.splitlines()[-1] == "anyio.BrokenWorkerProcess: a worker process could not start"
+    assert error.splitlines()[-1] == f"{WorkerStartError.__module__}.WorkerStartError: a worker process could not start"
 
 
 @pytest.mark.slow
@@ -273,7 +281,10 @@ else:
 def test_main_module_that_exits_on_import_raises(anyio_backend: str, tmp_path: Path) -> None:
     files = {"main.py": EXITS.replace("EXIT", "sys.exit(3)")}
     status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)
-    assert (status, error.splitlines()[-1]) == (1, "anyio.BrokenWorkerProcess: a worker process could not start")
+    assert (status, error.splitlines()[-1]) == (
+        1,
+        f"{WorkerStartError.__module__}.WorkerStartError: a worker process could not start",
+    )
     assert "RuntimeError: the program's main module exits with 3 when it is imported" in error
 
 
@@ -281,4 +292,4 @@ def test_main_module_that_exits_on_import_raises(anyio_backend: str, tmp_path: P
 def test_process_that_dies_on_start_raises(anyio_backend: str, tmp_path: Path) -> None:
     files = {"main.py": EXITS.replace("EXIT", "os._exit(3)")}
     status, _, error = output_of(tmp_path, files, "main.py", anyio_backend)
-    assert (status, error.splitlines()[-1]) == (1, "anyio.BrokenWorkerProcess")
+    assert (status, error.splitlines()[-1]) == (1, "anyio.BrokenWorkerProcess: the worker process died (exit status 3)")

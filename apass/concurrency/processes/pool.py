@@ -4,6 +4,7 @@ import pickle
 import sys
 from collections.abc import AsyncGenerator, Callable
 from importlib import import_module
+from signal import Signals
 from subprocess import PIPE
 from typing import Any, Final, TypeVar
 
@@ -28,6 +29,7 @@ __all__ = [
     "READY",
     "RECEIVED",
     "OnMessage",
+    "WorkerStartError",
     "call_in_worker",
     "check_not_starting",
     "end_idle_workers",
@@ -58,6 +60,10 @@ _IMPORTED: Final[list[str]] = []
 """Modules that a new worker imports."""
 
 
+class WorkerStartError(BrokenWorkerProcess):
+    """A worker failed to import the program's main module. The cause is the error of the import."""
+
+
 def import_in_workers(module: str) -> None:
     """Let each worker that starts from now on import a module first."""
     if module not in _IMPORTED:
@@ -79,7 +85,8 @@ async def run_in_worker(func: Callable[..., R], *args: Any, on_message: OnMessag
     come `READY`, at each part of the request that is sent, and `RECEIVED`, when the worker has read the request.
 
     Raises:
-        BrokenWorkerProcess: if the process ended. It has a message only if the main module could not be imported.
+        WorkerStartError: if a new process could not import the main module.
+        BrokenWorkerProcess: if the process ended. The message says how.
         Exception: any error that the function raised.
 
     """
@@ -121,7 +128,7 @@ async def call_in_worker(
             with move_on_after(limit):
                 return await run_in_worker(func, *args), ""
         except BrokenWorkerProcess as error:
-            return None, f"the worker process died ({type(error.__cause__ or error).__name__})"
+            return None, str(error)
     return None, f"the evaluation took longer than {limit:g} s"
 
 
@@ -199,7 +206,7 @@ class _Pool:
         except BaseException as error:
             await self._end(worker)
             if isinstance(error, BrokenResourceError | IncompleteRead):
-                raise BrokenWorkerProcess from error
+                raise BrokenWorkerProcess(f"the worker process died ({_status(worker.process)})") from error
             raise
 
     async def end_idle(self) -> None:
@@ -219,7 +226,7 @@ class _Pool:
         is_ready, error = await self.ask(worker, _first_request(), _ignore)
         if not is_ready:
             await self._end(worker)
-            raise BrokenWorkerProcess("a worker process could not start") from error
+            raise WorkerStartError("a worker process could not start") from error
         return worker
 
     async def _end(self, worker: _Worker) -> None:
@@ -236,6 +243,17 @@ class _Pool:
                 kill_group(worker.process)
             for worker in tuple(self._workers):
                 await self._end(worker)
+
+
+def _status(process: Process) -> str:
+    """Return how a process ended, such as `SIGSEGV` or `exit status 3`."""
+    status = process.returncode
+    if status is None or status >= 0:
+        return f"exit status {status}"
+    try:
+        return Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"
 
 
 _POOL: RunVar[_Pool] = RunVar("apass process pool")

@@ -197,7 +197,7 @@ class _Batch:
             with self._scope:
                 await run_in_worker(judge_all, [item.pair for item in self.requests], on_message=self._on_message)
         except BrokenWorkerProcess as error:
-            self._note_death(f"the worker process died ({type(error.__cause__ or error).__name__})")
+            self._note_death(str(error))
         if self._scope.cancelled_caught and self._current is not None and not self._current[0].is_abandoned:
             request, started = self._current
             if _step_seconds(request) < request.time_limit:

@@ -107,7 +107,7 @@ async def test_pair_that_dies_fails_alone(comparisons: Comparisons) -> None:
     await comparisons.run({"first": pair(), "lead": pair(), "dies": dying, "rest": pair(), "end": pair(after=ABS)})
     verdict = comparisons.verdicts.pop("dies")
     assert isinstance(verdict, Verdict)
-    assert (verdict.status, verdict.reason) == (Status.NEITHER, "the worker process died (IncompleteRead)")
+    assert (verdict.status, verdict.reason) == (Status.NEITHER, "the worker process died (exit status 3)")
     assert comparisons.statuses() == {
         "first": Status.EQUAL,
         "lead": Status.EQUAL,
@@ -182,11 +182,11 @@ async def test_verdict_names_worker_that_cannot_start(
     monkeypatch: pytest.MonkeyPatch, inputs: bytes | None, prefix: str
 ) -> None:
     async def fail(*_args: Any, **_options: Any) -> None:
-        raise BrokenWorkerProcess from OSError()
+        raise BrokenWorkerProcess("the worker process died (SIGSEGV)")
 
     monkeypatch.setattr(batches, "run_in_worker", fail)
     verdict = await judge_in_worker(pair(inputs=inputs), 1.0, CapacityLimiter(1))
-    assert verdict == Verdict(Status.NEITHER, f"{prefix}the worker process died (OSError)")
+    assert verdict == Verdict(Status.NEITHER, f"{prefix}the worker process died (SIGSEGV)")
 
 
 def test_worker_leaves_pairs_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
