@@ -51,6 +51,14 @@ class FunctionPass(BodyOptions, Pass[ModT], Generic[ModT, FuncT]):
         results together is faster. By default it does nothing.
         """
 
+    def is_observed(self) -> bool:
+        """Return whether something looks at single functions: a hook, a store, a deadline, or a limit of the pass.
+
+        If nothing does, an override of `transform` may compute the same module in another way.
+        """
+        scope = current_scope()
+        return not scope.is_plain or scope.state.hooks.functions is not None or self.is_limited()
+
     async def transform(self, mod: ModT, ctx: PassContext) -> ModT:
         """Call `transform_function` for each function, and apply the results together."""
         adapter = adapter_for(mod)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import apass
 from apass.adapters.llvm import Module
 from apass.adapters.llvm.library import llvm, target_machine, without_predecessors
 from apass.adapters.llvm.passes import PIPELINES
@@ -321,3 +322,15 @@ def _add_attributes(ref: Any, pipeline: str) -> None:
         if not function.is_declaration and not any(b"optnone" in one for one in function.attributes):
             for attribute in PIPELINES[pipeline][1].split():
                 function.add_function_attribute(attribute)
+
+
+class SeesFunctions(apass.PassInstrument):
+    """An instrument whose presence lets function passes run function by function."""
+
+    def run_before_function(self, func: Any, run: apass.Run) -> None:
+        """Do nothing."""
+
+
+def by_function() -> apass.PassContext:
+    """Return a context in which function passes run function by function."""
+    return apass.PassContext(instruments=[SeesFunctions()])

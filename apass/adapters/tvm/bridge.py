@@ -116,8 +116,7 @@ class TVMFunctionPass(_OfTVM, FunctionPass[IRModule, BaseFunc]):
 
         """
         check_module(self.info.name, mod)
-        scope = current_scope()
-        if scope.is_plain and scope.state.hooks.functions is None and not self.is_limited():
+        if not self.is_observed():
             # Any error: each function then runs alone, and the one that fails raises its own.
             with suppress(Exception):
                 return await run_steps([_step(self)], mod, ctx)

@@ -9,7 +9,7 @@ from apass.adapters.llvm import ADAPTER, Module
 from apass.adapters.llvm.library import llvm
 from apass.adapters.llvm.passes import LEFT_OUT, PIPELINES
 from apass.adapters.llvm.passes.table import PassEntry, function_passes, module_passes
-from tests.helpers.llvm_modules import TEXTS, by_itself, module
+from tests.helpers.llvm_modules import TEXTS, by_function, by_itself, module
 
 ALL = {**function_passes(), **module_passes()}
 SKIPPED = frozenset({"kept", "marked"})
@@ -26,6 +26,20 @@ def test_pass_gives_the_text_of_llvmlite(name: str, text: str) -> None:
     result = apass.run(apass.get_pass(f"llvm.{name}"), mod)
     assert result.text == by_itself(mod.text, entry_of(name), skipped=SKIPPED)
     ADAPTER.verify(result)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("name", function_passes())
+def test_pass_gives_the_text_of_llvmlite_function_by_function(name: str, text: str) -> None:
+    mod = module(text)
+    result = apass.run(apass.get_pass(f"llvm.{name}"), mod, context=by_function())
+    assert result.text == by_itself(mod.text, entry_of(name), skipped=SKIPPED)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_simplification_gives_one_text(text: str) -> None:
+    mod, pass_ = module(text), apass.get_pass("llvm.FunctionSimplification")
+    assert apass.run(pass_, mod).text == apass.run(pass_, module(text), context=by_function()).text
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -47,6 +61,7 @@ def test_pass_that_changes_nothing_returns_its_input() -> None:
     mod = Module.parse("define i32 @f(i32 %x) {\n  ret i32 %x\n}\n")
     for name in ("InstCombine", "GlobalDCE", "Verifier", "O0"):
         assert apass.run(apass.get_pass(f"llvm.{name}"), mod) is mod
+        assert apass.run(apass.get_pass(f"llvm.{name}"), mod, context=by_function()) is mod
 
 
 @pytest.mark.parametrize("level", ["Os", "Oz"])

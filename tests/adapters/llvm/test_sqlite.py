@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from apass.adapters.llvm import Module
 from apass.adapters.llvm.library import without_predecessors
 from apass.adapters.llvm.passes.table import function_passes
 from apass.executors import ProcessExecutor
-from tests.helpers.llvm_modules import TEXTS, by_itself, prepared
+from tests.helpers.llvm_modules import TEXTS, by_function, by_itself, prepared
 
 pytestmark = [
     pytest.mark.slow,
@@ -113,14 +114,15 @@ def part(sqlite: Module) -> Module:
 
 def test_all_functions_give_the_text_of_llvmlite(sqlite: Module) -> None:
     assert len(sqlite.functions) > 2500
-    result = apass.run(apass.get_pass("llvm.SROA"), sqlite)
+    result = apass.run(apass.get_pass("llvm.SROA"), sqlite, context=by_function())
     assert result.text == by_itself(sqlite.text, function_passes()["SROA"])
 
 
-def test_function_passes_give_the_text_of_llvmlite(part: Module) -> None:
+@pytest.mark.parametrize("context", [apass.PassContext, by_function])
+def test_function_passes_give_the_text_of_llvmlite(part: Module, context: Callable[[], apass.PassContext]) -> None:
     mod = part
     for name in ("SROA", "SimplifyCFG", "InstCombine", "NewGVN", "LoopRotate"):
-        result = apass.run(apass.get_pass(f"llvm.{name}"), mod)
+        result = apass.run(apass.get_pass(f"llvm.{name}"), mod, context=context())
         assert result.text == by_itself(mod.text, function_passes()[name]), name
         mod = result
 

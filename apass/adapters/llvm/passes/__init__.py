@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import get_native_id
@@ -64,7 +65,8 @@ class LLVMFunctionPass(FunctionPass[Module, Function]):
     It runs on a private module with the function and what it uses, and the result is inserted into the module. The
     pass runs on the whole module instead if that is the only way to get LLVM's result: if the module has a construct
     of `Skeleton.is_divisible`, or if the pass changes something outside of functions, such as the alignment of a
-    variable.
+    variable. If nothing looks at single functions, and no executor runs them at once, a pass that is `in_order` also
+    runs on the whole module: LLVM then reads and prints it once.
 
     Parameters:
         info: level and name of the pass.
@@ -127,12 +129,17 @@ class LLVMFunctionPass(FunctionPass[Module, Function]):
         names = ADAPTER.select(mod, "function")[0]
         if not names:
             return mod
+        run_on_all = partial(self._run_on_all, mod, names)
         if mod.skeleton.is_divisible:
+            if self._in_order and self._executor(ctx) is None and not self.is_observed():
+                # Any error: each function then runs alone, and the one that fails raises its own.
+                with suppress(Exception):
+                    return await _in_thread(mod, run_on_all, ctx)
             result = await super().transform(mod, ctx)
             if result.outside:
                 result = await _in_thread(mod, partial(self._run_in_order, mod, result, names), ctx)
             return result
-        return await _in_thread(mod, partial(self._run_on_all, mod, names), ctx)
+        return await _in_thread(mod, run_on_all, ctx)
 
     def _run_on_all(self, mod: Module, names: list[str]) -> Module:
         text = run_on_functions(mod.text, names, self._add, self._level, self._tuning)
