@@ -31,6 +31,7 @@ from apass.executors.messages import ContextMessage
 from apass.executors.processes import ProcessExecutor
 from apass.executors.remote import record_passes
 from apass.executors.remote_errors import SerializedError, failure_of
+from apass.executors.trail import Trail
 from apass.passes.base import Pass
 from apass.pipelines.parser import parse_pipeline
 from apass.util.files import marked_parts, part_mark, remove_parts
@@ -151,7 +152,9 @@ async def _optimize_batch(work: FileWork, mark: str, jobs: Sequence[Job]) -> _Re
     if work.cache is not None:
         location: Any = import_module("apass.cli.cache_location")
         store = location.OptionalStore(location.store_at(work.cache))
-        ctx = ContextMessage.of(ctx).open((), ctx.diag_ctx, store)
+        # A cached result would hide its passes from an instrument.
+        trail = [one for one in ctx.instruments if isinstance(one, Trail)]
+        ctx = ContextMessage.of(ctx).open(trail, ctx.diag_ctx, store)
     # The worker that had this batch before may have been lost.
     _remove_parts(jobs, mark)
     with marked_parts(mark):

@@ -3,7 +3,7 @@
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -25,6 +25,7 @@ from apass.errors import PassTimeoutError, WorkerLostError
 from apass.executors.batching import Batches, Done
 from apass.executors.messages import ModuleMessage, pack_bodies, pack_call, pack_module, pack_pass
 from apass.executors.pickling import dumps, loads
+from apass.executors.trail import trail_file
 from apass.executors.worker import SAME, Answer, Reply, Request, transform_message
 from apass.passes.base import Pass
 from apass.util.checks import is_count, is_seconds
@@ -109,7 +110,7 @@ class RemoteExecutor(ABC):
     def ends_late_workers(self) -> bool:
         """Return whether a worker exits when an item exceeds its time limit.
 
-        This requires that a worker processes one batch at a time.
+        This requires that a worker is a process of this machine, and processes one batch at a time.
         """
         return True
 
@@ -236,20 +237,23 @@ class RemoteExecutor(ABC):
             return [await self._retry(batch, item) for item in items]
 
     async def _retry(self, batch: Batch, item: Any) -> "Sent":
-        try:
-            return await self._send_batch(batch, [item])
-        except WorkerDiedError as died:
-            return Sent([item], None, _loss_error(died, batch))
+        with trail_file() if self.ends_late_workers() else nullcontext() as trail:
+            try:
+                return await self._send_batch(batch, [item], trail)
+            except WorkerDiedError as died:
+                where = "" if trail is None else trail.read_text(encoding="utf-8", errors="replace")
+                return Sent([item], None, _loss_error(died, batch, where))
 
-    async def _send_batch(self, batch: Batch, items: Sequence[Any]) -> "Sent":
+    async def _send_batch(self, batch: Batch, items: Sequence[Any], trail: Path | None = None) -> "Sent":
         deadline = current_scope().deadline
         budget = None if deadline is None else (deadline.seconds, deadline.left())
         with _traceback_file(batch.limit if self.ends_late_workers() else None) as file:
             limit = None if file is None else batch.limit
             analyses = {item: batch.analyses[item] for item in items} if batch.analyses else {}
-            request = dumps(Request(batch.key, items, limit, str(file), analyses, budget), "an argument")
+            traceback_path, trail_path = (None if path is None else str(path) for path in (file, trail))
+            request = Request(batch.key, items, limit, traceback_path, trail_path, analyses, budget)
             try:
-                data = await self.exchange(request, batch)
+                data = await self.exchange(dumps(request, "an argument"), batch)
             except WorkerDiedError as error:
                 worker_traceback = "" if file is None else file.read_text(errors="replace").strip()
                 raise _with_traceback(error, batch, worker_traceback) from None
@@ -415,12 +419,12 @@ def _traceback_file(limit: float | None) -> Generator[Path | None]:
         yield Path(file.name)
 
 
-def _loss_error(died: WorkerDiedError, batch: Batch) -> Exception:
-    """Return the error for work that is not retried."""
+def _loss_error(died: WorkerDiedError, batch: Batch, where: str = "") -> Exception:
+    """Return the error for work that is not retried; `where` is the trail of the worker."""
     if died.is_late and batch.timeout_message is not None:
         return PassTimeoutError(batch.timeout_message)
     workers = "workers" if died.is_final else "two workers"
-    error = WorkerLostError(f"{batch.label} lost {workers} in succession: {died}")
+    error = WorkerLostError(f"{batch.label} lost {workers} in succession: {died}{where and ' '}{where}")
     if died.last_words:
         error.add_note(died.last_words)
     return error

@@ -74,7 +74,7 @@ class Watchdog:
     @contextmanager
     def item(self) -> Generator[None]:
         """Limit the time of the next item."""
-        if self._limit is None:
+        if self._limit is None or self._path is None:
             yield
             return
         with self._reports.item(), Path(self._path).open("w") as file:

@@ -33,6 +33,7 @@ from apass.errors import ExecutorError, StoreError, UnmatchedPassNameWarning
 from apass.executors.messages import CallMessage, ModuleMessage, RunMessage, pack_module
 from apass.executors.pickling import dumps, loads
 from apass.executors.remote_errors import SerializedError, failure_of
+from apass.executors.trail import Trail
 
 __all__ = [
     "SAME",
@@ -65,12 +66,18 @@ class Request:
     """The items: names of functions, tuples of arguments, or one None for a whole module."""
     limit: float | None
     """Time limit for one item in seconds, enforced by the worker itself. None is no limit."""
-    traceback_path: str
-    """File for the worker's traceback, written when an item exceeds the limit."""
+    traceback_path: str | None
+    """File for the worker's traceback, written when an item exceeds the limit; None without a limit."""
+    trail_path: str | None
+    """File that tells which pass runs, for work that has lost a worker; None for other work."""
     analyses: Mapping[str, bytes]
     """Pickled results of the analyses that the pass requires, by function name."""
     budget: tuple[float, float] | None
     """The seconds that the deadline of the context granted, and those left; None without a deadline."""
+
+    def trail(self) -> "list[Trail]":
+        """Return the instrument that writes the trail, if there is one."""
+        return [] if self.trail_path is None else [Trail(self.trail_path)]
 
     def deadline(self) -> Deadline | None:
         """Return the deadline of the context by this machine's clock."""
@@ -227,11 +234,11 @@ class _Calls:
     def __init__(self, message: CallMessage) -> None:
         self._function = message.function
         self._message = message
-        self._ctx = message.context.open([_RecordingInstrument()], _RecordingDiagnosticContext())
 
     def run(self, request: Request, watch: _Watch) -> Reply:
         """Call the function with each item, a tuple of arguments."""
-        enter_in_worker(self._ctx, request.deadline())
+        instruments = [_RecordingInstrument(), *request.trail()]
+        enter_in_worker(self._message.context.open(instruments, _RecordingDiagnosticContext()), request.deadline())
         RUN.set(self._message.run())
         if self._message.module_name is not None:
             enter_module(self._message.module_name)
@@ -331,7 +338,7 @@ class _WholePass:
         mod = self._message.module.open()
         twins = [make() for make in self._message.instruments]
         store = None if self._message.store is None else self._message.store()
-        ctx = self._message.context.open(twins, _RecordingDiagnosticContext(), store)
+        ctx = self._message.context.open([*twins, *request.trail()], _RecordingDiagnosticContext(), store)
         enter_in_worker(ctx, request.deadline())
         start = perf_counter()
         module: ModuleMessage | None = None

@@ -46,7 +46,9 @@ async def test_crash_leaves_a_reproducer_and_other_modules(make: Callable[[], An
     adapter = apass.adapter_for(mods["bad"])
     async with apass.PassContext(instruments=[ReproducerInstrument(tmp_path)]):
         outcomes: Any = await apass.optimize_all(mods, Crash, executor=ProcessExecutor(workers=1), errors="collect")
-    assert isinstance(outcomes["bad"].error, apass.WorkerLostError)
+    error = outcomes["bad"].error
+    assert isinstance(error, apass.WorkerLostError)
+    assert str(error).endswith(": the worker process died (SIGSEGV) in pass 'tests.adapters.Crash'")
     assert all(adapter.equal(outcomes[name].module, mods[name]) for name in ("good", "other"))
     replayed = await apass.replay(tmp_path / "bad" / "1_tests.adapters.Crash", Crash)
     assert (replayed.verdict.name, type(replayed.error)) == ("SAME", apass.WorkerLostError)

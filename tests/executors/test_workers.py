@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from apass import PassContext, PassTimeoutError, WorkerLostError, function_pass
+from apass import PassContext, PassTimeoutError, Sequential, WorkerLostError, function_pass
 from apass.executors import Executor, ProcessExecutor, ThreadExecutor
 from tests.executors import work
 from tests.executors.files import pid_in, written, written_in
@@ -48,6 +48,16 @@ async def test_work_that_kills_two_workers_fails_alone() -> None:
             await work.DieAlways(mod)
         assert caught.value.__notes__ == ["in pass 'DieAlways', function 'b'"]
         assert await work.DieAlwaysKept(mod) == {"a": "done", "b": "deadly", "c": "done"}
+
+
+async def test_error_names_the_pass_that_the_worker_ran() -> None:
+    pipeline = Sequential([Sequential([work.Keep, work.DieAlways], name="inner"), work.Keep])
+    with pytest.raises(WorkerLostError) as caught:
+        await PROCESSES.optimize(pipeline, {"a": "x", "b": "deadly", "c": "y"}, PassContext())
+    assert str(caught.value) == (
+        "pass 'sequential' lost two workers in succession: the worker process died (exit status 3) "
+        "in pass 'sequential > inner > DieAlways', function 'b'"
+    )
 
 
 async def test_killed_worker_is_replaced(tmp_path: Path) -> None:
