@@ -165,7 +165,7 @@ def run_on_functions(
 
     Parameters are those of `run_on_module`.
     """
-    ref = parse(text, verified=False)
+    ref = parse(text)
     builder = _builder(ref, level, tuning or {})
     manager = add(llvm.create_new_function_pass_manager, builder)
     chosen = set(names)

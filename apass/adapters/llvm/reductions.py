@@ -1,6 +1,7 @@
 """The parts of a module that `apass reduce` removes.
 
-The changes are made in the text. LLVM reads and verifies each result, so an invalid one raises and is not used.
+The changes are made in the text. LLVM reads each result, and verifies it if the module was valid. One that is invalid
+raises, and is not used.
 """
 
 import re
@@ -9,8 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from apass.adapters.llvm.library import parse, printed
 from apass.adapters.llvm.module import Module
 from apass.adapters.llvm.skeleton import declaration, rename, tokens
+from apass.errors import VerifyError
 from apass.util.delta_debugging import Shrinking
 
 __all__ = ["Block", "blocks_of", "count_instructions", "shrinkings"]
@@ -69,7 +72,7 @@ def count_instructions(mod: Module) -> int:
 
 
 def shrinkings(mod: Module) -> Iterator[Shrinking[Module]]:
-    """Iterate over the kinds of parts: from bodies to metadata."""
+    """Iterate over the kinds of parts: from bodies to metadata. A result is valid if `mod` is valid."""
     names = list(mod.definitions)
     symbols = [*mod.skeleton.functions, *mod.skeleton.variables]
     places = [
@@ -80,12 +83,30 @@ def shrinkings(mod: Module) -> Iterator[Shrinking[Module]]:
     ]
     branches = [(name, block.label) for name in names for block in blocks_of(mod.definitions[name]) if block.targets()]
     groups, kinds = list(mod.skeleton.attributes), _kinds(mod)
-    yield Shrinking("bodies", len(names), partial(_without_bodies, mod, names))
-    yield Shrinking("symbols", len(symbols), partial(_without_symbols, mod, symbols))
-    yield Shrinking("branches", len(branches), partial(_without_branches, mod, branches))
-    yield Shrinking("instructions", len(places), partial(_without_instructions, mod, places))
-    yield Shrinking("attribute groups", len(groups), partial(_without_groups, mod, groups))
-    yield Shrinking("kinds of metadata", len(kinds), partial(_without_metadata, mod, kinds))
+    is_valid = _is_valid(mod)
+    for what, count, change in (
+        ("bodies", len(names), partial(_without_bodies, mod, names)),
+        ("symbols", len(symbols), partial(_without_symbols, mod, symbols)),
+        ("branches", len(branches), partial(_without_branches, mod, branches)),
+        ("instructions", len(places), partial(_without_instructions, mod, places)),
+        ("attribute groups", len(groups), partial(_without_groups, mod, groups)),
+        ("kinds of metadata", len(kinds), partial(_without_metadata, mod, kinds)),
+    ):
+        yield Shrinking(what, count, partial(_checked, change) if is_valid else change)
+
+
+def _is_valid(mod: Module) -> bool:
+    try:
+        parse(mod.raw_text)
+    except VerifyError:
+        return False
+    return True
+
+
+def _checked(change: Callable[[frozenset[int]], Module], removed: frozenset[int]) -> Module:
+    result = change(removed)
+    parse(result.raw_text)
+    return result
 
 
 def _without_bodies(mod: Module, names: Sequence[str], removed: frozenset[int]) -> Module:
@@ -226,4 +247,4 @@ def _without_metadata(mod: Module, kinds: Sequence[str], removed: frozenset[int]
 
 
 def _parsed(mod: Module, definitions: Mapping[str, str], **tables: Mapping[str, str]) -> Module:
-    return Module.parse(mod.skeleton.replaced(**tables).text(definitions))
+    return Module.of_printed(printed(mod.skeleton.replaced(**tables).text(definitions)))

@@ -90,6 +90,26 @@ async def test_reduce_leaves_a_few_instructions(tmp_path: Path) -> None:
     assert (list(small.functions), count_instructions(small)) == (["entry"], 2)
 
 
+INVALID = """  %early = add i32 %late, 1
+  %late = add i32 1, 2
+"""
+"""Two instructions of which the first uses the result of the second."""
+
+
+async def test_invalid_module_is_refused_and_reduced(tmp_path: Path) -> None:
+    mod = Module.parse("define i32 @f(i32 %a) {\nstart:\n  ret i32 %a\n}\n\ndefine void @g() {\n  ret void\n}\n")
+    func = mod.functions["f"]
+    broken = mod.with_functions({"f": func.with_definition(func.definition.replace("  ret", f"{INVALID}  ret"))})
+    pass_: apass.Pass[Module] = apass.get_pass("llvm.InstCombine")
+    with pytest.raises(apass.VerifyError, match="does not dominate all uses"):
+        async with PassContext(instruments=[ReproducerInstrument(tmp_path)]):
+            await pass_(broken)
+    (folder,) = reproducers(tmp_path)
+    await apass.reduce(folder, output=tmp_path / "small")
+    text = (tmp_path / "small" / "module.ll").read_text()
+    assert text[text.index("define") :] == f"define i32 @f(i32 %a) {{\nstart:\n{INVALID}  ret i32 %a\n}}\n"
+
+
 @pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sum", "symbols", "library"])
