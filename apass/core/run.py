@@ -156,6 +156,10 @@ class RunNote(str):
         note.run = run
         return note
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A run stays in its process.
+        return str, (str(self),)
+
     run: Run
     """The run that failed."""
 

@@ -1,5 +1,6 @@
 """`current_run()`: path, function and module of a run, nested and concurrent."""
 
+import pickle
 from collections import Counter
 from time import perf_counter
 from typing import Any
@@ -10,6 +11,7 @@ from anyio.lowlevel import checkpoint
 
 import apass
 from apass import PassContext, PassInfo, Run, Sequential, current_run, function_pass, module_pass
+from apass.core.run import RunNote
 from tests.helpers.recording import FunctionBody, function_pass_of, logging_pass
 
 pytestmark = pytest.mark.anyio
@@ -347,3 +349,10 @@ def test_run_rejects_none_as_module(anyio_backend: str) -> None:
     for pass_, name in ((keep, "Keep"), (apass.Sequential([keep]), "sequential")):
         with pytest.raises(TypeError, match=f"^pass '{name}' was called with None, not a module; check the code that"):
             anyio.run(pass_, no_module, backend=anyio_backend)
+
+
+def test_note_about_a_run_is_pickled_as_text() -> None:
+    error = ValueError("no")
+    error.add_note(RunNote("in pass 'Fold'", Run(PassInfo(0, "Fold"), None)))
+    copied = pickle.loads(pickle.dumps(error))
+    assert (copied.__notes__, type(copied.__notes__[0])) == (["in pass 'Fold'"], str)

@@ -48,11 +48,15 @@ def _serve() -> None:
         responses.write(message)
         responses.flush()
 
-    while header := requests.read(LENGTH.size):
-        request = requests.read(*LENGTH.unpack(header))
-        send(RECEIVED)
-        send(_respond(handler, request), is_response=True)
-        handler = partial(_call, send)
+    try:
+        while header := requests.read(LENGTH.size):
+            request = requests.read(*LENGTH.unpack(header))
+            send(RECEIVED)
+            send(_respond(handler, request), is_response=True)
+            handler = partial(_call, send)
+    except BrokenPipeError:
+        # The parent has ended. Python itself would write to the pipe once more, and report it.
+        os._exit(1)
 
 
 def _end_with(parent: int) -> None:
