@@ -156,19 +156,22 @@ class ModelFormat:
         comparison: Comparison = await result if isawaitable(result) else result
         return comparison
 
-    async def measure(self, mods: Sequence[Any]) -> Sequence[Measures | None]:
+    async def measure(self, mods: Sequence[Any]) -> Sequence[Measures]:
         """Return the measures of models that have the inputs of the first of their IR.
 
-        A model is None in the result if the plug-in of its IR has no `measure`.
+        If the plug-in of an IR has no `measure`, they are the bytes that its adapter writes.
         """
         plugins = [self._plugin_of(mod) for mod in mods]
         measures: dict[int, Measures] = {}
         for plugin in {id(plugin): plugin for plugin in plugins}.values():
-            if plugin.measure is not None:
-                indices = [index for index, other in enumerate(plugins) if other is plugin]
-                result: Any = plugin.measure([mods[index] for index in indices])
-                measures |= zip(indices, await result if isawaitable(result) else result, strict=True)
-        return [measures.get(index) for index in range(len(mods))]
+            indices = [index for index, other in enumerate(plugins) if other is plugin]
+            chosen = [mods[index] for index in indices]
+            if plugin.measure is None:
+                result: Any = [Measures(len(plugin.adapter.dumps(mod)), None) for mod in chosen]
+            else:
+                result = plugin.measure(chosen)
+            measures |= zip(indices, await result if isawaitable(result) else result, strict=True)
+        return [measures[index] for index in range(len(mods))]
 
 
 def _is_written(path: Path) -> bool:

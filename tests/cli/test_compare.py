@@ -49,12 +49,13 @@ def test_failed_pipeline_does_not_stop_others(tmp_path: Path) -> None:
     assert "failed the model: AdapterError:" in result.stdout
 
 
-def test_relay_models_have_no_measures(tmp_path: Path) -> None:
+def test_models_without_measures_have_bytes(tmp_path: Path) -> None:
     program(tmp_path / "p.relay")
     result = apass("opt", tmp_path, "--compare", "FoldConstant", "EliminateCommonSubexpr")
     assert result.exit_code == 0
     assert [row[0] for row in rows_of(result.stdout, ORIGINAL)] == ["4", "4"]
     assert [row[0] for row in rows_of(result.stdout, "FoldConstant")] == ["3", "3"]
+    assert int(rows_of(result.stdout, "FoldConstant")[0][1]) < int(rows_of(result.stdout, ORIGINAL)[0][1])
 
 
 def test_misuse_is_reported_before_the_run(tmp_path: Path) -> None:
@@ -108,4 +109,4 @@ def test_pipeline_that_converts_has_the_measures_of_its_ir(tmp_path: Path) -> No
     assert result.exit_code == 0, result.output
     assert "ms" in rows_of(result.stdout, ORIGINAL)[0][2]
     _, *cells = rows_of(result.stdout, "tvm.FromONNX")[0]
-    assert [cell[:14] for cell in cells] == ["not compared: "]
+    assert (cells[0].isdecimal(), cells[1][:14]) == (True, "not compared: ")

@@ -96,7 +96,7 @@ class RunOptions:
             "--from",
             metavar="FORMAT",
             autocompletion=complete_format,
-            help="Read this format from standard input: onnx or relay.",
+            help="Read this format from standard input, such as onnx, mlir or ll.",
             rich_help_panel=_RUN,
         ),
     ] = None

@@ -47,7 +47,7 @@ def plan(
         typer.Option(
             "--from",
             metavar="FORMAT",
-            help="Plan the default pipeline of this format: onnx or relay.",
+            help="Plan the default pipeline of this format, such as onnx or mlir.",
             autocompletion=complete_format,
         ),
     ] = None,
