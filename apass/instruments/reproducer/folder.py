@@ -39,7 +39,10 @@ FACTS: Final = "reproducer.json"
 TRACEBACK: Final = "traceback.txt"
 """The file with the traceback, for human readers."""
 
-_LIBRARIES: Final = ("apass", "anyio", "trio", "numpy", "onnx", "onnx-ir")
+_LIBRARIES: Final = (
+    *("apass", "anyio", "trio", "numpy", "onnx", "onnx-ir", "onnxscript", "onnxslim", "onnxruntime"),
+    *("apache-tvm", "xdsl", "llvmlite"),
+)
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-f]{4,}\b")
 
 
