@@ -44,10 +44,10 @@ def optimize_and_measure(text: str, pipeline: str) -> tuple[int, str]:
 
     It runs in a worker process.
     """
-    result = apass.run(apass.parse_pipeline(pipeline), Module.parse(text)).text
+    result = apass.run(pipeline, Module.parse(text)).text
     llvm: Any = import_module("llvmlite.binding")
     ref = llvm.parse_assembly(result, llvm.create_context())
-    data = target_machine(ref.triple).emit_object(ref)
+    data = target_machine(ref.triple or llvm.get_default_triple()).emit_object(ref)
     sections = llvm.ObjectFileRef.from_data(data).sections()
     return sum(section.size() for section in sections if section.is_text()), result
 
@@ -96,9 +96,9 @@ async def search(text: str, rounds: int) -> tuple[int, int, list[str]]:
     return oz, smallest, found
 
 
-async def main(path: Path, rounds: int) -> None:
+async def main(mod: Module, rounds: int) -> None:
     """Search, and print what was found."""
-    oz, smallest, found = await search(load_module(path).text, rounds)
+    oz, smallest, found = await search(mod.text, rounds)
     print(f"llvm.Oz: {oz} bytes of code")
     print(f"{','.join(found)}: {smallest} bytes of code")
     print(f"{oz - smallest} bytes less ({100 * (oz - smallest) / oz:.1f}%)")
@@ -109,4 +109,8 @@ if __name__ == "__main__":
     parser.add_argument("module", nargs="?", type=Path, default=MODULE)
     parser.add_argument("--rounds", type=int, default=6)
     arguments = parser.parse_args()
-    anyio.run(main, arguments.module, arguments.rounds)
+    try:
+        module = load_module(arguments.module)
+    except (OSError, apass.ApassError) as error:
+        parser.error(str(error))
+    anyio.run(main, module, max(1, arguments.rounds))

@@ -4,6 +4,7 @@ The functions of a module are those with a body.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Final
@@ -19,7 +20,9 @@ from apass.util.delta_debugging import Shrinking
 
 __all__ = ["ADAPTER", "Function", "LLVMAdapter", "Module", "load_module", "save_bitcode", "save_text"]
 
-SKIPPED: Final = ("optnone", '"SkipOptimization"')
+SKIPPED: Final = re.compile(
+    r'(?<![\w"=-])(?:optnone(?![\w"-])|"SkipOptimization"(?!="(?:0|false|no|off|)"))', re.IGNORECASE
+)
 """The attributes of functions that passes leave alone."""
 
 SMALL: Final = 2**16
@@ -70,9 +73,11 @@ class LLVMAdapter:
         return "function"
 
     def skips(self, func: Function) -> bool:
-        """Return whether the function has the attribute `optnone` or `"SkipOptimization"`."""
-        groups = func.groups
-        return any(word in groups for word in SKIPPED)
+        """Return whether the function has the attribute `optnone`, or a true `"SkipOptimization"`.
+
+        The second one is true unless its value is empty, `"0"`, `"false"`, `"no"` or `"off"`.
+        """
+        return SKIPPED.search(func.groups) is not None
 
     def replace(self, mod: Module, updates: Mapping[str, Function]) -> Module:
         """Return a module with `updates`, and with what they use and it lacks.

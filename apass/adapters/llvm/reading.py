@@ -1,5 +1,6 @@
 """Files of LLVM IR: text (`.ll`) and bitcode (`.bc`)."""
 
+from os import PathLike
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,10 @@ try:
         ref = llvm.parse_bitcode(data, context)
     else:
         ref = llvm.parse_assembly(data.decode(), context)
-except (RuntimeError, UnicodeDecodeError) as error:
+except UnicodeDecodeError as error:
+    sys.stdout.buffer.write(b"U" + str(error).encode())
+    sys.exit()
+except RuntimeError as error:
     sys.stdout.buffer.write(b"E" + str(error).encode())
     sys.exit()
 try:
@@ -32,7 +36,7 @@ sys.stdout.buffer.write(b"T" + str(ref).encode("utf-8", "surrogatepass"))
 """The program that reads a file. It imports llvmlite alone, in half the time of the adapter."""
 
 
-def load_module(path: Path) -> Module:
+def load_module(path: str | PathLike[str]) -> Module:
     """Return the module in a file, text or bitcode.
 
     LLVM reads it in a process of its own, because it aborts for some damaged bitcode, and text may exhaust its stack.
@@ -42,6 +46,7 @@ def load_module(path: Path) -> Module:
         VerifyError: if the module is invalid.
 
     """
+    path = Path(path)
     data = path.read_bytes()
     kind = "bitcode" if data.startswith(MAGIC) else "text"
     if kind == "text" and path.suffix.lower() == ".bc":
@@ -50,6 +55,8 @@ def load_module(path: Path) -> Module:
     status, text = answer[:1], answer[1:].decode("utf-8", "surrogatepass")
     if status == b"V":
         raise VerifyError(f"not a valid LLVM module: {' '.join(text.split())}")
+    if status == b"U":
+        raise AdapterError(f"{path} is neither text in UTF-8 ({text}) nor bitcode, which begins with b'BC'")
     if status == b"E":
         raise AdapterError(reading_error(data, text))
     return Module.of_printed(without_predecessors(text))

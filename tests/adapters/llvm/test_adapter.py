@@ -47,6 +47,22 @@ def test_results_of_passes_are_restored_exactly() -> None:
     assert pickle.loads(pickle.dumps(result)).text == result.text
 
 
+@pytest.mark.parametrize(
+    ("attributes", "is_skipped"),
+    [
+        ("optnone noinline", True),
+        ('"SkipOptimization"', True),
+        ('"SkipOptimization"="1"', True),
+        ('"SkipOptimization"="0"', False),
+        ('"SkipOptimization"="False"', False),
+        ('"other"="SkipOptimization" "optnone-not"', False),
+    ],
+)
+def test_functions_are_skipped(attributes: str, is_skipped: bool) -> None:
+    mod = Module.parse(f"define void @f() {attributes} {{\n  ret void\n}}\n")
+    assert ADAPTER.skips(mod.functions["f"]) is is_skipped
+
+
 def test_module_converts_from_and_to_llvmlite() -> None:
     builder: Any = import_module("llvmlite.ir")
     source = builder.Module("example")

@@ -64,6 +64,9 @@ def test_files_that_crash_llvm_are_errors(tmp_path: Path) -> None:
     path.write_text("@g = external global " + "[1 x " * 100_000 + "i8" + "]" * 100_000)
     with pytest.raises(apass.AdapterError, match="LLVM crashed when it read"):
         load_module(path)
+    path.write_bytes(b"; \xff")
+    with pytest.raises(apass.AdapterError, match=r"neither text in UTF-8 \('utf-8' codec can't decode byte 0xff"):
+        load_module(str(path))
     path.write_text("\n\ndefine i32 @f( {")
     with pytest.raises(apass.AdapterError, match="line 3, column 17: expected type"):
         load_module(path)
