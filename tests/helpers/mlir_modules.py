@@ -10,7 +10,7 @@ from apass.adapters.mlir import MLIRModule
 from apass.adapters.mlir.binary import find_mlir_opt
 from apass.errors import MissingExtraError
 
-__all__ = ["CALLS", "NEEDS_MLIR", "many_functions", "mlir_opt", "program", "script"]
+__all__ = ["CALLS", "NEEDS_MLIR", "RESOURCES", "many_functions", "mlir_opt", "program", "script"]
 
 
 def program() -> Path | None:
@@ -39,6 +39,31 @@ func.func @g(%x: i32) -> i32 { return %x : i32 }
 """
 """A module as a user writes it."""
 
+RESOURCES = """\
+#map = affine_map<(d0) -> (d0 + 1)>
+func.func @kept(%a: index) -> index attributes {SkipOptimization} {
+  %x = affine.apply #map(%a)
+  %y = affine.apply #map(%a)
+  %z = arith.addi %x, %y : index
+  return %z : index
+}
+func.func @weights(%a: index) -> (index, tensor<2xi32>) {
+  %x = affine.apply #map(%a)
+  %y = affine.apply #map(%a)
+  %z = arith.addi %x, %y : index
+  %w = arith.constant dense_resource<weights> : tensor<2xi32>
+  return %z, %w : index, tensor<2xi32>
+}
+{-#
+  dialect_resources: {
+    builtin: {
+      weights: "0x040000000100000002000000"
+    }
+  }
+#-}
+"""
+"""Two functions with an alias, one of them skipped, and the data of a tensor."""
+
 
 def many_functions(count: int, operations: int = 20) -> MLIRModule:
     """Return a module of functions that add constants, each with a map of its own."""
@@ -55,10 +80,10 @@ def many_functions(count: int, operations: int = 20) -> MLIRModule:
 
 
 def mlir_opt(text: str, pipeline: str, *arguments: str) -> str:
-    """Return what `mlir-opt` prints for a module and a pipeline."""
+    """Return what `mlir-opt` prints for a module and a pipeline, by default in local scope."""
     path = program()
     assert path is not None
-    command = [str(path), f"--pass-pipeline={pipeline}", "--mlir-print-local-scope", *arguments]
+    command = [str(path), f"--pass-pipeline={pipeline}", *(arguments or ["--mlir-print-local-scope"])]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
     return done.stdout
 

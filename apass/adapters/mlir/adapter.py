@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Final
 
-from apass.adapters.mlir.binary import LOCAL_SCOPE, Request, failure, find_mlir_opt, run_now
+from apass.adapters.mlir.binary import Request, failure, find_mlir_opt, run_now
 from apass.adapters.mlir.module import MLIRFunction, MLIRModule, indentation_of, indented
 from apass.adapters.mlir.reductions import shrinkings
 from apass.adapters.mlir.structure import Operation, declaration
@@ -136,15 +136,16 @@ class MLIRAdapter:
 def with_declarations(mod: MLIRModule, chosen: frozenset[str]) -> MLIRModule:
     """Return a module in which the functions outside of `chosen` are declarations.
 
-    Functions of other dialects than `func` are left out, because their declarations differ.
+    Functions of other dialects than `func` are left out, because their declarations differ. Lines keep their numbers.
     """
     parts: list[Operation] = []
     for part in mod.structure.parts:
         if part.symbol is None or part.symbol in chosen:
             parts.append(part)
-        elif part.name == "func.func":
-            parts.append(Operation(declaration(part), part.name))
-    return mod.with_parts(tuple(parts))
+        else:
+            text = declaration(part) if part.name == "func.func" else ""
+            parts.append(Operation(text + "\n" * (part.text.count("\n") - text.count("\n")), text and part.name))
+    return MLIRModule(mod.with_parts(tuple(parts)).text, mod.source)
 
 
 def module_from_bytes(data: bytes, source: str = "") -> MLIRModule:
@@ -160,7 +161,8 @@ def module_from_bytes(data: bytes, source: str = "") -> MLIRModule:
 
     """
     if data.startswith(_BYTECODE):
-        data = _converted(data, (LOCAL_SCOPE,), source or "MLIR bytecode")
+        # In local scope, the data of resources would be lost.
+        data = _converted(data, (), source or "MLIR bytecode")
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

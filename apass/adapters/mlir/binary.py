@@ -42,7 +42,10 @@ TIME_LIMIT: Final = 600.0
 """Seconds that one run may take by default."""
 
 LOCAL_SCOPE: Final = "--mlir-print-local-scope"
-"""The argument that prints maps and types where they are used, so that the text of a function needs no other."""
+"""The argument that prints maps and types where they are used, so that the text of a function needs no other.
+
+The metadata of a file are not printed then.
+"""
 
 _FOLDERS: Final = "/usr/lib", "/usr/local/lib", "/opt"
 """Folders with installations such as `llvm-22/bin`, which are not on the PATH."""
@@ -169,7 +172,7 @@ async def run_request(request: Request) -> Answer:
 
     Raises:
         HelperError: if the time limit expired.
-        AdapterError: if the program cannot be started.
+        AdapterError: if the program cannot be started, or writes no module.
 
     """
     # Some passes print to standard output, so the module needs a file of its own.
@@ -189,7 +192,7 @@ def run_now(request: Request) -> Answer:
 
     Raises:
         HelperError: if the time limit expired.
-        AdapterError: if the program cannot be started.
+        AdapterError: if the program cannot be started, or writes no module.
 
     """
     with TemporaryDirectory(prefix="apass-mlir-") as folder:
@@ -215,9 +218,15 @@ def _command(request: Request, output: Path) -> list[str]:
 
 def _answer(output: Path, process: "subprocess.CompletedProcess[bytes]") -> Answer:
     printed = (process.stdout + process.stderr).decode(errors="backslashreplace")
-    # The file is missing after an error.
-    data = output.read_bytes() if process.returncode == 0 and output.exists() else b""
-    return Answer(data, process.returncode, printed)
+    if process.returncode:
+        return Answer(b"", process.returncode, printed)
+    try:
+        return Answer(output.read_bytes(), 0, printed)
+    except FileNotFoundError:
+        name = Path(process.args[0]).name
+        raise AdapterError(
+            f"{name} ended with exit status 0, but wrote no module; is it the program mlir-opt?"
+        ) from None
 
 
 def _cannot_start(program: Path, error: OSError) -> AdapterError:

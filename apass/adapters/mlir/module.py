@@ -7,10 +7,17 @@ from typing import Final
 
 from apass.adapters.mlir.structure import Operation, Structure, parse_structure
 
-__all__ = ["MLIRFunction", "MLIRModule", "indentation_of", "indented"]
+__all__ = ["SKIP", "MLIRFunction", "MLIRModule", "indentation_of", "indented"]
 
-_LOCATION: Final = re.compile(r"\bloc\(")
-_MARK: Final = re.compile(r"\bSkipOptimization\b(?:\s*=\s*([\w.]+))?")
+SKIP: Final = "SkipOptimization"
+"""The attribute of functions that passes leave alone."""
+
+_LOCATION: Final = re.compile(
+    r"""^(?:[^"/\n]|"(?:[^"\\\n]|\\.)*"|/(?!/))*?\bloc\((?:["#]|unknown\b|callsite\b|fused\b)""", re.MULTILINE
+)
+"""A location that is in no comment and no string."""
+_STRING: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
+_MARK: Final = re.compile(r'[{,]\s*"?SkipOptimization"?\s*(?:=\s*([\w.]+)[^,}]*)?[,}]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,11 @@ class MLIRFunction:
     @property
     def is_skipped(self) -> bool:
         """Whether the function has a true attribute `SkipOptimization`."""
-        mark = _MARK.search(self.text, 0, self.body)
+        head = self.text[: self.body]
+        if SKIP not in head:
+            return False
+        # Other strings, such as values, mark nothing.
+        mark = _MARK.search(_STRING.sub(lambda match: match[0] if match[0] == f'"{SKIP}"' else "", head))
         return mark is not None and (mark[1] or "true") not in ("false", "0")
 
 
@@ -75,6 +86,11 @@ class MLIRModule:
         """Whether the text contains locations, which passes then keep."""
         # Most texts have none, and the search for a plain text is much faster.
         return "loc(" in self.text and _LOCATION.search(self.text) is not None
+
+    @cached_property
+    def has_metadata(self) -> bool:
+        """Whether the text may have metadata of a file, such as the data of `dense_resource` attributes."""
+        return "{-#" in self.text
 
     def with_parts(self, parts: tuple[Operation, ...]) -> "MLIRModule":
         """Return a module with other operations."""

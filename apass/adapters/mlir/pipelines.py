@@ -21,7 +21,9 @@ PREFIX: Final = "mlir."
 
 _METADATA: Final = re.compile(r"\{-#.*?#-\}", re.DOTALL)
 _PIPELINE: Final = re.compile(r'mlir_reproducer:\s*\{.*?pipeline:\s*"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_BRACE: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 _NAME: Final = re.compile(r"[\w.-]+")
+_ITEM: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[(){}\[\]<>,]')
 
 
 def parse_mlir_pipeline(text: str) -> Sequential[MLIRModule]:
@@ -58,8 +60,27 @@ def read_mlir_reproducer(mod: MLIRModule) -> tuple[MLIRModule, Sequential[MLIRMo
     if metadata is None or pipeline is None:
         name = mod.source or "the module"
         raise AdapterError(f"{name} is no reproducer of mlir-opt: it has no mlir_reproducer metadata")
-    text = mod.text[: metadata.start()].rstrip() + "\n" + mod.text[metadata.end() :].lstrip()
+    rest = _without_reproducer(metadata.group())
+    text = f"{mod.text[: metadata.start()].rstrip()}\n{rest}{mod.text[metadata.end() :].lstrip()}"
     return MLIRModule(text, mod.source), parse_mlir_pipeline(re.sub(r"\\(.)", r"\1", pipeline[1]))
+
+
+def _without_reproducer(metadata: str) -> str:
+    """Return the metadata of a file without the pipeline, which may leave the data of attributes."""
+    for key in ("mlir_reproducer", "external_resources"):
+        match = re.search(rf"\b{key}:\s*\{{", metadata)
+        if match is None or (key == "external_resources" and metadata[match.end() :].lstrip()[:1] != "}"):
+            continue
+        end, depth = match.end(), 1
+        for token in _BRACE.finditer(metadata, match.end()):
+            depth += (token[0] == "{") - (token[0] == "}")
+            end = token.end()
+            if not depth:
+                break
+        before, after = metadata[: match.start()].rstrip(), metadata[end:].lstrip()
+        # One of the commas around it goes as well.
+        metadata = f"{before.removesuffix(',')}\n{after if before.endswith(',') else after.removeprefix(',')}"
+    return "" if re.fullmatch(r"\{-#\s*#-\}", metadata) else f"{metadata}\n"
 
 
 class RunReproducer(ModulePass[MLIRModule]):
@@ -183,7 +204,7 @@ def _value(text: str, tp: Any, name: str, key: str) -> Any:
     if str(tp).startswith("list["):
         inner = text.removeprefix("{").removesuffix("}") if text.startswith("{") else text
         (item,) = tp.__args__
-        return [_value(part, item, name, key) for part in inner.split(",") if part]
+        return [_value(part, item, name, key) for part in _items(inner) if part]
     if len(text) > 1 and (text[0], text[-1]) in (("{", "}"), ('"', '"'), ("'", "'")):
         text = text[1:-1]
     try:
@@ -192,3 +213,14 @@ def _value(text: str, tp: Any, name: str, key: str) -> Any:
         return tp(text) if tp in (int, float) else text
     except (KeyError, ValueError):
         raise PassDefinitionError(f"option {key!r} of pass {name!r}: expected {tp.__name__}, got {text!r}") from None
+
+
+def _items(text: str) -> Iterator[str]:
+    """Iterate over the items of a list, which may contain commas in brackets or strings."""
+    start = depth = 0
+    for token in _ITEM.finditer(text):
+        depth += (token[0] in "({[<") - (token[0] in ")}]>")
+        if token[0] == "," and not depth:
+            yield text[start : token.start()]
+            start = token.end()
+    yield text[start:]

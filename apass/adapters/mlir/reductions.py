@@ -51,7 +51,7 @@ def shrinkings(mod: MLIRModule) -> Iterator[Shrinking[MLIRModule]]:
     ):
         yield Shrinking(what, len(indices), _identity_of_nothing(mod, without))
     try:
-        lines = _converted(mod, ("--mlir-print-op-generic", LOCAL_SCOPE)).text.splitlines()
+        lines = _converted(mod, ("--mlir-print-op-generic", *_scope(mod))).text.splitlines()
     except ApassError:
         # Without `mlir-opt`, or for a text that it cannot parse, the parts above must do.
         return
@@ -176,4 +176,10 @@ def _without_inner(lines: list[str], inner: list[_Inner], removed: frozenset[int
         for index, line in enumerate(lines)
         if index not in gone or (index in placeholders and index not in outer)
     ]
-    return _converted(MLIRModule("\n".join(remaining)), (LOCAL_SCOPE,))
+    mod = MLIRModule("\n".join(remaining))
+    return _converted(mod, _scope(mod))
+
+
+def _scope(mod: MLIRModule) -> tuple[str, ...]:
+    """Return the arguments with which a module is printed."""
+    return () if mod.has_metadata else (LOCAL_SCOPE,)

@@ -13,7 +13,7 @@ from apass.adapters.mlir.adapter import with_declarations
 from apass.adapters.mlir.binary import LOCAL_SCOPE, Answer, Request, failure, messages, run_request
 from apass.adapters.mlir.catalogue import ROOT
 from apass.adapters.mlir.comparison import same_program
-from apass.adapters.mlir.module import MLIRModule
+from apass.adapters.mlir.module import SKIP, MLIRModule
 from apass.adapters.mlir.structure import Operation, parse_structure
 from apass.concurrency.limits import usable_cores
 from apass.core.context import PassContext
@@ -41,6 +41,9 @@ _SERVICE: Final = Service[Request, Answer](run_request, Policy(timeout=None, con
 
 MAX_COMPARED: Final = 1 << 15
 """Maximum length of a text that is compared by tokens, which takes about 20 ms."""
+
+_STDIN: Final = '"<stdin>"'
+"""The name of standard input in locations."""
 
 _SEVERITIES: Final = {"warning": DiagnosticLevel.WARNING, "note": DiagnosticLevel.NOTE}
 
@@ -138,18 +141,15 @@ def _segments(steps: Sequence[Step], mod: MLIRModule) -> Iterator[tuple[Step, ..
 
 
 def _is_worth_splitting(mod: MLIRModule) -> bool:
-    if mod.has_locations:
-        return False
-    counts = _SERVICE.counts
-    if counts.in_flight + counts.waiting >= PROCESSES:
-        # Other modules keep all cores busy. The result would be the same, for more work.
-        return "SkipOptimization" in mod.text and _has_skipped(mod)
     # Most modules are small and have no function to skip, so do not look for their functions.
-    return len(mod.text) >= 2 * CHUNK or ("SkipOptimization" in mod.text and _has_skipped(mod))
-
-
-def _has_skipped(mod: MLIRModule) -> bool:
-    return any(func.is_skipped for func in mod.functions.values())
+    if SKIP in mod.text and any(func.is_skipped for func in mod.functions.values()):
+        return True
+    counts = _SERVICE.counts
+    if counts.in_flight + counts.waiting >= PROCESSES or mod.has_locations or mod.has_metadata:
+        # Other modules keep all cores busy, and the result would be the same, for more work. Locations are lines of
+        # the whole text, and metadata belong to the whole file.
+        return False
+    return len(mod.text) >= 2 * CHUNK
 
 
 class _Run:
@@ -189,15 +189,22 @@ class _Run:
 
     async def _whole(self, mod: MLIRModule, *, is_alone: bool = True) -> MLIRModule:
         """Return the module after the steps, which run in one process."""
-        scope = "--mlir-print-debuginfo" if mod.has_locations else LOCAL_SCOPE
-        arguments = [f"--pass-pipeline={pipeline_text(self.steps)}", scope]
+        arguments = [f"--pass-pipeline={pipeline_text(self.steps)}"]
+        if mod.has_locations:
+            arguments.append("--mlir-print-debuginfo")
+        if not is_alone or not (mod.has_locations or mod.has_metadata):
+            arguments.append(LOCAL_SCOPE)
         if not is_alone or _SERVICE.counts.in_flight:
             arguments.append("--mlir-disable-threading")
         request = Request(self.program, tuple(arguments), mod.text.encode("utf-8", "surrogatepass"), self.time_limit)
         answer = await ask(request, self.ctx, mod.source)
         if answer.printed:
             self._report(answer.printed)
-        return MLIRModule(answer.data.decode(), is_printed=True)
+        text = answer.data.decode()
+        if mod.has_locations and mod.source.isprintable() and not set('"\\').intersection(mod.source):
+            # `mlir-opt` names the file that it reads in the locations of operations that have none.
+            text = text if _STDIN in mod.text or not mod.source else text.replace(_STDIN, f'"{mod.source}"')
+        return MLIRModule(text, is_printed=True)
 
     def _report(self, printed: str) -> None:
         """Emit what `mlir-opt` printed as diagnostics and remarks."""
@@ -250,5 +257,9 @@ def _join(mod: MLIRModule, chunks: Sequence[frozenset[str]], results: Sequence[M
             parts.append(found)
         parts.append(Operation("\n"))
     text = "".join([structures[0].head, *(part.text for part in parts), structures[0].tail.lstrip("\n")])
-    # A skipped function may not be printed by `mlir-opt`.
-    return MLIRModule(text, is_printed=len(owner) == len(mod.functions))
+    is_printed = len(owner) == len(mod.functions)
+    if not is_printed:
+        # A skipped function has the text that it had, and may need what is defined outside of operations.
+        before_all, after_all = mod.structure.definitions()
+        text = f"{before_all}{text}{after_all}"
+    return MLIRModule(text, is_printed=is_printed)

@@ -43,6 +43,8 @@ _LOCATION: Final = re.compile(r"\s*loc\s*")
 _FUNCTION: Final = re.compile(r"[\w$]\.func\b")
 _AFTER_MODULE: Final = re.compile(r"\}\s*(?:loc\s*\(|[#!]|\{-#|//|\Z)")
 """What may follow the last operation of a module: its location, aliases, metadata, comments."""
+_OUTER_MODULE: Final = re.compile(r"^[ \t]*(?:builtin\.)?module\b", re.MULTILINE)
+_AFTER_OPERATIONS: Final = re.compile(r"^(?:[#!][\w$-]+\s*=|\{-#)", re.MULTILINE)
 _OPENING: Final = "({["
 _CLOSING: Final = ")}]"
 
@@ -81,6 +83,13 @@ class Structure:
     def functions(self) -> Mapping[str, Operation]:
         """The functions that have a body, by symbol."""
         return {part.symbol: part for part in self.parts if part.symbol is not None}
+
+    def definitions(self) -> tuple[str, str]:
+        """Return the aliases before the operations, and the aliases and metadata after them."""
+        before = [*_OUTER_MODULE.split(self.head, maxsplit=1)[:1], *(part.text for part in self.parts if not part.name)]
+        aliases = [line for text in before for line in text.splitlines() if _ALIAS.match(line)]
+        after = _AFTER_OPERATIONS.search(self.tail)
+        return "".join(f"{line}\n" for line in aliases), "" if after is None else self.tail[after.start() :]
 
     def text(self) -> str:
         """Return the text of the module."""

@@ -35,7 +35,16 @@ def test_replace_changes_one_function() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mark", "skips"), [("SkipOptimization", True), ("SkipOptimization = false", False), ("a", False)]
+    ("mark", "skips"),
+    [
+        ("SkipOptimization", True),
+        ("a, SkipOptimization = 1 : i32, b", True),
+        ('"SkipOptimization" = true', True),
+        ("SkipOptimization = false", False),
+        ("SkipOptimization = 0 : i32", False),
+        ("a", False),
+        ('a = "{SkipOptimization}", b = @SkipOptimization', False),
+    ],
 )
 def test_skip_mark_is_an_attribute(mark: str, skips: bool) -> None:
     mod = MLIRModule(

@@ -1,10 +1,14 @@
 """The passes of `mlir-opt`: options, anchors, results, failures and processes."""
 
+from pathlib import Path
+
 import pytest
 
 import apass
-from apass.adapters.mlir import MLIRModule
-from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, many_functions, mlir_opt
+from apass.adapters.mlir import ADAPTER, MLIRModule, module_from_bytes, module_to_bytecode
+from apass.adapters.mlir.passes import MLIRPass
+from apass.adapters.mlir.running import Step
+from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, RESOURCES, many_functions, mlir_opt, script
 
 pytestmark = [NEEDS_MLIR, pytest.mark.process]
 
@@ -42,6 +46,48 @@ async def test_skipped_functions_keep_their_text() -> None:
     result = await apass.get_pass("mlir.canonicalize", anchor="func.func")(mod)
     assert result.functions["f"].text == skipped
     assert "arith" not in result.functions["g"].text
+
+
+@pytest.mark.anyio
+async def test_data_of_resources_are_kept() -> None:
+    text = RESOURCES.replace(" attributes {SkipOptimization}", "")
+    expected = mlir_opt(text, "builtin.module(cse)", "--mlir-print-op-generic=false")
+    result = await apass.get_pass("mlir.cse")(MLIRModule(text))
+    assert result.text == expected
+    read = module_from_bytes(module_to_bytecode(result))
+    assert (await apass.get_pass("mlir.cse")(read)).text == expected
+
+
+@pytest.mark.anyio
+async def test_skipped_functions_keep_aliases_and_resources() -> None:
+    result = await apass.get_pass("mlir.cse", anchor="func.func")(MLIRModule(RESOURCES))
+    ADAPTER.verify(result)
+    assert result.functions["kept"].text == MLIRModule(RESOURCES).functions["kept"].text
+    assert result.functions["weights"].text.count("affine.apply") == 1
+    assert result.text.count('weights: "0x040000000100000002000000"') == 1
+
+
+@pytest.mark.anyio
+async def test_locations_name_the_file() -> None:
+    text = CALLS.replace("return %y : i32", 'return %y : i32 loc("own.c":3:4)')
+    result = await apass.get_pass("mlir.canonicalize")(MLIRModule(text, "a/m.mlir"))
+    expected = mlir_opt(text, "builtin.module(canonicalize)", "--mlir-print-debuginfo")
+    assert result.text == expected.replace('"<stdin>"', '"a/m.mlir"')
+    assert result.text != expected
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("text", ["// see loc(x) and loc(unknown)\n", 'module attributes {t.a = "loc(unknown)"} {}\n'])
+async def test_other_texts_are_no_locations(text: str) -> None:
+    result = await apass.get_pass("mlir.cse")(MLIRModule(f"{text}func.func private @f()\n"))
+    assert 'loc("' not in result.text
+
+
+@pytest.mark.anyio
+async def test_program_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
+    silent = MLIRPass(script("exit 0", tmp_path / "silent"), [Step("cse")], apass.PassInfo(0, "cse"), "")
+    with pytest.raises(apass.AdapterError, match="silent ended with exit status 0, but wrote no module"):
+        await silent(MLIRModule(CALLS))
 
 
 @pytest.mark.anyio

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import apass
-from apass.adapters.mlir import MLIRModule, parse_mlir_pipeline, read_mlir_reproducer
+from apass.adapters.mlir import ADAPTER, MLIRModule, parse_mlir_pipeline, read_mlir_reproducer
 from apass.adapters.mlir.binary import find_mlir_opt
-from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR
+from tests.helpers.mlir_modules import CALLS, NEEDS_MLIR, RESOURCES
 
 pytestmark = [NEEDS_MLIR, pytest.mark.process]
 
@@ -23,6 +23,7 @@ pytestmark = [NEEDS_MLIR, pytest.mark.process]
         ("builtin.module(gpu.module(gpu.func(cse)))", "mlir.cse{anchor=gpu.module/gpu.func}"),
         ("builtin.module(canonicalize{region-simplify=aggressive top-down=false})", "region_simplify=aggressive"),
         ("builtin.module(inline{op-pipelines=func.func(cse)})", 'op_pipelines=["func.func(cse)"]'),
+        ("builtin.module(inline{op-pipelines=a.b(cse{x=1,2},dce),c(d)})", '["a.b(cse{x=1,2},dce)","c(d)"]'),
     ],
 )
 def test_pipeline_becomes_passes(text: str, expected: str) -> None:
@@ -72,6 +73,19 @@ async def test_reproducer_of_mlir_opt_becomes_ours(tmp_path: Path) -> None:
     assert found.name.endswith("2_mlir.test-pass-crash")
     replayed = await apass.replay(found)
     assert replayed.verdict.value == "fails the same way"
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_reproducer_keeps_the_data_of_resources(before: bool) -> None:
+    pipeline = 'mlir_reproducer: {\n pipeline: "builtin.module(cse)",\n verify_each: true\n }'
+    external = f"external_resources: {{\n {pipeline}\n }}"
+    start, end = RESOURCES.index("{-#") + 3, RESOURCES.index("#-}")
+    dialect = RESOURCES[start:end].strip()
+    both = f"{external},\n{dialect}" if before else f"{dialect},\n{external}"
+    module, passes = read_mlir_reproducer(MLIRModule(f"{RESOURCES[:start]}\n{both}\n#-}}\n"))
+    ADAPTER.verify(module)
+    assert ("external_resources" in module.text, dialect in module.text) == (False, True)
+    assert [pass_.info.name for pass_ in passes.passes] == ["mlir.cse"]
 
 
 @pytest.mark.anyio
