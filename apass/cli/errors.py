@@ -58,9 +58,9 @@ def errors_as_lines() -> Generator[None]:
         where = [note for note in getattr(error, "__notes__", ()) if is_whereabouts(note)]
         print_error(": ".join([*where, f"{error}{_hint(error)}"]))
         raise typer.Exit(MISUSED) from None
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         print_error("interrupted; all files written so far are complete")
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(error.args[0] if error.args else INTERRUPTED) from None
     except BrokenPipeError:
         # The reader of the pipe has exited (`apass passes | head`), so there is nowhere to print a message.
         _discard_output()

@@ -1,10 +1,11 @@
-"""The event loop of a command; Ctrl-C cancels the work in the same way on each."""
+"""The event loop of a command; Ctrl-C, SIGTERM and SIGHUP cancel the work in the same way on each."""
 
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from threading import Thread, Timer
 from typing import Final
@@ -13,7 +14,6 @@ import anyio
 from anyio import from_thread
 from anyio.lowlevel import current_token
 
-from apass.cli.exit_status import INTERRUPTED
 from apass.cli.inputs import InputError
 from apass.cli.loading import collect_seldom
 from apass.errors import MissingExtraError, did_you_mean
@@ -23,6 +23,9 @@ __all__ = ["check_backend", "run_until_interrupted"]
 
 INTERRUPT_GRACE: Final = 10.0
 """Seconds from Ctrl-C until the process exits even if a thread is busy; exit hooks have as many."""
+
+SIGNALS: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""The signals that end a command: of Ctrl-C, of `kill` and `timeout`, and of a terminal that is closed."""
 
 
 def check_backend(backend: str) -> None:
@@ -47,27 +50,28 @@ def check_backend(backend: str) -> None:
 def run_until_interrupted(work: Callable[[], Awaitable[None]], backend: str) -> None:
     """Run `work` in a new event loop of `backend`, and raise its errors unchanged.
 
-    Ctrl-C cancels `work`, waits for its end, and then raises KeyboardInterrupt. A second Ctrl-C does not wait. If a
-    thread, or a pass that holds the event loop, is still busy after `INTERRUPT_GRACE` seconds, the process exits: it
-    cannot be cancelled.
+    One of `SIGNALS` cancels `work`, waits for its end, and then raises KeyboardInterrupt with the exit status. A second
+    one does not wait. If a thread, or a pass that holds the event loop, is still busy after `INTERRUPT_GRACE` seconds,
+    the process exits: it cannot be cancelled.
     """
     collect_seldom()
-    if anyio.run(_is_interrupted, work, backend=backend):
-        raise KeyboardInterrupt
+    received: list[int] = []
+    if anyio.run(_is_interrupted, work, received, backend=backend):
+        raise KeyboardInterrupt(*(128 + number for number in received[:1]))
 
 
-def _exit_at_once() -> None:
+def _exit_at_once(number: int) -> None:
     """Exit without waiting for threads; results are renamed when complete."""
     sys.stderr.write("apass: interrupted; a pass did not end in time; all files written so far are complete\n")
     sys.stderr.flush()
-    os._exit(INTERRUPTED)
+    os._exit(128 + number)
 
 
-async def _is_interrupted(work: Callable[[], Awaitable[None]]) -> bool:
-    """Do the work, and return whether it was interrupted."""
+async def _is_interrupted(work: Callable[[], Awaitable[None]], received: list[int]) -> bool:
+    """Do the work, and return whether it was interrupted; add the signal to `received`."""
     failure: Exception | SystemExit | None = None
     try:
-        with anyio.CancelScope() as scope, _interrupting(scope):
+        with anyio.CancelScope() as scope, _interrupting(scope, received):
             try:
                 await work()
             except (Exception, SystemExit) as error:  # rich raises SystemExit when the reader of a pipe has exited
@@ -84,10 +88,11 @@ async def _is_interrupted(work: Callable[[], Awaitable[None]]) -> bool:
 
 
 @contextmanager
-def _interrupting(scope: anyio.CancelScope) -> Generator[None]:
-    """Cancel `scope` at Ctrl-C.
+def _interrupting(scope: anyio.CancelScope, received: list[int]) -> Generator[None]:
+    """Cancel `scope` at one of `SIGNALS`, and add the signal to `received`.
 
-    The handler also runs while a pass in Python holds the event loop.
+    The handler also runs while a pass in Python holds the event loop. A signal that the process was started to ignore,
+    as `nohup` does, stays ignored.
     """
     token = current_token()
 
@@ -97,17 +102,21 @@ def _interrupting(scope: anyio.CancelScope) -> Generator[None]:
 
     # Daemon threads, so that a process that ends in time does not wait for them.
     canceller = Thread(target=cancel, daemon=True)
-    timer = Timer(INTERRUPT_GRACE, _exit_at_once)
-    timer.daemon = True
 
-    def interrupt(_signal: int, _frame: object) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        canceller.start()
-        timer.start()
+    def interrupt(number: int, _frame: object) -> None:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        received.append(number)
+        if len(received) == 1:
+            canceller.start()
+            timer = Timer(INTERRUPT_GRACE, partial(_exit_at_once, number))
+            timer.daemon = True
+            timer.start()
 
-    before = signal.signal(signal.SIGINT, interrupt)
+    handled = [number for number in SIGNALS if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in handled}
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is interrupt:
-            signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            if signal.getsignal(number) is interrupt:
+                signal.signal(number, handler)

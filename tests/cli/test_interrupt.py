@@ -3,6 +3,7 @@
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.helpers.command_line import nodes_of, process, script, write_model
@@ -34,8 +35,9 @@ PROCESSES = ProcessExecutor(workers=2)
 """Registers a pass that never ends for one module. One of its workers is busy, the other is idle."""
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_interrupt_leaves_only_complete_files(tmp_path: Path, backend: str) -> None:
+def test_signal_leaves_only_complete_files_and_no_process(tmp_path: Path, backend: str, number: int) -> None:
     for name in ("a.onnx", "b.onnx", "c.onnx"):
         write_model(tmp_path / "in" / name)
     pipeline = "onnx.IdentityElimination,Hold"
@@ -43,9 +45,12 @@ def test_interrupt_leaves_only_complete_files(tmp_path: Path, backend: str) -> N
     with script(HOLD_PASS, arguments) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "holding\n"
-        running.send_signal(signal.SIGINT)
+        started = psutil.Process(running.pid).children(recursive=True)
+        running.send_signal(number)
         out, err = running.communicate(timeout=300)
-    assert (running.returncode, err) == (130, "apass: interrupted; all files written so far are complete\n")
+    assert started
+    assert not any(child.is_running() for child in started)
+    assert (running.returncode, err) == (128 + number, "apass: interrupted; all files written so far are complete\n")
     assert out.splitlines()[-1] == "1 of 3 models written, 4 nodes before, 2 after, 2 not done"
     assert (files(tmp_path / "out"), nodes_of(tmp_path / "out" / "a.onnx")) == (["a.onnx"], ["Relu", "Neg"])
 
