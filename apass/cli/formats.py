@@ -236,7 +236,8 @@ def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str |
         path: the file.
         result: the suffix of its result in lower case; None for the same.
         pipeline: the pipeline or its text. If several IRs share the suffix of the file, the first one that prefixes a
-            pass of the pipeline is that of the file. A pass that converts models decides how results are written.
+            pass of the pipeline is that of the file, or the one after `From` in the name of that pass. A pass that
+            converts models decides how results are written.
 
     Raises:
         InputError: if no format has the suffix, if no conversion to `result` exists, or if the pipeline converts models
@@ -256,12 +257,14 @@ def format_of(path: Path, result: str | None = None, pipeline: Pass[Any] | str |
     elif result not in (None, suffix) and (offer := plugins(_CONVERSIONS).get(_conversion(suffix, result))):
         return ModelFormat(checked_plugin(offer.load(), offer.value))
     names = irs_of_suffix(suffix)
-    words = _PREFIX.findall(str(pipeline or "")) if names else ()
+    matches = _PREFIX.finditer(str(pipeline or "")) if names else ()
+    # A pass such as `xdsl.FromMLIR` reads another IR than its prefix.
+    words = (word.lower() for match in matches for word in (match[2], match[1]) if word is not None)
     return ModelFormat(plugin_for_suffix(suffix, next((word for word in words if word in names), None)))
 
 
-_PREFIX: Final = re.compile(r"(?<![\w.])\w+(?=\.)")
-"""The first part of a name such as `onnx.Inline`."""
+_PREFIX: Final = re.compile(r"(?<![\w.])(\w+)\.(?:From(\w+))?")
+"""The first part of a name such as `onnx.Inline`, and that of `mlir.FromXDSL` after `From`."""
 
 
 def _writer(plugin: IRPlugin[Any], suffix: str) -> IRPlugin[Any]:

@@ -29,6 +29,8 @@ class _File:
     """The line between two modules."""
     parts: list[Job]
     """The modules, each in a temporary file."""
+    padding: list[str]
+    """The empty lines before each module in its file."""
     failed: set[str] = field(default_factory=set[str])
     """The names of modules without a result."""
     missing: int = 0
@@ -67,15 +69,22 @@ class SplitFiles:
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot read {job.source}: {error}") from None
         parts: list[Job] = []
+        padding: list[str] = []
         lines = 0
         for number, text in enumerate(texts, 1):
             name = f"{index}-{number}{job.suffix}"
             source, target = self._folder / name, self._folder / f"result-{name}"
             # Errors then give the line in the whole file.
-            source.write_text("\n" * lines + text, "utf-8")
+            padding.append("\n" * lines)
+            source.write_text(padding[-1] + text, "utf-8")
             lines += text.count("\n")
             parts.append(Job(f"{job.name}:{number}", source, target))
-        return _File(job, plugin.separator, parts, missing=len(parts))
+        return _File(job, plugin.separator, parts, padding, missing=len(parts))
+
+    @property
+    def unwritten(self) -> list[Path]:
+        """The files without a result, because a module in them failed."""
+        return [file.job.target for file in self._files if file.failed]
 
     def renamed(self, text: str) -> str:
         """Return a text with the names of files in place of those of their parts."""
@@ -106,11 +115,19 @@ class SplitFiles:
             file.failed.add(result.job.name)
         if file.missing or file.failed:
             return
-        texts = [part.target.read_text("utf-8") for part in file.parts]
+        texts = [self._result_of(part, padding) for part, padding in zip(file.parts, file.padding, strict=True)]
         try:
             write_whole(file.job.target, f"{file.separator}\n".join(texts))
         except OSError as error:
             raise named(error, file.job.target) from error
+
+    def _result_of(self, part: Job, padding: str) -> str:
+        """Return the result of a module, as it would be without the file of its own."""
+        text = part.target.read_text("utf-8")
+        if padding and text.startswith(padding):
+            # It is unchanged, and follows the line of the separator.
+            text = text.removeprefix(padding).removeprefix("\n")
+        return self.renamed(text)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import typer
 
 from apass.cli.completion import complete_format, complete_pipeline
 from apass.cli.display import DisplayOptions, Reporter, RunDisplay
-from apass.cli.errors import errors_as_lines, warnings_as_lines
+from apass.cli.errors import errors_as_lines, print_error, warnings_as_lines
 from apass.cli.event_loop import check_backend, run_until_interrupted
 from apass.cli.executor_option import PROCESS, executor_scope
 from apass.cli.exit_status import FAILED, OUTPUT_FAILED
@@ -460,6 +460,10 @@ class _Run:
                         on_phase=self.display.phase,
                         on_result=self._on_result,
                     )
+
+        unwritten: Sequence[Path] = [] if self._split is None else self._split.unwritten
+        for path in unwritten:
+            print_error(f"{path} was not written: a module in it failed")
 
     def _on_result(self, result: JobResult) -> None:
         """Display the result of a model."""

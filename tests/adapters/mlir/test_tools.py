@@ -43,6 +43,22 @@ def test_modules_of_one_file_are_optimized_separately(model: Path) -> None:
     assert [part.strip() for part in result.stdout.split("// -----")] == [expected.strip()] * 2
 
 
+def test_unchanged_parts_of_a_file_stay_as_they_are(tmp_path: Path) -> None:
+    text = "func.func @f() {\n  return\n}\n\n// -----\nfunc.func @g() {\n  return\n}\n"
+    model, output = tmp_path / "m.mlir", tmp_path / "out.mlir"
+    model.write_text(text)
+    command("opt", model, "-p", "mlir.canonicalize", "--split-input-file", "-o", output)
+    assert output.read_text() == text
+
+
+@pytest.mark.parametrize(("first", "head"), [("xdsl.FromMLIR", "builtin.module {"), ("mlir.FromXDSL", "module {")])
+def test_first_pass_that_converts_reads_its_own_ir(tmp_path: Path, first: str, head: str) -> None:
+    model = tmp_path / "m.mlir"
+    model.write_text(CALLS)
+    passes = f"{first},{first.partition('.')[0]}.canonicalize"
+    assert command("opt", model, "-p", passes, "-o", "-", "--quiet").stdout.startswith(f"{head}\n")
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -67,6 +67,7 @@ def test_modules_of_a_file_fail_separately(tmp_path: Path) -> None:
     failed = apass("opt", path, "--split-input-file", "-o", tmp_path / "out.mlir")
     assert (failed.exit_code, files(tmp_path)) == (1, ["two.mlir"])
     assert "two.mlir:2: VerifyError" in failed.stdout
+    assert f"{tmp_path / 'out.mlir'} was not written: a module in it failed" in failed.stderr
     written = apass("opt", path, "--split-input-file", "--verify-diagnostics", "-o", tmp_path / "out.mlir")
     assert written.exit_code == 0
     first, second = (tmp_path / "out.mlir").read_text().split("// -----\n")
